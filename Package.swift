@@ -1,0 +1,86 @@
+// swift-tools-version:6.2
+import PackageDescription
+
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
+let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+
+/// Executable → folder in `Services/` → what it imports. One list, so a new service is one line.
+let services: [(executable: String, target: String, dependencies: [Target.Dependency])] = [
+    ("change-relay", "ChangeRelay", ["Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime"]),
+    ("realm-gateway", "RealmGateway", ["HTTP", "Model", "Postgres", "Realms", "Runtime", hummingbird, jwtKit]),
+    (
+        "realm-initializer", "RealmInitializer",
+        ["Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime"]
+    ),
+    (
+        "entry-submitter", "EntrySubmitter",
+        ["Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime"]
+    ),
+    (
+        "fieldpost", "Fieldpost",
+        ["Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", argumentParser]
+    ),
+    ("sandbox", "Sandbox", ["CBroker", "CKafka", "Model", "Runtime", argumentParser, hummingbird, jwtKit]),
+]
+
+/// Who may import whom. Arrows point down, and services do not import each other.
+let shared: [Target] = [
+    .systemLibrary(name: "CCurl", path: "Shared/CLibraries/CCurl", pkgConfig: "libcurl"),
+    .systemLibrary(name: "CKafka", path: "Shared/CLibraries/CKafka", pkgConfig: "rdkafka"),
+    .systemLibrary(name: "CPostgres", path: "Shared/CLibraries/CPostgres", pkgConfig: "libpq"),
+    .target(name: "CBroker", path: "Shared/CLibraries/CBroker"),
+    .target(name: "Model", path: "Shared/Model"),
+    .target(name: "Postgres", dependencies: ["CPostgres"], path: "Shared/Postgres"),
+    .target(name: "Kafka", dependencies: ["CKafka"], path: "Shared/Kafka"),
+    .target(name: "HTTP", dependencies: ["CCurl"], path: "Shared/HTTP"),
+    .target(name: "Realms", dependencies: ["Model", "Postgres"], path: "Shared/Realms"),
+    .target(
+        name: "Pipeline", dependencies: ["Kafka", "Model", "Postgres", "Realms", logging, metrics],
+        path: "Shared/Pipeline"),
+    .target(name: "Backends", dependencies: ["HTTP", "Model"], path: "Shared/Backends"),
+    .target(
+        name: "Runtime", dependencies: [hummingbird, lifecycle, logging, metrics], path: "Shared/Runtime"),
+]
+
+let tests: [Target] = [
+    .target(name: "TestSupport", dependencies: ["Postgres"], path: "Tests/TestSupport"),
+    .testTarget(name: "ModelTests", dependencies: ["Model"], path: "Tests/ModelTests"),
+    .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], path: "Tests/PostgresTests"),
+    .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
+    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "TestSupport"], path: "Tests/HTTPTests"),
+    .testTarget(name: "RuntimeTests", dependencies: ["Runtime", "TestSupport"], path: "Tests/RuntimeTests"),
+    .testTarget(name: "TidyTests", path: "Tests/TidyTests"),
+]
+
+let package = Package(
+    name: "fieldpost",
+    products: services.map { .executable(name: $0.executable, targets: [$0.target]) },
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
+    ],
+    targets: shared + tests
+        + services.map { service in
+            .executableTarget(
+                name: service.target, dependencies: service.dependencies, path: "Services/\(service.target)")
+        }
+)
+
+for target in package.targets where target.type != .system && target.name != "CBroker" {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .strictMemorySafety(),
+        .treatAllWarnings(as: .error),
+    ]
+}

@@ -1,0 +1,1 @@
+int fieldpost_bind_port_set(int port);

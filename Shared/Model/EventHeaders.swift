@@ -1,0 +1,38 @@
+/// Names of the headers of a Kafka message: all that a consumer routes and guards by, so that the value stays bytes.
+///
+/// Those with `ce_` are CloudEvents 1.0 in Kafka's binary mode (CloudEvents Kafka Protocol Binding §3.2).
+public enum EventHeaders {
+    /// CloudEvents' version, always ``specVersionValue``.
+    public static let specVersion = "ce_specversion"
+    /// The value of ``specVersion``.
+    public static let specVersionValue = "1.0"
+    /// `environment:generation:position`, unique for ever.
+    public static let id = "ce_id"
+    /// Who published it: `/environments/{environment}`.
+    public static let source = "ce_source"
+    /// What changed, ``type(of:)``.
+    public static let type = "ce_type"
+    /// When it was published, a ``Timestamp``.
+    public static let time = "ce_time"
+    /// Which object it is about, an ``EventSubject``.
+    public static let subject = "ce_subject"
+    /// The same text as the message's key.
+    public static let partitionKey = "ce_partitionkey"
+    /// The value's media type, ``contentTypeValue``.
+    public static let contentType = "content-type"
+    /// The value of ``contentType``.
+    public static let contentTypeValue = "application/json"
+    /// W3C Trace Context.
+    public static let traceParent = "traceparent"
+    /// The object's position, in decimal digits.
+    public static let position = "fieldpost-position"
+    /// The position of the last change by a device or integration, in decimal digits.
+    public static let editPosition = "fieldpost-edit-position"
+    /// The environment's generation, which changes when a database is restored.
+    public static let generation = "fieldpost-generation"
+    /// The relay's epoch, which changes when Kafka's content was lost.
+    public static let epoch = "fieldpost-epoch"
+
+    /// The event type of changes of a kind, for example `fieldpost.TimeEntry`.
+    public static func type(of kind: Kind) -> String { "fieldpost." + kind.rawValue }
+}

@@ -1,0 +1,17 @@
+/// What an object is. The raw value is the kind's name in PostgreSQL, in events and in the device API.
+public enum Kind: String, Codable, CaseIterable, Sendable {
+    /// A user's realm and whether it is filled; fields: ``Realms`` (the type), in the realm `/users`.
+    case realms = "Realms"
+    /// The person a personal realm belongs to; fields: ``User`` (the type).
+    case user = "User"
+    /// One node of a reporting tree, in a catalogue; fields: ``ReportingTreeNode`` (the type).
+    case reportingTreeNode = "ReportingTreeNode"
+    /// One choice an entry's author makes; fields: ``ReportingContext`` (the type).
+    case reportingContext = "ReportingContext"
+    /// The contexts an entry of one sort needs; fields: ``ReportingTemplate`` (the type).
+    case reportingTemplate = "ReportingTemplate"
+    /// Registered time; fields: ``TimeEntry`` (the type).
+    case timeEntry = "TimeEntry"
+    /// One line of an entry's status log; fields: ``TimeEntryStatus`` (the type).
+    case timeEntryStatus = "TimeEntryStatus"
+}

@@ -1,0 +1,90 @@
+public import FoundationEssentials
+
+/// A text that is not a realm's path, and why.
+public struct InvalidRealmPath: Error, Equatable, CustomStringConvertible {
+    /// The refused text.
+    public let text: String
+    /// What is wrong with it, for a person to read.
+    public let reason: String
+    /// The text and the reason in one line.
+    public var description: String { "'\(text)' is not a realm path: \(reason)" }
+}
+
+/// The name of a realm inside its environment, for example `/users/ana@example.com`.
+///
+/// A path has one or two segments of printable ASCII without `/`, `?`, `#`, `%` and blanks, and at most
+/// ``lengthMax`` bytes: it can stand in a URL's path, a JSON key and a message header without escaping.
+public struct RealmPath: Codable, Hashable, Comparable, Sendable, LosslessStringConvertible {
+    /// The longest path in bytes: an e-mail address has at most 254 (RFC 5321 §4.5.3.1.3), and its prefix 7.
+    public static let lengthMax = 261
+
+    /// The path, beginning with `/`.
+    public let description: String
+
+    /// The realm of all `Realms` objects, which services follow to hear of new users.
+    public static let users = RealmPath(trusted: "/users")
+
+    /// The personal realm of the user with this e-mail address.
+    ///
+    /// Letters are lowered, because identity providers differ in how they write one person's address.
+    ///
+    /// - Throws: ``InvalidRealmPath`` when the address is empty or has characters a path must not have.
+    public static func user(_ email: String) throws(InvalidRealmPath) -> RealmPath {
+        try RealmPath(validating: "/users/" + email.lowercased())
+    }
+
+    /// The realm of reporting trees shared by all users who may report on the same nodes.
+    public static func catalogue(_ id: UUID) -> RealmPath { RealmPath(trusted: "/catalogues/" + id.text) }
+
+    /// Reads a path; `nil` when it is not one.
+    public init?(_ description: String) { try? self.init(validating: description) }
+
+    /// Reads a path.
+    ///
+    /// - Throws: ``InvalidRealmPath`` with the reason.
+    public init(validating text: String) throws(InvalidRealmPath) {
+        if let reason = Self.objection(to: text) { throw InvalidRealmPath(text: text, reason: reason) }
+        description = text
+    }
+
+    private init(trusted text: String) { description = text }
+
+    /// The e-mail address when this is a user's personal realm.
+    public var email: String? { secondSegment(after: "/users/") }
+
+    /// The catalogue's id when this is a catalogue's realm.
+    public var catalogueID: UUID? { secondSegment(after: "/catalogues/").flatMap { UUID(uuidString: $0) } }
+
+    /// Reads the path from a JSON string.
+    public init(from decoder: any Decoder) throws {
+        let text = try decoder.singleValueContainer().decode(String.self)
+        do { try self.init(validating: text) } catch { throw decoder.corrupted(error.description) }
+    }
+
+    /// Writes the path as a JSON string.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
+    }
+
+    /// Orders paths as text.
+    public static func < (left: Self, right: Self) -> Bool { left.description < right.description }
+
+    private func secondSegment(after prefix: String) -> String? {
+        description.hasPrefix(prefix) ? String(description.dropFirst(prefix.count)) : nil
+    }
+
+    private static func objection(to text: String) -> String? {
+        guard text.utf8.first == UInt8(ascii: "/") else { return "it does not begin with '/'" }
+        guard text.utf8.count <= lengthMax else { return "it is longer than \(lengthMax) bytes" }
+        let segments = text.utf8.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        guard segments.count <= 2 else { return "it has more than two segments" }
+        guard segments.allSatisfy({ !$0.isEmpty }) else { return "a segment is empty" }
+        let refused = Array("?#%\"\\".utf8)
+        let isAllowed = { (byte: UInt8) in (0x21...0x7E).contains(byte) && !refused.contains(byte) }
+        guard segments.allSatisfy({ $0.allSatisfy(isAllowed) }) else {
+            return "only printable ASCII without blanks, quotes, '\\', '?', '#' and '%' is allowed"
+        }
+        return nil
+    }
+}

@@ -1,0 +1,96 @@
+public import FoundationEssentials
+
+/// One choice of an entry: a node for a context. A context may have several.
+public struct ReportingSelection: Codable, Hashable, Sendable {
+    /// The id of the `ReportingContext` object.
+    public var context: UUID
+    /// The id of the `ReportingTreeNode` object.
+    public var node: UUID
+
+    /// A choice.
+    public init(context: UUID, node: UUID) {
+        self.context = context
+        self.node = node
+    }
+}
+
+/// Fields of a `TimeEntry` object: time that a person registers on a day.
+///
+/// A draft may lack anything but its status; ``EntryRules`` says what is missing when it is to be submitted. Which of
+/// the fields a device may write is said by ``DeviceWrites``.
+public struct TimeEntry: Codable, Equatable, Sendable {
+    /// How the length of an entry is given.
+    public enum TimeType: String, Codable, CaseIterable, Sendable {
+        /// By ``TimeEntry/startTime`` and ``TimeEntry/endTime``.
+        case interval
+        /// By ``TimeEntry/durationSeconds``.
+        case duration
+    }
+
+    /// The id of the record in the back end, once there is one. Server-owned.
+    public var backendId: String?
+    /// Where the entry is on its way. A device sets only `suggestion` and `draft`.
+    public var status: EntryStatus
+    /// What the person wrote; at most ``EntryRules/textLengthMax`` characters when it is submitted.
+    public var text: String?
+    /// The id of the `ReportingTemplate` object.
+    public var reportingTemplate: UUID?
+    /// The chosen nodes.
+    public var reporting: [ReportingSelection]
+    /// Which of the time fields count.
+    public var timeType: TimeType
+    /// The day the time is registered on.
+    public var entryDate: Day?
+    /// When the work began, for an interval.
+    public var startTime: ZonedTime?
+    /// When the work ended, for an interval.
+    public var endTime: ZonedTime?
+    /// The length in seconds, for a duration. (The seed's older `duration` was a fraction of hours.)
+    public var durationSeconds: Int?
+    /// The day the entry was first created.
+    public var createdOn: Day?
+    /// The device's wish that the entry be submitted.
+    public var submitRequested: Bool?
+    /// The device deleted an entry that the back end may know; it goes when the back end confirms. Server-owned.
+    public var deleteRequested: Bool?
+
+    /// An entry.
+    public init(
+        backendId: String? = nil, status: EntryStatus = .draft, text: String? = nil, reportingTemplate: UUID? = nil,
+        reporting: [ReportingSelection] = [], timeType: TimeType = .duration, entryDate: Day? = nil,
+        startTime: ZonedTime? = nil, endTime: ZonedTime? = nil, durationSeconds: Int? = nil, createdOn: Day? = nil,
+        submitRequested: Bool? = nil, deleteRequested: Bool? = nil
+    ) {
+        self.backendId = backendId
+        self.status = status
+        self.text = text
+        self.reportingTemplate = reportingTemplate
+        self.reporting = reporting
+        self.timeType = timeType
+        self.entryDate = entryDate
+        self.startTime = startTime
+        self.endTime = endTime
+        self.durationSeconds = durationSeconds
+        self.createdOn = createdOn
+        self.submitRequested = submitRequested
+        self.deleteRequested = deleteRequested
+    }
+
+    /// Reads the fields; absent and null are the same. Without `status` it is a draft, without `timeType` a duration.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        backendId = try container.decodeIfPresent(String.self, forKey: .backendId)
+        status = try container.decodeIfPresent(EntryStatus.self, forKey: .status) ?? .draft
+        text = try container.decodeIfPresent(String.self, forKey: .text)
+        reportingTemplate = try container.decodeIfPresent(UUID.self, forKey: .reportingTemplate)
+        reporting = try container.decodeIfPresent([ReportingSelection].self, forKey: .reporting) ?? []
+        timeType = try container.decodeIfPresent(TimeType.self, forKey: .timeType) ?? .duration
+        entryDate = try container.decodeIfPresent(Day.self, forKey: .entryDate)
+        startTime = try container.decodeIfPresent(ZonedTime.self, forKey: .startTime)
+        endTime = try container.decodeIfPresent(ZonedTime.self, forKey: .endTime)
+        durationSeconds = try container.decodeIfPresent(Int.self, forKey: .durationSeconds)
+        createdOn = try container.decodeIfPresent(Day.self, forKey: .createdOn)
+        submitRequested = try container.decodeIfPresent(Bool.self, forKey: .submitRequested)
+        deleteRequested = try container.decodeIfPresent(Bool.self, forKey: .deleteRequested)
+    }
+}

@@ -1,0 +1,50 @@
+/// A Kafka topic: every event of one aggregate, under one key.
+public struct Topic: Equatable, Sendable {
+    /// What a message's key is made of. Its text is the UUID in lower case.
+    public enum Key: Equatable, Sendable {
+        /// The id of the object the event is about.
+        case objectID
+    }
+
+    /// The topic's name in Kafka.
+    public let name: String
+    /// The kinds of objects whose changes are published on it.
+    public let kinds: [Kind]
+    /// What orders its messages.
+    public let key: Key
+    /// How many partitions it is created with: the most workers of one group that can share it.
+    public let partitions: Int
+    /// How long Kafka keeps a message. Not the truth: the relay publishes lost content again.
+    public let retention: Duration
+    /// The consumer groups that read it, named as their services.
+    public let consumers: [String]
+
+    /// Declares a topic.
+    public init(
+        name: String, kinds: [Kind], key: Key = .objectID, partitions: Int, retention: Duration = .seconds(7 * 86_400),
+        consumers: [String]
+    ) {
+        self.name = name
+        self.kinds = kinds
+        self.key = key
+        self.partitions = partitions
+        self.retention = retention
+        self.consumers = consumers
+    }
+}
+
+/// Every topic there is; `fieldpost topics apply` creates them, and the README's table is checked against them.
+public enum Topics {
+    /// Users' realms, for those who fill them.
+    public static let realm = Topic(
+        name: "realm.events", kinds: [.realms], partitions: 6, consumers: ["realm-initializer"])
+    /// Time entries, for those who submit them.
+    public static let entry = Topic(
+        name: "entry.events", kinds: [.timeEntry], partitions: 24, consumers: ["entry-submitter"])
+
+    /// All topics.
+    public static let all = [realm, entry]
+
+    /// The topic on which changes of objects of `kind` are published; `nil` when nobody reacts to them.
+    public static func topic(of kind: Kind) -> Topic? { all.first { $0.kinds.contains(kind) } }
+}

@@ -1,0 +1,95 @@
+/// One array parameter in PostgreSQL's binary format, filled value by value.
+///
+/// Source: `array_recv` in PostgreSQL's `arrayfuncs.c`: dimensions, a flag for nulls, the element type, length and lower
+/// bound of each dimension, then each element as its length and bytes; −1 stands for null.
+package struct BinaryArray: Sendable {
+    private var bytes: [UInt8]
+    private let elementTypeID: UInt32
+    let arrayTypeID: UInt32
+    private let isJSON: Bool
+    private var hasNull = false
+    package private(set) var count: Int32 = 0
+
+    private static let headerLength = 20
+
+    /// - Parameter capacity: How many bytes the elements are expected to need, lengths included.
+    package init<Element: PostgresValue>(of type: Element.Type, capacity: Int = 0) {
+        elementTypeID = Element.typeID
+        arrayTypeID = Element.arrayTypeID
+        isJSON = Element.typeID == JSONBytes.typeID
+        bytes = []
+        bytes.reserveCapacity(Self.headerLength + capacity)
+        bytes.append(contentsOf: repeatElement(0, count: Self.headerLength))
+    }
+
+    /// Appends one value; it must be of the type the array was made for.
+    @inline(__always)
+    package mutating func append<Element: PostgresValue>(_ value: Element) {
+        let lengthAt = bytes.count
+        Int32(0).appendBigEndian(to: &bytes)
+        value.encode(into: &bytes)
+        patch(Int32(bytes.count - lengthAt - 4), at: lengthAt)
+        count += 1
+    }
+
+    package mutating func append<Element: PostgresValue>(_ value: Element?) {
+        if let value { append(value) } else { appendNull() }
+    }
+
+    /// Appends an element whose bytes lie somewhere else, without a copy in between.
+    ///
+    /// For `jsonb` the bytes are the document's text: the version byte is added here.
+    @inline(__always)
+    package mutating func append(raw: UnsafeRawBufferPointer) {
+        Int32(raw.count + (isJSON ? 1 : 0)).appendBigEndian(to: &bytes)
+        if isJSON { bytes.append(1) }
+        unsafe bytes.append(contentsOf: raw)
+        count += 1
+    }
+
+    package mutating func appendNull() {
+        Int32(-1).appendBigEndian(to: &bytes)
+        hasNull = true
+        count += 1
+    }
+
+    private mutating func patch(_ value: Int32, at index: Int) {
+        bytes[index] = UInt8(truncatingIfNeeded: value >> 24)
+        bytes[index + 1] = UInt8(truncatingIfNeeded: value >> 16)
+        bytes[index + 2] = UInt8(truncatingIfNeeded: value >> 8)
+        bytes[index + 3] = UInt8(truncatingIfNeeded: value)
+    }
+
+    /// The parameter's bytes, header included.
+    consuming func finish() -> [UInt8] {
+        patch(count == 0 ? 0 : 1, at: 0)
+        patch(hasNull ? 1 : 0, at: 4)
+        patch(Int32(bitPattern: elementTypeID), at: 8)
+        patch(count, at: 12)
+        patch(1, at: 16)
+        if count == 0 { bytes.removeLast(8) }
+        return bytes
+    }
+}
+
+/// Reads a one-dimensional array without nulls.
+func decodeArray<Element: PostgresValue>(_ bytes: RawSpan) -> [Element]? {
+    func integer(at offset: Int) -> Int? {
+        guard offset + 4 <= bytes.byteCount else { return nil }
+        return Int32.readBigEndian(bytes.extracting(offset..<offset + 4)).map(Int.init)
+    }
+    guard let dimensions = integer(at: 0) else { return nil }
+    if dimensions == 0 { return [] }
+    guard dimensions == 1, let count = integer(at: 12), count >= 0 else { return nil }
+    var values: [Element] = []
+    values.reserveCapacity(count)
+    var offset = 20
+    for _ in 0..<count {
+        guard let length = integer(at: offset), length >= 0, offset + 4 + length <= bytes.byteCount,
+            let value = Element.decode(bytes.extracting(offset + 4..<offset + 4 + length))
+        else { return nil }
+        values.append(value)
+        offset += 4 + length
+    }
+    return values
+}

@@ -1,0 +1,26 @@
+/// How long each kind of waiting for PostgreSQL may take. All are always set.
+package struct Limits: Sendable {
+    /// To open a connection; whole seconds, at least 2 (libpq's own lower bound). 5 s by default.
+    package var connectMax = Duration.seconds(5)
+    /// One statement (`statement_timeout`). 30 s by default.
+    package var statementMax = Duration.seconds(30)
+    /// Waiting for a lock (`lock_timeout`). 10 s by default.
+    package var lockMax = Duration.seconds(10)
+    /// A transaction in which nothing happens (`idle_in_transaction_session_timeout`). 10 s by default.
+    package var idleInTransactionMax = Duration.seconds(10)
+    /// Sent data that nobody confirms (`tcp_user_timeout`). 10 s by default.
+    package var tcpUserMax = Duration.seconds(10)
+
+    package init() {}
+
+    /// After this long without an answer the connection is given up: the server's own limits have passed.
+    var answerMax: Duration { statementMax + lockMax }
+}
+
+extension Duration {
+    /// Whole milliseconds, rounded down.
+    var milliseconds: Int64 {
+        let (seconds, attoseconds) = components
+        return seconds * 1_000 + attoseconds / 1_000_000_000_000_000
+    }
+}

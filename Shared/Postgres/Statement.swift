@@ -1,0 +1,57 @@
+/// SQL text with its parameters. `"… WHERE id = \(id)"` becomes `… WHERE id = $1`, and the value travels beside the
+/// text in binary: a value can never become SQL.
+package struct Statement: Sendable, ExpressibleByStringInterpolation {
+    /// The text as PostgreSQL gets it. Equal texts share one prepared statement.
+    package let text: String
+    let parameters: [Parameter]
+
+    struct Parameter: Sendable {
+        let typeID: UInt32
+        let bytes: [UInt8]?
+    }
+
+    package init(stringLiteral value: String) {
+        text = value
+        parameters = []
+    }
+
+    package init(stringInterpolation: Interpolation) {
+        text = stringInterpolation.text
+        parameters = stringInterpolation.parameters
+    }
+
+    package struct Interpolation: StringInterpolationProtocol {
+        var text = ""
+        var parameters: [Parameter] = []
+
+        package init(literalCapacity: Int, interpolationCount: Int) {
+            text.reserveCapacity(literalCapacity + interpolationCount * 3)
+            parameters.reserveCapacity(interpolationCount)
+        }
+
+        package mutating func appendLiteral(_ literal: String) { text += literal }
+
+        package mutating func appendInterpolation<Value: PostgresValue>(_ value: Value) {
+            var bytes: [UInt8] = []
+            value.encode(into: &bytes)
+            append(Parameter(typeID: Value.typeID, bytes: bytes))
+        }
+
+        package mutating func appendInterpolation<Value: PostgresValue>(_ value: Value?) {
+            if let value { return appendInterpolation(value) }
+            append(Parameter(typeID: Value.typeID, bytes: nil))
+        }
+
+        package mutating func appendInterpolation(_ array: BinaryArray) {
+            append(Parameter(typeID: array.arrayTypeID, bytes: array.finish()))
+        }
+
+        /// Text that is part of the SQL: only ever a constant of this program, which `StaticString` ensures.
+        package mutating func appendInterpolation(sql: StaticString) { text += sql.description }
+
+        private mutating func append(_ parameter: Parameter) {
+            parameters.append(parameter)
+            text += "$\(parameters.count)"
+        }
+    }
+}

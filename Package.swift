@@ -2,10 +2,13 @@
 import PackageDescription
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
 let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
 
 /// Executable → folder in `Services/` → what it imports. One list, so a new service is one line.
@@ -24,7 +27,10 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         "fieldpost", "Fieldpost",
         ["Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", argumentParser]
     ),
-    ("sandbox", "Sandbox", ["CBroker", "CKafka", "Model", "Runtime", argumentParser, hummingbird, jwtKit]),
+    (
+        "sandbox", "Sandbox",
+        ["CBroker", "CKafka", "Model", "Runtime", argumentParser, httpTypes, hummingbird, jwtKit, logging, nioCore]
+    ),
 ]
 
 /// Who may import whom. Arrows point down, and services do not import each other.
@@ -41,7 +47,7 @@ let shared: [Target] = [
     .target(
         name: "Pipeline", dependencies: ["Kafka", "Model", "Postgres", "Realms", logging, metrics],
         path: "Shared/Pipeline"),
-    .target(name: "Backends", dependencies: ["HTTP", "Model"], path: "Shared/Backends"),
+    .target(name: "Backends", dependencies: ["HTTP", "Model", crypto], path: "Shared/Backends"),
     .target(
         name: "Runtime", dependencies: [hummingbird, lifecycle, logging, metrics], path: "Shared/Runtime"),
 ]
@@ -52,6 +58,7 @@ let tests: [Target] = [
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], path: "Tests/PostgresTests"),
     .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "TestSupport"], path: "Tests/HTTPTests"),
+    .testTarget(name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
     .testTarget(name: "RuntimeTests", dependencies: ["Runtime", "TestSupport"], path: "Tests/RuntimeTests"),
     .testTarget(name: "TidyTests", path: "Tests/TidyTests"),
 ]
@@ -61,8 +68,11 @@ let package = Package(
     products: services.map { .executable(name: $0.executable, targets: [$0.target]) },
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.0.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.83.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),

@@ -58,7 +58,8 @@ let tests: [Target] = [
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], path: "Tests/PostgresTests"),
     .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "TestSupport"], path: "Tests/HTTPTests"),
-    .testTarget(name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
+    .testTarget(
+        name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
     .testTarget(name: "RuntimeTests", dependencies: ["Runtime", "TestSupport"], path: "Tests/RuntimeTests"),
     .testTarget(name: "TidyTests", path: "Tests/TidyTests"),
 ]

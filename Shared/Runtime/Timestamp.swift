@@ -1,17 +1,16 @@
-import Glibc
+import FoundationEssentials
 
 /// The wall clock and the steady clock, as numbers.
 package enum Timestamp {
     /// Milliseconds since 1970-01-01T00:00:00Z.
-    package static func nowMilliseconds() -> Int64 { read(CLOCK_REALTIME) / 1_000_000 }
+    package static func nowMilliseconds() -> Int64 { Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)) }
 
-    /// Nanoseconds of a clock that only goes forward, for measuring.
-    package static func steadyNanoseconds() -> Int64 { read(CLOCK_MONOTONIC) }
+    private static let start = ContinuousClock.now
 
-    private static func read(_ clock: clockid_t) -> Int64 {
-        var time = timespec()
-        unsafe clock_gettime(clock, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    /// Nanoseconds of a clock that only goes forward, since some moment of this process; for measuring.
+    package static func steadyNanoseconds() -> Int64 {
+        let elapsed = (ContinuousClock.now - start).components
+        return elapsed.seconds * 1_000_000_000 + elapsed.attoseconds / 1_000_000_000
     }
 
     /// RFC 3339 in UTC with milliseconds: `2026-03-29T01:02:03.004Z`.

@@ -3,10 +3,16 @@ import PackageDescription
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
 let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 
 /// Executable → folder in `Services/` → what it imports. One list, so a new service is one line.
 let services: [(executable: String, target: String, dependencies: [Target.Dependency])] = [
@@ -43,7 +49,9 @@ let shared: [Target] = [
         path: "Shared/Pipeline"),
     .target(name: "Backends", dependencies: ["HTTP", "Model"], path: "Shared/Backends"),
     .target(
-        name: "Runtime", dependencies: [hummingbird, lifecycle, logging, metrics], path: "Shared/Runtime"),
+        name: "Runtime",
+        dependencies: [hummingbird, hummingbirdCore, httpTypes, lifecycle, logging, metrics, nio, nioPosix, signals],
+        path: "Shared/Runtime"),
 ]
 
 let tests: [Target] = [
@@ -61,8 +69,11 @@ let package = Package(
     products: services.map { .executable(name: $0.executable, targets: [$0.target]) },
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),

@@ -40,8 +40,11 @@ struct Outlet {
         headers.add("fieldpost-generation", String(generation))
         headers.add("fieldpost-epoch", String(epoch))
         let keyBytes = Array(key.utf8)
-        let value = unsafe json.map { unsafe $0.bytes }
-        try producer.send(topic.name, key: keyBytes.span.bytes, value: value, headers: headers, tag: tag)
+        if let json = unsafe json {
+            try unsafe producer.send(topic.name, key: keyBytes.span.bytes, value: json.bytes, headers: headers, tag: tag)
+        } else {
+            try unsafe producer.send(topic.name, key: keyBytes.span.bytes, value: nil, headers: headers, tag: tag)
+        }
     }
 }
 

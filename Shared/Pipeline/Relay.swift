@@ -1,9 +1,9 @@
 import FoundationEssentials
-package import Kafka
-import Logging
+import Kafka
+package import Logging
 import Metrics
 import Model
-package import Postgres
+import Postgres
 import Realms
 
 /// Follows the change log of every environment and publishes the latest state of each changed object of a routed kind,
@@ -54,15 +54,18 @@ package struct Relay: ~Copyable {
     package init(
         conninfo: String, brokers: String, properties: [String: String], logger: Logger, pageCountMax: Int = 4_000
     ) throws {
-        connection = try Connection(conninfo)
-        producer = try Producer(brokers: brokers, properties: properties)
-        admin = try Admin(brokers: brokers, properties: properties)
-        self.logger = logger
-        self.pageCountMax = pageCountMax
+        var connection = try Connection(conninfo)
+        try Schema.check(on: &connection)
+        let producer = try Producer(brokers: brokers, properties: properties)
+        let admin = try Admin(brokers: brokers, properties: properties)
         var topicByKind: [String: Topic] = [:]
         for topic in Topics.all { for kind in topic.kinds { topicByKind[kind.rawValue] = topic } }
+        self.connection = connection
+        self.producer = producer
+        self.admin = admin
+        self.logger = logger
+        self.pageCountMax = pageCountMax
         self.topicByKind = topicByKind
-        try Schema.check(on: &connection)
     }
 
     /// Publishes what there is, a bounded amount, and waits at most `waitMax` when there is nothing.

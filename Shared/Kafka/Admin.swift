@@ -55,6 +55,7 @@ package struct Admin: ~Copyable {
     /// - Returns: By topic, what became of it.
     /// - Throws: When the broker did not answer, or does not know the request.
     package borrowing func createTopics(_ topics: [NewTopic]) throws(KafkaError) -> [String: TopicCreation] {
+        try checkHasController()
         let requests = try NewTopicHandles(topics)
         let options = try unsafe AdminOptions(client.pointer, RD_KAFKA_ADMIN_OP_CREATETOPICS, waitMaxMilliseconds)
         let queue = AnswerQueue(client)
@@ -79,6 +80,15 @@ package struct Admin: ~Copyable {
                 }
         }
         return creations
+    }
+
+    /// The controller creates topics; without one, librdkafka would only say that it waited.
+    private borrowing func checkHasController() throws(KafkaError) {
+        _ = try metadata()
+        guard unsafe rd_kafka_controllerid(client.pointer, min(waitMaxMilliseconds, 2000)) < 0 else { return }
+        throw KafkaError(
+            RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE,
+            "creating topics is not supported by a cluster that names no controller, as librdkafka's mock cluster")
     }
 
     /// The offsets of the partition's first message and after its last one.

@@ -108,6 +108,8 @@ extension Consumer {
                 client.pointer, partition.topic, partition.partition, &low, &high, waitMax.millisecondsRoundedUp))
         let list = PartitionList()
         list.add(partition, offset: low)
+        // What was stored before must not be committed after it, at the next interval.
+        unsafe rd_kafka_offsets_store(client.pointer, list.pointer)
         try KafkaError.check(unsafe rd_kafka_commit(client.pointer, list.pointer, 0))
         try list.check()
         return low

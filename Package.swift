@@ -4,6 +4,7 @@ import PackageDescription
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
 let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
@@ -17,7 +18,12 @@ let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 /// Executable → folder in `Services/` → what it imports. One list, so a new service is one line.
 let services: [(executable: String, target: String, dependencies: [Target.Dependency])] = [
     ("change-relay", "ChangeRelay", ["Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime"]),
-    ("realm-gateway", "RealmGateway", ["HTTP", "Model", "Postgres", "Realms", "Runtime", hummingbird, jwtKit]),
+    (
+        "realm-gateway", "RealmGateway",
+        [
+            "HTTP", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, hummingbird, jwtKit, logging, nio,
+        ]
+    ),
     (
         "realm-initializer", "RealmInitializer",
         ["Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime"]
@@ -28,9 +34,15 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     ),
     (
         "fieldpost", "Fieldpost",
-        ["Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", argumentParser]
+        ["Backends", "Commands", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", argumentParser]
     ),
-    ("sandbox", "Sandbox", ["CBroker", "CKafka", "Model", "Runtime", argumentParser, hummingbird, jwtKit]),
+    (
+        "sandbox", "Sandbox",
+        [
+            "CBroker", "CKafka", "Commands", "Model", "Runtime", argumentParser, crypto, cryptoExtras, httpTypes,
+            hummingbird, jwtKit, logging, nio,
+        ]
+    ),
 ]
 
 /// Who may import whom. Arrows point down, and services do not import each other.
@@ -48,6 +60,7 @@ let shared: [Target] = [
         name: "Pipeline", dependencies: ["Kafka", "Model", "Postgres", "Realms", logging, metrics],
         path: "Shared/Pipeline"),
     .target(name: "Backends", dependencies: ["HTTP", "Model"], path: "Shared/Backends"),
+    .target(name: "Commands", dependencies: [argumentParser], path: "Shared/Commands"),
     .target(
         name: "Runtime",
         dependencies: [hummingbird, hummingbirdCore, httpTypes, lifecycle, logging, metrics, nio, nioPosix, signals],
@@ -60,6 +73,9 @@ let tests: [Target] = [
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], path: "Tests/PostgresTests"),
     .testTarget(name: "KafkaTests", dependencies: ["Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "TestSupport"], path: "Tests/HTTPTests"),
+    .testTarget(
+        name: "RealmGatewayTests", dependencies: ["RealmGateway", "Sandbox", crypto, jwtKit],
+        path: "Tests/RealmGatewayTests"),
     .testTarget(name: "RuntimeTests", dependencies: ["Runtime", "TestSupport"], path: "Tests/RuntimeTests"),
     .testTarget(name: "TidyTests", path: "Tests/TidyTests"),
 ]

@@ -70,6 +70,13 @@ import Testing
         }
         #expect(try JSONCheck.members(of: object(512)).count == 512)
         #expect(throws: JSONProblem.self) { try JSONCheck.check(object(513)) }
+        for count in [1, 23, 24, 25, 100] {
+            for key in ["0", #"\u0030"#, "\(count - 1)"] {
+                let text = String(decoding: object(count).dropLast(), as: UTF8.self) + ",\"\(key)\":0}"
+                let offset = object(count).count + 1
+                #expect(throws: JSONProblem(.duplicateKey, at: offset)) { try JSONCheck.check(Array(text.utf8)) }
+            }
+        }
     }
 
     @Test func elementsAreSlicesOfTheBytes() throws {

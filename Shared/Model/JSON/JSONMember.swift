@@ -46,22 +46,32 @@ public struct JSONMember: Equatable, Sendable {
 /// The members found so far in the outermost object.
 struct JSONMemberList {
     private(set) var members: [(key: Range<Int>, value: Range<Int>)] = []
+    /// The keys as text, kept only once comparing bytes pair by pair will not do.
+    private var texts: Set<[Unicode.Scalar]> = []
 
     init() { members.reserveCapacity(16) }
 
     /// Refuses a key that is there already.
     ///
-    /// Keys are compared as bytes, or as text when one of them has escapes: `"a"` and `"\u0061"` are the same key.
-    func checkIsNew(_ key: Range<Int>, _ bytes: borrowing Span<UInt8>) throws(JSONProblem) {
+    /// A few keys are compared as bytes. Many are looked up in a set, or a hostile object would take long; so are all
+    /// once one has escapes: `"a"` and `"\u0061"` are the same key.
+    mutating func checkIsNew(_ key: Range<Int>, _ bytes: borrowing Span<UInt8>) throws(JSONProblem) {
         guard members.count < JSONCheck.memberCountMax else { throw JSONProblem(.tooManyMembers, at: key.lowerBound) }
-        let isEscaped = Self.hasEscape(key, bytes)
-        for member in members {
-            let isSame =
-                isEscaped || Self.hasEscape(member.key, bytes)
-                ? Self.text(member.key, bytes) == Self.text(key, bytes)
-                : Self.areEqual(member.key, key, bytes)
-            if isSame { throw JSONProblem(.duplicateKey, at: key.lowerBound) }
+        var isNew = true
+        if texts.isEmpty && members.count < Self.comparedAsBytesMax && !Self.hasEscape(key, bytes) {
+            for member in members where Self.areEqual(member.key, key, bytes) { isNew = false }
+        } else {
+            if texts.isEmpty { for member in members { texts.insert(Self.text(member.key, bytes)) } }
+            isNew = texts.insert(Self.text(key, bytes)).inserted
         }
+        guard isNew else { throw JSONProblem(.duplicateKey, at: key.lowerBound) }
+    }
+
+    private static let comparedAsBytesMax = 24
+
+    private static func hasEscape(_ key: Range<Int>, _ bytes: borrowing Span<UInt8>) -> Bool {
+        for offset in key where bytes[offset] == UInt8(ascii: "\\") { return true }
+        return false
     }
 
     mutating func append(key: Range<Int>, value: Range<Int>) { members.append((key, value)) }
@@ -72,11 +82,6 @@ struct JSONMemberList {
             return false
         }
         return true
-    }
-
-    private static func hasEscape(_ range: Range<Int>, _ bytes: borrowing Span<UInt8>) -> Bool {
-        for offset in range where bytes[offset] == UInt8(ascii: "\\") { return true }
-        return false
     }
 
     private static func text(_ range: Range<Int>, _ bytes: borrowing Span<UInt8>) -> [Unicode.Scalar] {

@@ -3,6 +3,7 @@ extension JSONScanner {
     mutating func scanString(_ bytes: borrowing Span<UInt8>) throws(JSONProblem) {
         advance()
         while true {
+            skipPlainCharacters(bytes)
             let byte = try current(bytes)
             switch byte {
             case UInt8(ascii: "\""):
@@ -10,10 +11,20 @@ extension JSONScanner {
                 return
             case UInt8(ascii: "\\"): try scanEscape(bytes)
             case 0x00...0x1F: throw JSONProblem(.controlCharacter, at: offset)
-            case 0x20...0x7F: advance()
             default: try scanMultibyte(bytes, lead: byte)
             }
         }
+    }
+
+    /// Skips ASCII that stands for itself. Most bytes are skipped here, so the loop keeps its place in a register.
+    private mutating func skipPlainCharacters(_ bytes: borrowing Span<UInt8>) {
+        var index = offset
+        while index < bytes.count {
+            let byte = bytes[index]
+            guard byte &- 0x20 < 0x60, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") else { break }
+            index += 1
+        }
+        advance(by: index - offset)
     }
 
     private mutating func scanEscape(_ bytes: borrowing Span<UInt8>) throws(JSONProblem) {

@@ -9,9 +9,13 @@ public enum DeviceWrites {
 
     /// The fields of a kind that belong to the device. Empty: devices do not write the kind.
     public static func fields(of kind: Kind) -> [String] {
+        isWritten(kind) ? EntryField.allCases.filter { !$0.isServerOwned }.map(\.rawValue) : []
+    }
+
+    private static func isWritten(_ kind: Kind) -> Bool {
         switch kind {
-        case .timeEntry: EntryField.allCases.filter { !$0.isServerOwned }.map(\.rawValue)
-        case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntryStatus: []
+        case .timeEntry: true
+        case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntryStatus: false
         }
     }
 
@@ -19,7 +23,7 @@ public enum DeviceWrites {
     ///
     /// - Throws: ``MutationProblem`` when they do not.
     public static func check(_ kind: Kind) throws(MutationProblem) {
-        guard !fields(of: kind).isEmpty else {
+        guard isWritten(kind) else {
             throw MutationProblem(
                 .kindNotAllowed, "devices do not write \(kind.rawValue) objects; they write \(Kind.timeEntry.rawValue)")
         }
@@ -46,17 +50,19 @@ public enum DeviceWrites {
     private static func check(
         _ key: String, _ value: ArraySlice<UInt8>, of kind: Kind
     ) throws(MutationProblem) {
-        let allowed = fields(of: kind).joined(separator: ", ")
         guard let field = EntryField(rawValue: key) else {
             throw MutationProblem(
-                .unknownField, "\(kind.rawValue) has no field '\(key.prefix(64))'; a device may write: \(allowed)")
+                .unknownField,
+                "\(kind.rawValue) has no field '\(key.prefix(64))'; a device may write: \(list(of: kind))")
         }
         guard !field.isServerOwned else {
             throw MutationProblem(
-                .fieldNotAllowed, "'\(key)' is written by the server only; a device may write: \(allowed)")
+                .fieldNotAllowed, "'\(key)' is written by the server only; a device may write: \(list(of: kind))")
         }
         if let needed = field.objection(to: value) {
             throw MutationProblem(.invalidField, "'\(key)' must be \(needed)")
         }
     }
+
+    private static func list(of kind: Kind) -> String { fields(of: kind).joined(separator: ", ") }
 }

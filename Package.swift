@@ -77,6 +77,7 @@ let tests: [Target] = [
         name: "RealmGatewayTests", dependencies: ["RealmGateway", "Sandbox", crypto, jwtKit],
         path: "Tests/RealmGatewayTests"),
     .testTarget(name: "RuntimeTests", dependencies: ["Runtime", "TestSupport"], path: "Tests/RuntimeTests"),
+    .testTarget(name: "FieldpostTests", dependencies: ["Fieldpost", "Model"], path: "Tests/FieldpostTests"),
     .testTarget(name: "TidyTests", path: "Tests/TidyTests"),
 ]
 

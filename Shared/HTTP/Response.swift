@@ -1,0 +1,73 @@
+/// An answer that arrived whole, whatever its status: a 3xx is an answer too, redirects are not followed.
+package struct Response: Sendable {
+    package let status: Int
+    package let headers: Headers
+    package let body: [UInt8]
+
+    /// The longest head (status line and headers) that is accepted.
+    package static let headBytesMax = 64 * 1024
+}
+
+/// An answer's headers, kept as they came and looked up when asked for.
+package struct Headers: Sendable, Sequence {
+    /// Lines that end with CR LF; the first is the status line.
+    let bytes: [UInt8]
+
+    /// The first value of `name`, whatever its case, without white space around it.
+    package subscript(name: String) -> String? {
+        first { _, nameBytes in isSame(nameBytes, name) }
+    }
+
+    /// All values of `name` in the order they came.
+    package func values(of name: String) -> [String] {
+        compactMap {
+            $0.name.utf8.count == name.utf8.count && $0.name.lowercased() == name.lowercased() ? $0.value : nil
+        }
+    }
+
+    package func makeIterator() -> AnyIterator<(name: String, value: String)> {
+        var rest = bytes[...]
+        return AnyIterator {
+            while let (name, value) = Headers.nextLine(of: &rest) {
+                guard let name else { continue }
+                return (String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self))
+            }
+            return nil
+        }
+    }
+
+    private func first(where isMatch: (ArraySlice<UInt8>, ArraySlice<UInt8>) -> Bool) -> String? {
+        var rest = bytes[...]
+        while let (name, value) = Headers.nextLine(of: &rest) {
+            if let name, isMatch(value, name) { return String(decoding: value, as: UTF8.self) }
+        }
+        return nil
+    }
+
+    /// Takes one line off `rest`; the name is nil when the line has none (the status line, the empty last one).
+    private static func nextLine(
+        of rest: inout ArraySlice<UInt8>
+    ) -> (name: ArraySlice<UInt8>?, value: ArraySlice<UInt8>)? {
+        guard !rest.isEmpty else { return nil }
+        let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex
+        let line = rest[..<end]
+        rest = end < rest.endIndex ? rest[(end + 1)...] : []
+        guard !line.starts(with: "HTTP/".utf8), let colon = line.firstIndex(of: UInt8(ascii: ":")) else {
+            return (nil, line)
+        }
+        var value = line[(colon + 1)...]
+        while let byte = value.first, isSpace(byte) { value.removeFirst() }
+        while let byte = value.last, isSpace(byte) { value.removeLast() }
+        return (line[..<colon], value)
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
+}
+
+/// Compares ASCII without regard to case.
+private func isSame(_ bytes: ArraySlice<UInt8>, _ name: String) -> Bool {
+    bytes.count == name.utf8.count
+        && zip(bytes, name.utf8).allSatisfy { left, right in
+            left == right || (left | 0x20 == right | 0x20 && (left | 0x20) >= 0x61 && (left | 0x20) <= 0x7A)
+        }
+}

@@ -1,0 +1,97 @@
+/// An answer whose body is still arriving.
+package struct StreamedResponse: Sendable {
+    package let status: Int
+    package let headers: Headers
+    package let body: ByteChunks
+}
+
+/// A stream's bytes, in pieces as they come. It can be read once, by one task at a time.
+package struct ByteChunks: AsyncSequence, Sendable {
+    package typealias Element = [UInt8]
+    package typealias Failure = HTTPError
+
+    let buffer: StreamBuffer
+    let lifetime: StreamLifetime
+
+    package struct AsyncIterator: AsyncIteratorProtocol {
+        let buffer: StreamBuffer
+        let lifetime: StreamLifetime
+
+        package func next(isolation actor: isolated (any Actor)?) async throws(HTTPError) -> [UInt8]? {
+            let lifetime = lifetime
+            return try await withTaskCancellationHandler {
+                await buffer.next()
+            } onCancel: {
+                lifetime.end()
+            }.get()
+        }
+
+        package func next() async throws(HTTPError) -> [UInt8]? {
+            try await next(isolation: #isolation)
+        }
+    }
+
+    package func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(buffer: buffer, lifetime: lifetime)
+    }
+
+    /// The bytes cut at line feeds, which are left out. A last line without one is handed out too.
+    ///
+    /// - Parameter bytesMax: A longer line fails the stream.
+    package func lines(bytesMax: Int) -> Lines { Lines(chunks: self, bytesMax: bytesMax) }
+}
+
+/// A stream's lines, for example of NDJSON.
+package struct Lines: AsyncSequence, Sendable {
+    package typealias Element = [UInt8]
+    package typealias Failure = HTTPError
+
+    let chunks: ByteChunks
+    let bytesMax: Int
+
+    package struct AsyncIterator: AsyncIteratorProtocol {
+        let chunks: ByteChunks.AsyncIterator
+        let bytesMax: Int
+        private var pending: [UInt8] = []
+        /// Where the next line begins, and up to where it is known to have no end.
+        private var start = 0
+        private var searched = 0
+
+        init(chunks: ByteChunks.AsyncIterator, bytesMax: Int) {
+            self.chunks = chunks
+            self.bytesMax = bytesMax
+        }
+
+        package mutating func next(isolation actor: isolated (any Actor)?) async throws(HTTPError) -> [UInt8]? {
+            while true {
+                if let end = pending[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+                    let line = Array(pending[start..<end])
+                    start = end + 1
+                    searched = start
+                    return line
+                }
+                pending.removeSubrange(..<start)
+                start = 0
+                searched = pending.count
+                guard pending.count <= bytesMax else {
+                    throw HTTPError(
+                        outcome: .maybeSent, code: HTTPError.tooLargeCode,
+                        message: "a line is longer than \(bytesMax) bytes")
+                }
+                guard let chunk = try await chunks.next(isolation: actor) else {
+                    defer { (pending, searched) = ([], 0) }
+                    return pending.isEmpty ? nil : pending
+                }
+                pending.append(contentsOf: chunk)
+            }
+        }
+
+        package mutating func next() async throws(HTTPError) -> [UInt8]? {
+            try await next(isolation: #isolation)
+        }
+    }
+
+    package func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(chunks: chunks.makeAsyncIterator(), bytesMax: bytesMax)
+    }
+}

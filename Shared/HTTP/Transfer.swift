@@ -1,0 +1,277 @@
+internal import CCurl
+
+/// Owns one easy handle, and carries one request after another. Used on its client's thread only.
+@safe final class Transfer {
+    /// Who waits for the answer.
+    enum Sink {
+        case none
+        case whole(CheckedContinuation<Result<Response, HTTPError>, Never>)
+        case stream(StreamBuffer, idleMax: Duration?)
+
+        func fail(_ error: HTTPError) {
+            switch self {
+            case .none: break
+            case .whole(let continuation): continuation.resume(returning: .failure(error))
+            case .stream(let buffer, _): buffer.finish(error)
+            }
+        }
+    }
+
+    private let easy: UnsafeMutableRawPointer
+    /// libcurl does not copy the list of headers, so it lives until the transfer ends.
+    private var headerList: UnsafeMutablePointer<curl_slist>?
+    private let errorText: UnsafeMutablePointer<CChar>
+
+    private(set) var id: UInt64 = 0
+    private var sink = Sink.none
+    private var session: Session?
+    private var head: [UInt8] = []
+    private var body: [UInt8] = []
+    private var answerBytesMax = 0
+    private var mayRepeat = false
+    private var hasBegun = false
+    private var wasRepeated = false
+    private var isTooLarge = false
+    private var headIsDelivered = false
+    private var isPaused = false
+    private var lastByteAt = ContinuousClock.now
+
+    init?(_ configuration: Client.Configuration) {
+        guard let easy = unsafe curl_easy_init() else { return nil }
+        unsafe self.easy = unsafe easy
+        unsafe errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        unsafe errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        let context = unsafe Unmanaged.passUnretained(self).toOpaque()
+        let codes = unsafe [
+            curl_set_callbacks(easy, onHead, onBody, onBegin, context),
+            curl_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText),
+            curl_set_number(easy, CURLOPT_NOSIGNAL, 1),
+            curl_set_number(easy, CURLOPT_TCP_KEEPALIVE, 1),
+            curl_set_number(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS),
+            curl_set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https"),
+            curl_set_number(easy, CURLOPT_FOLLOWLOCATION, 0),
+            curl_set_number(easy, CURLOPT_SSL_VERIFYPEER, 1),
+            curl_set_number(easy, CURLOPT_SSL_VERIFYHOST, 2),
+            curl_set_text(easy, CURLOPT_PROXY, configuration.proxy ?? ""),
+            curl_set_text(easy, CURLOPT_USERAGENT, configuration.userAgent),
+            curl_set_number(easy, CURLOPT_MAXAGE_CONN, Int(configuration.connectionIdleMax.components.seconds)),
+            configuration.caFile.map { unsafe curl_set_text(easy, CURLOPT_CAINFO, $0) } ?? CURLE_OK,
+        ]
+        guard codes.allSatisfy({ $0 == CURLE_OK }) else { return nil }
+    }
+
+    deinit {
+        unsafe curl_easy_cleanup(easy)
+        unsafe curl_slist_free_all(headerList)
+        unsafe errorText.deallocate()
+    }
+
+    static func from(_ context: UnsafeMutableRawPointer?) -> Transfer? {
+        guard let context = unsafe context else { return nil }
+        return unsafe Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    }
+
+    var outcome: HTTPError.Outcome { hasBegun ? .maybeSent : .notSent }
+
+    // MARK: Life
+
+    /// Sets every option that differs from request to request.
+    ///
+    /// - Returns: Why libcurl refuses the request; the transfer is then not to be used again.
+    func prepare(_ order: Order, _ sink: Sink) -> HTTPError? {
+        let request = order.request
+        id = order.id
+        answerBytesMax = request.answerBytesMax
+        mayRepeat = request.isSafe
+        hasBegun = false
+        wasRepeated = false
+        isTooLarge = false
+        headIsDelivered = false
+        isPaused = false
+        lastByteAt = .now
+        unsafe errorText.pointee = 0
+
+        var totalMax = request.totalMax
+        if case .stream = sink { totalMax = .zero }
+        let codes = unsafe [
+            curl_set_text(easy, CURLOPT_URL, request.url),
+            curl_set_number(easy, CURLOPT_CONNECTTIMEOUT_MS, request.connectMax.curlMilliseconds),
+            curl_set_number(easy, CURLOPT_TIMEOUT_MS, totalMax == .zero ? 0 : totalMax.curlMilliseconds),
+            // Over TLS a request may wait for a connection that it can share.
+            curl_set_number(easy, CURLOPT_PIPEWAIT, request.url.hasPrefix("https") ? 1 : 0),
+            setMethod(of: request),
+            setHeaders(of: request),
+            request.session?.attach(to: unsafe easy) ?? CURLE_OK,
+        ]
+        if let code = codes.first(where: { $0 != CURLE_OK }) {
+            return HTTPError(
+                outcome: .notSent, code: code.rawValue, message: unsafe String(cString: curl_easy_strerror(code)))
+        }
+        session = request.session
+        self.sink = sink
+        return nil
+    }
+
+    private func setMethod(of request: Request) -> CURLcode {
+        var codes = unsafe [curl_set_no_body(easy), curl_set_number(easy, CURLOPT_HTTPGET, 1)]
+        if request.method == "HEAD" {
+            unsafe codes.append(curl_set_number(easy, CURLOPT_NOBODY, 1))
+        } else if request.body != nil || request.method == "POST" {
+            let body = request.body ?? []
+            unsafe codes.append(body.withUnsafeBytes { unsafe curl_set_body(easy, $0.baseAddress, $0.count) })
+        }
+        let isNamedByCurl = request.method == "GET" && request.body == nil || request.method == "HEAD"
+        codes.append(
+            isNamedByCurl
+                ? unsafe curl_set_pointer(easy, CURLOPT_CUSTOMREQUEST, nil)
+                : unsafe curl_set_text(easy, CURLOPT_CUSTOMREQUEST, request.method))
+        return codes.first { $0 != CURLE_OK } ?? CURLE_OK
+    }
+
+    private func setHeaders(of request: Request) -> CURLcode {
+        unsafe curl_slist_free_all(headerList)
+        unsafe headerList = nil
+        var hasContentType = false
+        for (name, value) in request.headers {
+            if name.lowercased() == "content-type" { hasContentType = true }
+            // libcurl's spelling of a header without a value.
+            unsafe headerList = curl_slist_append(headerList, value.isEmpty ? "\(name);" : "\(name): \(value)")
+        }
+        if request.body != nil || request.method == "POST" {
+            // Headers that libcurl would add by itself: a form's type, and a round trip before large bodies.
+            if !hasContentType { unsafe headerList = curl_slist_append(headerList, "Content-Type:") }
+            unsafe headerList = curl_slist_append(headerList, "Expect:")
+        }
+        return unsafe curl_set_pointer(easy, CURLOPT_HTTPHEADER, headerList)
+    }
+
+    func join(_ multi: UnsafeMutableRawPointer) {
+        unsafe curl_multi_add_handle(multi, easy)
+    }
+
+    func leave(_ multi: UnsafeMutableRawPointer) {
+        unsafe curl_multi_remove_handle(multi, easy)
+        guard session != nil else { return }
+        unsafe curl_set_pointer(easy, CURLOPT_COOKIEFILE, nil)
+        unsafe curl_set_pointer(easy, CURLOPT_SHARE, nil)
+        session = nil
+    }
+
+    /// Tells who waits, and forgets them.
+    func finish(_ result: Result<Response, HTTPError>) {
+        switch sink {
+        case .none: break
+        case .whole(let continuation): continuation.resume(returning: result)
+        case .stream(let buffer, _):
+            switch result {
+            case .success: buffer.finish(nil)
+            case .failure(let error): buffer.finish(error)
+            }
+        }
+        sink = .none
+        head = []
+        body = []
+    }
+
+    func result(of code: CURLcode) -> Result<Response, HTTPError> {
+        let status = unsafe curl_get_status(easy)
+        if code == CURLE_OK, status > 0 {
+            return .success(Response(status: status, headers: Headers(bytes: head), body: body))
+        }
+        let answered = status > 0 ? status : nil
+        if isTooLarge {
+            let message = "the answer is larger than \(answerBytesMax) bytes"
+            return .failure(
+                HTTPError(outcome: outcome, code: CURLE_FILESIZE_EXCEEDED.rawValue, status: answered, message: message))
+        }
+        if wasRepeated {
+            let message = "the connection was lost after the request had been sent"
+            return .failure(HTTPError(outcome: outcome, code: CURLE_GOT_NOTHING.rawValue, message: message))
+        }
+        var message = unsafe String(cString: errorText)
+        if message.isEmpty { message = unsafe String(cString: curl_easy_strerror(code)) }
+        return .failure(HTTPError(outcome: outcome, code: code.rawValue, status: answered, message: message))
+    }
+
+    // MARK: Arrival
+
+    /// Called before the first byte of the request leaves, and again before libcurl repeats it on a new connection.
+    fileprivate func begin() -> Int32 {
+        if hasBegun && !mayRepeat {
+            wasRepeated = true
+            return CURL_PREREQFUNC_ABORT
+        }
+        hasBegun = true
+        return CURL_PREREQFUNC_OK
+    }
+
+    fileprivate func receiveHead(_ line: UnsafeRawBufferPointer) -> Int {
+        guard !headIsDelivered else { return line.count }  // trailers
+        // A status line begins anew after 100 Continue and the like.
+        if unsafe line.starts(with: "HTTP/".utf8) { head.removeAll(keepingCapacity: true) }
+        guard head.count + line.count <= Response.headBytesMax else {
+            isTooLarge = true
+            return 0
+        }
+        unsafe head.append(contentsOf: line)
+        lastByteAt = .now
+        if line.count <= 2, case .stream(let buffer, _) = sink {
+            let status = unsafe curl_get_status(easy)
+            if status >= 200 {
+                headIsDelivered = true
+                buffer.open(status: status, headers: Headers(bytes: head))
+            }
+        }
+        return line.count
+    }
+
+    fileprivate func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        switch sink {
+        case .none:
+            return 0
+        case .whole:
+            guard body.count + bytes.count <= answerBytesMax else {
+                isTooLarge = true
+                return 0
+            }
+            unsafe body.append(contentsOf: bytes)
+        case .stream(let buffer, _):
+            lastByteAt = .now
+            guard buffer.append(unsafe Array(bytes)) else {
+                isPaused = true
+                return Int(CURL_WRITEFUNC_PAUSE)
+            }
+        }
+        return bytes.count
+    }
+
+    func resume() {
+        guard isPaused else { return }
+        isPaused = false
+        lastByteAt = .now
+        unsafe curl_easy_pause(easy, CURLPAUSE_CONT)
+    }
+
+    /// When this stream will have been silent for too long, or nil when it has no such limit.
+    func idleDeadline(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        guard case .stream(_, let idleMax?) = sink else { return nil }
+        return (isPaused ? now : lastByteAt) + idleMax
+    }
+}
+
+private let onBegin: curl_prereq_callback = { context, _, _, _, _ in
+    unsafe Transfer.from(context)?.begin() ?? CURL_PREREQFUNC_ABORT
+}
+
+private let onHead: curl_write_callback = { bytes, size, count, context in
+    unsafe Transfer.from(context)?.receiveHead(UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
+}
+
+private let onBody: curl_write_callback = { bytes, size, count, context in
+    unsafe Transfer.from(context)?.receiveBody(UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
+}
+
+extension Duration {
+    /// libcurl takes 0 for "no limit", so the shortest time is one millisecond.
+    fileprivate var curlMilliseconds: Int { max(1, Int(clamping: milliseconds(roundedUp: true))) }
+}

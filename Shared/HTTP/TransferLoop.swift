@@ -1,0 +1,232 @@
+internal import CCurl
+import Glibc
+import Synchronization
+
+/// Runs all transfers of one client on one thread: libcurl's multi handle, driven by epoll, so that an idle transfer
+/// costs nothing.
+@safe final class TransferLoop {
+    private let multi: UnsafeMutableRawPointer
+    private let epoll: Int32
+    private let inbox: Inbox
+    private let configuration: Client.Configuration
+    private var active: [UInt64: Transfer] = [:]
+    /// Easy handles to use again, at most `poolCountMax`.
+    private var pool: [Transfer] = []
+    private var timer: ContinuousClock.Instant?
+    private var idleCheck: ContinuousClock.Instant?
+    private var isStopped = false
+
+    private static let poolCountMax = 512
+    private static let eventsMax = 256
+
+    /// Returns when the client is let go or shut down.
+    static func run(_ inbox: Inbox, _ configuration: Client.Configuration) {
+        if let loop = TransferLoop(inbox, configuration) { loop.run() }
+        for command in inbox.closeForGood() {
+            switch command {
+            case .send(_, let continuation): continuation.resume(returning: .failure(.shutDown(.notSent)))
+            case .stream(_, let buffer, _): buffer.finish(.shutDown(.notSent))
+            case .cancel, .resume, .stop: break
+            }
+        }
+    }
+
+    private init?(_ inbox: Inbox, _ configuration: Client.Configuration) {
+        guard curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK, let multi = unsafe curl_multi_init() else {
+            return nil
+        }
+        unsafe self.multi = unsafe multi
+        epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
+        self.inbox = inbox
+        self.configuration = configuration
+        let context = unsafe Unmanaged.passUnretained(self).toOpaque()
+        unsafe curl_multi_set_callbacks(multi, onSocketChange, onTimerChange, context)
+        unsafe curl_multi_set_number(
+            multi, CURLMOPT_MAX_HOST_CONNECTIONS, configuration.connectionsPerHostMax)
+        unsafe curl_multi_set_number(multi, CURLMOPT_MAXCONNECTS, configuration.connectionsIdleMax)
+        watch(inbox.eventDescriptor, UInt32(EPOLLIN.rawValue), isKnown: false)
+    }
+
+    deinit {
+        for transfer in active.values { unsafe transfer.leave(multi) }
+        unsafe curl_multi_cleanup(multi)
+        close(epoll)
+    }
+
+    private func run() {
+        unsafe withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: TransferLoop.eventsMax) { events in
+            while !isStopped {
+                let count = unsafe epoll_wait(
+                    epoll, events.baseAddress, Int32(events.count), waitMilliseconds())
+                for index in 0..<max(0, Int(count)) {
+                    unsafe handle(events[index].data.fd, events[index].events)
+                }
+                for command in inbox.take() { obey(command) }
+                runTimers()
+                finishDone()
+            }
+        }
+        failAll()
+    }
+
+    private func handle(_ descriptor: Int32, _ events: UInt32) {
+        guard descriptor != inbox.eventDescriptor else {
+            var count: eventfd_t = 0
+            unsafe eventfd_read(descriptor, &count)
+            return
+        }
+        var bits: Int32 = 0
+        if events & UInt32(EPOLLIN.rawValue) != 0 { bits |= CURL_CSELECT_IN }
+        if events & UInt32(EPOLLOUT.rawValue) != 0 { bits |= CURL_CSELECT_OUT }
+        // An error or hang-up is found out by reading.
+        if events & UInt32(EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 {
+            bits |= CURL_CSELECT_IN | CURL_CSELECT_ERR
+        }
+        act(on: descriptor, bits)
+    }
+
+    private func act(on descriptor: Int32, _ bits: Int32) {
+        var running: Int32 = 0
+        unsafe curl_multi_socket_action(multi, descriptor, bits, &running)
+    }
+
+    private func obey(_ command: Inbox.Command) {
+        switch command {
+        case .send(let order, let continuation):
+            start(order, .whole(continuation))
+        case .stream(let order, let buffer, let idleMax):
+            start(order, .stream(buffer, idleMax: idleMax))
+        case .cancel(let id):
+            guard let transfer = active[id] else { return }
+            finish(transfer, .failure(.cancelled(transfer.outcome)))
+        case .resume(let id):
+            active[id]?.resume()
+        case .stop:
+            isStopped = true
+        }
+    }
+
+    private func start(_ order: Order, _ sink: Transfer.Sink) {
+        if order.isCancelled.load(ordering: .acquiring) { return sink.fail(.cancelled(.notSent)) }
+        guard active.count < configuration.inFlightMax else {
+            return sink.fail(
+                HTTPError(
+                    outcome: .notSent, code: CURLE_AGAIN.rawValue,
+                    message: "\(configuration.inFlightMax) requests are under way, which is the most allowed"))
+        }
+        guard let transfer = pool.popLast() ?? Transfer(configuration) else {
+            return sink.fail(HTTPError(outcome: .notSent, code: CURLE_OUT_OF_MEMORY.rawValue, message: "out of memory"))
+        }
+        if let error = transfer.prepare(order, sink) { return sink.fail(error) }
+        active[order.id] = transfer
+        unsafe transfer.join(multi)
+        if case .stream(_, let idleMax?) = sink { checkIdle(by: .now + idleMax) }
+    }
+
+    private func finishDone() {
+        var waiting: Int32 = 0
+        while let message = unsafe curl_multi_info_read(multi, &waiting) {
+            guard unsafe message.pointee.msg == CURLMSG_DONE, let easy = unsafe message.pointee.easy_handle,
+                let transfer = unsafe Transfer.from(curl_get_context(easy))
+            else { continue }
+            finish(transfer, unsafe transfer.result(of: message.pointee.data.result))
+        }
+    }
+
+    private func finish(_ transfer: Transfer, _ result: Result<Response, HTTPError>) {
+        active[transfer.id] = nil
+        unsafe transfer.leave(multi)
+        transfer.finish(result)
+        if pool.count < TransferLoop.poolCountMax { pool.append(transfer) }
+    }
+
+    private func failAll() {
+        for transfer in active.values { finish(transfer, .failure(.shutDown(transfer.outcome))) }
+    }
+
+    // MARK: Timers
+
+    private func waitMilliseconds() -> Int32 {
+        let deadline = [timer, idleCheck].compactMap(\.self).min()
+        guard let deadline else { return -1 }
+        let rest = ContinuousClock.now.duration(to: deadline)
+        guard rest > .zero else { return 0 }
+        return Int32(clamping: rest.milliseconds(roundedUp: true))
+    }
+
+    private func runTimers() {
+        if let deadline = timer, deadline <= .now {
+            timer = nil
+            act(on: CURL_SOCKET_TIMEOUT, 0)
+        }
+        if let deadline = idleCheck, deadline <= .now { endIdleStreams() }
+    }
+
+    private func checkIdle(by instant: ContinuousClock.Instant) {
+        idleCheck = min(idleCheck ?? instant, instant)
+    }
+
+    private func endIdleStreams() {
+        idleCheck = nil
+        let now = ContinuousClock.now
+        for transfer in active.values {
+            guard let deadline = transfer.idleDeadline(at: now) else { continue }
+            if deadline > now {
+                checkIdle(by: deadline)
+            } else {
+                let error = HTTPError(
+                    outcome: transfer.outcome, code: CURLE_OPERATION_TIMEDOUT.rawValue,
+                    message: "nothing arrived on the stream for too long")
+                finish(transfer, .failure(error))
+            }
+        }
+    }
+
+    fileprivate func setTimer(milliseconds: Int) {
+        timer = milliseconds < 0 ? nil : .now + .milliseconds(milliseconds)
+    }
+
+    // MARK: Sockets
+
+    fileprivate func watch(_ descriptor: Int32, _ events: UInt32, isKnown: Bool) {
+        var event = unsafe epoll_event(events: events, data: epoll_data_t(fd: descriptor))
+        if unsafe epoll_ctl(epoll, isKnown ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, descriptor, &event) != 0 {
+            unsafe epoll_ctl(epoll, isKnown ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, &event)
+        }
+    }
+
+    fileprivate func socketChanged(_ descriptor: Int32, to what: Int32, isKnown: Bool) {
+        if what == CURL_POLL_REMOVE {
+            epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, nil)
+            unsafe curl_multi_assign(multi, descriptor, nil)
+            return
+        }
+        var events: UInt32 = 0
+        if what & CURL_POLL_IN != 0 { events |= UInt32(EPOLLIN.rawValue) }
+        if what & CURL_POLL_OUT != 0 { events |= UInt32(EPOLLOUT.rawValue) }
+        watch(descriptor, events, isKnown: isKnown)
+        // Any pointer will do: libcurl hands it back as the sign that the socket is being watched.
+        unsafe curl_multi_assign(multi, descriptor, multi)
+    }
+}
+
+private let onSocketChange: curl_socket_callback = { _, descriptor, what, context, known in
+    guard let context = unsafe context else { return 0 }
+    let loop = unsafe Unmanaged<TransferLoop>.fromOpaque(context).takeUnretainedValue()
+    loop.socketChanged(descriptor, to: what, isKnown: unsafe known != nil)
+    return 0
+}
+
+private let onTimerChange: curl_multi_timer_callback = { _, milliseconds, context in
+    guard let context = unsafe context else { return 0 }
+    unsafe Unmanaged<TransferLoop>.fromOpaque(context).takeUnretainedValue().setTimer(milliseconds: milliseconds)
+    return 0
+}
+
+extension Duration {
+    func milliseconds(roundedUp: Bool) -> Int64 {
+        let (seconds, attoseconds) = components
+        let rest = roundedUp ? 999_999_999_999_999 : Int64(0)
+        return seconds.multipliedReportingOverflow(by: 1000).partialValue + (attoseconds + rest) / 1_000_000_000_000_000
+    }
+}

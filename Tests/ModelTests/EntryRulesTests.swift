@@ -99,6 +99,10 @@ import Testing
             objects.templates[Seed.templateID]?.reportingContexts.swapAt(0, 1)
         }
         #expect(later == ["Project: 'Design' does not go with the selections before it"])
+        let next = try problems { _, objects in
+            objects.templates[Seed.templateID]?.reportingContexts.swapAt(1, 2)
+        }
+        #expect(next == ["Phase: 'Div. grafisk arbejde' does not go with the selections before it"])
     }
 
     @Test func anyOfSeveralDependenciesIsEnough() throws {

@@ -63,7 +63,7 @@ package final class Client: Sendable {
     ///
     /// A slow reader holds up the sender, not this process: beyond `streamBufferBytesMax` the connection is not read.
     /// Letting go of the body, or cancelling the task that reads it, closes the transfer. `totalMax` and
-    /// `answerBytesMax` do not apply; `connectMax` does, and `answerMax` bounds the wait for the head.
+    /// `answerBytesMax` do not apply; `connectMax` does, and `idleMax` bounds the wait for the head too.
     ///
     /// - Parameter idleMax: How long nothing may arrive before the stream fails; time spent waiting for a slow reader
     ///   does not count.

@@ -1,0 +1,89 @@
+/// The master data of the SAP sandbox, as `POST /sandbox/organisation` takes it.
+struct SAPOrganisation: Codable, Sendable {
+    struct Person: Codable, Sendable {
+        var personWorkAgreementExternalId: String
+        var companyCode: String
+        var businessPartnerUuid: String
+        var name: String
+        /// First and last day of the employment, `yyyy-MM-dd`; open when absent.
+        var validFrom: String?
+        var validTo: String?
+    }
+
+    struct Customer: Codable, Sendable {
+        var businessPartner: String
+        var businessPartnerUuid: String
+        var name: String
+    }
+
+    struct Element: Codable, Sendable {
+        var projectElementUuid: String
+        var projectElement: String
+        var description: String
+        var timeRecordingBlocked: Bool?
+    }
+
+    struct Project: Codable, Sendable {
+        var projectUuid: String
+        var project: String
+        var description: String
+        var customerUuid: String?
+        var startDate: String?
+        var endDate: String?
+        var processingStatus: String?
+        var timeRecordingBlocked: Bool?
+        var elements: [Element]
+        /// Business partners of the people on the team.
+        var teamMembers: [String]
+    }
+
+    var people: [Person] = []
+    var customers: [Customer] = []
+    var projects: [Project] = []
+}
+
+/// The master data with what is looked up in it.
+struct SAPMasterData {
+    struct TeamMember {
+        let id: String
+        let project: String
+        let businessPartner: String
+    }
+
+    struct PersonKey: Hashable {
+        let agreement: String
+        let company: String
+    }
+
+    let organisation: SAPOrganisation
+    private(set) var people: [PersonKey: SAPOrganisation.Person] = [:]
+    private(set) var membersByPartner: [String: [TeamMember]] = [:]
+    /// Element id → the project's index and the element's in it.
+    private(set) var elements: [String: (project: Int, element: Int)] = [:]
+    private(set) var projectsByID: [String: Int] = [:]
+
+    init(_ organisation: SAPOrganisation) {
+        self.organisation = organisation
+        for person in organisation.people {
+            people[PersonKey(agreement: person.personWorkAgreementExternalId, company: person.companyCode)] = person
+        }
+        for (index, project) in organisation.projects.enumerated() {
+            projectsByID[project.projectUuid.lowercased()] = index
+            for (position, element) in project.elements.enumerated() {
+                elements[element.projectElement] = (index, position)
+            }
+            for (position, partner) in project.teamMembers.enumerated() {
+                let member = TeamMember(
+                    id: SAPMasterData.memberID(project.projectUuid, position), project: project.projectUuid,
+                    businessPartner: partner)
+                membersByPartner[partner.lowercased(), default: []].append(member)
+            }
+        }
+    }
+
+    /// A GUID that a membership keeps as long as the project's list does not change.
+    private static func memberID(_ project: String, _ position: Int) -> String {
+        let tail = String(position, radix: 16)
+        return project.dropLast(tail.count) + tail
+    }
+}

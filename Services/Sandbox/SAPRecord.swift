@@ -1,0 +1,76 @@
+import Model
+
+/// A time sheet record as the sandbox keeps it, and as a line of its journal and of `GET /sandbox/recorded`.
+struct SAPRecord: Codable, Equatable, Sendable {
+    /// `TimeSheetRecord`: grows by one.
+    var number: Int
+    /// `PersonWorkAgreementExternalID`
+    var person: String
+    var companyCode: String
+    var date: Day
+    /// Hundredths of an hour.
+    var hundredths: Int
+    var note: String
+    var wbsElement: String
+    var activityType: String
+    var status: Status
+    /// The record this one replaces.
+    var predecessor: Int?
+    var releasedOnSave: Bool
+
+    /// CATS statuses. Source: SAP Help Portal.
+    enum Status: Int, Codable, Sendable {
+        case inProcess = 10
+        case released = 20
+        case approved = 30
+        case rejected = 40
+        /// Approved once, then changed: the successor waits for approval.
+        case changedAfterApproval = 50
+        case cancelled = 60
+    }
+
+    static func text(ofNumber number: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, 12 - digits.count)) + digits
+    }
+}
+
+/// What a client asks for with a POST, read by the names of the service's metadata.
+struct SAPEntryRequest: Decodable, Sendable {
+    struct DataFields: Decodable, Sendable {
+        var ActivityType: String?
+        var WBSElement: String?
+        var TimeSheetNote: String?
+        var RecordedHours: String?
+        var HoursUnitOfMeasure: String?
+    }
+
+    var PersonWorkAgreementExternalID: String?
+    var CompanyCode: String?
+    var TimeSheetRecord: String?
+    var TimeSheetDate: String?
+    var TimeSheetIsReleasedOnSave: Bool?
+    var TimeSheetOperation: String?
+    var TimeSheetDataFields: DataFields?
+
+    /// `/Date(1427673600000)/` or `2015-03-30T00:00:00`
+    var day: Day? {
+        guard let text = TimeSheetDate else { return nil }
+        if text.hasPrefix("/Date("), text.hasSuffix(")/"), let milliseconds = Int(text.dropFirst(6).dropLast(2)) {
+            guard milliseconds % 86_400_000 == 0 else { return nil }
+            return Day(daysSinceEpoch: milliseconds / 86_400_000)
+        }
+        return Day(String(text.prefix(10)))
+    }
+
+    /// decimal(4,2)
+    var hundredths: Int? {
+        guard let text = TimeSheetDataFields?.RecordedHours else { return nil }
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard (1...2).contains(parts.count), let whole = Int(parts[0]), abs(whole) <= 99 else { return nil }
+        guard parts.count == 2 else { return whole * 100 }
+        guard (1...2).contains(parts[1].count), let decimals = UInt(parts[1]) else { return nil }
+        let fraction = Int(decimals) * (parts[1].count == 1 ? 10 : 1)
+        return whole * 100 + (text.hasPrefix("-") ? -fraction : fraction)
+    }
+}

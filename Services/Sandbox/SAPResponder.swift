@@ -1,0 +1,172 @@
+import FoundationEssentials
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+/// Answers every request to the SAP sandbox. (A router would not do: OData keys are part of the last path segment.)
+struct SAPResponder: HTTPResponder {
+    let system: SAPSystem
+    let sessions: SAPSessions
+    /// The `Authorization` that is accepted.
+    let credentials: String
+
+    private static let bodyBytesMax = 64 * 1024 * 1024
+
+    func respond(to request: Request, context: SAPRequestContext) async throws -> Response {
+        if request.uri.path.hasPrefix("/sandbox/") { return try await control(request) }
+        guard request.headers[.authorization] == credentials else {
+            system.count("unauthorized")
+            var response = Response.json(.unauthorized, SAPEntities.error(["Logon failed"]))
+            response.headers[.wwwAuthenticate] = "Basic realm=\"SAP NetWeaver Application Server\""
+            return response
+        }
+        let call = system.drawCall()
+        if call.milliseconds > 0 { try await Task.sleep(for: .milliseconds(call.milliseconds)) }
+        switch call.fault {
+        case .none: break
+        case .unavailable:
+            system.count("answered503")
+            return .json(.serviceUnavailable, SAPEntities.error(["Service is temporarily unavailable"]))
+        case .tooManyRequests:
+            system.count("answered429")
+            var response = Response.json(.tooManyRequests, SAPEntities.error(["Too many requests"]))
+            response.headers[.retryAfter] = String(call.retryAfterSeconds)
+            return response
+        }
+        var response = try await serve(request, context)
+        addToken(to: &response, for: request)
+        return response
+    }
+
+    private func serve(_ request: Request, _ context: SAPRequestContext) async throws -> Response {
+        guard let path = request.uri.path.removingURLPercentEncoding() else { return .notFound }
+        switch request.method {
+        case .get, .head:
+            return read(path, request)
+        case .post where path == SAPPath.timeSheet + "/TimeSheetEntryCollection":
+            guard isTokenRight(request) else {
+                system.count("csrfRefused")
+                return Response(
+                    status: .forbidden, headers: [.csrfToken: "Required", .contentType: "text/plain"],
+                    body: ResponseBody(byteBuffer: ByteBuffer(string: "CSRF token validation failed")))
+            }
+            return try await write(request, context)
+        default:
+            return .json(.methodNotAllowed, SAPEntities.error(["Method not allowed"]))
+        }
+    }
+
+    // MARK: Sessions
+
+    private func isTokenRight(_ request: Request) -> Bool {
+        guard let session = session(of: request), let token = sessions.token(of: session) else { return false }
+        return request.headers[.csrfToken] == token
+    }
+
+    private func session(of request: Request) -> String? {
+        for cookie in (request.headers[.cookie] ?? "").split(separator: ";") {
+            let parts = cookie.drop { $0 == " " }.split(separator: "=", maxSplits: 1)
+            if parts.count == 2, parts[0] == SAPSessions.cookie { return String(parts[1]) }
+        }
+        return nil
+    }
+
+    private func addToken(to response: inout Response, for request: Request) {
+        guard request.method == .get, request.headers[.csrfToken]?.lowercased() == "fetch" else { return }
+        system.count("tokenFetches")
+        if let session = session(of: request), let token = sessions.token(of: session) {
+            response.headers[.csrfToken] = token
+            return
+        }
+        let (session, token) = sessions.start()
+        response.headers[.csrfToken] = token
+        response.headers[.setCookie] = "\(SAPSessions.cookie)=\(session); path=/; HttpOnly"
+    }
+
+    // MARK: Writing
+
+    private func write(_ request: Request, _ context: SAPRequestContext) async throws -> Response {
+        let body = try await request.body.collect(upTo: SAPResponder.bodyBytesMax)
+        guard let entry = try? JSONDecoder().decode(SAPEntryRequest.self, from: Data(body.readableBytesView)) else {
+            return .json(.badRequest, SAPEntities.error(["Error while parsing the request body"]))
+        }
+        guard let operation = entry.TimeSheetOperation, !operation.isEmpty else {
+            system.count("withoutOperation")
+            return .json(.created, .object([("d", .object(SAPEntities.echo(entry)))]))
+        }
+        system.count(operation == "C" ? "creates" : operation == "U" ? "updates" : "deletes")
+        do throws(SAPTimeSheetRules.Refusal) {
+            if operation != "D", system.drawValidation() {
+                throw SAPTimeSheetRules.Refusal(messages: ["The entry was refused by a check of the customer's own"])
+            }
+            let fault = system.drawWrite()
+            guard case .late(let milliseconds, let isAnswered) = fault else {
+                let record = try system.apply(entry, operation: operation)
+                if fault == .lostAfterWrite { return await loseAnswer("lostAfterWrite", context) }
+                return .json(
+                    .created, .object([("d", .object(SAPEntities.timeSheetEntry(record, operation: operation)))]))
+            }
+            _ = try system.apply(entry, operation: operation, isTrial: true)
+            Task { [system] in
+                try await Task.sleep(for: .milliseconds(milliseconds))
+                // What has become impossible meanwhile does not happen.
+                _ = try? system.apply(entry, operation: operation)
+            }
+            guard isAnswered else { return await loseAnswer("lateCommit", context) }
+            system.count("lateCommit")
+            return .json(.serviceUnavailable, SAPEntities.error(["Service is temporarily unavailable"]))
+        } catch {
+            system.count("refused")
+            return .json(.badRequest, SAPEntities.error(error.messages))
+        }
+    }
+
+    /// Closes the connection; what is returned goes nowhere.
+    private func loseAnswer(_ kind: String, _ context: SAPRequestContext) async -> Response {
+        system.count(kind)
+        try? await context.channel.close().get()
+        return Response(status: .internalServerError)
+    }
+}
+
+extension HTTPField.Name {
+    static let csrfToken = csrfTokenName()
+
+    private static func csrfTokenName() -> HTTPField.Name {
+        guard let name = HTTPField.Name("x-csrf-token") else { preconditionFailure("a valid name") }
+        return name
+    }
+}
+
+extension Response {
+    static func json(_ status: HTTPResponse.Status, _ json: JSONText) -> Response {
+        Response(
+            status: status, headers: [.contentType: "application/json"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: json.bytes)))
+    }
+
+    static var notFound: Response {
+        .json(.notFound, SAPEntities.error(["Resource not found"]))
+    }
+}
+
+extension String {
+    /// RFC 3986, 2.1; nil when an escape is broken or the bytes are not UTF-8.
+    func removingURLPercentEncoding() -> String? {
+        guard utf8.contains(UInt8(ascii: "%")) else { return self }
+        var bytes: [UInt8] = []
+        var rest = utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let digits = String(rest.prefix(2)), digits.utf8.count == 2, let value = UInt8(digits, radix: 16) else {
+                return nil
+            }
+            bytes.append(value)
+            rest = rest.dropFirst(2)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}

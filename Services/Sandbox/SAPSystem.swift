@@ -1,0 +1,205 @@
+import Model
+import Synchronization
+
+/// The state of the SAP sandbox: master data, records, switches, counts.
+final class SAPSystem: Sendable {
+    fileprivate struct State: ~Copyable {
+        var master = SAPMasterData(SAPOrganisation())
+        var records = SAPRecords()
+        var switches = SAPSwitches()
+        var numbers = SeededNumbers(seed: 1)
+        var counts: [String: Int] = [:]
+        var journal: SAPJournal?
+    }
+
+    private let state: Mutex<State>
+
+    /// - Parameter journalPath: Where records survive a restart; nil keeps them in memory only.
+    init(journalPath: String?) throws {
+        var state = State()
+        if let journalPath {
+            var master = SAPMasterData(SAPOrganisation())
+            var records = SAPRecords()
+            state.journal = try SAPJournal(path: journalPath) { line in
+                switch line {
+                case .organisation(let organisation): master = SAPMasterData(organisation)
+                case .records(let changed): for record in changed { records.put(record) }
+                }
+            }
+            state.master = master
+            state.records = records
+        }
+        self.state = Mutex(state)
+    }
+
+    // MARK: Master data, switches, counts
+
+    func load(_ organisation: SAPOrganisation) {
+        state.withLock {
+            $0.journal?.append(.organisation(organisation))
+            $0.master = SAPMasterData(organisation)
+        }
+    }
+
+    func withMaster<Result>(_ body: (SAPMasterData) -> Result) -> Result {
+        state.withLock { body($0.master) }
+    }
+
+    var switches: SAPSwitches { state.withLock { $0.switches } }
+
+    func patch(_ patch: SAPSwitchesPatch) throws -> SAPSwitches {
+        let new = try patch.applied(to: switches)
+        state.withLock {
+            if new.seed != $0.switches.seed { $0.numbers = SeededNumbers(seed: new.seed) }
+            $0.switches = new
+        }
+        return new
+    }
+
+    func count(_ kind: String) { state.withLock { $0.counts[kind, default: 0] += 1 } }
+
+    var counts: [String: Int] {
+        state.withLock {
+            var counts = $0.counts
+            counts["records"] = $0.records.all.count
+            return counts
+        }
+    }
+
+    // MARK: Faults
+
+    enum Fault { case none, unavailable, tooManyRequests }
+
+    /// How a call goes, and how many milliseconds it takes.
+    func drawCall() -> (fault: Fault, milliseconds: Int, retryAfterSeconds: Int) {
+        state.withLock { state in
+            let switches = state.switches
+            let isSlow = state.draw(switches.rateSlow)
+            let fault: Fault =
+                state.draw(switches.rate503)
+                ? .unavailable : state.draw(switches.rate429) ? .tooManyRequests : .none
+            if isSlow { state.counts["slow", default: 0] += 1 }
+            return (fault, isSlow ? switches.slowMs : switches.latencyMs, switches.retryAfterSeconds)
+        }
+    }
+
+    enum WriteFault: Equatable {
+        case none, lostAfterWrite
+        /// The answer is 503, or none at all, and the record comes after so many milliseconds.
+        case late(milliseconds: Int, isAnswered: Bool)
+    }
+
+    func drawWrite() -> WriteFault {
+        state.withLock { state in
+            let switches = state.switches
+            if state.draw(switches.rateLostAfterWrite) { return .lostAfterWrite }
+            guard state.draw(switches.rateLateCommit) else { return .none }
+            return .late(milliseconds: switches.lateCommitMs, isAnswered: state.draw(0.5))
+        }
+    }
+
+    // MARK: Records
+
+    /// Checks a request and, unless it is only a trial, does it.
+    func apply(
+        _ request: SAPEntryRequest, operation: String, isTrial: Bool = false
+    ) throws(SAPTimeSheetRules.Refusal) -> SAPRecord {
+        let outcome: Result<SAPRecord, SAPTimeSheetRules.Refusal> = state.withLock { state in
+            do throws(SAPTimeSheetRules.Refusal) {
+                let changes = try SAPTimeSheetRules.changes(
+                    for: request, operation: operation, in: state.records, state.master, state.switches)
+                if !isTrial { state.write(changes) }
+                return .success(changes[0])
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try outcome.get()
+    }
+
+    /// A refusal by the customer's own check, drawn by `validationRate`.
+    func drawValidation() -> Bool {
+        state.withLock { $0.draw($0.switches.validationRate) }
+    }
+
+    /// What an approver does: 20 → 30, 20 → 40, 30 → 20, 40 → 20. A replaced record is cancelled with the approval of
+    /// its successor.
+    ///
+    /// - Returns: False when the record has no such move.
+    func approve(_ number: Int, _ status: SAPRecord.Status) -> Bool {
+        state.withLock { state in
+            guard var record = state.records[number] else { return false }
+            switch (record.status, status) {
+            case (.released, .approved), (.released, .rejected), (.approved, .released), (.rejected, .released):
+                record.status = status
+            default:
+                return false
+            }
+            var changes = [record]
+            if status == .approved, var old = record.predecessor.flatMap({ state.records[$0] }) {
+                old.status = .cancelled
+                changes.append(old)
+            }
+            state.write(changes)
+            return true
+        }
+    }
+
+    func record(_ number: Int) -> SAPRecord? { state.withLock { $0.records[number] } }
+
+    /// At most `countMax` records with numbers above `number`.
+    func records(after number: Int, countMax: Int) -> [SAPRecord] {
+        state.withLock { Array($0.records.all.dropFirst(max(0, number)).prefix(countMax)) }
+    }
+
+    /// A page of the records that `filter` lets through, in the order of their numbers, whatever order is asked for.
+    func records(_ filter: ODataFilter?, skip: Int, top: Int) -> [SAPRecord] {
+        state.withLock { state in
+            var found: [SAPRecord] = []
+            var skipped = 0
+            for number in state.records.candidates(for: filter) {
+                guard found.count < top, let record = state.records[number] else { break }
+                guard filter?.matches(record.value) ?? true else { continue }
+                if skipped < skip { skipped += 1 } else { found.append(record) }
+            }
+            return found
+        }
+    }
+}
+
+extension SAPSystem.State {
+    fileprivate mutating func draw(_ rate: Double) -> Bool { rate > 0 && numbers.next() < rate }
+
+    fileprivate mutating func write(_ changes: [SAPRecord]) {
+        journal?.append(.records(changes))
+        for record in changes { records.put(record) }
+    }
+}
+
+extension SAPRecords {
+    /// The numbers that can match: by person and day where the filter names them, otherwise all.
+    func candidates(for filter: ODataFilter?) -> AnySequence<Int> {
+        guard let agreement = filter?.required("PersonWorkAgreementExternalID"),
+            let company = filter?.required("CompanyCode")
+        else { return AnySequence(1..<nextNumber) }
+        let person = SAPMasterData.PersonKey(agreement: agreement, company: company)
+        guard let day = filter?.required("TimeSheetDate").flatMap({ Day($0) }) else {
+            return AnySequence(numbers(of: person))
+        }
+        return AnySequence(numbers(of: person, on: day))
+    }
+}
+
+extension SAPRecord {
+    /// The value of a field in a filter.
+    func value(_ field: String) -> String? {
+        switch field {
+        case "PersonWorkAgreementExternalID": person
+        case "CompanyCode": companyCode
+        case "TimeSheetRecord": SAPRecord.text(ofNumber: number)
+        case "TimeSheetDate": date.description
+        case "TimeSheetStatus": String(status.rawValue)
+        default: nil
+        }
+    }
+}

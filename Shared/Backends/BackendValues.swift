@@ -1,0 +1,141 @@
+public import FoundationEssentials
+public import Model
+
+/// A person as a back end knows them.
+public struct BackendPerson: Codable, Equatable, Hashable, Sendable {
+    /// The e-mail address, lower case: who it is in Fieldpost.
+    public var email: String
+    /// What the back end calls the person; the adapter says which names it needs.
+    public var reference: [String: String]
+
+    /// A person with their references.
+    public init(email: String, reference: [String: String]) {
+        self.email = email
+        self.reference = reference
+    }
+}
+
+/// A time entry as it is to stand in the back end.
+public struct Submission: Equatable, Sendable {
+    /// Identifies the entry in the back end; see ``EntryMarker``.
+    public var marker: String
+    /// Whose time it is.
+    public var person: BackendPerson
+    /// The day the time is registered on.
+    public var day: Day
+    /// The length in seconds.
+    public var durationSeconds: Int
+    /// What the person wrote.
+    public var text: String?
+    /// The chosen nodes: context name → the node's `referenceId`.
+    public var references: [String: String]
+
+    /// A submission.
+    public init(
+        marker: String, person: BackendPerson, day: Day, durationSeconds: Int, text: String?,
+        references: [String: String]
+    ) {
+        self.marker = marker
+        self.person = person
+        self.day = day
+        self.durationSeconds = durationSeconds
+        self.text = text
+        self.references = references
+    }
+}
+
+/// What a record has become in the back end.
+public enum BackendStatus: String, Codable, CaseIterable, Sendable {
+    /// Saved, not released.
+    case inProcess
+    /// Waiting for approval.
+    case released
+    /// Approved.
+    case approved
+    /// Refused by an approver.
+    case rejected
+    /// Posted; closed for editing.
+    case recorded
+    /// An approved record that was changed: its successor counts.
+    case changed
+    /// Deleted, or replaced by an approved successor.
+    case cancelled
+}
+
+/// A record of the back end.
+public struct BackendEntry: Equatable, Sendable {
+    /// The back end's id of the record.
+    public var id: String
+    /// The marker it carries, when it came from Fieldpost.
+    public var marker: String?
+    /// The day the time is registered on.
+    public var day: Day
+    /// The length in seconds, as far as the back end keeps it.
+    public var durationSeconds: Int
+    /// The text without the marker.
+    public var text: String?
+    /// What has become of it.
+    public var status: BackendStatus
+    /// Context name → `referenceId` of the node, as far as the record tells.
+    public var references: [String: String]
+    /// What the back end says about it, for a person: a reason of rejection, for one.
+    public var message: String?
+    /// Grows with every change of the record, in back ends that have such a thing.
+    public var version: String?
+
+    /// A record.
+    public init(
+        id: String, marker: String?, day: Day, durationSeconds: Int, text: String?, status: BackendStatus,
+        references: [String: String], message: String? = nil, version: String? = nil
+    ) {
+        self.id = id
+        self.marker = marker
+        self.day = day
+        self.durationSeconds = durationSeconds
+        self.text = text
+        self.status = status
+        self.references = references
+        self.message = message
+        self.version = version
+    }
+}
+
+/// Finds a record again whose back end has no field for a foreign key: `#`, the entry's id in 22 characters of
+/// base64url, `#`, at the end of the note.
+public enum EntryMarker {
+    /// Characters of a marker.
+    public static let length = 24
+
+    /// The marker of an entry.
+    public static func marker(of entry: UUID) -> String {
+        let bytes = unsafe withUnsafeBytes(of: entry.uuid) { unsafe Data($0) }
+        let text = bytes.base64EncodedString().dropLast(2)  // the padding of 16 bytes
+        return "#" + text.map { $0 == "+" ? "-" : $0 == "/" ? "_" : String($0) }.joined() + "#"
+    }
+
+    /// The note of a record: the text, a space, the marker.
+    public static func note(text: String?, marker: String) -> String {
+        guard let text, !text.isEmpty else { return marker }
+        return text + " " + marker
+    }
+
+    /// Takes a note apart. Without a marker at its end, all of it is text.
+    public static func split(note: String) -> (text: String?, marker: String?) {
+        let marker = note.suffix(length)
+        guard marker.utf8.count == length, marker.first == "#", marker.last == "#",
+            marker.dropFirst().dropLast().utf8.allSatisfy(isBase64URL)
+        else { return (note.isEmpty ? nil : note, nil) }
+        var text = note.dropLast(length)
+        if text.last == " " { text.removeLast() }
+        return (text.isEmpty ? nil : String(text), String(marker))
+    }
+
+    private static func isBase64URL(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,127 @@
+internal import FoundationEssentials
+package import HTTP
+package import Model
+
+/// SAP S/4HANA: time sheets, with projects and business partners as what time is reported on.
+///
+/// A person's `reference` needs `personWorkAgreementExternalId`, `companyCode` and, for reporting data,
+/// `businessPartnerUuid`: no public service of S/4HANA leads from an e-mail address to them.
+///
+/// The time sheet knows no start and end: seconds become hours with two decimals, rounded half up (18 seconds, half a
+/// hundredth of an hour, count as a whole one). What a record's id is to Fieldpost is its `TimeSheetRecord`.
+package struct SAPBackend: TimeBackend {
+    let connection: SAPConnection
+    let today: @Sendable () -> Day
+
+    static let entries = SAPConnection.timeSheet + "/TimeSheetEntryCollection"
+
+    /// - Parameter today: Where the days of suggestions are counted back from.
+    package init(_ settings: SAPSettings, client: Client, today: @escaping @Sendable () -> Day) {
+        connection = SAPConnection(settings: settings, client: client)
+        self.today = today
+    }
+
+    package func create(_ submission: Submission) async throws(BackendError) -> String {
+        try await write(try entry(of: submission, operation: "C", record: nil))
+    }
+
+    package func update(_ id: String, to submission: Submission) async throws(BackendError) -> String {
+        try await write(try entry(of: submission, operation: "U", record: id))
+    }
+
+    package func delete(_ id: String, of person: BackendPerson) async throws(BackendError) {
+        let key = try SAPPersonKey(person)
+        _ = try await write(
+            SAPTimeSheetEntry(
+                PersonWorkAgreementExternalID: key.agreement, CompanyCode: key.company, TimeSheetRecord: id,
+                TimeSheetOperation: "D"))
+    }
+
+    package func readBack(_ id: String, of person: BackendPerson) async throws(BackendError) -> BackendEntry? {
+        let key = try SAPPersonKey(person)
+        let predicate =
+            "(PersonWorkAgreementExternalID=\(OData.literal(key.agreement)),CompanyCode=\(OData.literal(key.company)),"
+            + "TimeSheetRecord=\(OData.literal(id)))"
+        let path = SAPBackend.entries + OData.escape(predicate)
+        guard let entry = try await connection.entity(path, as: SAPTimeSheetEntry.self) else { return nil }
+        return try BackendEntry(entry)
+    }
+
+    package func lookUp(
+        marker: String, of person: BackendPerson, on day: Day
+    ) async throws(BackendError) -> [BackendEntry] {
+        try await entries(of: person, where: "TimeSheetDate eq \(SAPTime.literal(day))").filter { $0.marker == marker }
+    }
+
+    package func entries(
+        of person: BackendPerson, from: Day, through: Day
+    ) async throws(BackendError) -> [BackendEntry] {
+        // Only ge, le and eq: gt and lt on the date are wrong (SAP KBA 3744148).
+        try await entries(
+            of: person,
+            where: "TimeSheetDate ge \(SAPTime.literal(from)) and TimeSheetDate le \(SAPTime.literal(through))")
+    }
+
+    private func entries(
+        of person: BackendPerson, where condition: String
+    ) async throws(BackendError) -> [BackendEntry] {
+        let key = try SAPPersonKey(person)
+        let filter =
+            "PersonWorkAgreementExternalID eq \(OData.literal(key.agreement)) and "
+            + "CompanyCode eq \(OData.literal(key.company)) and \(condition)"
+        let rows = try await connection.rows(SAPBackend.entries, filter: filter, as: SAPTimeSheetEntry.self)
+        var entries: [BackendEntry] = []
+        for row in rows { entries.append(try BackendEntry(row)) }
+        return entries.filter(\.status.isLive)
+    }
+
+    private func entry(
+        of submission: Submission, operation: String, record: String?
+    ) throws(BackendError) -> SAPTimeSheetEntry {
+        let key = try SAPPersonKey(submission.person)
+        let hours = Hours(seconds: submission.durationSeconds)
+        guard hours <= SAPTime.hoursMax else {
+            throw .refused(["\(hours) hours are more than one record of the time sheet can hold (\(SAPTime.hoursMax))"])
+        }
+        guard let element = submission.references[SAPReporting.accountingCode] else {
+            throw .refused(["No \(SAPReporting.accountingCode) is chosen"])
+        }
+        let fields = SAPTimeSheetEntry.DataFields(
+            ActivityType: connection.settings.activityType, WBSElement: element,
+            TimeSheetNote: EntryMarker.note(text: submission.text, marker: submission.marker),
+            RecordedHours: hours.description, HoursUnitOfMeasure: "H")
+        return SAPTimeSheetEntry(
+            TimeSheetDataFields: fields, PersonWorkAgreementExternalID: key.agreement, CompanyCode: key.company,
+            TimeSheetRecord: record, TimeSheetDate: SAPTime.date(submission.day), TimeSheetIsReleasedOnSave: true,
+            TimeSheetOperation: operation)
+    }
+
+    /// - Returns: The number of the record that the answer names.
+    private func write(_ entry: SAPTimeSheetEntry) async throws(BackendError) -> String {
+        guard let body = try? JSONEncoder().encode(entry) else {
+            throw .refused(["The entry cannot be written as JSON"])
+        }
+        let response = try await connection.post(SAPBackend.entries, Array(body))
+        let answer = try? JSONDecoder().decode(ODataEntity<SAPTimeSheetEntry>.self, from: Data(response.body)).d
+        guard let record = answer?.TimeSheetRecord, record.contains(where: { $0 != "0" }) else {
+            throw .outcomeUnknown(reason: "HTTP \(response.status) without the number of a record")
+        }
+        return record
+    }
+}
+
+/// What identifies a person in the time sheet.
+struct SAPPersonKey {
+    let agreement: String
+    let company: String
+
+    init(_ person: BackendPerson) throws(BackendError) {
+        guard let agreement = person.reference["personWorkAgreementExternalId"], !agreement.isEmpty,
+            let company = person.reference["companyCode"], !company.isEmpty
+        else {
+            throw .refused(["\(person.email) has no personnel assignment in SAP"])
+        }
+        self.agreement = agreement
+        self.company = company
+    }
+}

@@ -1,0 +1,146 @@
+internal import FoundationEssentials
+internal import HTTP
+
+/// OData V2 over HTTP: credentials, CSRF tokens, paging, and what each answer means.
+struct SAPConnection: Sendable {
+    let settings: SAPSettings
+    private let client: Client
+    private let logins: SAPLogins
+
+    static let timeSheet = "/sap/opu/odata/sap/API_MANAGE_WORKFORCE_TIMESHEET"
+    static let project = "/sap/opu/odata/sap/API_ENTERPRISE_PROJECT_SRV;v=0002"
+    static let businessPartner = "/sap/opu/odata/sap/API_BUSINESS_PARTNER"
+
+    /// An answer's body is at most this large: a page of `pageRowsMax` projects is well below.
+    private static let answerBytesMax = 32 * 1024 * 1024
+
+    init(settings: SAPSettings, client: Client) {
+        self.settings = settings
+        self.client = client
+        logins = SAPLogins(client: client, settings: settings)
+    }
+
+    // MARK: Reading
+
+    /// Reads one entity; nil when there is none.
+    func entity<Entity: Decodable>(_ path: String, as _: Entity.Type) async throws(BackendError) -> Entity? {
+        let response = try await read(path + "?$format=json")
+        if response.status == 404 { return nil }
+        try SAPAnswer.check(response, isWrite: false)
+        return try SAPAnswer.decode(ODataEntity<Entity>.self, from: response.body).d
+    }
+
+    /// Reads all rows, page by page until a page is short: `$inlinecount` is ignored by the time-sheet service, and
+    /// so is `$orderby` (SAP KBA 3744148), so the pages are in the order the service has.
+    func rows<Row: Decodable>(
+        _ path: String, filter: String, select: String? = nil, expand: String? = nil, as _: Row.Type
+    ) async throws(BackendError) -> [Row] {
+        var rows: [Row] = []
+        for page in 0..<settings.pagesMax {
+            var query = "?$format=json&$filter=" + OData.escape(filter)
+            query += "&$top=\(settings.pageRowsMax)&$skip=\(page * settings.pageRowsMax)"
+            if let select { query += "&$select=" + OData.escape(select) }
+            if let expand { query += "&$expand=" + OData.escape(expand) }
+            let response = try await read(path + query)
+            try SAPAnswer.check(response, isWrite: false)
+            let results = try SAPAnswer.decode(ODataRows<Row>.self, from: response.body).d.results
+            rows += results
+            if results.count < settings.pageRowsMax { return rows }
+        }
+        throw .notProcessed(
+            reason: "\(path) has more than \(settings.pagesMax * settings.pageRowsMax) rows", retryAfter: nil)
+    }
+
+    private func read(_ path: String) async throws(BackendError) -> Response {
+        do throws(HTTPError) {
+            return try await client.send(
+                Request(
+                    settings.baseURL + path, headers: settings.headers, connectMax: settings.connectMax,
+                    totalMax: settings.totalMax, answerBytesMax: SAPConnection.answerBytesMax))
+        } catch {
+            // A read changes nothing, so its outcome does not matter.
+            throw .notProcessed(reason: error.message, retryAfter: nil)
+        }
+    }
+
+    // MARK: Writing
+
+    /// Posts once. A call that was refused for its CSRF token was not processed, so it is repeated with a new one.
+    func post(_ path: String, _ body: [UInt8]) async throws(BackendError) -> Response {
+        let login = try await logins.current()
+        let response = try await post(path, body, login)
+        guard SAPAnswer.wantsToken(response) else {
+            try SAPAnswer.check(response, isWrite: true)
+            return response
+        }
+        let second = try await post(path, body, try await logins.replacing(login))
+        if SAPAnswer.wantsToken(second) {
+            throw .notProcessed(reason: "a new CSRF token was refused as well", retryAfter: nil)
+        }
+        try SAPAnswer.check(second, isWrite: true)
+        return second
+    }
+
+    private func post(_ path: String, _ body: [UInt8], _ login: SAPLogin) async throws(BackendError) -> Response {
+        let headers = settings.headers + [("Content-Type", "application/json"), ("x-csrf-token", login.token)]
+        do throws(HTTPError) {
+            return try await client.send(
+                Request(
+                    "POST", settings.baseURL + path, headers: headers, body: body, connectMax: settings.connectMax,
+                    totalMax: settings.totalMax, answerBytesMax: SAPConnection.answerBytesMax, session: login.session))
+        } catch {
+            switch error.outcome {
+            case .notSent: throw .notProcessed(reason: error.message, retryAfter: nil)
+            case .maybeSent: throw .outcomeUnknown(reason: error.message)
+            }
+        }
+    }
+}
+
+extension SAPSettings {
+    /// Basic authentication (RFC 7617), and JSON answers.
+    var headers: [(name: String, value: String)] {
+        let credentials = Data("\(user):\(password)".utf8).base64EncodedString()
+        return [("Authorization", "Basic " + credentials), ("Accept", "application/json")]
+    }
+}
+
+/// Percent-encoding and literals of OData V2.
+enum OData {
+    /// A string literal: in quotes, with quotes doubled.
+    static func literal(_ text: String) -> String {
+        "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
+    }
+
+    /// Percent-encodes all but the unreserved characters of RFC 3986, 2.3.
+    static func escape(_ text: String) -> String {
+        var escaped = ""
+        escaped.reserveCapacity(text.utf8.count * 2)
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                escaped.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                let digits = String(byte, radix: 16, uppercase: true)
+                escaped += digits.count == 1 ? "%0" + digits : "%" + digits
+            }
+        }
+        return escaped
+    }
+}
+
+/// `{"d": {…}}`
+struct ODataEntity<Entity: Decodable>: Decodable {
+    let d: Entity
+}
+
+/// `{"d": {"results": […]}}`
+struct ODataRows<Row: Decodable>: Decodable {
+    struct Results: Decodable {
+        let results: [Row]
+    }
+
+    let d: Results
+}

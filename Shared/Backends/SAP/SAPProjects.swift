@@ -1,0 +1,82 @@
+// Entities of API_ENTERPRISE_PROJECT_SRV;v=0002 and API_BUSINESS_PARTNER, as far as they are used. The names are the
+// services' own.
+
+struct SAPTeamMember: Decodable {
+    let ProjectUUID: String
+}
+
+struct SAPBlockFunctions: Decodable {
+    let EntProjTimeRecgIsBlkd: Bool?
+}
+
+struct SAPProject: Decodable {
+    let ProjectUUID: String
+    let Project: String
+    let ProjectDescription: String?
+    let CustomerUUID: String?
+    let ProcessingStatus: String?
+    let to_EntProjBlkFunc: SAPBlockFunctions?
+}
+
+struct SAPProjectElement: Decodable {
+    let ProjectElementUUID: String
+    let ProjectUUID: String
+    let ProjectElement: String
+    let ProjectElementDescription: String?
+    let to_EntProjElmntBlkFunc: SAPBlockFunctions?
+}
+
+struct SAPBusinessPartner: Decodable {
+    let BusinessPartner: String
+    let BusinessPartnerUUID: String
+    let BusinessPartnerFullName: String?
+}
+
+/// All that a person may report on, as SAP has it.
+struct SAPProjects {
+    var projects: [SAPProject] = []
+    var elements: [SAPProjectElement] = []
+    var customers: [SAPBusinessPartner] = []
+}
+
+extension SAPConnection {
+    /// Ids in one filter, which bounds the length of its address.
+    private static let idsPerFilterMax = 25
+
+    /// The projects on whose team the business partner is, that take time, with their elements and customers.
+    func projects(ofBusinessPartner id: String) async throws(BackendError) -> SAPProjects {
+        let memberships = try await rows(
+            SAPConnection.project + "/A_EnterpriseProjectTeamMember",
+            filter: "BusinessPartnerUUID eq guid'\(id)'", as: SAPTeamMember.self)
+        let ids = Set(memberships.map(\.ProjectUUID))
+        var found = SAPProjects()
+        found.projects = try await rows(
+            SAPConnection.project + "/A_EnterpriseProject", where: "ProjectUUID", in: ids,
+            expand: "to_EntProjBlkFunc", as: SAPProject.self
+        ).filter {
+            $0.to_EntProjBlkFunc?.EntProjTimeRecgIsBlkd != true
+                && !settings.closedProjectStatuses.contains($0.ProcessingStatus ?? "")
+        }
+        found.elements = try await rows(
+            SAPConnection.project + "/A_EnterpriseProjectElement", where: "ProjectUUID",
+            in: Set(found.projects.map(\.ProjectUUID)), expand: "to_EntProjElmntBlkFunc", as: SAPProjectElement.self
+        ).filter { $0.to_EntProjElmntBlkFunc?.EntProjTimeRecgIsBlkd != true }
+        found.customers = try await rows(
+            SAPConnection.businessPartner + "/A_BusinessPartner", where: "BusinessPartnerUUID",
+            in: Set(found.projects.compactMap(\.CustomerUUID)), expand: nil, as: SAPBusinessPartner.self)
+        return found
+    }
+
+    private func rows<Row: Decodable>(
+        _ path: String, where field: String, in ids: Set<String>, expand: String?, as _: Row.Type
+    ) async throws(BackendError) -> [Row] {
+        var found: [Row] = []
+        var rest = ids.sorted()[...]
+        while !rest.isEmpty {
+            let filter = rest.prefix(SAPConnection.idsPerFilterMax).map { "\(field) eq guid'\($0)'" }
+            rest = rest.dropFirst(SAPConnection.idsPerFilterMax)
+            found += try await rows(path, filter: filter.joined(separator: " or "), expand: expand, as: Row.self)
+        }
+        return found
+    }
+}

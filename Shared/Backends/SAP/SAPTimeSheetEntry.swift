@@ -1,0 +1,95 @@
+internal import Model
+
+/// `TimeSheetEntry` of API_MANAGE_WORKFORCE_TIMESHEET, as far as it is used.
+struct SAPTimeSheetEntry: Codable {
+    struct DataFields: Codable {
+        // The names are the service's own.
+        var ActivityType: String?
+        var WBSElement: String?
+        var TimeSheetNote: String?
+        /// decimal(4,2), as a string.
+        var RecordedHours: String?
+        var HoursUnitOfMeasure: String?
+        var RejectionReason: String?
+    }
+
+    var TimeSheetDataFields: DataFields?
+    var PersonWorkAgreementExternalID: String
+    var CompanyCode: String
+    var TimeSheetRecord: String?
+    /// `/Date(milliseconds)/`
+    var TimeSheetDate: String?
+    var TimeSheetIsReleasedOnSave: Bool?
+    var TimeSheetStatus: String?
+    /// `C`, `U` or `D`. A POST without it answers 201 and does nothing (SAP KBA 3744148).
+    var TimeSheetOperation: String?
+}
+
+/// Time in SAP's spelling.
+enum SAPTime {
+    /// `RecordedHours` is decimal(4,2).
+    static let hoursMax = Hours(hundredths: 9999)
+
+    /// `/Date(…)/` of midnight UTC: the JSON form of `Edm.DateTime` in OData V2.
+    static func date(_ day: Day) -> String { "/Date(\(day.daysSinceEpoch * 86_400_000))/" }
+
+    /// Reads `/Date(1427673600000)/`, with or without an offset in minutes.
+    static func day(_ date: String) -> Day? {
+        guard date.hasPrefix("/Date("), date.hasSuffix(")/") else { return nil }
+        let number = date.dropFirst(6).dropLast(2)
+        let sign = number.prefix(1) == "-" ? "-" : ""
+        guard let digits = number.dropFirst(sign.count).split(whereSeparator: { "+-".contains($0) }).first,
+            let milliseconds = Int(sign + digits)
+        else { return nil }
+        let day = Day(daysSinceEpoch: (milliseconds - (milliseconds < 0 ? 86_399_999 : 0)) / 86_400_000)
+        return Day.range.contains(day) ? day : nil
+    }
+
+    /// The literal of a filter.
+    static func literal(_ day: Day) -> String { "datetime'\(day)T00:00:00'" }
+}
+
+extension BackendStatus {
+    /// CATS statuses; sources in the SAP Help Portal, "Processing Statuses" of the time sheet.
+    init?(sap code: String) {
+        switch code {
+        case "10": self = .inProcess
+        case "20": self = .released
+        case "30": self = .approved
+        case "40": self = .rejected
+        case "50": self = .changed
+        case "60": self = .cancelled
+        default: return nil
+        }
+    }
+
+    /// Neither deleted nor superseded.
+    var isLive: Bool {
+        switch self {
+        case .inProcess, .released, .approved, .rejected, .recorded: true
+        case .changed, .cancelled: false
+        }
+    }
+}
+
+extension BackendEntry {
+    init(_ entry: SAPTimeSheetEntry) throws(BackendError) {
+        guard let id = entry.TimeSheetRecord, let day = entry.TimeSheetDate.flatMap(SAPTime.day),
+            let hours = entry.TimeSheetDataFields?.RecordedHours.flatMap({ Hours($0) }),
+            let status = entry.TimeSheetStatus.flatMap(BackendStatus.init(sap:))
+        else {
+            throw .notProcessed(
+                reason: "time sheet record \(entry.TimeSheetRecord ?? "without number") has a date, hours or status"
+                    + " (\(entry.TimeSheetStatus ?? "none")) that cannot be read", retryAfter: nil)
+        }
+        let (text, marker) = EntryMarker.split(note: entry.TimeSheetDataFields?.TimeSheetNote ?? "")
+        var references: [String: String] = [:]
+        if let element = entry.TimeSheetDataFields?.WBSElement, !element.isEmpty {
+            references[SAPReporting.accountingCode] = element
+        }
+        let rejection = entry.TimeSheetDataFields?.RejectionReason.flatMap { $0.isEmpty ? nil : $0 }
+        self.init(
+            id: id, marker: marker, day: day, durationSeconds: hours.seconds, text: text, status: status,
+            references: references, message: rejection.map { "rejection reason \($0)" })
+    }
+}

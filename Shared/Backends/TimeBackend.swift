@@ -1,0 +1,66 @@
+public import Model
+
+/// What Fieldpost needs of a back end that keeps people's time: the whole of an adapter.
+///
+/// An adapter turns each call into the back end's HTTP and its answers into the values here. It keeps no state that
+/// must survive a restart, never repeats a write by itself, and holds no rule about entries: when to submit, what to
+/// do after an unknown outcome, which status an entry gets is decided by `entry-submitter`.
+///
+/// **The one thing to get right is the error of a write** (``create(_:)``, ``update(_:to:)``, ``delete(_:of:)``), since
+/// it decides whether the write is repeated:
+///
+/// | the back end | error |
+/// |---|---|
+/// | looked at the record and says no (validation) | ``BackendError/refused(_:)`` |
+/// | certainly did nothing (not reached, too many requests, a session that expired) | ``BackendError/notProcessed(reason:retryAfter:)`` |
+/// | may have done it (lost answer, 5xx, an answer that cannot be read) | ``BackendError/outcomeUnknown(reason:)`` |
+/// | does not accept the credentials or permissions of Fieldpost itself | ``BackendError/unauthorized(reason:)`` |
+///
+/// When in doubt it is `outcomeUnknown`: the record is then looked up by its marker before anything is repeated.
+///
+/// Calls run concurrently, for one person too. Each must end within a bound of the adapter's own, and stop when its
+/// task is cancelled.
+public protocol TimeBackend: Sendable {
+    /// Everything `person` may report on: trees, contexts with suggestions, templates.
+    ///
+    /// Ids are made from the back end's ids, so that a second call gives the same ids.
+    func reportingData(of person: BackendPerson) async throws(BackendError) -> ReportingData
+
+    /// The person's records from `from` through `through`, both included; cancelled and superseded ones left out.
+    func entries(of person: BackendPerson, from: Day, through: Day) async throws(BackendError) -> [BackendEntry]
+
+    /// Writes a new record and asks for its release.
+    ///
+    /// - Returns: The back end's id of the record. It is no proof: what the record has become is read with
+    ///   ``readBack(_:of:)``.
+    func create(_ submission: Submission) async throws(BackendError) -> String
+
+    /// Changes a record.
+    ///
+    /// - Returns: The id under which the record is found from now on; a back end that replaces approved records gives
+    ///   another one.
+    func update(_ id: String, to submission: Submission) async throws(BackendError) -> String
+
+    /// Deletes or cancels a record.
+    func delete(_ id: String, of person: BackendPerson) async throws(BackendError)
+
+    /// The record as the back end has it now, cancelled ones too; nil when it has none with this id.
+    func readBack(_ id: String, of person: BackendPerson) async throws(BackendError) -> BackendEntry?
+
+    /// The records that carry `marker`, cancelled and superseded ones left out.
+    ///
+    /// Exactly one is the answer to "was it written?"; more are an alarm for a person.
+    func lookUp(marker: String, of person: BackendPerson, on day: Day) async throws(BackendError) -> [BackendEntry]
+}
+
+/// Why a back end did not do what it was asked. See ``TimeBackend`` for which is which.
+public enum BackendError: Error, Equatable, Sendable {
+    /// The back end looked at the request and refuses it: one message for a person per problem. Repeating is no use.
+    case refused([String])
+    /// The back end did nothing, and may do it later; not before `retryAfter`, when it says so.
+    case notProcessed(reason: String, retryAfter: Duration?)
+    /// The back end may have done it. It must be looked up before it is repeated.
+    case outcomeUnknown(reason: String)
+    /// Fieldpost's own credentials or permissions are refused: for an operator, never the fault of an entry.
+    case unauthorized(reason: String)
+}

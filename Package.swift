@@ -2,19 +2,28 @@
 import PackageDescription
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
-let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
-let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
+let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
 let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
-let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 
 /// Executable → folder in `Services/` → what it imports. One list, so a new service is one line.
 let services: [(executable: String, target: String, dependencies: [Target.Dependency])] = [
     ("change-relay", "ChangeRelay", ["Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime"]),
-    ("realm-gateway", "RealmGateway", ["HTTP", "Model", "Postgres", "Realms", "Runtime", hummingbird, jwtKit]),
+    (
+        "realm-gateway", "RealmGateway",
+        [
+            "HTTP", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, hummingbird, jwtKit, logging, nio,
+        ]
+    ),
     (
         "realm-initializer", "RealmInitializer",
         ["Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime"]
@@ -25,11 +34,14 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     ),
     (
         "fieldpost", "Fieldpost",
-        ["Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", argumentParser]
+        ["Backends", "Commands", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", argumentParser]
     ),
     (
         "sandbox", "Sandbox",
-        ["CBroker", "CKafka", "Model", "Runtime", argumentParser, httpTypes, hummingbird, jwtKit, logging, nioCore]
+        [
+            "CBroker", "CKafka", "Commands", "Model", "Runtime", argumentParser, crypto, cryptoExtras, httpTypes,
+            hummingbird, jwtKit, logging, nio,
+        ]
     ),
 ]
 
@@ -48,19 +60,26 @@ let shared: [Target] = [
         name: "Pipeline", dependencies: ["Kafka", "Model", "Postgres", "Realms", logging, metrics],
         path: "Shared/Pipeline"),
     .target(name: "Backends", dependencies: ["HTTP", "Model", crypto], path: "Shared/Backends"),
+    .target(name: "Commands", dependencies: [argumentParser], path: "Shared/Commands"),
     .target(
-        name: "Runtime", dependencies: [hummingbird, lifecycle, logging, metrics], path: "Shared/Runtime"),
+        name: "Runtime",
+        dependencies: [hummingbird, hummingbirdCore, httpTypes, lifecycle, logging, metrics, nio, nioPosix, signals],
+        path: "Shared/Runtime"),
 ]
 
 let tests: [Target] = [
-    .target(name: "TestSupport", dependencies: ["Postgres"], path: "Tests/TestSupport"),
+    .target(name: "TestSupport", dependencies: ["CBroker", "CKafka", "Postgres"], path: "Tests/TestSupport"),
     .testTarget(name: "ModelTests", dependencies: ["Model"], path: "Tests/ModelTests"),
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], path: "Tests/PostgresTests"),
-    .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
+    .testTarget(name: "KafkaTests", dependencies: ["Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "TestSupport"], path: "Tests/HTTPTests"),
+    .testTarget(
+        name: "RealmGatewayTests", dependencies: ["RealmGateway", "Sandbox", crypto, jwtKit],
+        path: "Tests/RealmGatewayTests"),
     .testTarget(
         name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
     .testTarget(name: "RuntimeTests", dependencies: ["Runtime", "TestSupport"], path: "Tests/RuntimeTests"),
+    .testTarget(name: "FieldpostTests", dependencies: ["Fieldpost", "Model"], path: "Tests/FieldpostTests"),
     .testTarget(name: "TidyTests", path: "Tests/TidyTests"),
 ]
 
@@ -70,10 +89,10 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
-        .package(url: "https://github.com/apple/swift-http-types", from: "1.0.0"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
-        .package(url: "https://github.com/apple/swift-nio", from: "2.83.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),

@@ -1,1 +1,12 @@
-print("not built yet")
+// Stand-ins for a laptop and for tests: what Fieldpost needs around it, without the vendors.
+
+import ArgumentParser
+import Commands
+
+struct SandboxCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sandbox", abstract: "Stand-ins for what Fieldpost needs around it.",
+        subcommands: [IdentityCommand.self, SAPCommand.self])
+}
+
+await runCommandLine(SandboxCommand.self)

@@ -10,6 +10,8 @@ package struct Connection: ~Copyable {
     /// Statement text → name of the prepared statement on the open connection.
     private var prepared: [String: String] = [:]
     private var openFailureCount = 0
+    /// How often the connection was opened: what belongs to a session, such as a lock, is gone when it grew.
+    package private(set) var openCount = 1
 
     /// More texts than this are prepared anew at each use: the cache must not grow with a caller's mistakes.
     private static let preparedCountMax = 256
@@ -102,6 +104,7 @@ package struct Connection: ~Copyable {
         do {
             handle = try Self.connect(conninfo, limits)
             openFailureCount = 0
+            openCount += 1
         } catch {
             openFailureCount += 1
             throw error

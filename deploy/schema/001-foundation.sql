@@ -83,6 +83,10 @@ CREATE TABLE realm.relay_offset (
 CREATE FUNCTION realm.missed() RETURNS int[] LANGUAGE sql STABLE
     RETURN coalesce(nullif(current_setting('fieldpost.missed', true), ''), '{}')::int[];
 
+-- Adds to them. A guard reads `SELECT realm.miss(array_agg(decision)) FROM …`.
+CREATE FUNCTION realm.miss(decisions int[]) RETURNS int[] LANGUAGE sql VOLATILE
+    RETURN set_config('fieldpost.missed', (realm.missed() || coalesce(decisions, '{}'))::text, true)::int[];
+
 -- Who may come in: an environment's e-mail domains and identity provider.
 CREATE TABLE access.provider (
     environment_id  int PRIMARY KEY REFERENCES realm.environment,

@@ -1,2 +1,65 @@
+#define _GNU_SOURCE
 #include "CBroker.h"
-static int fixed; int fieldpost_bind_port_set(int port) { fixed = port; return fixed; }
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int next_port;
+static int ports_left;
+
+void cbroker_fix_ports(int port, int count) {
+    pthread_mutex_lock(&lock);
+    next_port = port;
+    ports_left = count;
+    pthread_mutex_unlock(&lock);
+}
+
+int cbroker_ports_left(void) {
+    pthread_mutex_lock(&lock);
+    int left = ports_left;
+    pthread_mutex_unlock(&lock);
+    return left;
+}
+
+/* The port for a call that asks for any port of 127.0.0.1; 0 when it may have any. */
+static int take_port(const struct sockaddr *address, socklen_t size) {
+    if (address == NULL || address->sa_family != AF_INET || size < sizeof(struct sockaddr_in)) return 0;
+    struct sockaddr_in in;
+    memcpy(&in, address, sizeof in);
+    if (in.sin_port != 0 || in.sin_addr.s_addr != htonl(INADDR_LOOPBACK)) return 0;
+
+    int port = 0;
+    pthread_mutex_lock(&lock);
+    if (ports_left > 0) {
+        port = next_port++;
+        ports_left--;
+    }
+    pthread_mutex_unlock(&lock);
+    return port;
+}
+
+int bind(int descriptor, const struct sockaddr *address, socklen_t size) {
+    int (*next)(int, const struct sockaddr *, socklen_t);
+    *(void **)&next = dlsym(RTLD_NEXT, "bind");
+    if (next == NULL) {
+        errno = ENOSYS;
+        return -1;
+    }
+    int port = take_port(address, size);
+    if (port == 0) return next(descriptor, address, size);
+
+    /* The port is taken again although connections of the broker before it linger in TIME_WAIT. */
+    int on = 1;
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    struct sockaddr_in in;
+    memcpy(&in, address, sizeof in);
+    in.sin_port = htons((unsigned short)port);
+    return next(descriptor, (const struct sockaddr *)&in, sizeof in);
+}

@@ -1,1 +1,16 @@
 #include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+/* What librdkafka signals; not in the Glibc module. */
+#include <sys/eventfd.h>
+
+/* rd_kafka_producev takes variable arguments, which Swift does not import. Copies key and value; takes the headers
+ * only when it succeeds. */
+static inline rd_kafka_resp_err_t fieldpost_kafka_produce(
+    rd_kafka_t *client, rd_kafka_topic_t *topic, const void *key, size_t key_size, const void *value,
+    size_t value_size, rd_kafka_headers_t *headers, void *tag) {
+    return rd_kafka_producev(
+        client, RD_KAFKA_V_RKT(topic), RD_KAFKA_V_PARTITION(RD_KAFKA_PARTITION_UA),
+        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(key, key_size),
+        RD_KAFKA_V_VALUE((void *)value, value_size), RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(tag),
+        RD_KAFKA_V_END);
+}

@@ -1,1 +1,14 @@
-int fieldpost_bind_port_set(int port);
+#ifndef CBROKER_H
+#define CBROKER_H
+
+/// Gives the next `count` calls of bind(2) that ask for any port of 127.0.0.1 the ports `port`, `port + 1`, …
+///
+/// librdkafka's mock cluster takes a new port at each start; a broker that is killed and started again must come back
+/// where its clients look for it. Effective in a program that links this file: its bind(2) stands before the C
+/// library's. Counted for the process, not the thread: nothing else may bind meanwhile. `count` 0 ends it.
+void cbroker_fix_ports(int port, int count);
+
+/// How many of those calls are still to come. 0 after a cluster was made: its brokers have the ports.
+int cbroker_ports_left(void);
+
+#endif

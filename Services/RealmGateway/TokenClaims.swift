@@ -1,0 +1,124 @@
+import FoundationEssentials
+
+/// Who a token speaks for.
+struct Identity: Sendable, Equatable {
+    let environment: Int32
+    let issuer: String
+    let subject: String
+    /// Lower case, verified by the issuer.
+    let email: String
+    let name: String?
+    /// Seconds since 1970.
+    let expires: Int64
+}
+
+/// The parts of a token before anything of it is believed.
+struct TokenParts {
+    struct Header: Decodable {
+        let alg: String
+        let kid: String?
+        /// Extensions that must be understood (RFC 7515 §4.1.11); none are.
+        let crit: [String]?
+    }
+
+    let header: Header
+    let claims: TokenClaims
+    let signed: ArraySlice<UInt8>
+    let signature: [UInt8]
+
+    /// - Throws: `TokenError.malformed`.
+    init(_ token: [UInt8]) throws(TokenError) {
+        let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 3 else { throw .malformed("not three parts") }
+        guard let header = Self.decode(Header.self, parts[0]) else { throw .malformed("header") }
+        guard header.crit == nil else { throw .malformed("critical extensions") }
+        guard let claims = Self.decode(TokenClaims.self, parts[1]) else { throw .malformed("claims") }
+        guard let signature = Self.bytes(ofBase64URL: parts[2]) else { throw .malformed("signature") }
+        self.header = header
+        self.claims = claims
+        self.signed = token[..<(parts[2].startIndex - 1)]
+        self.signature = signature
+    }
+
+    private static func decode<T: Decodable>(_ type: T.Type, _ part: ArraySlice<UInt8>) -> T? {
+        bytes(ofBase64URL: part).flatMap { try? JSONDecoder().decode(type, from: Data($0)) }
+    }
+
+    private static func bytes(ofBase64URL part: ArraySlice<UInt8>) -> [UInt8]? {
+        var text: [UInt8] = []
+        text.reserveCapacity(part.count + 3)
+        for byte in part {
+            switch byte {
+            case UInt8(ascii: "-"): text.append(UInt8(ascii: "+"))
+            case UInt8(ascii: "_"): text.append(UInt8(ascii: "/"))
+            case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
+            default: text.append(byte)
+            }
+        }
+        while text.count % 4 != 0 { text.append(UInt8(ascii: "=")) }
+        return Data(base64Encoded: Data(text)).map { Array($0) }
+    }
+}
+
+/// The claims this API reads (RFC 7519 §4.1, OpenID Connect Core 1.0 §5.1).
+struct TokenClaims: Decodable {
+    let iss: String
+    let sub: String
+    let aud: [String]
+    let exp: Double
+    let nbf: Double?
+    let iat: Double?
+    let email: String?
+    let isEmailVerified: Bool
+    let name: String?
+
+    private enum CodingKeys: String, CodingKey {
+        case iss, sub, aud, exp, nbf, iat, email, name
+        case isEmailVerified = "email_verified"
+    }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        iss = try container.decode(String.self, forKey: .iss)
+        sub = try container.decode(String.self, forKey: .sub)
+        if let one = try? container.decode(String.self, forKey: .aud) {
+            aud = [one]
+        } else {
+            aud = try container.decode([String].self, forKey: .aud)
+        }
+        exp = try container.decode(Double.self, forKey: .exp)
+        nbf = try container.decodeIfPresent(Double.self, forKey: .nbf)
+        iat = try container.decodeIfPresent(Double.self, forKey: .iat)
+        email = try container.decodeIfPresent(String.self, forKey: .email)
+        name = try container.decodeIfPresent(String.self, forKey: .name)
+        if let text = try? container.decode(String.self, forKey: .isEmailVerified) {
+            isEmailVerified = text == "true"
+        } else {
+            isEmailVerified = try container.decodeIfPresent(Bool.self, forKey: .isEmailVerified) ?? false
+        }
+    }
+
+    /// Checks everything but the signature and the issuer.
+    ///
+    /// - Parameters:
+    ///   - now: Seconds since 1970.
+    ///   - clockSkewMax: Seconds by which the issuer's clock and ours may differ.
+    func identity(
+        in environment: EnvironmentIdentity, now: Int64, clockSkewMax: Int64
+    ) throws(TokenError) -> Identity {
+        let now = Double(now)
+        let skew = Double(clockSkewMax)
+        guard exp.isFinite, exp < 1e11 else { throw .malformed("exp") }
+        guard now < exp + skew else { throw .expired }
+        for start in [nbf, iat] {
+            if let start, start > now + skew { throw .notYetValid }
+        }
+        guard aud.contains(environment.audience) else { throw .audienceWrong }
+        guard !sub.isEmpty, sub.utf8.count <= 255 else { throw .malformed("sub") }
+        guard let email, email.utf8.count <= 254, email.contains("@") else { throw .emailMissing }
+        guard isEmailVerified else { throw .emailUnverified }
+        return Identity(
+            environment: environment.environment, issuer: iss, subject: sub, email: email.lowercased(), name: name,
+            expires: Int64(exp))
+    }
+}

@@ -1,0 +1,55 @@
+internal import CBroker
+internal import CKafka
+
+/// A Kafka broker on 127.0.0.1: librdkafka's mock cluster with one broker, on a port that stays the same.
+///
+/// It speaks the Kafka protocol over TCP to any client, and forgets everything when it ends. What it can and cannot
+/// do (librdkafka 2.0.2): at most 5 MB per partition; consumer groups, committed offsets, watermarks and idempotent
+/// producers work; no CreateTopics, ListGroups or DescribeGroups; an unknown topic is created with 4 partitions when
+/// a client asks for it.
+@safe struct MockBroker: ~Copyable {
+    private let client: OpaquePointer
+    private let cluster: OpaquePointer
+    /// `host:port`
+    let address: String
+
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// Listens until it goes away.
+    ///
+    /// - Parameter topics: Topic → number of partitions.
+    /// - Throws: `Failure` when the port is taken, or a topic cannot be made.
+    init(port: Int, topics: [String: Int]) throws(Failure) {
+        // The cluster needs a client to run in; that client itself connects to nothing.
+        guard let client = unsafe rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), nil, 0) else {
+            throw Failure(description: "broker: librdkafka gave no client")
+        }
+        cbroker_fix_ports(Int32(port), 1)
+        let cluster = unsafe rd_kafka_mock_cluster_new(client, 1)
+        let isFixed = cbroker_ports_left() == 0
+        cbroker_fix_ports(0, 0)
+        guard let cluster = unsafe cluster, isFixed else {
+            if let cluster = unsafe cluster { unsafe rd_kafka_mock_cluster_destroy(cluster) }
+            unsafe rd_kafka_destroy(client)
+            throw Failure(description: "broker: port \(port) of 127.0.0.1 is taken")
+        }
+        for (topic, count) in topics.sorted(by: { $0.key < $1.key }) {
+            let code = unsafe rd_kafka_mock_topic_create(cluster, topic, Int32(count), 1)
+            guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+                unsafe rd_kafka_mock_cluster_destroy(cluster)
+                unsafe rd_kafka_destroy(client)
+                throw Failure(description: "broker: topic \(topic) of \(count) partitions was refused")
+            }
+        }
+        unsafe self.client = client
+        unsafe self.cluster = cluster
+        address = unsafe String(cString: rd_kafka_mock_cluster_bootstraps(cluster))
+    }
+
+    deinit {
+        unsafe rd_kafka_mock_cluster_destroy(cluster)
+        unsafe rd_kafka_destroy(client)
+    }
+}

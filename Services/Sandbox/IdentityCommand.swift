@@ -1,0 +1,34 @@
+import ArgumentParser
+import Glibc
+import Logging
+import Runtime
+
+/// `sandbox identity`: an identity provider that gives a token to whoever asks. Never for production.
+struct IdentityCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "identity", abstract: "An identity provider that gives a token to whoever asks.")
+
+    @Option(help: "Address to listen on.") var host = "127.0.0.1"
+    @Option(help: "Port to listen on; 0 takes a free one.") var port = 8081
+    @Option(help: "The issuer in discovery and tokens; http://HOST:PORT unless given.") var issuer: String?
+    @Option(help: "The audience of tokens that ask for none.") var audience = "fieldpost"
+    @Option(help: "File that keeps the keys, so that tokens outlive a restart.") var keyFile: String
+
+    func validate() throws {
+        guard (0...65535).contains(port) else { throw ValidationError("--port must be from 0 to 65535") }
+        guard port != 0 || issuer != nil else { throw ValidationError("--port 0 needs --issuer") }
+    }
+
+    func run() async throws {
+        LoggingSystem.bootstrap {
+            LineLogHandler(label: $0, service: "sandbox-identity", level: .info, format: .json)
+        }
+        let provider = IdentityProvider(
+            issuer: issuer ?? "http://\(host):\(port)", audience: audience,
+            keys: try await IdentityKeys.load(from: keyFile))
+        let status = await Runtime.run(
+            [.http("identity", host: host, port: port, routes: provider.addRoutes)],
+            logger: Logger(label: "sandbox-identity"), health: Health(stallMax: .seconds(60)), shutdownMax: .seconds(5))
+        throw ExitCode(status)
+    }
+}

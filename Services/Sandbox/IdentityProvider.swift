@@ -1,0 +1,148 @@
+import FoundationEssentials
+import HTTPTypes
+import Hummingbird
+import JWTKit
+import NIOCore
+import Runtime
+
+/// What the sandbox's tokens say (OpenID Connect Core 1.0 §2 and §5.1).
+struct IdentityClaims: JWTPayload {
+    var iss: String
+    var sub: String
+    var aud: String
+    var exp: Int
+    var iat: Int
+    var email: String
+    var emailVerified: Bool
+    var name: String?
+
+    enum CodingKeys: String, CodingKey {
+        case iss, sub, aud, exp, iat, email, name
+        case emailVerified = "email_verified"
+    }
+
+    /// The sandbox only signs.
+    func verify(using algorithm: some JWTAlgorithm) {}
+}
+
+enum IdentityProblem: Error, CustomStringConvertible {
+    case unknownAlgorithm(String)
+    case cannotStore(String)
+
+    var description: String {
+        switch self {
+        case .unknownAlgorithm(let name): "unknown algorithm \(name): ES256 and RS256 are known"
+        case .cannotStore(let path): "cannot store the keys in \(path)"
+        }
+    }
+}
+
+/// What a token is asked for with.
+struct TokenRequest: Decodable, Sendable {
+    var email: String
+    var name: String?
+    /// The e-mail address unless given.
+    var subject: String?
+    var audience: String?
+    /// Seconds; negative gives an expired token.
+    var expiresIn: Int?
+    var emailVerified: Bool?
+    /// The path of the issuer below the provider's own: one provider stands for many environments' ones.
+    var environment: String?
+    /// `ES256` unless given.
+    var algorithm: String?
+}
+
+/// An identity provider for a laptop: discovery, keys and tokens.
+struct IdentityProvider: Sendable {
+    static let tokenSecondsDefault = 3600
+    static let bulkCountMax = 10_000
+
+    let issuer: String
+    let audience: String
+    let keys: IdentityKeys
+
+    @Sendable func addRoutes(to router: Router<BasicRequestContext>) {
+        // An environment's issuer has the same documents below its own path.
+        for prefix in ["", "{environment}/"] {
+            router.get("\(prefix).well-known/openid-configuration") { _, context in
+                try json(Discovery(issuer: issuer(of: context.parameters.get("environment"))))
+            }
+            router.get("\(prefix)jwks") { _, _ in try json(["keys": try await keys.publicKeys()]) }
+        }
+        router.post("sandbox/rotate") { _, _ in
+            try await keys.rotate()
+            return try json(["keys": try await keys.publicKeys()])
+        }
+        router.post("sandbox/token") { request, _ in
+            let token = try await token(for: try await decode(TokenRequest.self, request))
+            return try json(["access_token": token, "token_type": "Bearer"])
+        }
+        router.post("sandbox/tokens") { request, _ in
+            let requests = try await decode([TokenRequest].self, request)
+            guard requests.count <= Self.bulkCountMax else {
+                throw Problem(.contentTooLarge, detail: "At most \(Self.bulkCountMax) tokens are given at once.")
+            }
+            var tokens: [String] = []
+            for request in requests { tokens.append(try await token(for: request)) }
+            return try json(tokens)
+        }
+    }
+
+    func token(for request: TokenRequest) async throws -> String {
+        let now = Int(Timestamp.nowMilliseconds() / 1000)
+        let claims = IdentityClaims(
+            iss: issuer(of: request.environment), sub: request.subject ?? request.email,
+            aud: request.audience ?? audience, exp: now + (request.expiresIn ?? Self.tokenSecondsDefault), iat: now,
+            email: request.email, emailVerified: request.emailVerified ?? true, name: request.name)
+        do {
+            return try await keys.sign(claims, with: request.algorithm ?? "ES256")
+        } catch let problem as IdentityProblem {
+            throw Problem(.badRequest, detail: problem.description)
+        }
+    }
+
+    private func issuer(of environment: String?) -> String {
+        environment.map { "\(issuer)/\($0)" } ?? issuer
+    }
+
+    private func decode<T: Decodable>(_ type: T.Type, _ request: Request) async throws -> T {
+        let body = try await request.body.collect(upTo: 1 << 20)
+        do {
+            return try JSONDecoder().decode(type, from: Data(body.readableBytesView))
+        } catch {
+            throw Problem(.badRequest, detail: "The body is not what this path takes: \(error)")
+        }
+    }
+
+    private func json(_ value: some Encodable) throws -> Response {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return Response(
+            status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder.encode(value))))
+    }
+}
+
+/// The members of OpenID Connect Discovery 1.0 §3 that hold without a login flow.
+private struct Discovery: Encodable {
+    let issuer: String
+    var jwksURI: String { issuer + "/jwks" }
+
+    enum CodingKeys: String, CodingKey {
+        case issuer
+        case jwksURI = "jwks_uri"
+        case responseTypes = "response_types_supported"
+        case subjectTypes = "subject_types_supported"
+        case algorithms = "id_token_signing_alg_values_supported"
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(issuer, forKey: .issuer)
+        try container.encode(jwksURI, forKey: .jwksURI)
+        try container.encode(["code"], forKey: .responseTypes)
+        try container.encode(["public"], forKey: .subjectTypes)
+        try container.encode(["ES256", "RS256"], forKey: .algorithms)
+    }
+}

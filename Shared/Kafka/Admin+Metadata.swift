@@ -1,0 +1,66 @@
+internal import CKafka
+
+/// What a cluster consists of.
+package struct ClusterMetadata: Equatable, Sendable {
+    /// Topic → number of partitions.
+    package let topics: [String: Int32]
+    package let brokers: [Broker]
+
+    package struct Broker: Equatable, Sendable {
+        package let id: Int32
+        package let host: String
+        package let port: Int32
+    }
+}
+
+/// A consumer group as its coordinator sees it.
+package struct ConsumerGroup: Equatable, Sendable {
+    package let name: String
+    /// Kafka's word: `Stable`, `PreparingRebalance`, `CompletingRebalance`, `Empty`, `Dead`.
+    package let state: String
+    package let members: [Member]
+
+    package struct Member: Equatable, Sendable {
+        package let id: String
+        package let clientID: String
+        package let host: String
+    }
+}
+
+extension Admin {
+    /// All topics and brokers.
+    package borrowing func metadata() throws(KafkaError) -> ClusterMetadata {
+        var pointer: UnsafePointer<rd_kafka_metadata>?
+        try KafkaError.check(unsafe rd_kafka_metadata(client.pointer, 1, nil, &pointer, waitMaxMilliseconds))
+        guard let pointer = unsafe pointer else { throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG) }
+        defer { unsafe rd_kafka_metadata_destroy(pointer) }
+        let metadata = unsafe pointer.pointee
+        var topics: [String: Int32] = [:]
+        unsafe UnsafeBufferPointer(start: metadata.topics, count: Int(metadata.topic_cnt)).forEach { topic in
+            guard unsafe topic.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
+            unsafe topics[String(cString: topic.topic)] = topic.partition_cnt
+        }
+        let brokers = unsafe UnsafeBufferPointer(start: metadata.brokers, count: Int(metadata.broker_cnt)).map {
+            unsafe ClusterMetadata.Broker(id: $0.id, host: String(cString: $0.host), port: $0.port)
+        }
+        return ClusterMetadata(topics: topics, brokers: brokers)
+    }
+
+    /// All consumer groups, as far as the brokers answer.
+    package borrowing func groups() throws(KafkaError) -> [ConsumerGroup] {
+        var pointer: UnsafePointer<rd_kafka_group_list>?
+        let code = unsafe rd_kafka_list_groups(client.pointer, nil, &pointer, waitMaxMilliseconds)
+        defer { if let pointer = unsafe pointer { unsafe rd_kafka_group_list_destroy(pointer) } }
+        try KafkaError.check(code, "list of groups: \(KafkaError(code).message)")
+        guard let list = unsafe pointer?.pointee else { return [] }
+        return unsafe UnsafeBufferPointer(start: list.groups, count: Int(list.group_cnt)).map { group in
+            let members = unsafe UnsafeBufferPointer(start: group.members, count: Int(group.member_cnt)).map {
+                unsafe ConsumerGroup.Member(
+                    id: String(cString: $0.member_id), clientID: String(cString: $0.client_id),
+                    host: String(cString: $0.client_host))
+            }
+            return unsafe ConsumerGroup(
+                name: String(cString: group.group), state: String(cString: group.state), members: members)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+internal import CKafka
+
+/// A topic to create.
+package struct NewTopic: Sendable {
+    package let name: String
+    package let partitions: Int32
+    /// Copies of each partition; -1 leaves it to the broker.
+    package let replication: Int32
+    /// Kafka's topic settings, for example `retention.ms`.
+    package let configuration: [String: String]
+
+    package init(name: String, partitions: Int32, replication: Int32 = -1, configuration: [String: String] = [:]) {
+        self.name = name
+        self.partitions = partitions
+        self.replication = replication
+        self.configuration = configuration
+    }
+}
+
+/// What became of a topic that should be created.
+package enum TopicCreation: Equatable, Sendable {
+    case created
+    /// It is there, maybe with other partitions or settings: look at `metadata`.
+    case existed
+    case failed(KafkaError)
+}
+
+/// Questions and orders about the cluster. Every call waits for the answer, at most `waitMax`.
+///
+/// A request that the broker does not know (the mock cluster: CreateTopics, ListGroups) throws an error with
+/// `isNotSupported`, whose message says so.
+package struct Admin: ~Copyable {
+    let client: Client
+    private let context = ClientContext()
+    let waitMax: Duration
+
+    /// - Throws: For a property that librdkafka does not know; the message names it. Brokers that do not answer are
+    ///   no error here.
+    package init(
+        brokers: String, properties: [String: String] = [:], waitMax: Duration = .seconds(10)
+    ) throws(KafkaError) {
+        client = try Client(
+            RD_KAFKA_PRODUCER, ClientProperties(brokers: brokers, defaults: [:], overrides: properties),
+            context: context, wakeup: nil)
+        self.waitMax = waitMax
+    }
+
+    /// librdkafka's log since the last call; at most the latest 1,000 lines.
+    package mutating func takeLogs() -> [LogLine] { context.logs.take() }
+
+    var waitMaxMilliseconds: Int32 { waitMax.millisecondsRoundedUp }
+
+    /// Creates topics; one that exists is left as it is.
+    ///
+    /// - Returns: By topic, what became of it.
+    /// - Throws: When the broker did not answer, or does not know the request.
+    package borrowing func createTopics(_ topics: [NewTopic]) throws(KafkaError) -> [String: TopicCreation] {
+        try checkHasController()
+        let requests = try NewTopicHandles(topics)
+        let options = try unsafe AdminOptions(client.pointer, RD_KAFKA_ADMIN_OP_CREATETOPICS, waitMaxMilliseconds)
+        let queue = AnswerQueue(client)
+        unsafe requests.withPointers {
+            unsafe rd_kafka_CreateTopics(client.pointer, $0.baseAddress, $0.count, options.pointer, queue.pointer)
+        }
+        let answer = try queue.answer(waitMaxMilliseconds)
+        var count = 0
+        let result = unsafe rd_kafka_event_CreateTopics_result(answer.pointer)
+        guard let results = unsafe rd_kafka_CreateTopics_result_topics(result, &count) else { return [:] }
+        var creations: [String: TopicCreation] = [:]
+        for index in 0..<count {
+            guard let topic = unsafe results[index] else { continue }
+            let name = unsafe String(cString: rd_kafka_topic_result_name(topic))
+            let code = unsafe rd_kafka_topic_result_error(topic)
+            let text = unsafe rd_kafka_topic_result_error_string(topic).map { unsafe String(cString: $0) }
+            creations[name] =
+                switch code {
+                case RD_KAFKA_RESP_ERR_NO_ERROR: .created
+                case RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS: .existed
+                default: .failed(KafkaError(code, text))
+                }
+        }
+        return creations
+    }
+
+    /// The controller creates topics; without one, librdkafka would only say that it waited.
+    private borrowing func checkHasController() throws(KafkaError) {
+        _ = try metadata()
+        guard unsafe rd_kafka_controllerid(client.pointer, min(waitMaxMilliseconds, 2000)) < 0 else { return }
+        throw KafkaError(
+            RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE,
+            "creating topics is not supported by a cluster that names no controller, as librdkafka's mock cluster")
+    }
+
+    /// The offsets of the partition's first message and after its last one.
+    package borrowing func watermarks(_ partition: TopicPartition) throws(KafkaError) -> Range<Int64> {
+        var low: Int64 = 0
+        var high: Int64 = 0
+        let code = unsafe rd_kafka_query_watermark_offsets(
+            client.pointer, partition.topic, partition.partition, &low, &high, waitMaxMilliseconds)
+        try KafkaError.check(code, "watermarks of \(partition): \(KafkaError(code).message)")
+        return low..<max(low, high)
+    }
+
+    /// What `group` has committed of these partitions; a partition of which it committed nothing is absent.
+    package borrowing func committed(
+        group: String, _ partitions: some Collection<TopicPartition>
+    ) throws(KafkaError) -> [TopicPartition: Int64] {
+        let list = PartitionList(partitions)
+        let options = try unsafe AdminOptions(
+            client.pointer, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, waitMaxMilliseconds)
+        let queue = AnswerQueue(client)
+        var request = unsafe rd_kafka_ListConsumerGroupOffsets_new(group, list.pointer)
+        defer { unsafe rd_kafka_ListConsumerGroupOffsets_destroy(request) }
+        unsafe rd_kafka_ListConsumerGroupOffsets(client.pointer, &request, 1, options.pointer, queue.pointer)
+        let answer = try queue.answer(waitMaxMilliseconds)
+        var count = 0
+        let result = unsafe rd_kafka_event_ListConsumerGroupOffsets_result(answer.pointer)
+        guard let groups = unsafe rd_kafka_ListConsumerGroupOffsets_result_groups(result, &count), count == 1 else {
+            throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG, "no answer for group \(group)")
+        }
+        let error = unsafe rd_kafka_group_result_error(groups[0])
+        try KafkaError.check(
+            unsafe rd_kafka_error_code(error), unsafe error.map { unsafe String(cString: rd_kafka_error_string($0)) })
+        var offsets: [TopicPartition: Int64] = [:]
+        guard let answered = unsafe rd_kafka_group_result_partitions(groups[0]) else { return [:] }
+        for element in unsafe UnsafeMutablePointer(mutating: answered).elements {
+            try KafkaError.check(element.error, "\(element.partition): \(KafkaError(element.error).message)")
+            offsets[element.partition] = element.offset
+        }
+        return offsets
+    }
+}

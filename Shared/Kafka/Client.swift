@@ -1,0 +1,131 @@
+internal import CKafka
+internal import Glibc
+import Synchronization
+
+/// Owns one `rd_kafka_t` and the queue on which it answers.
+///
+/// A class, because messages keep their client alive: librdkafka waits for ever in `rd_kafka_destroy` while a message
+/// is still held. Not `Sendable`: client and messages stay on the thread that made them.
+@safe final class Client {
+    let pointer: OpaquePointer
+    let queue: OpaquePointer
+    /// What librdkafka's callbacks point to; outlives the client.
+    private let context: ClientContext
+    /// librdkafka writes to its descriptor, which must not be closed before the queue forgets it.
+    private let wakeup: Wakeup?
+
+    init(
+        _ type: rd_kafka_type_t, _ properties: ClientProperties, context: ClientContext, wakeup: Wakeup?
+    ) throws(KafkaError) {
+        let configuration = try properties.makeHandle()
+        unsafe context.install(in: configuration.pointer)
+        let error = ErrorText()
+        guard
+            let pointer = unsafe rd_kafka_new(type, configuration.pointer, error.pointer, ErrorText.capacity)
+        else { throw KafkaError(RD_KAFKA_RESP_ERR__INVALID_ARG, error.text) }
+        configuration.relinquish()
+
+        if type == RD_KAFKA_CONSUMER { unsafe rd_kafka_poll_set_consumer(pointer) }
+        let queue =
+            type == RD_KAFKA_CONSUMER
+            ? unsafe rd_kafka_queue_get_consumer(pointer) : unsafe rd_kafka_queue_get_main(pointer)
+        guard let queue = unsafe queue else {
+            unsafe rd_kafka_destroy(pointer)
+            throw KafkaError(RD_KAFKA_RESP_ERR__STATE, "the client has no queue")
+        }
+        unsafe self.pointer = pointer
+        unsafe self.queue = queue
+        self.context = context
+        self.wakeup = wakeup
+        if let wakeup { unsafe wakeup.attach(to: queue) }
+    }
+
+    deinit {
+        unsafe rd_kafka_queue_io_event_enable(queue, -1, nil, 0)
+        unsafe rd_kafka_queue_destroy(queue)
+        unsafe rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
+    }
+
+    /// The error after which librdkafka does nothing more for this client.
+    var fatalError: KafkaError? {
+        let text = ErrorText()
+        let code = unsafe rd_kafka_fatal_error(pointer, text.pointer, ErrorText.capacity)
+        guard code != RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
+        return KafkaError(code, text.text, isFatal: true, isRetriable: false)
+    }
+}
+
+/// What the callbacks of one client leave behind for its owner.
+///
+/// All but the log is touched only from the thread that polls.
+class ClientContext {
+    /// Written by librdkafka's own threads, too.
+    let logs = LogBuffer()
+    /// The last error that was not fatal, and has not been followed by a sign of life since.
+    var lastError: KafkaError?
+    /// A broker was up when librdkafka last told: at most a second ago, if the client is polled.
+    var isConnected = false
+
+    /// Makes librdkafka call back to this object.
+    func install(in configuration: OpaquePointer) {
+        unsafe rd_kafka_conf_set_opaque(configuration, Unmanaged.passUnretained(self).toOpaque())
+        unsafe rd_kafka_conf_set_log_cb(configuration) { client, level, facility, text in
+            guard let client = unsafe client, let opaque = unsafe rd_kafka_opaque(client) else { return }
+            guard let facility = unsafe facility, let text = unsafe text else { return }
+            let line = unsafe LogLine(
+                level: level, facility: String(cString: facility), message: String(cString: text))
+            unsafe Unmanaged<ClientContext>.fromOpaque(opaque).takeUnretainedValue().logs.append(line)
+        }
+        unsafe rd_kafka_conf_set_error_cb(configuration) { _, code, text, opaque in
+            guard let opaque = unsafe opaque else { return }
+            let context = unsafe Unmanaged<ClientContext>.fromOpaque(opaque).takeUnretainedValue()
+            context.note(KafkaError(rd_kafka_resp_err_t(code), unsafe text.map { unsafe String(cString: $0) }))
+        }
+        unsafe rd_kafka_conf_set_stats_cb(configuration) { _, json, _, opaque in
+            guard let json = unsafe json, let opaque = unsafe opaque else { return 0 }
+            let context = unsafe Unmanaged<ClientContext>.fromOpaque(opaque).takeUnretainedValue()
+            unsafe context.noteStatistics(json)
+            return 0  // librdkafka frees the text
+        }
+    }
+
+    func note(_ error: KafkaError) {
+        lastError = error
+        if error.code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN.rawValue { isConnected = false }
+    }
+
+    /// - Parameter json: librdkafka's STATISTICS.md. Only a broker's state is written in capital letters.
+    func noteStatistics(_ json: UnsafePointer<CChar>) {
+        isConnected = unsafe strstr(json, #""state":"UP""#) != nil
+        if isConnected { lastError = nil }
+    }
+}
+
+/// A line that librdkafka would have written to standard error.
+package struct LogLine: Sendable, Equatable {
+    /// syslog's level, from 0 (emergency) to 7 (debug).
+    package let level: Int32
+    /// What it is about, for example `FAIL` or `MAXPOLL`.
+    package let facility: String
+    package let message: String
+}
+
+/// The latest lines; older ones make room.
+final class LogBuffer: Sendable {
+    private static let countMax = 1000
+    private let lines = Mutex<[LogLine]>([])
+
+    func append(_ line: LogLine) {
+        lines.withLock {
+            if $0.count == Self.countMax { $0.removeFirst() }
+            $0.append(line)
+        }
+    }
+
+    func take() -> [LogLine] {
+        lines.withLock { lines in
+            defer { lines = [] }
+            return lines
+        }
+    }
+}

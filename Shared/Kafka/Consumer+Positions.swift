@@ -1,0 +1,117 @@
+internal import CKafka
+
+/// How far a consumer is in one partition. Costs no request: it is what the client knows.
+package struct Position: Hashable, Sendable {
+    package let partition: TopicPartition
+    /// The offset after the last message delivered; `nil` before the first.
+    package let next: Int64?
+    /// All below it are finished: what is committed next. `nil` before the first delivery.
+    package let finishedBelow: Int64?
+    /// The offset after the partition's last message, as of the last fetch; `nil` before the first.
+    package let end: Int64?
+    package let unfinishedCount: Int
+    /// When the lowest unfinished message was written, in milliseconds since 1970.
+    package let oldestUnfinishedTimestamp: Int64?
+
+    /// How many messages are not finished, delivered or not; `nil` while one of the two ends is unknown.
+    package var lag: Int64? {
+        guard let end, let finishedBelow else { return nil }
+        return max(0, end - finishedBelow)
+    }
+}
+
+extension Consumer {
+    /// How far each assigned partition is, ordered by topic and partition.
+    package var positions: [Position] {
+        context.trackers.values.map { tracker in
+            var low: Int64 = -1
+            var high: Int64 = -1
+            unsafe rd_kafka_get_watermark_offsets(
+                client.pointer, tracker.partition.topic, tracker.partition.partition, &low, &high)
+            return Position(
+                partition: tracker.partition, next: tracker.next, finishedBelow: tracker.finishedBelow,
+                end: high < 0 ? nil : high, unfinishedCount: tracker.unfinishedCount,
+                oldestUnfinishedTimestamp: tracker.oldestUnfinishedTimestamp)
+        }
+        .sorted { ($0.partition.topic, $0.partition.partition) < ($1.partition.topic, $1.partition.partition) }
+    }
+
+    /// Stops the delivery of a partition until `resume`; what was fetched of it is dropped and fetched again then.
+    /// Ends with the assignment.
+    package mutating func pause(_ partition: TopicPartition) throws(KafkaError) {
+        context.paused.insert(partition)
+        try setPaused([partition])
+    }
+
+    /// Undoes `pause`. While `pauseAll` is in force, the partition stays paused.
+    package mutating func resume(_ partition: TopicPartition) throws(KafkaError) {
+        context.paused.remove(partition)
+        try setPaused([partition])
+    }
+
+    /// Stops all delivery, also of partitions that are assigned later, until `resumeAll`. Keep calling `nextBatch`:
+    /// the consumer stays in its group.
+    package mutating func pauseAll() throws(KafkaError) {
+        context.isPausedAll = true
+        try setPaused(assignment)
+    }
+
+    /// Undoes `pauseAll`; partitions paused one by one stay so.
+    package mutating func resumeAll() throws(KafkaError) {
+        context.isPausedAll = false
+        try setPaused(assignment)
+    }
+
+    private func setPaused(_ partitions: Set<TopicPartition>) throws(KafkaError) {
+        let assigned = partitions.intersection(assignment)
+        let paused = PartitionList(assigned.filter(context.isPaused))
+        let resumed = PartitionList(assigned.filter { !context.isPaused($0) })
+        unsafe rd_kafka_pause_partitions(client.pointer, paused.pointer)
+        unsafe rd_kafka_resume_partitions(client.pointer, resumed.pointer)
+        try paused.check()
+        try resumed.check()
+    }
+
+    /// Delivers the partition again from its first message. What was fetched or delivered of it before no longer
+    /// counts: finishing it does nothing.
+    ///
+    /// - Throws: When the partition is not assigned, or the client did not answer in `waitMax`.
+    package mutating func seekToBeginning(
+        _ partition: TopicPartition, waitMax: Duration = .seconds(5)
+    ) throws(KafkaError) {
+        guard context.trackers[partition] != nil else {
+            throw KafkaError(RD_KAFKA_RESP_ERR__STATE, "\(partition) is not assigned")
+        }
+        let list = PartitionList()
+        list.add(partition, offset: Int64(RD_KAFKA_OFFSET_BEGINNING))
+        if let error = unsafe rd_kafka_seek_partitions(client.pointer, list.pointer, waitMax.millisecondsRoundedUp) {
+            throw unsafe KafkaError(consuming: error)
+        }
+        try list.check()
+        context.restart(partition)
+    }
+
+    /// Commits the offset of the partition's first message, and waits for the broker's answer.
+    ///
+    /// Needed with `seekToBeginning` after the broker lost its content: librdkafka commits a stored offset only when it
+    /// is above the one it committed last, so a crash would otherwise resume at the offset of the lost content.
+    ///
+    /// - Returns: The offset.
+    @discardableResult
+    package mutating func commitBeginning(
+        _ partition: TopicPartition, waitMax: Duration = .seconds(5)
+    ) throws(KafkaError) -> Int64 {
+        var low: Int64 = 0
+        var high: Int64 = 0
+        try KafkaError.check(
+            unsafe rd_kafka_query_watermark_offsets(
+                client.pointer, partition.topic, partition.partition, &low, &high, waitMax.millisecondsRoundedUp))
+        let list = PartitionList()
+        list.add(partition, offset: low)
+        // What was stored before must not be committed after it, at the next interval.
+        unsafe rd_kafka_offsets_store(client.pointer, list.pointer)
+        try KafkaError.check(unsafe rd_kafka_commit(client.pointer, list.pointer, 0))
+        try list.check()
+        return low
+    }
+}

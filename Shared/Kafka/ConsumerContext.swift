@@ -1,0 +1,95 @@
+internal import CKafka
+
+/// A partition that came or went.
+package enum AssignmentChange: Hashable, Sendable {
+    /// Its messages will be delivered, from the committed offset on.
+    case assigned(TopicPartition)
+    /// Given up in order: another consumer of the group takes it after this one has let go.
+    case revoked(TopicPartition)
+    /// Taken away while this consumer was away (a session that timed out, a broker that forgot the group): another
+    /// one may have had it already.
+    case lost(TopicPartition)
+
+    package var partition: TopicPartition {
+        switch self {
+        case .assigned(let partition), .revoked(let partition), .lost(let partition): partition
+        }
+    }
+}
+
+/// What a consumer's callbacks leave behind: its assignment and what is unfinished in it.
+final class ConsumerContext: ClientContext {
+    private(set) var trackers: [TopicPartition: PartitionTracker] = [:]
+    var changes: [AssignmentChange] = []
+    /// An error after which the consumer cannot go on.
+    var fatalError: KafkaError?
+    var isPausedAll = false
+    var paused: Set<TopicPartition> = []
+
+    override func install(in configuration: OpaquePointer) {
+        unsafe super.install(in: configuration)
+        unsafe rd_kafka_conf_set_rebalance_cb(configuration) { client, code, partitions, opaque in
+            guard let client = unsafe client, let partitions = unsafe partitions, let opaque = unsafe opaque else {
+                return
+            }
+            let context = unsafe Unmanaged<ConsumerContext>.fromOpaque(opaque).takeUnretainedValue()
+            unsafe context.rebalance(client, code, partitions)
+        }
+    }
+
+    /// Starts afresh in a partition: what was delivered of it so far no longer counts.
+    @discardableResult
+    func restart(_ partition: TopicPartition) -> PartitionTracker {
+        trackers[partition]?.close()
+        let tracker = PartitionTracker(partition)
+        trackers[partition] = tracker
+        return tracker
+    }
+
+    func isPaused(_ partition: TopicPartition) -> Bool { isPausedAll || paused.contains(partition) }
+
+    private func rebalance(
+        _ client: OpaquePointer, _ code: rd_kafka_resp_err_t,
+        _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
+    ) {
+        let isCooperative = unsafe String(cString: rd_kafka_rebalance_protocol(client)) == "COOPERATIVE"
+        let partitions = unsafe list.elements.map(\.partition)
+        if code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
+            let error = unsafe isCooperative ? rd_kafka_incremental_assign(client, list) : nil
+            if !isCooperative { unsafe rd_kafka_assign(client, list) }
+            unsafe note(error)
+            begin(partitions)
+            let paused = PartitionList(partitions.filter(isPaused))
+            unsafe rd_kafka_pause_partitions(client, paused.pointer)
+        } else if code == RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS {
+            end(partitions, lost: unsafe rd_kafka_assignment_lost(client) != 0)
+            let error = unsafe isCooperative ? rd_kafka_incremental_unassign(client, list) : nil
+            if !isCooperative { unsafe rd_kafka_assign(client, nil) }
+            unsafe note(error)
+        } else {
+            end(Array(trackers.keys), lost: true)
+            note(KafkaError(code))
+            unsafe rd_kafka_assign(client, nil)
+        }
+    }
+
+    private func begin(_ partitions: [TopicPartition]) {
+        for partition in partitions {
+            restart(partition)
+            changes.append(.assigned(partition))
+        }
+    }
+
+    private func end(_ partitions: [TopicPartition], lost: Bool) {
+        for partition in partitions {
+            guard let tracker = trackers.removeValue(forKey: partition) else { continue }
+            tracker.close()
+            paused.remove(partition)
+            changes.append(lost ? .lost(partition) : .revoked(partition))
+        }
+    }
+
+    private func note(_ error: OpaquePointer?) {
+        if let error = unsafe error { note(unsafe KafkaError(consuming: error)) }
+    }
+}

@@ -1,0 +1,38 @@
+internal import CKafka
+
+/// The headers of one message to send; owns an `rd_kafka_headers_t` until the producer takes it.
+@safe package struct Headers: ~Copyable {
+    let pointer: OpaquePointer
+
+    /// - Parameter capacity: For how many headers to make room; more may be added.
+    package init(capacity: Int = 12) { unsafe pointer = rd_kafka_headers_new(capacity) }
+
+    package init(_ headers: [(name: String, value: [UInt8])]) {
+        self.init(capacity: headers.count)
+        for header in headers { unsafe add(header.name, header.value.span.bytes) }
+    }
+
+    deinit { unsafe rd_kafka_headers_destroy(pointer) }
+
+    package mutating func add(_ name: StaticString, _ value: RawSpan) {
+        unsafe value.withUnsafeBytes {
+            let start = unsafe UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self)
+            _ = unsafe rd_kafka_header_add(pointer, start, name.utf8CodeUnitCount, $0.baseAddress ?? empty, $0.count)
+        }
+    }
+
+    package mutating func add(_ name: StaticString, _ value: String) {
+        unsafe add(name, value.utf8Span.span.bytes)
+    }
+
+    package mutating func add(_ name: String, _ value: RawSpan) {
+        unsafe value.withUnsafeBytes {
+            _ = unsafe rd_kafka_header_add(pointer, name, -1, $0.baseAddress ?? empty, $0.count)
+        }
+    }
+
+    consuming func relinquish() { discard self }
+}
+
+/// The address of no bytes: librdkafka takes nil for null, which is not the same.
+var empty: UnsafeRawPointer { unsafe UnsafeRawPointer(("" as StaticString).utf8Start) }

@@ -1,0 +1,69 @@
+internal import CKafka
+
+/// What Kafka or librdkafka refused, in librdkafka's own terms.
+package struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The number of librdkafka's `rd_kafka_resp_err_t`: negative for its own errors, positive for a broker's.
+    package let code: Int32
+    /// The name of `code`, for example `_QUEUE_FULL` or `UNKNOWN_TOPIC_OR_PART`.
+    package let name: String
+    /// One line for a person; names the property, topic or broker concerned.
+    package let message: String
+    /// The client cannot go on and must be made anew.
+    package let isFatal: Bool
+    /// The same call may succeed later.
+    package let isRetriable: Bool
+
+    package var description: String { "\(name): \(message)" }
+
+    /// The broker does not know the request, as librdkafka's mock cluster does not know CreateTopics or ListGroups.
+    package var isNotSupported: Bool {
+        code == RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE.rawValue
+            || code == RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION.rawValue
+    }
+
+    /// The producer's queue stayed full for as long as `send` was allowed to wait.
+    package var isQueueFull: Bool { code == RD_KAFKA_RESP_ERR__QUEUE_FULL.rawValue }
+
+    /// The request or the message was not answered in time.
+    package var isTimeout: Bool {
+        code == RD_KAFKA_RESP_ERR__TIMED_OUT.rawValue || code == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT.rawValue
+    }
+}
+
+extension KafkaError {
+    init(_ code: rd_kafka_resp_err_t, _ message: String? = nil, isFatal: Bool = false, isRetriable: Bool? = nil) {
+        self.code = code.rawValue
+        name = unsafe String(cString: rd_kafka_err2name(code))
+        self.message = unsafe message ?? String(cString: rd_kafka_err2str(code))
+        self.isFatal = isFatal
+        self.isRetriable = isRetriable ?? Self.retriableCodes.contains(code.rawValue)
+    }
+
+    /// Takes and frees `error`.
+    init(consuming error: OpaquePointer) {
+        code = unsafe rd_kafka_error_code(error).rawValue
+        name = unsafe String(cString: rd_kafka_error_name(error))
+        message = unsafe String(cString: rd_kafka_error_string(error))
+        isFatal = unsafe rd_kafka_error_is_fatal(error) != 0
+        isRetriable = unsafe rd_kafka_error_is_retriable(error) != 0
+        unsafe rd_kafka_error_destroy(error)
+    }
+
+    static func check(_ code: rd_kafka_resp_err_t, _ message: String? = nil) throws(KafkaError) {
+        guard code != RD_KAFKA_RESP_ERR_NO_ERROR else { return }
+        throw KafkaError(code, message)
+    }
+
+    /// Those of the codes without an `rd_kafka_error_t` that pass by themselves.
+    private static let retriableCodes: Set<Int32> = Set(
+        [
+            RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, RD_KAFKA_RESP_ERR__TIMED_OUT,
+            RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, RD_KAFKA_RESP_ERR__QUEUE_FULL, RD_KAFKA_RESP_ERR__WAIT_COORD,
+            RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE, RD_KAFKA_RESP_ERR__STATE, RD_KAFKA_RESP_ERR__PREV_IN_PROGRESS,
+            RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION,
+            RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS,
+            RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_NOT_COORDINATOR,
+            RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+            RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS, RD_KAFKA_RESP_ERR_NETWORK_EXCEPTION,
+        ].map(\.rawValue))
+}

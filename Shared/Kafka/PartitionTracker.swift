@@ -1,0 +1,64 @@
+/// Which messages of one partition are unfinished, from an assignment or a seek to the next.
+///
+/// Pure bookkeeping: it knows no librdkafka.
+final class PartitionTracker {
+    let partition: TopicPartition
+    /// Turns false when the partition is taken away or sought: what is finished afterwards no longer counts.
+    private(set) var isOpen = true
+    /// The offset after the last message that was delivered; `nil` before the first.
+    private(set) var next: Int64?
+    /// What was last stored for the next commit.
+    var stored: Int64?
+
+    /// Delivered messages from the lowest unfinished one on are `entries[head...]`; those before it are spent.
+    private var entries: [Entry] = []
+    private var head = 0
+    /// The slot of `entries[0]`.
+    private var firstSlot = 0
+
+    private struct Entry {
+        let offset: Int64
+        let timestamp: Int64
+        var isFinished = false
+    }
+
+    init(_ partition: TopicPartition) { self.partition = partition }
+
+    /// Counts a message that is about to be delivered. `offset` must not be below `next`.
+    ///
+    /// - Returns: The slot under which it is finished, and whether offsets are missing before it.
+    func deliver(offset: Int64, timestamp: Int64) -> (slot: Int, skippedBefore: Bool) {
+        let skippedBefore = next.map { offset != $0 } ?? false
+        next = offset + 1
+        entries.append(Entry(offset: offset, timestamp: timestamp))
+        return (firstSlot + entries.count - 1, skippedBefore)
+    }
+
+    func finish(slot: Int) {
+        let index = slot - firstSlot
+        guard isOpen, index >= head, index < entries.count else { return }
+        entries[index].isFinished = true
+        while head < entries.count, entries[head].isFinished { head += 1 }
+        if head == entries.count || head >= 4096 { forgetSpent() }
+    }
+
+    /// Everything below it is finished: the offset to commit. `nil` before the first delivery.
+    var finishedBelow: Int64? { head < entries.count ? entries[head].offset : next }
+
+    var unfinishedCount: Int {
+        var count = 0
+        for index in head..<entries.count where !entries[index].isFinished { count += 1 }
+        return count
+    }
+
+    /// When the lowest unfinished message was written: milliseconds since 1970.
+    var oldestUnfinishedTimestamp: Int64? { head < entries.count ? entries[head].timestamp : nil }
+
+    func close() { isOpen = false }
+
+    private func forgetSpent() {
+        firstSlot += head
+        entries.removeFirst(head)
+        head = 0
+    }
+}

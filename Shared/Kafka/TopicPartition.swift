@@ -1,0 +1,59 @@
+internal import CKafka
+
+/// One partition of one topic.
+package struct TopicPartition: Hashable, Sendable, CustomStringConvertible {
+    package let topic: String
+    package let partition: Int32
+
+    package init(topic: String, partition: Int32) {
+        self.topic = topic
+        self.partition = partition
+    }
+
+    package var description: String { "\(topic)/\(partition)" }
+}
+
+/// Owns one `rd_kafka_topic_partition_list_t`.
+@safe struct PartitionList: ~Copyable {
+    let pointer: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
+
+    init(capacity: Int = 1) { unsafe pointer = rd_kafka_topic_partition_list_new(Int32(capacity)) }
+
+    init(_ partitions: some Collection<TopicPartition>) {
+        self.init(capacity: partitions.count)
+        for partition in partitions { add(partition) }
+    }
+
+    deinit { unsafe rd_kafka_topic_partition_list_destroy(pointer) }
+
+    func add(_ partition: TopicPartition, offset: Int64? = nil) {
+        let element = unsafe rd_kafka_topic_partition_list_add(pointer, partition.topic, partition.partition)
+        if let offset { unsafe element?.pointee.offset = offset }
+    }
+
+    /// The first error that librdkafka left in an element.
+    func check() throws(KafkaError) {
+        for element in unsafe pointer.elements {
+            try KafkaError.check(element.error, "\(element.partition): \(KafkaError(element.error).message)")
+        }
+    }
+}
+
+/// What librdkafka says of one partition.
+struct PartitionElement {
+    let partition: TopicPartition
+    /// `nil` when there is none, as for a partition of which nothing was committed.
+    let offset: Int64?
+    let error: rd_kafka_resp_err_t
+}
+
+extension UnsafeMutablePointer<rd_kafka_topic_partition_list_t> {
+    var elements: [PartitionElement] {
+        unsafe UnsafeBufferPointer(start: pointee.elems, count: Int(pointee.cnt)).map { element in
+            unsafe PartitionElement(
+                partition: TopicPartition(topic: String(cString: element.topic), partition: element.partition),
+                offset: element.offset < 0 ? nil : element.offset,
+                error: element.err)
+        }
+    }
+}

@@ -1,0 +1,93 @@
+/// One member of an object, as ranges into the bytes it was found in.
+public struct JSONMember: Equatable, Sendable {
+    /// The key without quotes and escapes.
+    public let key: String
+    /// Where the key's characters are, between the quotes.
+    public let keyRange: Range<Int>
+    /// Where the raw value is, without blanks around it.
+    public let value: Range<Int>
+
+    /// The characters between a JSON string's quotes as text. They have been checked before.
+    static func text(_ characters: ArraySlice<UInt8>) -> String {
+        guard characters.contains(UInt8(ascii: "\\")) else { return String(decoding: characters, as: UTF8.self) }
+        var units: [UInt16] = []
+        var rest = characters
+        while let byte = rest.first {
+            if byte == UInt8(ascii: "\\") {
+                rest.removeFirst()
+                units.append(escaped(&rest))
+            } else {
+                let run = rest.prefix { $0 != UInt8(ascii: "\\") }
+                units.append(contentsOf: String(decoding: run, as: UTF8.self).utf16)
+                rest = rest.dropFirst(run.count)
+            }
+        }
+        return String(decoding: units, as: UTF16.self)
+    }
+
+    /// The UTF-16 unit of the escape sequence after its backslash (RFC 8259 §7).
+    private static func escaped(_ rest: inout ArraySlice<UInt8>) -> UInt16 {
+        let letter = rest.popFirst() ?? UInt8(ascii: "\\")
+        switch UnicodeScalar(letter) {
+        case "b": return 0x08
+        case "f": return 0x0C
+        case "n": return 0x0A
+        case "r": return 0x0D
+        case "t": return 0x09
+        case "u":
+            let digits = String(decoding: rest.prefix(4), as: UTF8.self)
+            rest = rest.dropFirst(4)
+            return UInt16(digits, radix: 16) ?? 0xFFFD
+        default: return UInt16(letter)
+        }
+    }
+}
+
+/// The members found so far in the outermost object.
+struct JSONMemberList {
+    private(set) var members: [(key: Range<Int>, value: Range<Int>)] = []
+    /// The keys as text, kept only once comparing bytes pair by pair will not do.
+    private var texts: Set<[Unicode.Scalar]> = []
+
+    init() { members.reserveCapacity(16) }
+
+    /// Refuses a key that is there already.
+    ///
+    /// A few keys are compared as bytes. Many are looked up in a set, or a hostile object would take long; so are all
+    /// once one has escapes: `"a"` and `"\u0061"` are the same key.
+    mutating func checkIsNew(_ key: Range<Int>, _ bytes: borrowing Span<UInt8>) throws(JSONProblem) {
+        guard members.count < JSONCheck.memberCountMax else { throw JSONProblem(.tooManyMembers, at: key.lowerBound) }
+        var isNew = true
+        if texts.isEmpty && members.count < Self.comparedAsBytesMax && !Self.hasEscape(key, bytes) {
+            for member in members where Self.areEqual(member.key, key, bytes) { isNew = false }
+        } else {
+            if texts.isEmpty { for member in members { texts.insert(Self.text(member.key, bytes)) } }
+            isNew = texts.insert(Self.text(key, bytes)).inserted
+        }
+        guard isNew else { throw JSONProblem(.duplicateKey, at: key.lowerBound) }
+    }
+
+    private static let comparedAsBytesMax = 24
+
+    private static func hasEscape(_ key: Range<Int>, _ bytes: borrowing Span<UInt8>) -> Bool {
+        for offset in key where bytes[offset] == UInt8(ascii: "\\") { return true }
+        return false
+    }
+
+    mutating func append(key: Range<Int>, value: Range<Int>) { members.append((key, value)) }
+
+    private static func areEqual(_ left: Range<Int>, _ right: Range<Int>, _ bytes: borrowing Span<UInt8>) -> Bool {
+        guard left.count == right.count else { return false }
+        for index in 0..<left.count where bytes[left.lowerBound + index] != bytes[right.lowerBound + index] {
+            return false
+        }
+        return true
+    }
+
+    private static func text(_ range: Range<Int>, _ bytes: borrowing Span<UInt8>) -> [Unicode.Scalar] {
+        // Scalars, because PostgreSQL does not take canonically equivalent keys for one as Swift's strings do.
+        var copy: [UInt8] = []
+        for offset in range { copy.append(bytes[offset]) }
+        return Array(JSONMember.text(copy[...]).unicodeScalars)
+    }
+}

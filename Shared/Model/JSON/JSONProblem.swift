@@ -1,0 +1,48 @@
+/// Why bytes are not JSON that PostgreSQL's `jsonb` and everybody behind it can take, and where.
+public struct JSONProblem: Error, Equatable, Sendable, CustomStringConvertible {
+    /// What is wrong. The raw value is for a person to read.
+    public enum Reason: String, Sendable, CaseIterable {
+        /// The value goes on after the last byte.
+        case endsEarly = "the text ends in the middle of a value"
+        /// Something follows the value.
+        case trailing = "there is more after the value"
+        /// Neither a value nor a separator where one is needed.
+        case unexpected = "this byte is not JSON here"
+        /// The rules wanted an object.
+        case notAnObject = "a JSON object is needed"
+        /// Not UTF-8 as RFC 3629 §4 defines it.
+        case malformedUTF8 = "not well-formed UTF-8"
+        /// RFC 8259 §7.
+        case controlCharacter = "a control character in a string must be escaped"
+        /// RFC 8259 §7.
+        case malformedEscape = "not an escape sequence of JSON"
+        /// PostgreSQL's text cannot hold it.
+        case nullCharacter = "\\u0000 cannot be stored"
+        /// Half of a UTF-16 pair is no character.
+        case loneSurrogate = "half of a surrogate pair"
+        /// RFC 8259 §6.
+        case malformedNumber = "not a number of JSON"
+        /// Beyond ``JSONCheck/numberDigitsMax`` or ``JSONCheck/numberExponentMax``.
+        case numberTooLarge = "a number has at most 40 digits and an exponent from -64 to 64"
+        /// Beyond ``JSONCheck/depthMax``.
+        case nestedTooDeep = "values are nested at most 32 deep"
+        /// A key twice in the outermost object: which one counts would depend on the reader.
+        case duplicateKey = "the key was given before"
+        /// Beyond ``JSONCheck/memberCountMax``.
+        case tooManyMembers = "an object has at most 512 fields"
+    }
+
+    /// What is wrong.
+    public let reason: Reason
+    /// The offset of the byte at which it was noticed, from 0.
+    public let offset: Int
+
+    /// A problem at a byte.
+    public init(_ reason: Reason, at offset: Int) {
+        self.reason = reason
+        self.offset = offset
+    }
+
+    /// The reason and the byte in one line.
+    public var description: String { "\(reason.rawValue) (byte \(offset))" }
+}

@@ -1,0 +1,100 @@
+extension JSONScanner {
+    /// Scans a string with its quotes.
+    mutating func scanString(_ bytes: borrowing Span<UInt8>) throws(JSONProblem) {
+        advance()
+        while true {
+            skipPlainCharacters(bytes)
+            let byte = try current(bytes)
+            switch byte {
+            case UInt8(ascii: "\""):
+                advance()
+                return
+            case UInt8(ascii: "\\"): try scanEscape(bytes)
+            case 0x00...0x1F: throw JSONProblem(.controlCharacter, at: offset)
+            default: try scanMultibyte(bytes, lead: byte)
+            }
+        }
+    }
+
+    /// Skips ASCII that stands for itself. Most bytes are skipped here, so the loop keeps its place in a register.
+    private mutating func skipPlainCharacters(_ bytes: borrowing Span<UInt8>) {
+        var index = offset
+        while index < bytes.count {
+            let byte = bytes[index]
+            guard byte &- 0x20 < 0x60, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") else { break }
+            index += 1
+        }
+        advance(by: index - offset)
+    }
+
+    private mutating func scanEscape(_ bytes: borrowing Span<UInt8>) throws(JSONProblem) {
+        let start = offset
+        advance()
+        let letter = try current(bytes)
+        advance()
+        switch UnicodeScalar(letter) {
+        case "\"", "\\", "/", "b", "f", "n", "r", "t": return
+        case "u": break
+        default: throw JSONProblem(.malformedEscape, at: start)
+        }
+        let unit = try scanHexadecimal(bytes, of: start)
+        switch unit {
+        case 0: throw JSONProblem(.nullCharacter, at: start)
+        case 0xDC00...0xDFFF: throw JSONProblem(.loneSurrogate, at: start)
+        case 0xD800...0xDBFF: try scanLowSurrogate(bytes, of: start)
+        default: return
+        }
+    }
+
+    private mutating func scanLowSurrogate(_ bytes: borrowing Span<UInt8>, of start: Int) throws(JSONProblem) {
+        guard offset + 1 < bytes.count, bytes[offset] == UInt8(ascii: "\\"), bytes[offset + 1] == UInt8(ascii: "u")
+        else { throw JSONProblem(.loneSurrogate, at: start) }
+        let low = offset
+        advance(by: 2)
+        guard (0xDC00...0xDFFF).contains(try scanHexadecimal(bytes, of: low)) else {
+            throw JSONProblem(.loneSurrogate, at: start)
+        }
+    }
+
+    private mutating func scanHexadecimal(
+        _ bytes: borrowing Span<UInt8>, of start: Int
+    ) throws(JSONProblem) -> UInt16 {
+        var unit: UInt16 = 0
+        for _ in 0..<4 {
+            let byte = try current(bytes)
+            let digit: UInt8
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
+            default: throw JSONProblem(.malformedEscape, at: start)
+            }
+            unit = unit << 4 | UInt16(digit)
+            advance()
+        }
+        return unit
+    }
+
+    /// Scans one character of two to four bytes. Source of the ranges: Unicode Standard, table 3-7.
+    private mutating func scanMultibyte(_ bytes: borrowing Span<UInt8>, lead: UInt8) throws(JSONProblem) {
+        let count: Int
+        let second: ClosedRange<UInt8>
+        switch lead {
+        case 0xC2...0xDF: (count, second) = (2, 0x80...0xBF)
+        case 0xE0: (count, second) = (3, 0xA0...0xBF)
+        case 0xED: (count, second) = (3, 0x80...0x9F)
+        case 0xE1...0xEF: (count, second) = (3, 0x80...0xBF)
+        case 0xF0: (count, second) = (4, 0x90...0xBF)
+        case 0xF1...0xF3: (count, second) = (4, 0x80...0xBF)
+        case 0xF4: (count, second) = (4, 0x80...0x8F)
+        default: throw JSONProblem(.malformedUTF8, at: offset)
+        }
+        guard offset + count <= bytes.count, second.contains(bytes[offset + 1]) else {
+            throw JSONProblem(.malformedUTF8, at: offset)
+        }
+        for index in 2..<max(count, 2) where bytes[offset + index] & 0xC0 != 0x80 {
+            throw JSONProblem(.malformedUTF8, at: offset)
+        }
+        advance(by: count)
+    }
+}

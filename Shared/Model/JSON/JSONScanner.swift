@@ -1,0 +1,121 @@
+/// Walks over JSON bytes once, from left to right. It remembers only where it is.
+struct JSONScanner {
+    private(set) var offset = 0
+
+    mutating func skipBlanks(_ bytes: borrowing Span<UInt8>) {
+        while offset < bytes.count {
+            switch bytes[offset] {
+            case 0x20, 0x0A, 0x0D, 0x09: offset += 1
+            default: return
+            }
+        }
+    }
+
+    /// Nothing but blanks may follow.
+    mutating func finish(_ bytes: borrowing Span<UInt8>) throws(JSONProblem) {
+        skipBlanks(bytes)
+        guard offset == bytes.count else { throw JSONProblem(.trailing, at: offset) }
+    }
+
+    /// Scans the outermost object and collects its members.
+    mutating func scanObject(
+        _ bytes: borrowing Span<UInt8>, members: inout JSONMemberList
+    ) throws(JSONProblem) {
+        offset += 1
+        skipBlanks(bytes)
+        if try take(UInt8(ascii: "}"), bytes) { return }
+        while true {
+            let key = try scanKey(bytes)
+            try members.checkIsNew(key, bytes)
+            let start = offset
+            try scanValue(bytes, depth: 1)
+            members.append(key: key, value: start..<offset)
+            if try endsList(with: UInt8(ascii: "}"), bytes) { return }
+        }
+    }
+
+    /// Scans the outermost array and collects its elements.
+    mutating func scanArray(_ bytes: borrowing Span<UInt8>) throws(JSONProblem) -> [Range<Int>] {
+        guard try take(UInt8(ascii: "["), bytes) else { throw JSONProblem(.unexpected, at: offset) }
+        skipBlanks(bytes)
+        var elements: [Range<Int>] = []
+        if try take(UInt8(ascii: "]"), bytes) { return elements }
+        while true {
+            let start = offset
+            try scanValue(bytes, depth: 1)
+            elements.append(start..<offset)
+            if try endsList(with: UInt8(ascii: "]"), bytes) { return elements }
+        }
+    }
+
+    /// Scans the value that begins here; `depth` is the number of arrays and objects around it.
+    mutating func scanValue(_ bytes: borrowing Span<UInt8>, depth: Int) throws(JSONProblem) {
+        switch try current(bytes) {
+        case UInt8(ascii: "\""): try scanString(bytes)
+        case UInt8(ascii: "{"): try scanNested(bytes, depth: depth + 1, isObject: true)
+        case UInt8(ascii: "["): try scanNested(bytes, depth: depth + 1, isObject: false)
+        case UInt8(ascii: "t"): try scanWord("true", bytes)
+        case UInt8(ascii: "f"): try scanWord("false", bytes)
+        case UInt8(ascii: "n"): try scanWord("null", bytes)
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): try scanNumber(bytes)
+        default: throw JSONProblem(.unexpected, at: offset)
+        }
+    }
+
+    private mutating func scanNested(
+        _ bytes: borrowing Span<UInt8>, depth: Int, isObject: Bool
+    ) throws(JSONProblem) {
+        guard depth <= JSONCheck.depthMax else { throw JSONProblem(.nestedTooDeep, at: offset) }
+        let end = isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")
+        offset += 1
+        skipBlanks(bytes)
+        if try take(end, bytes) { return }
+        while true {
+            if isObject { _ = try scanKey(bytes) }
+            try scanValue(bytes, depth: depth)
+            if try endsList(with: end, bytes) { return }
+        }
+    }
+
+    /// Scans `"key" :` and the blanks after it.
+    private mutating func scanKey(_ bytes: borrowing Span<UInt8>) throws(JSONProblem) -> Range<Int> {
+        guard try current(bytes) == UInt8(ascii: "\"") else { throw JSONProblem(.unexpected, at: offset) }
+        let start = offset + 1
+        try scanString(bytes)
+        let key = start..<(offset - 1)
+        skipBlanks(bytes)
+        guard try take(UInt8(ascii: ":"), bytes) else { throw JSONProblem(.unexpected, at: offset) }
+        skipBlanks(bytes)
+        return key
+    }
+
+    /// Scans what follows an element: `end`, or a comma and the blanks before the next element.
+    private mutating func endsList(with end: UInt8, _ bytes: borrowing Span<UInt8>) throws(JSONProblem) -> Bool {
+        skipBlanks(bytes)
+        if try take(end, bytes) { return true }
+        guard try take(UInt8(ascii: ","), bytes) else { throw JSONProblem(.unexpected, at: offset) }
+        skipBlanks(bytes)
+        return false
+    }
+
+    private mutating func scanWord(_ word: StaticString, _ bytes: borrowing Span<UInt8>) throws(JSONProblem) {
+        for index in 0..<word.utf8CodeUnitCount {
+            let expected = unsafe word.utf8Start[index]
+            guard try current(bytes) == expected else { throw JSONProblem(.unexpected, at: offset) }
+            offset += 1
+        }
+    }
+
+    func current(_ bytes: borrowing Span<UInt8>) throws(JSONProblem) -> UInt8 {
+        guard offset < bytes.count else { throw JSONProblem(.endsEarly, at: offset) }
+        return bytes[offset]
+    }
+
+    private mutating func take(_ byte: UInt8, _ bytes: borrowing Span<UInt8>) throws(JSONProblem) -> Bool {
+        guard try current(bytes) == byte else { return false }
+        offset += 1
+        return true
+    }
+
+    mutating func advance(by count: Int = 1) { offset += count }
+}

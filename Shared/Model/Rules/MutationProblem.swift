@@ -1,0 +1,43 @@
+/// Why a device's mutation is rejected: a code for programs and a sentence for people.
+public struct MutationProblem: Error, Equatable, Sendable {
+    /// What sort of problem it is; part of the problem's `type` in the device API, so never renamed.
+    public enum Code: String, Codable, CaseIterable, Sendable {
+        /// The fields are not JSON that can be stored.
+        case invalidJSON = "invalid-json"
+        /// The fields are larger than ``DeviceWrites/fieldsBytesMax``.
+        case tooLarge = "too-large"
+        /// Devices do not write objects of this kind.
+        case kindNotAllowed = "kind-not-allowed"
+        /// The kind has no such field.
+        case unknownField = "unknown-field"
+        /// The field belongs to the server.
+        case fieldNotAllowed = "field-not-allowed"
+        /// The field's value has not the shape it needs.
+        case invalidField = "invalid-field"
+        /// A put or patch without fields, or a delete with some.
+        case fieldsMismatch = "fields-mismatch"
+        /// The entry's status cannot become what the device wants.
+        case statusNotAllowed = "status-not-allowed"
+        /// There is no such object to patch.
+        case unknownObject = "unknown-object"
+        /// The object was deleted; its id is not used again.
+        case deleted = "deleted"
+        /// The object's deletion is under way.
+        case deletionPending = "deletion-pending"
+        /// The entry is recorded: nothing changes it any more.
+        case closed = "closed"
+        /// The stored object cannot be understood by this version.
+        case unreadable = "unreadable"
+    }
+
+    /// What sort of problem it is.
+    public let code: Code
+    /// What is wrong and what would be right, naming the field.
+    public let detail: String
+
+    /// A problem.
+    public init(_ code: Code, _ detail: String) {
+        self.code = code
+        self.detail = detail
+    }
+}

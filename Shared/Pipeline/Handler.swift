@@ -1,0 +1,73 @@
+package import Model
+package import Postgres
+package import Realms
+
+/// What a service does with the keys of its topic. The worker around it does the rest: batches, offsets, parking,
+/// retries, the circuit breaker and the window of calls.
+///
+/// Every input is decided from what PostgreSQL holds now, not from what the message said: so a repeat, a late message
+/// and a retry are all the same.
+package protocol Handler: SendableMetatype {
+    /// A call to another system, with all it needs.
+    associatedtype Call: Sendable
+    /// What came of a call.
+    associatedtype Answer: Sendable
+
+    /// Decides inputs of one environment.
+    ///
+    /// Loads what they concern in as few round trips as possible, decides each by a pure rule, and adds what was decided
+    /// to `batch`, guarded by the positions that were loaded, as decision number `index` of the input. The worker
+    /// commits the batch; an input whose guard missed comes again.
+    ///
+    /// - Returns: What happens next with each input, once its writes are committed.
+    mutating func decide(
+        _ inputs: [Input<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
+        on connection: inout Connection
+    ) throws -> [Next<Call>]
+
+    /// How a call is made. It runs outside the worker's thread, in a bounded window, and never throws: what went wrong is
+    /// an answer too.
+    func caller(on connection: inout Connection, for environment: EnvironmentID) throws -> @Sendable (Call) async -> Answer
+}
+
+/// A key to decide about.
+package struct Input<Answer: Sendable> {
+    package enum Origin {
+        /// An event of the topic said that it changed.
+        case event
+        /// It was parked and is due.
+        case retry
+        /// A call it waited for is over.
+        case answer(Answer)
+    }
+
+    package let environment: EnvironmentID
+    package let subject: EventSubject
+    package let origin: Origin
+    /// How often it was tried without success since its last event.
+    package let attemptCount: Int
+}
+
+/// What happens with a key once what was decided is committed.
+package enum Next<Call: Sendable>: Sendable {
+    /// Nothing is left to do.
+    case finished
+    /// The other system is called, before `startBefore` or not at all: then the key is decided again.
+    case call(Call, startBefore: ContinuousClock.Instant)
+    /// Not now. Other keys go on.
+    case park(reason: String, after: Duration, cause: ParkCause)
+    /// Not without a person.
+    case dead(reason: String)
+
+    var isCall: Bool { if case .call = self { true } else { false } }
+}
+
+/// Why a key waits.
+package enum ParkCause: Sendable, Equatable {
+    /// The key was tried and refused for now: it counts against its attempts.
+    case attempt
+    /// The other system could not work: it counts, and the circuit breaker hears of it.
+    case backendAway
+    /// A wait that belongs to the plan, such as letting an unknown outcome settle: it does not count.
+    case planned
+}

@@ -1,0 +1,60 @@
+import FoundationEssentials
+import Kafka
+import Model
+import Postgres
+
+/// Turns objects into messages, as the README's table of topics and `asyncapi.yaml` describe them.
+struct Outlet {
+    let environment: EnvironmentID
+    let source: String
+    let generation: Int64
+    let epoch: Int64
+
+    init(environment: EnvironmentID, name: String, generation: Int64, epoch: Int64) {
+        self.environment = environment
+        self.generation = generation
+        self.epoch = epoch
+        source = "/fieldpost/\(name)"
+    }
+
+    /// Queues one object's latest state.
+    ///
+    /// - Parameter json: The fields as PostgreSQL sent them, or `nil` for a tombstone.
+    func send(
+        _ object: PublishedObject, to topic: Topic, json: UnsafeRawBufferPointer?, tag: UInt64,
+        through producer: inout Producer
+    ) throws(KafkaError) {
+        let key = object.id.text
+        var headers = Headers(capacity: 13)
+        headers.add("ce_specversion", EventHeaders.specVersionValue)
+        headers.add("ce_id", "\(environment):\(generation):\(object.position)")
+        headers.add("ce_source", source)
+        headers.add("ce_type", EventHeaders.type(of: object.kind))
+        headers.add("ce_time", object.time.description)
+        headers.add("ce_subject", "\(object.realm)/\(object.kind.rawValue)/\(key)")
+        headers.add("ce_partitionkey", key)
+        headers.add("content-type", EventHeaders.contentTypeValue)
+        if let traceparent = object.traceparent { headers.add("traceparent", traceparent) }
+        headers.add("fieldpost-position", String(object.position))
+        headers.add("fieldpost-edit-position", String(object.editPosition))
+        headers.add("fieldpost-generation", String(generation))
+        headers.add("fieldpost-epoch", String(epoch))
+        let keyBytes = Array(key.utf8)
+        if let json = unsafe json {
+            try unsafe producer.send(topic.name, key: keyBytes.span.bytes, value: json.bytes, headers: headers, tag: tag)
+        } else {
+            try unsafe producer.send(topic.name, key: keyBytes.span.bytes, value: nil, headers: headers, tag: tag)
+        }
+    }
+}
+
+/// What a message says of its object, beside the fields.
+struct PublishedObject {
+    var realm: RealmPath
+    var kind: Kind
+    var id: UUID
+    var position: Int64
+    var editPosition: Int64
+    var time: Timestamp
+    var traceparent: String?
+}

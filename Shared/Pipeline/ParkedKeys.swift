@@ -1,0 +1,115 @@
+import Kafka
+import Model
+import Postgres
+
+/// The SQL of `pipeline.parked`: one row per (group, key).
+enum ParkedKeys {
+    struct Parking {
+        let subject: EventSubject
+        let partition: TopicPartition
+        let reason: String
+        let isDead: Bool
+        let isCircuit: Bool
+        let attemptCount: Int
+        let wait: Duration
+        let decision: Int
+    }
+
+    struct Due {
+        let environment: EnvironmentID
+        let subject: EventSubject
+        let partition: TopicPartition
+        let attemptCount: Int
+    }
+
+    static let reasonLengthMax = 2_000
+
+    /// Parks keys whose decision stands. A row that is there is replaced.
+    static func park(_ parkings: [Parking], group: String, environment: EnvironmentID) -> Statement {
+        """
+        INSERT INTO pipeline.parked AS p (group_name, environment_id, key, topic, partition, subject, position, reason,
+            is_dead, is_circuit, attempts, next_at)
+        SELECT \(group), \(environment.rawValue), i.key, i.topic, i.partition, i.subject, 0, i.reason, i.is_dead,
+            i.is_circuit, i.attempts, now() + make_interval(secs => i.wait)
+        FROM unnest(\(parkings.map(\.subject.id.text)), \(parkings.map(\.partition.topic)),
+            \(parkings.map(\.partition.partition)), \(parkings.map(\.subject.description)),
+            \(parkings.map { String($0.reason.prefix(reasonLengthMax)) }), \(parkings.map(\.isDead)),
+            \(parkings.map(\.isCircuit)), \(parkings.map { Int32($0.attemptCount) }),
+            \(parkings.map { $0.wait.inSeconds }), \(parkings.map { Int32($0.decision) }))
+            AS i(key, topic, partition, subject, reason, is_dead, is_circuit, attempts, wait, decision)
+        WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
+        ORDER BY i.key
+        ON CONFLICT (group_name, environment_id, key) DO UPDATE SET
+            topic = excluded.topic, partition = excluded.partition, subject = excluded.subject,
+            reason = excluded.reason, is_dead = excluded.is_dead, is_circuit = excluded.is_circuit,
+            attempts = excluded.attempts, next_at = excluded.next_at,
+            parked_at = CASE WHEN p.attempts < excluded.attempts THEN p.parked_at ELSE now() END
+        """
+    }
+
+    /// Removes the rows of keys that are done.
+    static func release(_ keys: [(id: String, decision: Int)], group: String, environment: EnvironmentID) -> Statement {
+        """
+        DELETE FROM pipeline.parked p USING unnest(\(keys.map(\.id)), \(keys.map { Int32($0.decision) })) AS i(key, decision)
+        WHERE p.group_name = \(group) AND p.environment_id = \(environment.rawValue) AND p.key = i.key
+            AND i.decision <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+
+    /// Takes keys that are due in the partitions a worker has, and keeps them from being taken again for `lease`.
+    static func takeDue(
+        group: String, partitions: Set<TopicPartition>, except environments: [EnvironmentID], lease: Duration, countMax: Int
+    ) -> Statement {
+        let ordered = Array(partitions)
+        return """
+            UPDATE pipeline.parked p SET next_at = now() + make_interval(secs => \(lease.inSeconds))
+            FROM (
+                SELECT group_name, environment_id, key FROM pipeline.parked
+                WHERE group_name = \(group) AND NOT is_dead AND next_at <= now()
+                    AND environment_id <> ALL (\(environments.map(\.rawValue)))
+                    AND (topic, partition) IN (
+                        SELECT * FROM unnest(\(ordered.map(\.topic)), \(ordered.map(\.partition))))
+                ORDER BY next_at LIMIT \(Int64(countMax)) FOR UPDATE SKIP LOCKED
+            ) d
+            WHERE p.group_name = d.group_name AND p.environment_id = d.environment_id AND p.key = d.key
+            RETURNING p.environment_id, p.subject, p.topic, p.partition, p.attempts
+            """
+    }
+
+    static func due(_ rows: Rows) throws(PostgresError) -> [Due] {
+        var due: [Due] = []
+        for row in rows {
+            guard let subject = EventSubject(try row.value(1, as: String.self)) else { continue }
+            due.append(
+                Due(
+                    environment: EnvironmentID(rawValue: try row.value(0)), subject: subject,
+                    partition: TopicPartition(topic: try row.value(2), partition: try row.value(3)),
+                    attemptCount: Int(try row.value(4, as: Int32.self))))
+        }
+        return due
+    }
+
+    /// The back end is there again: all that waited for it may go on.
+    static func closeCircuit(group: String, environment: EnvironmentID) -> Statement {
+        """
+        UPDATE pipeline.parked SET next_at = now(), is_circuit = false
+        WHERE group_name = \(group) AND environment_id = \(environment.rawValue) AND is_circuit AND NOT is_dead
+        """
+    }
+
+    /// A message that nothing can be made of: parked dead under its place, for a person.
+    static func poison(_ message: Message, reason: String, group: String) -> Statement {
+        let place = "\(message.topic)/\(message.partition)/\(message.offset)"
+        return """
+            INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,
+                is_dead, is_circuit, attempts, next_at)
+            VALUES (\(group), 0, \(place), \(message.topic), \(message.partition), \(place), 0, \(reason), true, false, 0,
+                now())
+            ON CONFLICT (group_name, environment_id, key) DO NOTHING
+            """
+    }
+}
+
+extension Duration {
+    var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+}

@@ -1,0 +1,110 @@
+import FoundationEssentials
+import Kafka
+import Model
+import Postgres
+
+/// An environment with something to publish.
+struct RelayTask {
+    let environment: EnvironmentID
+    let name: String
+    let generation: Int64
+    let counterPosition: Int64
+    let relayedPosition: Int64
+    let epoch: Int64
+    let isRepublishing: Bool
+}
+
+/// The SQL of `realm.relay` and `realm.relay_offset`.
+enum RelayStore {
+    /// One session holds it: the active relay.
+    static let lockKey: Int64 = 0x6669_656c_6472_6c79
+
+    static func tryLock() -> Statement { "SELECT pg_try_advisory_lock(\(lockKey))" }
+
+    /// Gives a new environment its row, and an environment with another generation a new epoch.
+    static let prepare: [Statement] = [
+        """
+        INSERT INTO realm.relay (environment_id, generation, epoch, published_epoch, position)
+        SELECT e.id, e.generation, m.epoch, m.epoch, 0
+        FROM realm.environment e, (SELECT coalesce(max(epoch), 1) AS epoch FROM realm.relay) m
+        WHERE NOT EXISTS (SELECT FROM realm.relay r WHERE r.environment_id = e.id) ON CONFLICT DO NOTHING
+        """,
+        """
+        UPDATE realm.relay r SET generation = e.generation, epoch = r.epoch + 1
+        FROM realm.environment e WHERE e.id = r.environment_id AND e.generation <> r.generation
+        """,
+    ]
+
+    /// Environments with news, found by one join. Rows: as `tasks` reads them.
+    static let news: Statement = """
+        SELECT e.id, e.name, e.generation, e.position, coalesce(r.position, -1), coalesce(r.epoch, 0),
+            coalesce(r.published_epoch < r.epoch, false), r.generation IS DISTINCT FROM e.generation
+        FROM realm.environment e LEFT JOIN realm.relay r ON r.environment_id = e.id
+        WHERE r.position IS NULL OR r.position < e.position OR r.published_epoch < r.epoch
+            OR r.generation <> e.generation
+        ORDER BY e.id
+        """
+
+    /// - Returns: The work, and whether an environment needs `prepare` first.
+    static func tasks(_ rows: Rows) throws(PostgresError) -> (tasks: [RelayTask], needsPreparing: Bool) {
+        var tasks: [RelayTask] = []
+        var needsPreparing = false
+        for row in rows {
+            if try row.value(7, as: Bool.self) {
+                needsPreparing = true
+                continue
+            }
+            tasks.append(
+                RelayTask(
+                    environment: EnvironmentID(rawValue: try row.value(0)), name: try row.value(1),
+                    generation: try row.value(2), counterPosition: try row.value(3), relayedPosition: try row.value(4),
+                    epoch: try row.value(5), isRepublishing: try row.value(6)))
+        }
+        return (tasks, needsPreparing)
+    }
+
+    /// Routed objects in key order, tombstones included.
+    /// Rows: position, realm_id, kind, id, edit_position, fields.
+    static func objects(
+        in environment: EnvironmentID, kinds: [String], after key: (realm: Int32, kind: String, id: UUID), countMax: Int
+    ) -> Statement {
+        """
+        SELECT position, realm_id, kind, id, edit_position, fields FROM realm.object
+        WHERE environment_id = \(environment.rawValue)
+            AND (realm_id, kind, id) > (\(key.realm), \(key.kind) COLLATE "C", \(key.id)) AND kind = ANY (\(kinds))
+        ORDER BY realm_id, kind, id LIMIT \(Int64(countMax))
+        """
+    }
+
+    /// Moves on only from where this relay found it: another one that took over has the word.
+    static func advance(_ environment: EnvironmentID, from: Int64, to: Int64, epoch: Int64) -> Statement {
+        """
+        UPDATE realm.relay SET position = \(to)
+        WHERE environment_id = \(environment.rawValue) AND position = \(from) AND epoch = \(epoch)
+        """
+    }
+
+    static func republished(_ environment: EnvironmentID, position: Int64, epoch: Int64) -> Statement {
+        """
+        UPDATE realm.relay SET position = \(position), published_epoch = epoch
+        WHERE environment_id = \(environment.rawValue) AND epoch = \(epoch)
+        """
+    }
+
+    static func store(_ offsets: [TopicPartition: Int64]) -> Statement {
+        let ordered = offsets.sorted { ($0.key.topic, $0.key.partition) < ($1.key.topic, $1.key.partition) }
+        return """
+            INSERT INTO realm.relay_offset AS o (topic, partition, last_offset)
+            SELECT * FROM unnest(\(ordered.map(\.key.topic)), \(ordered.map(\.key.partition)), \(ordered.map(\.value)))
+            ON CONFLICT (topic, partition) DO UPDATE SET last_offset = greatest(o.last_offset, excluded.last_offset)
+            """
+    }
+
+    static let offsets: Statement = "SELECT topic, partition, last_offset FROM realm.relay_offset"
+
+    /// The broker's content was lost: every environment is published again, in a new epoch.
+    static let newEpoch: [Statement] = [
+        "UPDATE realm.relay SET epoch = (SELECT max(epoch) + 1 FROM realm.relay)",
+        "DELETE FROM realm.relay_offset",
+    ]
+}

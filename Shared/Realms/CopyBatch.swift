@@ -1,0 +1,76 @@
+package import Model
+package import Postgres
+import FoundationEssentials
+
+/// Copies of other objects, made 1:1 and written in one transaction.
+///
+/// A copy carries its source's position and takes only newer ones (law 3), so it needs no guard and no load before: a
+/// repeat, in whatever order, does nothing. At or below the compaction floor a copy may be updated but not inserted:
+/// the tombstone that would forbid it may be gone.
+package struct CopyBatch: Sendable {
+    package let environment: EnvironmentID
+    private var realms = BinaryArray(of: Int32.self)
+    private var kinds = BinaryArray(of: String.self)
+    private var ids = BinaryArray(of: UUID.self)
+    private var sources = BinaryArray(of: Int64.self)
+    private var fields: BinaryArray
+    package private(set) var count = 0
+
+    /// - Parameter fieldsCapacity: How many bytes of fields are expected, so that they are copied once.
+    package init(environment: EnvironmentID, fieldsCapacity: Int = 0) {
+        self.environment = environment
+        fields = BinaryArray(of: JSONBytes.self, capacity: fieldsCapacity)
+    }
+
+    /// Adds a copy. An object may be added once; a batch sorted by key is written fastest.
+    ///
+    /// - Parameter json: The source's fields as they came, or `nil` for a tombstone.
+    @inline(__always)
+    package mutating func append(_ key: ObjectKey, source position: Int64, json: UnsafeRawBufferPointer?) {
+        realms.append(key.realm)
+        kinds.append(key.kind.rawValue)
+        ids.append(key.id)
+        sources.append(position)
+        if let json = unsafe json { unsafe fields.append(raw: json) } else { fields.appendNull() }
+        count += 1
+    }
+
+    /// Commits the copies in one round trip.
+    ///
+    /// - Returns: How many were newer than what was there.
+    package func commit(on connection: inout Connection) throws(PostgresError) -> Int {
+        if count == 0 { return 0 }
+        return try connection.run(statements)[1].affectedCount
+    }
+
+    /// A copy whose source moved on without another content advances its `source_position` only.
+    package var statements: [Statement] {
+        let reserve: Statement = """
+            UPDATE realm.environment SET position = position + \(Int64(count)) WHERE id = \(environment.rawValue)
+            """
+        let write: Statement = """
+            WITH b AS (
+                SELECT position - \(Int64(count)) AS p, compacted_position AS floor
+                FROM realm.environment WHERE id = \(environment.rawValue)
+            ), w AS (
+                INSERT INTO realm.object AS o
+                    (environment_id, realm_id, kind, id, position, source_position, edit_position, deleted, fields)
+                SELECT \(environment.rawValue), i.realm_id, i.kind, i.id, p + n, i.source, 0, i.fields IS NULL, i.fields
+                FROM b, unnest(\(realms), \(kinds), \(ids), \(sources), \(fields))
+                    WITH ORDINALITY AS i(realm_id, kind, id, source, fields, n)
+                WHERE i.source > floor OR EXISTS (
+                    SELECT FROM realm.object x WHERE x.environment_id = \(environment.rawValue)
+                        AND x.realm_id = i.realm_id AND x.kind = i.kind COLLATE "C" AND x.id = i.id)
+                ON CONFLICT (environment_id, realm_id, kind, id) DO UPDATE SET
+                    source_position = excluded.source_position, deleted = excluded.deleted, fields = excluded.fields,
+                    position = CASE WHEN o.fields IS DISTINCT FROM excluded.fields THEN excluded.position
+                        ELSE o.position END
+                WHERE o.source_position < excluded.source_position
+                RETURNING o.realm_id, o.kind, o.id, o.position
+            )
+            INSERT INTO realm.change (environment_id, position, realm_id, kind, id)
+            SELECT \(environment.rawValue), position, realm_id, kind, id FROM w, b WHERE position > p
+            """
+        return [reserve, write]
+    }
+}

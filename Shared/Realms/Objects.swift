@@ -1,0 +1,80 @@
+package import FoundationEssentials
+package import Model
+package import Postgres
+
+/// What names an object: its realm, its kind and its id.
+package struct ObjectKey: Hashable, Sendable {
+    package var realm: Int32
+    package var kind: Kind
+    package var id: UUID
+
+    package init(realm: Int32, kind: Kind, id: UUID) {
+        self.realm = realm
+        self.kind = kind
+        self.id = id
+    }
+}
+
+/// An object as it is stored. A tombstone has no fields.
+package struct StoredObject: Sendable, Equatable {
+    package var key: ObjectKey
+    /// The position of its last change.
+    package var position: Int64
+    /// The position of the last change that came from a device or an integration, not from a service.
+    package var editPosition: Int64
+    package var fields: JSONBytes?
+
+    package var isDeleted: Bool { fields == nil }
+
+    /// Reads the columns realm_id, kind, id, position, edit_position, fields from `firstColumn` on.
+    ///
+    /// - Returns: `nil` when the kind is one this program does not know: a newer service wrote it.
+    package init?(_ row: Row, firstColumn: Int = 0) throws(PostgresError) {
+        guard let kind = Kind(rawValue: try row.value(firstColumn + 1, as: String.self)) else { return nil }
+        key = ObjectKey(realm: try row.value(firstColumn), kind: kind, id: try row.value(firstColumn + 2))
+        position = try row.value(firstColumn + 3)
+        editPosition = try row.value(firstColumn + 4)
+        fields = try row.optional(firstColumn + 5)
+    }
+}
+
+extension StoredObject {
+    /// The statement that reads objects by their keys. Rows: realm_id, kind, id, position, edit_position, fields.
+    package static func load(_ keys: some Sequence<ObjectKey>, in environment: EnvironmentID) -> Statement {
+        var realms = BinaryArray(of: Int32.self)
+        var kinds = BinaryArray(of: String.self)
+        var ids = BinaryArray(of: UUID.self)
+        for key in keys {
+            realms.append(key.realm)
+            kinds.append(key.kind.rawValue)
+            ids.append(key.id)
+        }
+        return """
+            SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
+            FROM unnest(\(realms), \(kinds), \(ids)) AS k(realm_id, kind, id)
+            JOIN realm.object o ON o.environment_id = \(environment.rawValue) AND o.realm_id = k.realm_id
+                AND o.kind = k.kind COLLATE "C" AND o.id = k.id
+            """
+    }
+
+    /// The statement that reads all objects of some kinds in a realm, tombstones left out.
+    package static func load(
+        kinds: [Kind], realm: Int32, in environment: EnvironmentID
+    ) -> Statement {
+        """
+        SELECT realm_id, kind, id, position, edit_position, fields FROM realm.object
+        WHERE environment_id = \(environment.rawValue) AND realm_id = \(realm)
+            AND kind = ANY (\(kinds.map(\.rawValue))) AND NOT deleted
+        """
+    }
+
+    /// The rows of a `load` statement by key.
+    package static func byKey(_ rows: Rows) throws(PostgresError) -> [ObjectKey: StoredObject] {
+        var objects: [ObjectKey: StoredObject] = [:]
+        objects.reserveCapacity(rows.count)
+        for row in rows {
+            if let object = try StoredObject(row) { objects[object.key] = object }
+        }
+        return objects
+    }
+}

@@ -1,0 +1,97 @@
+package import Model
+package import Postgres
+
+/// The numbers of realms, kept in memory: a realm's number never changes.
+package struct RealmDirectory: Sendable {
+    private struct Name: Hashable {
+        let environment: EnvironmentID
+        let path: RealmPath
+    }
+
+    private var ids: [Name: Int32] = [:]
+    private var paths: [Int32: RealmPath] = [:]
+
+    /// The memory is dropped when it holds more realms than this; it fills again from PostgreSQL.
+    private static let countMax = 200_000
+
+    package init() {}
+
+    /// The realm's number.
+    ///
+    /// - Parameter create: Whether a realm that is not there is made.
+    /// - Returns: `nil` when it is not there.
+    package mutating func id(
+        of path: RealmPath, in environment: EnvironmentID, create: Bool, on connection: inout Connection
+    ) throws(PostgresError) -> Int32? {
+        try ids(of: [path], in: environment, create: create, on: &connection)[path]
+    }
+
+    /// The numbers of several realms in at most one round trip.
+    package mutating func ids(
+        of wanted: some Collection<RealmPath>, in environment: EnvironmentID, create: Bool,
+        on connection: inout Connection
+    ) throws(PostgresError) -> [RealmPath: Int32] {
+        var found: [RealmPath: Int32] = [:]
+        var unknown: [String] = []
+        for path in wanted {
+            if let id = ids[Name(environment: environment, path: path)] {
+                found[path] = id
+            } else {
+                unknown.append(path.description)
+            }
+        }
+        if unknown.isEmpty { return found }
+        if ids.count + unknown.count > Self.countMax {
+            ids.removeAll()
+            paths.removeAll()
+        }
+        var statements: [Statement] = []
+        if create {
+            statements.append(
+                """
+                INSERT INTO realm.realm (environment_id, path)
+                SELECT DISTINCT \(environment.rawValue), p FROM unnest(\(unknown)) AS u(p)
+                WHERE NOT EXISTS (SELECT FROM realm.realm WHERE environment_id = \(environment.rawValue) AND path = p)
+                ORDER BY 2 ON CONFLICT DO NOTHING
+                """)
+        }
+        statements.append(
+            """
+            SELECT id, path FROM realm.realm
+            WHERE environment_id = \(environment.rawValue) AND path = ANY (\(unknown))
+            """)
+        for row in try connection.run(statements)[statements.count - 1] {
+            let id: Int32 = try row.value(0)
+            guard let path = RealmPath(try row.value(1, as: String.self)) else { continue }
+            remember(id, path, environment)
+            found[path] = id
+        }
+        return found
+    }
+
+    /// The paths of realms by number, in at most one round trip.
+    package mutating func paths(
+        of wanted: some Collection<Int32>, in environment: EnvironmentID, on connection: inout Connection
+    ) throws(PostgresError) -> [Int32: RealmPath] {
+        let unknown = wanted.filter { paths[$0] == nil }
+        if !unknown.isEmpty {
+            let rows = try connection.run(
+                """
+                SELECT id, path FROM realm.realm
+                WHERE environment_id = \(environment.rawValue) AND id = ANY (\(Array(unknown)))
+                """)
+            for row in rows {
+                guard let path = RealmPath(try row.value(1, as: String.self)) else { continue }
+                remember(try row.value(0), path, environment)
+            }
+        }
+        var found: [Int32: RealmPath] = [:]
+        for id in wanted { found[id] = paths[id] }
+        return found
+    }
+
+    private mutating func remember(_ id: Int32, _ path: RealmPath, _ environment: EnvironmentID) {
+        ids[Name(environment: environment, path: path)] = id
+        paths[id] = path
+    }
+}

@@ -1,0 +1,26 @@
+package import Postgres
+
+/// The version of the database's schema that this program was made for.
+package enum Schema {
+    /// The number of the newest file in `deploy/schema`. A test compares them.
+    package static let version: Int32 = 1
+
+    /// Refuses to run on a schema that this program does not know.
+    package static func check(on connection: inout Connection) throws {
+        let isMigrated: Bool = try connection.run("SELECT to_regclass('realm.migration') IS NOT NULL")[0].value(0)
+        let found: Int32 =
+            isMigrated
+            ? try connection.run("SELECT coalesce(max(number), 0) FROM realm.migration")[0].value(0) : 0
+        if found < version { throw SchemaMismatch(found: found, advice: "run: fieldpost migrate") }
+        if found > version { throw SchemaMismatch(found: found, advice: "run a newer version of this program") }
+    }
+}
+
+/// The database's schema is not the one this program was made for.
+package struct SchemaMismatch: Error, CustomStringConvertible {
+    let found: Int32
+    let advice: String
+    package var description: String {
+        "the database has schema \(found), this program was made for schema \(Schema.version); \(advice)"
+    }
+}

@@ -1,0 +1,99 @@
+import FoundationEssentials
+import Model
+import Postgres
+
+typealias UUIDValue = UUID
+
+/// The rows of one writing statement as the arrays it unnests.
+struct WriteColumns {
+    private var realms = BinaryArray(of: Int32.self)
+    private var kinds = BinaryArray(of: String.self)
+    private var ids = BinaryArray(of: UUID.self)
+    private var fields = BinaryArray(of: JSONBytes.self)
+    private var decisions = BinaryArray(of: Int32.self)
+    private var edits = BinaryArray(of: Bool.self)
+    private var ordinals = BinaryArray(of: Int32.self)
+    private(set) var count = 0
+
+    mutating func append(_ key: ObjectKey, _ json: JSONBytes?, _ decision: Int32, _ isEdit: Bool, ordinal: Int) {
+        realms.append(key.realm)
+        kinds.append(key.kind.rawValue)
+        ids.append(key.id)
+        fields.append(json)
+        decisions.append(decision)
+        edits.append(isEdit)
+        ordinals.append(Int32(ordinal))
+        count += 1
+    }
+
+    // The three statements differ in how they write; each adds a pointer for what it changed, and leaves alone an object
+    // that is so already. `b.p` is the position before the first reserved one.
+
+    func put(_ environment: EnvironmentID, _ total: Int64, _ traceparent: String?) -> Statement {
+        """
+        WITH b AS (
+            SELECT position - \(total) AS p FROM realm.environment WHERE id = \(environment.rawValue)
+        ), i AS (
+            SELECT * FROM unnest(\(realms), \(kinds), \(ids), \(fields), \(decisions), \(edits), \(ordinals))
+                AS i(realm_id, kind, id, fields, decision, is_edit, n)
+            WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
+        ), w AS (
+            INSERT INTO realm.object AS o
+                (environment_id, realm_id, kind, id, position, source_position, edit_position, deleted, fields)
+            SELECT \(environment.rawValue), realm_id, kind, id, p + n, 0, CASE WHEN is_edit THEN p + n ELSE 0 END, false,
+                fields
+            FROM i, b ORDER BY realm_id, kind COLLATE "C", id
+            ON CONFLICT (environment_id, realm_id, kind, id) DO UPDATE SET
+                position = excluded.position, edit_position = greatest(o.edit_position, excluded.edit_position),
+                deleted = false, fields = excluded.fields
+            WHERE o.fields IS DISTINCT FROM excluded.fields
+            RETURNING o.realm_id, o.kind, o.id, o.position
+        ), c AS (
+            INSERT INTO realm.change (environment_id, position, realm_id, kind, id, traceparent)
+            SELECT \(environment.rawValue), position, realm_id, kind, id, \(traceparent) FROM w
+        )
+        SELECT (position - p)::int, position FROM w, b
+        """
+    }
+
+    func patch(_ environment: EnvironmentID, _ total: Int64, _ traceparent: String?) -> Statement {
+        """
+        WITH b AS (
+            SELECT position - \(total) AS p FROM realm.environment WHERE id = \(environment.rawValue)
+        ), w AS (
+            UPDATE realm.object o SET position = p + n, fields = o.fields || i.fields,
+                edit_position = CASE WHEN is_edit THEN p + n ELSE o.edit_position END
+            FROM unnest(\(realms), \(kinds), \(ids), \(fields), \(decisions), \(edits), \(ordinals))
+                AS i(realm_id, kind, id, fields, decision, is_edit, n), b
+            WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id AND o.kind = i.kind COLLATE "C"
+                AND o.id = i.id AND NOT o.deleted AND o.fields || i.fields IS DISTINCT FROM o.fields
+                AND i.decision <> ALL ((SELECT realm.missed())::int[])
+            RETURNING o.realm_id, o.kind, o.id, o.position
+        ), c AS (
+            INSERT INTO realm.change (environment_id, position, realm_id, kind, id, traceparent)
+            SELECT \(environment.rawValue), position, realm_id, kind, id, \(traceparent) FROM w
+        )
+        SELECT (position - p)::int, position FROM w, b
+        """
+    }
+
+    func delete(_ environment: EnvironmentID, _ total: Int64, _ traceparent: String?) -> Statement {
+        """
+        WITH b AS (
+            SELECT position - \(total) AS p FROM realm.environment WHERE id = \(environment.rawValue)
+        ), w AS (
+            UPDATE realm.object o SET position = p + n, deleted = true, fields = NULL,
+                edit_position = CASE WHEN is_edit THEN p + n ELSE o.edit_position END
+            FROM unnest(\(realms), \(kinds), \(ids), \(fields), \(decisions), \(edits), \(ordinals))
+                AS i(realm_id, kind, id, fields, decision, is_edit, n), b
+            WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id AND o.kind = i.kind COLLATE "C"
+                AND o.id = i.id AND NOT o.deleted AND i.decision <> ALL ((SELECT realm.missed())::int[])
+            RETURNING o.realm_id, o.kind, o.id, o.position
+        ), c AS (
+            INSERT INTO realm.change (environment_id, position, realm_id, kind, id, traceparent)
+            SELECT \(environment.rawValue), position, realm_id, kind, id, \(traceparent) FROM w
+        )
+        SELECT (position - p)::int, position FROM w, b
+        """
+    }
+}

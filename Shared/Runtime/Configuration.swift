@@ -1,0 +1,164 @@
+import FoundationEssentials
+
+/// A configuration that cannot be used. The message is one line for the person who starts the program.
+package struct ConfigurationError: Error, Equatable, CustomStringConvertible {
+    package let description: String
+
+    package init(_ description: String) { self.description = description }
+}
+
+/// The values of a program's settings, read once at start: environment, then file, then defaults.
+///
+/// Not swift-configuration, because a key that nobody reads (a misspelt one) must be an error, and it cannot tell.
+package struct Configuration: Sendable {
+    package enum Source: Sendable, Equatable, CustomStringConvertible {
+        case environment
+        case file(String)
+        case defaultValue
+
+        package var description: String {
+            switch self {
+            case .environment: "environment"
+            case .file(let path): "file \(path)"
+            case .defaultValue: "default"
+            }
+        }
+    }
+
+    struct Value: Sendable, Equatable {
+        var text: String
+        var source: Source
+    }
+
+    let settings: [Setting]
+    let values: [String: Value]
+
+    /// Reads and checks every value.
+    ///
+    /// - Parameters:
+    ///   - settings: What the program reads. `Setting.shared` is accepted as well.
+    ///   - environment: The process's environment; only `FIELDPOST_…` is looked at.
+    ///   - file: A JSON file. Without it, `FIELDPOST_CONFIG` is asked for one.
+    /// - Throws: The first problem, in the order of the keys.
+    package init(
+        _ settings: [Setting], environment: [String: String] = ProcessInfo.processInfo.environment,
+        file: String? = nil
+    ) throws(ConfigurationError) {
+        var given: [String: (value: Value, name: String)] = [:]
+        if let path = file ?? environment["FIELDPOST_CONFIG"] {
+            for (key, text) in try ConfigurationFile.read(path) {
+                given[key] = (Value(text: text, source: .file(path)), "\(key) in \(path)")
+            }
+        }
+        for (name, text) in environment where name.hasPrefix(Setting.variablePrefix) && name != "FIELDPOST_CONFIG" {
+            given[Setting.key(for: name)] = (Value(text: text, source: .environment), name)
+        }
+        let known = settings + Setting.shared.filter { shared in !settings.contains { $0.key == shared.key } }
+        for (key, entry) in given.sorted(by: { $0.key < $1.key }) {
+            try Self.check(key, entry.value.text, name: entry.name, known: known)
+        }
+        var values = given.mapValues(\.value)
+        for setting in settings where values[setting.key] == nil && setting.kind != .properties {
+            guard let text = setting.defaultText else {
+                throw ConfigurationError("\(setting.variable) is not set: \(setting.help)")
+            }
+            values[setting.key] = Value(text: text, source: .defaultValue)
+        }
+        self.settings = settings
+        self.values = values
+    }
+
+    private static func check(
+        _ key: String, _ text: String, name: String, known: [Setting]
+    ) throws(ConfigurationError) {
+        if let setting = known.first(where: { $0.key == key && $0.kind != .properties }) {
+            guard let problem = setting.problem(with: text) else { return }
+            let got = setting.isSecret ? "<redacted>" : "\"\(oneLine(text))\""
+            throw ConfigurationError("\(name) is \(got): \(problem)")
+        }
+        if known.contains(where: { $0.kind == .properties && key.hasPrefix($0.key + ".") }) { return }
+        let isVariable = name.hasPrefix(Setting.variablePrefix)
+        let names = known.map { isVariable ? $0.variable : $0.key }
+        let nearest = nearest(to: isVariable ? name : key, among: names).map { "; did you mean \($0)?" } ?? ""
+        throw ConfigurationError("\(name) is not a setting of this program\(nearest)")
+    }
+
+    private static func oneLine(_ text: String) -> String {
+        let shown = text.unicodeScalars.prefix(80).map { $0.value < 0x20 || $0.value == 0x7F ? "?" : String($0) }
+        return shown.joined() + (text.unicodeScalars.count > 80 ? "…" : "")
+    }
+}
+
+extension Configuration {
+    package func text(_ setting: Setting) throws(ConfigurationError) -> String {
+        guard let value = values[setting.key], settings.contains(where: { $0.key == setting.key }) else {
+            throw ConfigurationError("\(setting.key) is read by this program but not declared in its settings")
+        }
+        return value.text
+    }
+
+    /// `nil` when the value is empty.
+    package func optionalText(_ setting: Setting) throws(ConfigurationError) -> String? {
+        let text = try text(setting)
+        return text.isEmpty ? nil : text
+    }
+
+    package func integer(_ setting: Setting) throws(ConfigurationError) -> Int {
+        try read(setting) { Int($0) }
+    }
+
+    package func duration(_ setting: Setting) throws(ConfigurationError) -> Duration {
+        try read(setting) { Duration(settingText: $0) }
+    }
+
+    package func flag(_ setting: Setting) throws(ConfigurationError) -> Bool {
+        try read(setting, as: Setting.flag)
+    }
+
+    package func list(_ setting: Setting) throws(ConfigurationError) -> [String] {
+        try read(setting, as: Setting.list)
+    }
+
+    /// The keys under a `.properties` setting that are no settings themselves, without the prefix.
+    ///
+    /// - Parameter prefix: For example `kafka.`, which gives `["security.protocol": "SASL_SSL"]`.
+    package func properties(under prefix: String) -> [String: String] {
+        var properties: [String: String] = [:]
+        let known = (settings + Setting.shared).map(\.key)
+        for (key, value) in values where key.hasPrefix(prefix) && !known.contains(key) {
+            properties[String(key.dropFirst(prefix.count))] = value.text
+        }
+        return properties
+    }
+
+    private func read<T>(_ setting: Setting, as convert: (String) -> T?) throws(ConfigurationError) -> T {
+        // Values were checked against their declaration; only a default or a setting read as another kind fails here.
+        guard let value = convert(try text(setting)) else {
+            throw ConfigurationError("\(setting.key) is read by this program as another kind than it declares")
+        }
+        return value
+    }
+}
+
+/// The name that differs least from `name`, if it is near enough to be what was meant.
+func nearest(to name: String, among names: [String]) -> String? {
+    let ranked = names.map { (name: $0, distance: editDistance(name, $0)) }
+    guard let best = ranked.min(by: { ($0.distance, $0.name) < ($1.distance, $1.name) }) else { return nil }
+    return best.distance <= max(2, name.utf8.count / 4) ? best.name : nil
+}
+
+/// Levenshtein's distance in bytes.
+private func editDistance(_ left: String, _ right: String) -> Int {
+    let right = Array(right.utf8)
+    var row = Array(0...right.count)
+    for (i, byte) in left.utf8.enumerated() {
+        var diagonal = row[0]
+        row[0] = i + 1
+        for (j, other) in right.enumerated() {
+            let above = row[j + 1]
+            row[j + 1] = min(above + 1, row[j] + 1, diagonal + (byte == other ? 0 : 1))
+            diagonal = above
+        }
+    }
+    return row[right.count]
+}

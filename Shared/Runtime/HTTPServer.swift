@@ -1,0 +1,102 @@
+import HTTPTypes
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
+
+/// What one HTTP server takes at most.
+package struct HTTPLimits: Sendable {
+    /// Longest body of a request.
+    package var bodyBytesMax: Int
+    /// Longest request head: all header fields together.
+    package var headerBytesMax: Int
+    /// Further connections wait in the kernel's queue.
+    package var connectionCountMax: Int
+    /// Longest silence of a client that is not waiting for an answer.
+    package var idleMax: Duration
+
+    package init(
+        bodyBytesMax: Int = 1 << 20, headerBytesMax: Int = 32_768, connectionCountMax: Int = 10_000,
+        idleMax: Duration = .seconds(75)
+    ) {
+        self.bodyBytesMax = bodyBytesMax
+        self.headerBytesMax = headerBytesMax
+        self.connectionCountMax = connectionCountMax
+        self.idleMax = idleMax
+    }
+}
+
+/// An HTTP/1.1 server whose errors are problems, and which names neither itself nor its version.
+struct HTTPServer<RouteContext: RequestContext>: Service
+where RouteContext.Source == ApplicationRequestContextSource {
+    let name: String
+    let host: String
+    let port: Int
+    let limits: HTTPLimits
+    let environment: ComponentEnvironment
+    let routes: @Sendable (Router<RouteContext>) -> Void
+    /// Called with the port once it listens.
+    var started: @Sendable (Int) -> Void = { _ in }
+
+    func run() async throws {
+        let router = Router(context: RouteContext.self)
+        router.add(middleware: RequestMetricsMiddleware())
+        router.add(middleware: ProblemMiddleware(bodyBytesMax: limits.bodyBytesMax))
+        routes(router)
+        Self.refuseOtherMethods(of: router)
+        var configuration = ApplicationConfiguration(address: .hostname(host, port: port), serverName: nil)
+        // The listener and the connections share the process's event loops, so descriptors are its real limit.
+        configuration.availableConnectionsDelegate = .maximum(limits.connectionCountMax, logger: quietLogger)
+        var decoder = HTTP1Channel.Configuration.DecoderConfiguration()
+        decoder.maxHeaderFieldSize = limits.headerBytesMax
+        decoder.maxHeaderListSize = limits.headerBytesMax
+        decoder.maxHeaderFieldCount = 100
+        let application = Application(
+            router: router,
+            server: .http1(
+                configuration: .init(
+                    idleTimeout: .milliseconds(limits.idleMax.milliseconds), httpDecoderConfiguration: decoder)),
+            configuration: configuration,
+            onServerRunning: { channel in announce(channel) },
+            eventLoopGroupProvider: .shared(environment.eventLoops), logger: quietLogger)
+        do {
+            try await application.run()
+        } catch let error as IOError {
+            throw ComponentError("\(name) cannot listen on \(host):\(port): \(error.description)")
+        } catch let error as SocketAddressError {
+            throw ComponentError("\(name) cannot listen on \(host):\(port): \(error)")
+        }
+    }
+
+    private func announce(_ channel: any Channel) {
+        let port = channel.localAddress?.port ?? port
+        environment.logger.info(
+            "\(name) listens", metadata: ["address": "\(host):\(port)", "port": "\(port)"])
+        environment.health.ready(true, source: name)
+        started(port)
+    }
+
+    /// Hummingbird's own notes about starting and stopping say nothing that this module's do not.
+    private var quietLogger: Logger {
+        var logger = environment.logger
+        logger.logLevel = logger.logLevel <= .debug ? logger.logLevel : max(logger.logLevel, .notice)
+        return logger
+    }
+
+    /// A path that exists under another method answers 405 with `Allow` (RFC 9110 §15.5.6), not 404.
+    private static func refuseOtherMethods(of router: Router<RouteContext>) {
+        let byPath = Dictionary(grouping: router.routes, by: { $0.path.description })
+        for routes in byPath.values {
+            let allowed = routes.map(\.method)
+            let allow = allowed.map(\.rawValue).sorted().joined(separator: ", ")
+            let others: [HTTPRequest.Method] = [.get, .head, .post, .put, .patch, .delete, .options]
+            for method in others where !allowed.contains(method) {
+                router.on(routes[0].path, method: method) { _, _ -> Response in
+                    throw Problem(.methodNotAllowed, detail: "Allowed here: \(allow).", headers: [.allow: allow])
+                }
+            }
+        }
+    }
+}

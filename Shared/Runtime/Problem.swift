@@ -1,0 +1,89 @@
+package import HTTPTypes
+package import Hummingbird
+import NIOCore
+
+/// An error as a client sees it: `application/problem+json` (RFC 9457).
+///
+/// Thrown from a route, it becomes the answer. It holds nothing that a stranger may not read.
+package struct Problem: Error, HTTPResponseError, Equatable {
+    /// A member beside RFC 9457's own, such as `expectedSequence`.
+    package enum Extension: Sendable, Equatable {
+        case integer(Int)
+        case text(String)
+        case texts([String])
+        case flag(Bool)
+    }
+
+    package var status: HTTPResponse.Status
+    /// A URI that names the kind of problem, for programs. `about:blank`: the status says all.
+    package var type: String
+    /// The kind of problem for people; the status' phrase unless given.
+    package var title: String
+    /// This occurrence, for people.
+    package var detail: String?
+    /// A URI of this occurrence.
+    package var instance: String?
+    package var extensions: [String: Extension]
+    /// Further headers of the answer, such as `WWW-Authenticate` or `Retry-After`.
+    package var headers: HTTPFields
+
+    /// - Parameter name: The kind of problem, for example `sequence-gap`, which gives the type
+    ///   `urn:fieldpost:problem:sequence-gap`. `nil` gives `about:blank`.
+    package init(
+        _ status: HTTPResponse.Status, name: String? = nil, title: String? = nil, detail: String? = nil,
+        instance: String? = nil, extensions: [String: Extension] = [:], headers: HTTPFields = [:]
+    ) {
+        self.status = status
+        self.type = name.map { "urn:fieldpost:problem:" + $0 } ?? "about:blank"
+        self.title = title ?? status.reasonPhrase
+        self.detail = detail
+        self.instance = instance
+        self.extensions = extensions
+        self.headers = headers
+    }
+
+    /// The problem as one JSON object.
+    package var json: [UInt8] {
+        var json = Array("{\"type\":".utf8)
+        JSONText.append(type, to: &json)
+        json += ",\"title\":".utf8
+        JSONText.append(title, to: &json)
+        json += ",\"status\":\(status.code)".utf8
+        for (name, text) in [("detail", detail), ("instance", instance)] {
+            guard let text else { continue }
+            json += ",\"\(name)\":".utf8
+            JSONText.append(text, to: &json)
+        }
+        for (name, value) in extensions.sorted(by: { $0.key < $1.key }) {
+            json.append(UInt8(ascii: ","))
+            JSONText.append(name, to: &json)
+            json.append(UInt8(ascii: ":"))
+            value.append(to: &json)
+        }
+        json.append(UInt8(ascii: "}"))
+        return json
+    }
+
+    package func response(from request: Request, context: some RequestContext) -> Response {
+        var fields = headers
+        fields[.contentType] = "application/problem+json"
+        return Response(status: status, headers: fields, body: ResponseBody(byteBuffer: ByteBuffer(bytes: json)))
+    }
+}
+
+extension Problem.Extension {
+    fileprivate func append(to json: inout [UInt8]) {
+        switch self {
+        case .integer(let number): json += String(number).utf8
+        case .flag(let flag): json += (flag ? "true" : "false").utf8
+        case .text(let text): JSONText.append(text, to: &json)
+        case .texts(let texts):
+            json.append(UInt8(ascii: "["))
+            for (index, text) in texts.enumerated() {
+                if index > 0 { json.append(UInt8(ascii: ",")) }
+                JSONText.append(text, to: &json)
+            }
+            json.append(UInt8(ascii: "]"))
+        }
+    }
+}

@@ -1,0 +1,68 @@
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+
+/// Bounds the request's body, and turns what a route throws into a problem.
+struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
+    let bodyBytesMax: Int
+
+    @concurrent func handle(
+        _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
+    ) async throws -> Response {
+        do {
+            if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > bodyBytesMax {
+                throw BoundedBody.tooLarge(bodyBytesMax)
+            }
+            var request = request
+            request.body = RequestBody(
+                asyncSequence: BoundedBody(body: request.body, bytesMax: bodyBytesMax))
+            return try await next(request, context)
+        } catch {
+            return problem(for: error, context: context).response(from: request, context: context)
+        }
+    }
+
+    private func problem(for error: any Error, context: Context) -> Problem {
+        switch error {
+        case let problem as Problem:
+            return problem
+        case let error as HTTPError:
+            return Problem(error.status, detail: error.body, headers: error.headers)
+        case let error as any HTTPResponseError:
+            return Problem(error.status)
+        case is CancellationError:
+            return Problem(.serviceUnavailable, detail: "The server is shutting down.")
+        default:
+            context.logger.error("request failed", error: error)
+            return Problem(.internalServerError, instance: "urn:fieldpost:request:\(context.id)")
+        }
+    }
+}
+
+/// A request's body that ends with a problem instead of growing past its bound.
+struct BoundedBody: AsyncSequence, Sendable {
+    let body: RequestBody
+    let bytesMax: Int
+
+    static func tooLarge(_ bytesMax: Int) -> Problem {
+        Problem(.contentTooLarge, detail: "The body is larger than \(bytesMax) bytes.")
+    }
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        var base: RequestBody.AsyncIterator
+        var bytesLeft: Int
+        let bytesMax: Int
+
+        @concurrent mutating func next() async throws -> ByteBuffer? {
+            guard let buffer = try await base.next() else { return nil }
+            bytesLeft -= buffer.readableBytes
+            guard bytesLeft >= 0 else { throw BoundedBody.tooLarge(bytesMax) }
+            return buffer
+        }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(base: body.makeAsyncIterator(), bytesLeft: bytesMax, bytesMax: bytesMax)
+    }
+}

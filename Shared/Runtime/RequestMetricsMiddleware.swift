@@ -1,0 +1,43 @@
+import HTTPTypes
+import Hummingbird
+import Metrics
+import Synchronization
+
+/// Times requests until their answer begins, as `http.server.request.duration` (OpenTelemetry's name).
+struct RequestMetricsMiddleware<Context: RequestContext>: RouterMiddleware {
+    private struct Key: Hashable {
+        let method: String
+        let route: String
+        let status: Int
+    }
+
+    /// Making a timer takes a lock over all metrics and builds its labels; these are kept.
+    private final class Timers: Sendable {
+        let byKey = Mutex<[Key: Metrics.Timer]>([:])
+    }
+
+    private let timers = Timers()
+    private static var knownMethods: [HTTPRequest.Method] { [.get, .head, .post, .put, .patch, .delete, .options] }
+
+    @concurrent func handle(
+        _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
+    ) async throws -> Response {
+        let start = Timestamp.steadyNanoseconds()
+        let response = try await next(request, context)
+        let method = Self.knownMethods.contains(request.method) ? request.method.rawValue : "_OTHER"
+        let key = Key(method: method, route: context.endpointPath ?? "", status: response.status.code)
+        let timer = timers.byKey.withLock { timers in
+            if let timer = timers[key] { return timer }
+            let timer = Metrics.Timer(
+                label: "http.server.request.duration",
+                dimensions: [
+                    ("http.request.method", key.method), ("http.route", key.route),
+                    ("http.response.status_code", String(key.status)),
+                ])
+            timers[key] = timer
+            return timer
+        }
+        timer.recordNanoseconds(Timestamp.steadyNanoseconds() - start)
+        return response
+    }
+}

@@ -1,0 +1,46 @@
+import Model
+import Testing
+
+@Suite struct EntryStatusTests {
+    @Test func theSeedsOrderCanBeFollowedStepByStepAndWithSteps() {
+        let order: [EntryStatus] = [.suggestion, .draft, .submitted, .released, .approved, .recorded]
+        for (status, next) in zip(order, order.dropFirst()) { #expect(status.canMove(to: next)) }
+        #expect(EntryStatus.submitted.canMove(to: .approved))
+        #expect(EntryStatus.suggestion.canMove(to: .submitted))
+    }
+
+    @Test(arguments: [
+        (EntryStatus.approved, EntryStatus.released), (.rejected, .released), (.rejected, .submitted),
+        (.released, .submitted), (.invalid, .submitted), (.invalid, .draft), (.approved, .rejected),
+        (.released, .rejected), (.approved, .submitted),
+    ])
+    func backwardMovesOfBackEndsAndEditsAreLegal(from: EntryStatus, to: EntryStatus) {
+        #expect(from.canMove(to: to))
+    }
+
+    @Test func nothingGoesBackToADeviceStatusOnceTheServerHasIt() {
+        for status in EntryStatus.allCases where status != .suggestion {
+            #expect(!status.canMove(to: .suggestion))
+            #expect(status.canMove(to: .draft) == (status == .invalid))
+        }
+    }
+
+    @Test func aRecordedEntryStays() {
+        #expect(EntryStatus.recorded.successors.isEmpty)
+        #expect(EntryStatus.allCases.filter(\.isClosed) == [.recorded])
+    }
+
+    @Test func stayingIsNotAMove() {
+        for status in EntryStatus.allCases { #expect(!status.canMove(to: status)) }
+    }
+
+    @Test func aDeviceSetsOnlySuggestionAndDraft() {
+        #expect(EntryStatus.allCases.filter(EntryStatus.deviceMay) == [.suggestion, .draft])
+    }
+
+    @Test func everyStatusButSuggestionCanBeReached() {
+        for status in EntryStatus.allCases {
+            #expect(EntryStatus.allCases.contains { $0.canMove(to: status) } == (status != .suggestion))
+        }
+    }
+}

@@ -1,0 +1,54 @@
+import Foundation
+import Model
+import Testing
+
+/// One JSON file per type and version: what was written once can be read for ever, and nothing is lost on the way.
+@Suite struct GoldenFileTests {
+    @Test func everyTypeReadsAndWritesItsFileUnchanged() throws {
+        for kind in Kind.allCases {
+            switch kind {
+            case .realms: try expectUnchanged(Realms.self, kind)
+            case .user: try expectUnchanged(User.self, kind)
+            case .reportingTreeNode: try expectUnchanged(ReportingTreeNode.self, kind)
+            case .reportingContext: try expectUnchanged(ReportingContext.self, kind)
+            case .reportingTemplate: try expectUnchanged(ReportingTemplate.self, kind)
+            case .timeEntry: try expectUnchanged(TimeEntry.self, kind)
+            case .timeEntryStatus: try expectUnchanged(TimeEntryStatus.self, kind)
+            }
+        }
+    }
+
+    @Test func theFilesHaveEveryField() throws {
+        let entry = try #require(try canonical(golden("TimeEntry.v1")) as? [String: Any])
+        #expect(Set(DeviceWrites.fields(of: .timeEntry)).union(["backendId", "deleteRequested"]) == Set(entry.keys))
+    }
+
+    @Test func whatIsAbsentOrNullHasAMeaning() throws {
+        let json = #"{"status":"draft","text":null,"reporting":null,"timeType":null,"entryDate":null,"new":[1]}"#
+        #expect(try JSONDecoder().decode(TimeEntry.self, from: Data(json.utf8)) == TimeEntry())
+        #expect(try JSONDecoder().decode(TimeEntry.self, from: Data("{}".utf8)) == TimeEntry(status: .draft))
+        let context = try JSONDecoder().decode(ReportingContext.self, from: Data(#"{"name":"Kind"}"#.utf8))
+        #expect(context.visible && !context.readOnly && !context.required)
+    }
+
+    @Test func anUnknownStatusIsAnErrorAndNotADraft() {
+        #expect(throws: DecodingError.self) {
+            try JSONDecoder().decode(TimeEntry.self, from: Data(#"{"status":"lost"}"#.utf8))
+        }
+    }
+
+    private func expectUnchanged<Fields: Codable & Equatable>(_ type: Fields.Type, _ kind: Kind) throws {
+        let data = try golden("\(kind.rawValue).v1")
+        let written = try JSONEncoder().encode(try JSONDecoder().decode(type, from: data))
+        #expect(try canonical(written) == canonical(data), "\(kind.rawValue)")
+    }
+}
+
+func golden(_ name: String, of file: String = #filePath) throws -> Data {
+    let folder = URL(fileURLWithPath: file).deletingLastPathComponent().appendingPathComponent("Golden")
+    return try Data(contentsOf: folder.appendingPathComponent(name + ".json"))
+}
+
+func canonical(_ json: Data) throws -> NSDictionary {
+    try #require(try JSONSerialization.jsonObject(with: json) as? NSDictionary)
+}

@@ -1,0 +1,61 @@
+import Foundation
+import Model
+import Testing
+
+@Suite struct NamesTests {
+    @Test func pathsOfRealms() throws {
+        let id = try #require(UUID(uuidString: "8F4B9A9E-0A51-4A0E-9F0C-2F3A7B1F6C11"))
+        #expect(RealmPath.users.description == "/users")
+        #expect(try RealmPath.user("Ana@Example.com").description == "/users/ana@example.com")
+        #expect(try RealmPath.user("ana@example.com").email == "ana@example.com")
+        #expect(RealmPath.catalogue(id).description == "/catalogues/8f4b9a9e-0a51-4a0e-9f0c-2f3a7b1f6c11")
+        #expect(RealmPath.catalogue(id).catalogueID == id)
+        #expect(RealmPath.users.email == nil)
+    }
+
+    @Test(arguments: [
+        "", "users", "/", "/users/", "//ana", "/users/a/b", "/users/a b", "/users/a?b", "/users/a#b", "/users/é",
+        "/users/a%2Fb", "/users/a\nb", "/users/" + String(repeating: "a", count: 255),
+    ])
+    func whatIsNotAPathIsRefused(text: String) { #expect(RealmPath(text) == nil) }
+
+    @Test func anAddressThatWouldLeaveItsRealmIsRefused() {
+        #expect(throws: InvalidRealmPath.self) { try RealmPath.user("../catalogues") }
+        #expect(throws: InvalidRealmPath.self) { try RealmPath.user("") }
+    }
+
+    @Test func subjectsComeBack() throws {
+        let id = UUID()
+        let subject = EventSubject(realm: try RealmPath.user("a@b.c"), kind: .timeEntry, id: id)
+        #expect(subject.description == "/users/a@b.c/TimeEntry/" + id.uuidString.lowercased())
+        #expect(EventSubject(subject.description) == subject)
+        #expect(EventSubject("/users/Realms/\(id)") == EventSubject(realm: .users, kind: .realms, id: id))
+        for bad in [
+            "", "/users", "/users/TimeEntry", "/users/Nothing/\(id)", "/users/TimeEntry/1", "users/TimeEntry/\(id)",
+        ] {
+            #expect(EventSubject(bad) == nil, "\(bad)")
+        }
+    }
+
+    @Test func kindsKeepTheirNames() {
+        #expect(
+            Kind.allCases.map(\.rawValue) == [
+                "Realms", "User", "ReportingTreeNode", "ReportingContext", "ReportingTemplate", "TimeEntry",
+                "TimeEntryStatus",
+            ])
+    }
+
+    @Test func aKindIsPublishedOnOneTopicAtMost() {
+        for kind in Kind.allCases { #expect(Topics.all.count { $0.kinds.contains(kind) } <= 1) }
+        #expect(Topics.topic(of: .timeEntry)?.name == "entry.events")
+        #expect(Topics.topic(of: .timeEntry)?.partitions == 24)
+        #expect(Topics.topic(of: .realms)?.name == "realm.events")
+        #expect(Topics.topic(of: .realms)?.retention == .seconds(604_800))
+        #expect(Topics.topic(of: .user) == nil)
+        #expect(Set(Topics.all.map(\.name)).count == Topics.all.count)
+    }
+
+    @Test func environmentsAreNumbers() throws {
+        #expect(try JSONDecoder().decode([EnvironmentID].self, from: Data("[7]".utf8)) == [EnvironmentID(rawValue: 7)])
+    }
+}

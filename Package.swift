@@ -59,7 +59,7 @@ let shared: [Target] = [
     .target(
         name: "Pipeline", dependencies: ["Kafka", "Model", "Postgres", "Realms", logging, metrics],
         path: "Shared/Pipeline"),
-    .target(name: "Backends", dependencies: ["HTTP", "Model", crypto], path: "Shared/Backends"),
+    .target(name: "Backends", dependencies: ["HTTP", "Model", "Postgres", crypto], path: "Shared/Backends"),
     .target(name: "Commands", dependencies: [argumentParser], path: "Shared/Commands"),
     .target(
         name: "Runtime",

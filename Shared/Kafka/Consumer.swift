@@ -61,7 +61,7 @@ package struct Consumer: ~Copyable {
             wakeup.drain()
             messages = take(countMax)
         }
-        if let error = context.fatalError { throw error }
+        if context.sawFatal, let error = client.fatalError { throw error }
         return messages
     }
 
@@ -147,7 +147,6 @@ extension Consumer {
     private func note(_ pointer: UnsafeMutablePointer<rd_kafka_message_t>) {
         let text = unsafe rd_kafka_message_errstr(pointer).map { unsafe String(cString: $0) }
         unsafe context.note(KafkaError(pointer.pointee.err, text))
-        if let fatal = client.fatalError { context.fatalError = fatal }
     }
 
     private func store(_ trackers: [PartitionTracker]) {

@@ -11,6 +11,8 @@ package struct Delivery: Equatable, Sendable {
     package let offset: Int64?
     /// `nil`: all replicas in sync have it.
     package let error: KafkaError?
+    /// This producer had written to a higher offset of the partition before: the broker lost its content since.
+    package let wentBackwards: Bool
 }
 
 /// An idempotent producer: each message is written once and in order per partition, as long as the producer lives.
@@ -22,6 +24,8 @@ package struct Producer: ~Copyable {
     /// Ends a wait in `deliveries`: signalled by librdkafka, and by whoever else has something for this loop.
     package let wakeup: Wakeup
     var topics: [TopicHandle] = []
+    /// By topic and partition, the highest offset written.
+    var ends: [TopicPartition: Int64] = [:]
     /// Reports that came while `send` waited for room.
     var pending: [Delivery] = []
 

@@ -18,6 +18,14 @@ package struct Delivery: Equatable, Sendable {
 /// An idempotent producer: each message is written once and in order per partition, as long as the producer lives.
 ///
 /// A thread owns it: it cannot be copied and is not shared.
+///
+/// **A broker that lost its content** (seen with librdkafka 2.0.2, tested in FaultTests). The mock cluster, killed and
+/// started again empty, accepts the old producer id: what was queued or on its way is sent again and written, no error
+/// at all; the first delivery of each partition says `wentBackwards`. A broker that answers UNKNOWN_PRODUCER_ID makes
+/// librdkafka take a new epoch and send again, no error either. One that answers OUT_OF_ORDER_SEQUENCE_NUMBER (45) ends
+/// the producer: the batch is reported with that error, `fatalError` is set (code 45, `isFatal`), the rest of the
+/// queue is reported failed and every `send` throws it. Then make a new producer, and send again what was not
+/// delivered.
 package struct Producer: ~Copyable {
     let client: Client
     let context: ClientContext

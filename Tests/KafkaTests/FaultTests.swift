@@ -74,6 +74,24 @@ import Testing
         }
     }
 
+    @Test func aConsumerClosesWhileTheBrokerIsAway() async throws {
+        try await withMockCluster(topics: ["t": 1]) { cluster in
+            try produce(["0"], at: cluster.address)
+            var consumer = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
+            let messages = try consumer.receive(1)
+            cluster.setDown()
+            try wait {
+                _ = try consumer.nextBatch(countMax: 1, waitMax: .milliseconds(50))
+                return !consumer.isConnected
+            }
+            consumer.finish(messages)
+            let start = ContinuousClock.now
+            consumer.close()
+            let took = ContinuousClock.now - start
+            #expect(took < .seconds(10))  // the session is 4 s
+        }
+    }
+
     @Test func aProducerSeesThatTheBrokerCameBackEmpty() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             var producer = try Producer(brokers: cluster.address)

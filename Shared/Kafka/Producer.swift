@@ -24,8 +24,8 @@ package struct Delivery: Equatable, Sendable {
 /// at all; the first delivery of each partition says `wentBackwards`. A broker that answers UNKNOWN_PRODUCER_ID makes
 /// librdkafka take a new epoch and send again, no error either. One that answers OUT_OF_ORDER_SEQUENCE_NUMBER (45) ends
 /// the producer: the batch is reported with that error, `fatalError` is set (code 45, `isFatal`), the rest of the
-/// queue is reported as `_PURGE_QUEUE` and every `send` throws it. Then make a new producer, and send again what was not
-/// delivered.
+/// queue is reported as `_PURGE_QUEUE` (what was about to go out may still be written) and every `send` throws the
+/// error. Then make a new producer, and send again from the first message that failed.
 package struct Producer: ~Copyable {
     let client: Client
     let context: ClientContext

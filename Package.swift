@@ -74,9 +74,9 @@ let tests: [Target] = [
     .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "TestSupport"], path: "Tests/HTTPTests"),
     .testTarget(
-        name: "RealmGatewayTests", dependencies: ["RealmGateway", "Sandbox", crypto, jwtKit],
+        name: "RealmGatewayTests", dependencies: ["RealmGateway", "Runtime", "Sandbox", crypto, httpTypes, jwtKit],
         path: "Tests/RealmGatewayTests"),
-    .testTarget(name: "RuntimeTests", dependencies: ["Runtime", "TestSupport"], path: "Tests/RuntimeTests"),
+    .testTarget(name: "RuntimeTests", dependencies: ["ChangeRelay", "Runtime", "TestSupport", hummingbird, lifecycle, logging, metrics, nioPosix], path: "Tests/RuntimeTests"),
     .testTarget(name: "TidyTests", path: "Tests/TidyTests"),
 ]
 

@@ -76,7 +76,10 @@ let tests: [Target] = [
     .testTarget(
         name: "RealmGatewayTests", dependencies: ["RealmGateway", "Runtime", "Sandbox", crypto, httpTypes, jwtKit],
         path: "Tests/RealmGatewayTests"),
-    .testTarget(name: "RuntimeTests", dependencies: ["ChangeRelay", "Runtime", "TestSupport", hummingbird, lifecycle, logging, metrics, nioPosix], path: "Tests/RuntimeTests"),
+    .testTarget(
+        name: "RuntimeTests",
+        dependencies: ["ChangeRelay", "Runtime", "TestSupport", hummingbird, lifecycle, logging, metrics, nioPosix],
+        path: "Tests/RuntimeTests"),
     .testTarget(name: "TidyTests", path: "Tests/TidyTests"),
 ]
 

@@ -96,7 +96,9 @@ private final class ShutdownWatch: Service {
         let left = state.withLock { $0.running.sorted() }
         logger.critical(
             "did not stop in time",
-            metadata: ["running": .string(left.joined(separator: ", ")), "shutdownMax": .string(shutdownMax.settingText)])
+            metadata: [
+                "running": .string(left.joined(separator: ", ")), "shutdownMax": .string(shutdownMax.settingText),
+            ])
         _exit(1)
     }
 }

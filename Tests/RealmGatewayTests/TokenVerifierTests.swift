@@ -156,7 +156,8 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
         let good = try await setup.token()
         let texts = [
             "", ".", "..", "a.b.c", "e30.e30.e30", good + ".x", good + "=", "\u{0}", "🙂.🙂.🙂", "Bearer \(good)",
-            String(repeating: "a", count: 8193), forged(good, header: "{\"alg\":\"ES256\",\"crit\":[\"b64\"]}") { _ in "" },
+            String(repeating: "a", count: 8193),
+            forged(good, header: "{\"alg\":\"ES256\",\"crit\":[\"b64\"]}") { _ in "" },
         ]
         for text in texts {
             let error = await #expect(throws: TokenError.self) { try await setup.verifier().identity(of: text) }

@@ -135,7 +135,8 @@ private struct Failure: Error, CustomStringConvertible { let description: String
             let head = "POST /body HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
             let chunked = head + "Transfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n6\r\nabcdef\r\n0\r\n\r\n"
             #expect(await exchange(head + "Content-Length: 10\r\n\r\n0123456789", port: port).hasSuffix("\r\n10"))
-            #expect(await exchange(head + "Content-Length: 11\r\n\r\n0123456789a", port: port).hasPrefix("HTTP/1.1 413"))
+            #expect(
+                await exchange(head + "Content-Length: 11\r\n\r\n0123456789a", port: port).hasPrefix("HTTP/1.1 413"))
             #expect(await exchange(chunked, port: port).hasPrefix("HTTP/1.1 413"))
         }
     }

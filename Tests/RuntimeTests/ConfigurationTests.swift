@@ -9,7 +9,8 @@ import Testing
         Setting("wait.max", .duration(.milliseconds(10) ... .seconds(60)), default: "5s", help: "a wait"),
         Setting("dry.run", .flag, default: "false", help: "a flag"),
         Setting("host.names", .list(countMax: 3), default: "", help: "a list"),
-        Setting("api.password", .choice(["secret-a", "secret-b"]), default: "secret-a", isSecret: true, help: "a secret"),
+        Setting(
+            "api.password", .choice(["secret-a", "secret-b"]), default: "secret-a", isSecret: true, help: "a secret"),
     ]
 
     static let errors: [([String: String], String)] = [
@@ -23,7 +24,10 @@ import Testing
         (["HOST_NAMES": "a,b,c,d"], "FIELDPOST_HOST_NAMES is \"a,b,c,d\": expected at most 3 texts"),
         (["LOG_LEVEL": "lo\nud"], "FIELDPOST_LOG_LEVEL is \"lo?ud\": expected one of trace"),
         (["API_PASSWORD": "hunter2"], "FIELDPOST_API_PASSWORD is <redacted>: expected one of"),
-        (["WORKER_COUNTS": "1"], "FIELDPOST_WORKER_COUNTS is not a setting of this program; did you mean FIELDPOST_WORKER_COUNT?"),
+        (
+            ["WORKER_COUNTS": "1"],
+            "FIELDPOST_WORKER_COUNTS is not a setting of this program; did you mean FIELDPOST_WORKER_COUNT?"
+        ),
         (["SOMETHING_ELSE_ENTIRELY": "1"], "FIELDPOST_SOMETHING_ELSE_ENTIRELY is not a setting of this program"),
     ]
 
@@ -40,12 +44,14 @@ import Testing
 
     @Test func theEnvironmentOverridesTheFileAndTheFileTheDefaults() throws {
         let path = try file(
-            #"{"database": {"url": "from file"}, "worker.count": 7, "kafka": {"security.protocol": "SSL"}, "dry": {"run": true}, "host.names": ["a", "b"]}"#)
+            #"{"database": {"url": "from file"}, "worker.count": 7, "kafka": {"security.protocol": "SSL"}, "dry": {"run": true}, "host.names": ["a", "b"]}"#
+        )
         defer { try? FileManager.default.removeItem(atPath: path) }
         let configuration = try Configuration(
             Self.settings,
             environment: [
-                "FIELDPOST_WORKER_COUNT": "9", "FIELDPOST_KAFKA_CLIENT_RACK": "r1", "FIELDPOST_ADMIN_PORT": "0", "PATH": "/",
+                "FIELDPOST_WORKER_COUNT": "9", "FIELDPOST_KAFKA_CLIENT_RACK": "r1", "FIELDPOST_ADMIN_PORT": "0",
+                "PATH": "/",
             ], file: path)
         #expect(try configuration.text(.databaseURL) == "from file")
         #expect(try configuration.integer(.workerCount) == 9)
@@ -62,7 +68,8 @@ import Testing
     @Test(arguments: [
         (#"{"worker": {"count": 0}}"#, "worker.count in"), (#"{"worker": {"cuont": 1}}"#, "did you mean worker.count?"),
         ("[1]", "must hold one JSON object"), ("{", "is not JSON"), (#"{"worker.count": null}"#, "is null"),
-        (#"{"a": [{}]}"#, "must be a list of texts"), (#"{"log.level": "info", "log": {"level": "info"}}"#, "given twice"),
+        (#"{"a": [{}]}"#, "must be a list of texts"),
+        (#"{"log.level": "info", "log": {"level": "info"}}"#, "given twice"),
     ])
     func aMistakeInTheFileIsNamed(json: String, part: String) throws {
         let path = try file(json)

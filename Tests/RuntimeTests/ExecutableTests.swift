@@ -72,9 +72,18 @@ private struct Executable: ~Copyable {
         (["--config"], [:], 2, "change-relay: --config needs a file\n"),
         (["--config", "/nonexistent"], [:], 1, "change-relay: cannot read the configuration file /nonexistent\n"),
         ([], [:], 1, "change-relay: FIELDPOST_DATABASE_URL is not set: "),
-        ([], ["FIELDPOST_DATABASE_URL": "hunter2", "FIELDPOST_LOG_LEVEL": "loud"], 1, "FIELDPOST_LOG_LEVEL is \"loud\""),
-        ([], ["FIELDPOST_DATABASE_URL": "hunter2", "FIELDPOST_LOG_LEVL": "info"], 1, "did you mean FIELDPOST_LOG_LEVEL?\n"),
-        ([], ["FIELDPOST_DATABASE_URL": "hunter2", "FIELDPOST_ADMIN_HOST": "192.0.2.1"], 1, "cannot listen on 192.0.2.1:0"),
+        (
+            [], ["FIELDPOST_DATABASE_URL": "hunter2", "FIELDPOST_LOG_LEVEL": "loud"], 1,
+            "FIELDPOST_LOG_LEVEL is \"loud\""
+        ),
+        (
+            [], ["FIELDPOST_DATABASE_URL": "hunter2", "FIELDPOST_LOG_LEVL": "info"], 1,
+            "did you mean FIELDPOST_LOG_LEVEL?\n"
+        ),
+        (
+            [], ["FIELDPOST_DATABASE_URL": "hunter2", "FIELDPOST_ADMIN_HOST": "192.0.2.1"], 1,
+            "cannot listen on 192.0.2.1:0"
+        ),
     ]
 
     @Test(arguments: 0..<cases.count) func answersAndExits(index: Int) async throws {

@@ -35,12 +35,17 @@ import Testing
     ]
 
     @Test(arguments: hostile) func whateverIsLoggedStaysInItsString(text: String) throws {
-        let lines = try lines { $0.info("\(text)", metadata: ["value": "\(text)", "\(text)k": ["nested": ["\(text)"]]]) }
+        let lines = try lines {
+            $0.info("\(text)", metadata: ["value": "\(text)", "\(text)k": ["nested": ["\(text)"]]])
+        }
         try #require(lines.count == 1)
         let object = try JSONDecoder().decode([String: String].self, from: Data(lines[0].utf8))
         #expect(object["message"] == text && object["value"] == text && object["\(text)k.nested"] == text)
         #expect(object["service"] == "test" && object["level"] == "info")
-        #expect(try lines.allSatisfy { line in try #require(line.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }); return true })
+        #expect(
+            try lines.allSatisfy { line in
+                try #require(line.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }); return true
+            })
     }
 
     @Test func metadataCannotPoseAsTheLineItself() throws {
@@ -61,7 +66,9 @@ import Testing
 
     @Test func aTerminalIsNotObeyed() throws {
         let lines = try lines(.text) { $0.warning("red \u{1B}[31m\nnew", metadata: ["a": "\u{9B}1m"]) }
-        #expect(lines.count == 1 && !lines[0].unicodeScalars.contains("\u{1B}") && !lines[0].unicodeScalars.contains("\u{9B}"))
+        #expect(
+            lines.count == 1 && !lines[0].unicodeScalars.contains("\u{1B}")
+                && !lines[0].unicodeScalars.contains("\u{9B}"))
     }
 
     @Test func lesserLevelsAreNotWritten() throws {

@@ -8,7 +8,8 @@ import Testing
         let registry = MetricsRegistry()
         let labels = [("messaging.destination.name", "entry.events"), ("group", "a\"b\\c\nd")]
         registry.makeCounter(label: "messaging.client.consumed.messages", dimensions: labels).increment(by: 3)
-        registry.makeCounter(label: "messaging.client.consumed.messages", dimensions: labels.reversed()).increment(by: 4)
+        registry.makeCounter(label: "messaging.client.consumed.messages", dimensions: labels.reversed()).increment(
+            by: 4)
         registry.makeMeter(label: "parked.keys", dimensions: []).set(2.5)
         registry.makeRecorder(label: "2fast", dimensions: [], aggregate: false).record(Double.infinity)
         let timer = registry.makeTimer(label: "call.duration", dimensions: [("to", "sap")])
@@ -25,14 +26,14 @@ import Testing
             # TYPE call_duration_seconds histogram
 
             """ + buckets.map { "call_duration_seconds_bucket{to=\"sap\",le=\"\($0.0)\"} \($0.1)\n" }.joined() + #"""
-            call_duration_seconds_sum{to="sap"} 92.0005
-            call_duration_seconds_count{to="sap"} 3
-            # TYPE messaging_client_consumed_messages_total counter
-            messaging_client_consumed_messages_total{group="a\"b\\c\nd",messaging_destination_name="entry.events"} 7
-            # TYPE parked_keys gauge
-            parked_keys 2.5
+                call_duration_seconds_sum{to="sap"} 92.0005
+                call_duration_seconds_count{to="sap"} 3
+                # TYPE messaging_client_consumed_messages_total counter
+                messaging_client_consumed_messages_total{group="a\"b\\c\nd",messaging_destination_name="entry.events"} 7
+                # TYPE parked_keys gauge
+                parked_keys 2.5
 
-            """#
+                """#
         #expect(registry.text() == golden)
     }
 
@@ -61,7 +62,10 @@ import Testing
 
     @Test func theProcessIsMeasured() {
         let text = ProcessMetrics.text()
-        for name in ["process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds", "process_start_time_seconds"] {
+        for name in [
+            "process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds",
+            "process_start_time_seconds",
+        ] {
             #expect(text.contains("\n\(name) "))
         }
     }

@@ -20,6 +20,7 @@ package func run(
 ) async -> Int32 {
     // A connection closed by the other side is an error of the write, not a signal that ends the process.
     signal(SIGPIPE, SIG_IGN)
+    // The admin server alone needs one thread; only an API gets more.
     let serverCount = components.count { $0.usesEventLoops }
     let cores = ProcessInfo.processInfo.activeProcessorCount
     let threadCount = serverCount > 1 || components.count == 1 ? min(cores, eventLoopThreadsMax) : 1

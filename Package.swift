@@ -74,11 +74,15 @@ let tests: [Target] = [
     .testTarget(name: "KafkaTests", dependencies: ["Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "TestSupport"], path: "Tests/HTTPTests"),
     .testTarget(
-        name: "RealmGatewayTests", dependencies: ["RealmGateway", "Sandbox", crypto, jwtKit],
+        name: "RealmGatewayTests", dependencies: ["RealmGateway", "Runtime", "Sandbox", crypto, httpTypes, jwtKit],
         path: "Tests/RealmGatewayTests"),
-    .testTarget(name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
-    .testTarget(name: "RuntimeTests", dependencies: ["Runtime", "TestSupport"], path: "Tests/RuntimeTests"),
+    .testTarget(
+        name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
     .testTarget(name: "FieldpostTests", dependencies: ["Fieldpost", "Model"], path: "Tests/FieldpostTests"),
+    .testTarget(
+        name: "RuntimeTests",
+        dependencies: ["ChangeRelay", "Runtime", "TestSupport", hummingbird, lifecycle, logging, metrics, nioPosix],
+        path: "Tests/RuntimeTests"),
     .testTarget(name: "TidyTests", path: "Tests/TidyTests"),
 ]
 

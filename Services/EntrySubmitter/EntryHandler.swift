@@ -23,24 +23,15 @@ struct EntryHandler: Handler {
     /// The longest a single HTTP call may take.
     let callMax: Duration
     let client: Client
-    let variables: [String: String]
-    /// The wall clock, milliseconds since 1970.
-    let now: @Sendable () -> Int64
 
     private var directory = RealmDirectory()
     private var reporting = ReportingCache()
     private let decoder = JSONDecoder()
-    private let encoder = JSONEncoder()
 
-    init(
-        rule: SubmissionRule, callMax: Duration, client: Client, variables: [String: String],
-        now: @escaping @Sendable () -> Int64
-    ) {
+    init(rule: SubmissionRule, callMax: Duration, client: Client) {
         self.rule = rule
         self.callMax = callMax
         self.client = client
-        self.variables = variables
-        self.now = now
     }
 
     mutating func decide(
@@ -77,7 +68,7 @@ struct EntryHandler: Handler {
                     state, .answer(answer.found, version: answer.version), attemptCount: input.attemptCount)
             }
             batch.expect(key, at: objects[key]?.position ?? 0, decision: index)
-            writes.add(decision, key: key, loaded: ledgers[key.id], decision: index, now: now())
+            writes.add(decision, key: key, loaded: ledgers[key.id], decision: index, now: Clock.nowMilliseconds())
             nexts.append(next(decision.step, key, person, started))
         }
         try writes.write(to: &batch, environment, connection: &connection)
@@ -90,10 +81,7 @@ struct EntryHandler: Handler {
         guard let stored = try BackendConnection.load(environment, on: &connection) else {
             throw MissingBackend("environment \(environment) has no back end")
         }
-        let variables = variables
-        let backend = try stored.make(
-            client: client, callMax: callMax, variable: { variables[$0] },
-            today: { [now] in Timestamp(millisecondsSinceEpoch: now()).day })
+        let backend = try stored.make(client: client, callMax: callMax)
         let caller = SubmissionCaller(backend: backend)
         return { call in
             let found = await caller.call(call.submission, marker: call.marker, person: call.person)
@@ -104,7 +92,8 @@ struct EntryHandler: Handler {
     // MARK: State
 
     private mutating func state(
-        _ object: RealmObject?, _ ledger: Ledger?, _ input: Input<Answer>, _ key: ObjectKey, in environment: EnvironmentID,
+        _ object: RealmObject?, _ ledger: Ledger?, _ input: Input<Answer>, _ key: ObjectKey,
+        in environment: EnvironmentID,
         on connection: inout Connection
     ) throws -> (SubmissionState, BackendPerson?) {
         let person = try input.subject.realm.email.flatMap { email in
@@ -125,7 +114,8 @@ struct EntryHandler: Handler {
     }
 
     private mutating func wanted(
-        _ entry: TimeEntry, _ key: ObjectKey, _ environment: EnvironmentID, isFresh: Bool, _ connection: inout Connection
+        _ entry: TimeEntry, _ key: ObjectKey, _ environment: EnvironmentID, isFresh: Bool,
+        _ connection: inout Connection
     ) throws -> (Wanted?, problems: [String]) {
         let objects = try reporting.objects(
             realm: key.realm, in: environment, isFresh: isFresh, directory: &directory, on: &connection)

@@ -50,7 +50,9 @@ enum EntryStore {
     }
 
     /// A decision stands only while the ledger is at the version it was made from; 0 means that there is no row.
-    static func expect(_ versions: [(entry: UUID, version: Int64, decision: Int)], in environment: EnvironmentID) -> Statement {
+    static func expect(_ versions: [(entry: UUID, version: Int64, decision: Int)], in environment: EnvironmentID)
+        -> Statement
+    {
         """
         SELECT realm.miss(array_agg(g.decision))
         FROM unnest(\(versions.map(\.entry)), \(versions.map(\.version)), \(versions.map { Int32($0.decision) }))

@@ -35,7 +35,8 @@ struct EntryWrites {
             forgotten.append((key.id, index))
             forgottenRealms.insert(key.realm)
         } else if let ledger {
-            ledgers.append(EntryStore.LedgerWrite(entry: key.id, ledger: ledger, lease: decision.lease, decision: index))
+            ledgers.append(
+                EntryStore.LedgerWrite(entry: key.id, ledger: ledger, lease: decision.lease, decision: index))
         }
     }
 

@@ -72,8 +72,10 @@ struct ReportingCache {
             let data = Data(fields.bytes)
             switch object.key.kind {
             case .user: loaded.catalogue = try decoder.decode(User.self, from: data).catalogue
-            case .reportingTemplate: loaded.templates[object.key.id] = try decoder.decode(ReportingTemplate.self, from: data)
-            case .reportingContext: loaded.contexts[object.key.id] = try decoder.decode(ReportingContext.self, from: data)
+            case .reportingTemplate:
+                loaded.templates[object.key.id] = try decoder.decode(ReportingTemplate.self, from: data)
+            case .reportingContext:
+                loaded.contexts[object.key.id] = try decoder.decode(ReportingContext.self, from: data)
             case .realms, .reportingTreeNode, .timeEntry, .timeEntryStatus: break
             }
         }

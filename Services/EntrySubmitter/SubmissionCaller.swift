@@ -66,6 +66,7 @@ extension SubmissionAnswer {
 extension Wanted {
     func submission(_ marker: String, _ person: BackendPerson) -> Submission {
         Submission(
-            marker: marker, person: person, day: day, durationSeconds: durationSeconds, text: text, references: references)
+            marker: marker, person: person, day: day, durationSeconds: durationSeconds, text: text,
+            references: references)
     }
 }

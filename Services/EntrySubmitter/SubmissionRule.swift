@@ -268,7 +268,8 @@ struct SubmissionRule: Sendable {
         _ ledger: Ledger, _ patch: EntryPatch, log: [SubmissionDecision.LogLine]
     ) -> SubmissionDecision {
         SubmissionDecision(
-            ledger: next(ledger, .settled), entry: patch == EntryPatch() ? nil : .patch(patch), log: log, step: .finished)
+            ledger: next(ledger, .settled), entry: patch == EntryPatch() ? nil : .patch(patch), log: log,
+            step: .finished)
     }
 
     private func next(_ ledger: Ledger, _ phase: Ledger.Phase) -> Ledger {

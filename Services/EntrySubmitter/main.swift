@@ -1,8 +1,9 @@
 // Sends each entry whose device asks for it to its back end, once, and records the answer.
 // Reads `entry.events`; the only writer of an entry's status and of `submission.ledger`.
 
-import FoundationEssentials
 import HTTP
+import Kafka
+import Model
 import Pipeline
 import Runtime
 
@@ -11,13 +12,23 @@ await serve("entry-submitter", settings: Settings.all) { context in
     let callMax = try configuration.duration(Settings.callMax)
     let rule = SubmissionRule(
         lease: callMax * (SubmissionCaller.callsMax + 2), settleMin: try configuration.duration(Settings.settleMin),
-        retryMin: try configuration.duration(Settings.retryMin), retryMax: try configuration.duration(Settings.retryMax))
-    var limits = WorkerLimits()
-    limits.inFlightMax = try configuration.integer(Settings.inFlightMax)
-    limits.attemptsMax = try configuration.integer(Settings.attemptsMax)
+        retryMin: try configuration.duration(Settings.retryMin), retryMax: try configuration.duration(Settings.retryMax)
+    )
     let client = Client()
-    let handler = EntryHandler(
-        rule: rule, callMax: callMax, client: client, variables: ProcessInfo.processInfo.environment,
-        now: { Int64(Date().timeIntervalSince1970 * 1_000) })
-    return [try .handling("entry-submitter", handler, topics: ["entry.events"], limits: limits, context)]
+    let limits = try Settings.limits(configuration)
+    let place = WorkerPlace(
+        group: "entry-submitter", topics: [Topics.entry.name], brokers: try configuration.text(.kafkaBrokers),
+        properties: configuration.properties(under: "kafka."), conninfo: try configuration.text(.databaseURL))
+    return [
+        .worker("entry-submitter", count: try configuration.integer(.workerCount)) { control in
+            let handler = EntryHandler(rule: rule, callMax: callMax, client: client)
+            var worker = try Worker(handler, at: place, limits: limits, logger: control.logger)
+            control.whenStopping(worker.wakeup.signal)
+            try worker.run {
+                control.isStopping
+            } report: { problem in
+                if let problem { control.impaired(problem) } else { control.progressed() }
+            }
+        }
+    ]
 }

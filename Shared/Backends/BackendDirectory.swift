@@ -1,3 +1,4 @@
+import FoundationEssentials
 package import HTTP
 package import Model
 package import Postgres
@@ -29,19 +30,17 @@ package struct BackendConnection: Sendable, Equatable {
     ///
     /// - Parameters:
     ///   - callMax: The longest a single HTTP call may take.
-    ///   - variable: Reads an environment variable.
-    ///   - today: The day it is now, for the range of a person's past entries.
     /// - Throws: `MissingBackend`, which says what is not there.
-    package func make(
-        client: Client, callMax: Duration, variable: (String) -> String?, today: @escaping @Sendable () -> Day
-    ) throws(MissingBackend) -> any TimeBackend {
+    package func make(client: Client, callMax: Duration) throws(MissingBackend) -> any TimeBackend {
         guard kind == "sap" else { throw MissingBackend("there is no adapter for the back end '\(kind)'") }
-        guard let password = variable(passwordVariable) else {
+        guard let password = ProcessInfo.processInfo.environment[passwordVariable] else {
             throw MissingBackend("the environment variable \(passwordVariable) with the back end's password is not set")
         }
         var settings = SAPSettings(baseURL: url, user: userName, password: password)
         settings.totalMax = callMax
-        return SAPBackend(settings, client: client, today: today)
+        return SAPBackend(settings, client: client) {
+            Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
+        }
     }
 }
 
@@ -64,7 +63,8 @@ extension BackendPerson {
         var people: [String: BackendPerson] = [:]
         for row in rows {
             let email: String = try row.value(0)
-            people[email, default: BackendPerson(email: email, reference: [:])].reference[try row.value(1)] = try row.value(2)
+            people[email, default: BackendPerson(email: email, reference: [:])].reference[try row.value(1)] =
+                try row.value(2)
         }
         return people
     }

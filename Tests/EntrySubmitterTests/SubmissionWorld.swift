@@ -46,7 +46,7 @@ struct SubmissionWorld {
     init(seed: UInt64) {
         random = SplitMix(state: seed)
         entry = Self.draft(duration: 3_600)
-        edit {_ in }
+        edit { _ in }
     }
 
     static func draft(duration: Int) -> TimeEntry {

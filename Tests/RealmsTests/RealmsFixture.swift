@@ -18,7 +18,8 @@ func withRealm(
     _ body: (inout Connection, EnvironmentID, Int32, String) throws -> Void
 ) throws {
     try withTestDatabase(schema: try schema()) { connection, conninfo in
-        let id: Int32 = try connection.run("INSERT INTO realm.environment (name) VALUES ('acme') RETURNING id")[0].value(0)
+        let id: Int32 = try connection.run("INSERT INTO realm.environment (name) VALUES ('acme') RETURNING id")[0]
+            .value(0)
         let environment = EnvironmentID(rawValue: id)
         var directory = RealmDirectory()
         let realm = try directory.id(

@@ -34,7 +34,7 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     ),
     (
         "fieldpost", "Fieldpost",
-        ["Backends", "Commands", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", argumentParser]
+        ["Backends", "Commands", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", argumentParser, logging]
     ),
     (
         "sandbox", "Sandbox",

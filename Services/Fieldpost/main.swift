@@ -1,1 +1,20 @@
-print("not built yet")
+// The command line: for people who run Fieldpost, and with --json for their scripts.
+
+import ArgumentParser
+import Commands
+import Runtime
+
+struct FieldpostCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "fieldpost", abstract: "Runs and looks after a Fieldpost installation.",
+        version: "fieldpost \(fieldpostVersion)",
+        subcommands: [
+            MigrateCommand.self,
+            TopicsCommand.self,
+            EnvironmentCommand.self,
+            LagCommand.self,
+            ParkedCommand.self,
+        ])
+}
+
+await runCommandLine(FieldpostCommand.self)

@@ -93,6 +93,12 @@ let tests: [Target] = [
         name: "RuntimeTests",
         dependencies: ["ChangeRelay", "Runtime", "TestSupport", hummingbird, lifecycle, logging, metrics, nioPosix],
         path: "Tests/RuntimeTests"),
+    .testTarget(
+        name: "EntrySubmitterTests",
+        dependencies: ["Backends", "EntrySubmitter", "Model", "Postgres", "Realms", "TestSupport"],
+        path: "Tests/EntrySubmitterTests"),
+    .testTarget(
+        name: "RealmsTests", dependencies: ["Model", "Postgres", "Realms", "TestSupport"], path: "Tests/RealmsTests"),
     .testTarget(name: "TidyTests", path: "Tests/TidyTests"),
 ]
 

@@ -223,7 +223,9 @@ package struct Worker<H: Handler>: ~Copyable {
     }
 
     private mutating func hold(_ event: Event) {
-        let key = Key(environment: event.environment, subject: event.subject)
+        // The intake has checked it.
+        guard let subject = try? event.subject() else { return }
+        let key = Key(environment: event.environment, subject: subject)
         if held[key] != nil {
             // Its earlier event, or a call, is under way: the key is decided again afterwards.
             held[key]?.messages.append(event.message)

@@ -3,7 +3,7 @@ package import Model
 package import Postgres
 
 /// Where an environment stands.
-package struct Counter: Sendable, Equatable {
+package struct EnvironmentCounter: Sendable, Equatable {
     /// Changes when the database was restored or failed over with loss.
     package var generation: Int64
     package var position: Int64

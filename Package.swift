@@ -34,7 +34,10 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     ),
     (
         "fieldpost", "Fieldpost",
-        ["Backends", "Commands", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", argumentParser, logging]
+        [
+            "Backends", "Commands", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime",
+            argumentParser, crypto, logging,
+        ]
     ),
     (
         "sandbox", "Sandbox",
@@ -71,6 +74,10 @@ let tests: [Target] = [
     .target(name: "TestSupport", dependencies: ["CBroker", "CKafka", "Postgres"], path: "Tests/TestSupport"),
     .testTarget(name: "ModelTests", dependencies: ["Model"], path: "Tests/ModelTests"),
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], path: "Tests/PostgresTests"),
+    .testTarget(
+        name: "PipelineTests",
+        dependencies: ["Kafka", "Model", "Pipeline", "Postgres", "Realms", "TestSupport", logging],
+        path: "Tests/PipelineTests"),
     .testTarget(name: "KafkaTests", dependencies: ["Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "TestSupport"], path: "Tests/HTTPTests"),
     .testTarget(
@@ -78,7 +85,10 @@ let tests: [Target] = [
         path: "Tests/RealmGatewayTests"),
     .testTarget(
         name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
-    .testTarget(name: "FieldpostTests", dependencies: ["Fieldpost", "Model"], path: "Tests/FieldpostTests"),
+    .testTarget(
+        name: "FieldpostTests",
+        dependencies: ["Fieldpost", "Kafka", "Model", "Postgres", "Realms", "TestSupport"],
+        path: "Tests/FieldpostTests"),
     .testTarget(
         name: "RuntimeTests",
         dependencies: ["ChangeRelay", "Runtime", "TestSupport", hummingbird, lifecycle, logging, metrics, nioPosix],

@@ -21,7 +21,8 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "realm-gateway", "RealmGateway",
         [
-            "HTTP", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, hummingbird, jwtKit, logging, nio,
+            "HTTP", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging,
+            nio,
         ]
     ),
     (
@@ -74,7 +75,11 @@ let tests: [Target] = [
     .testTarget(name: "KafkaTests", dependencies: ["Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "TestSupport"], path: "Tests/HTTPTests"),
     .testTarget(
-        name: "RealmGatewayTests", dependencies: ["RealmGateway", "Sandbox", crypto, jwtKit],
+        name: "RealmGatewayTests",
+        dependencies: [
+            "HTTP", "Model", "Postgres", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", crypto, jwtKit,
+            logging,
+        ],
         path: "Tests/RealmGatewayTests"),
     .testTarget(name: "RuntimeTests", dependencies: ["Runtime", "TestSupport"], path: "Tests/RuntimeTests"),
     .testTarget(name: "FieldpostTests", dependencies: ["Fieldpost", "Model"], path: "Tests/FieldpostTests"),

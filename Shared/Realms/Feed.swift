@@ -55,7 +55,7 @@ package enum Feed {
 
     /// The change log of some realms, each after its own position, in position order.
     ///
-    /// Rows: as `StoredObject` reads them.
+    /// Rows: as `RealmObject` reads them.
     package static func changes(
         in environment: EnvironmentID, realms: [Int32], after positions: [Int64], countMax: Int
     ) -> Statement {

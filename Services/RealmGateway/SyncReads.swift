@@ -37,9 +37,13 @@ struct DownloadPage: Sendable {
             let row = rows[index]
             let kind: String = try row.value(1)
             let id: UUID = try row.value(2)
-            line.append(kind: kind, id: id, position: try row.value(3), row: row, fieldsColumn: 5)
+            let position: Int64 = try row.value(3)
+            // What changed since the download began comes with the catching up, and is not to come twice.
+            if position <= download.start {
+                line.append(kind: kind, id: id, position: position, row: row, fieldsColumn: 5)
+            }
             next.key = Cursor.Key(kind: kind, id: id)
-            if line.isFull || index == rows.count - 1 {
+            if line.isFull || index == rows.count - 1 && !line.isEmpty {
                 let cursor = Cursor(generation: generation, start: download.start, position: download.base, key: next.key)
                 lines.append(line.take(cursor))
                 bytes += lines.last?.readableBytes ?? 0

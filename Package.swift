@@ -21,7 +21,8 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "realm-gateway", "RealmGateway",
         [
-            "HTTP", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, hummingbird, jwtKit, logging, nio,
+            "HTTP", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging,
+            nio,
         ]
     ),
     (
@@ -81,7 +82,11 @@ let tests: [Target] = [
     .testTarget(name: "KafkaTests", dependencies: ["Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "TestSupport"], path: "Tests/HTTPTests"),
     .testTarget(
-        name: "RealmGatewayTests", dependencies: ["RealmGateway", "Runtime", "Sandbox", crypto, httpTypes, jwtKit],
+        name: "RealmGatewayTests",
+        dependencies: [
+            "HTTP", "Model", "Postgres", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", crypto, httpTypes, jwtKit,
+            lifecycle, logging, nioPosix,
+        ],
         path: "Tests/RealmGatewayTests"),
     .testTarget(
         name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),

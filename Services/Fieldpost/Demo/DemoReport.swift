@@ -27,7 +27,7 @@ struct DemoReport: Encodable, Sendable {
     /// Made, and deleted again, as drafts or after their release.
     var mistakesDeleted = 0
     var rowsTotal = 0
-    /// Source rows all of whose entries ended as expected, everywhere.
+    /// Source rows all of whose entries ended as expected in realm and back end.
     var rowsAccounted = 0
     var mutations = 0
     /// Changes of published kinds while the devices worked.
@@ -74,5 +74,30 @@ struct DemoReport: Encodable, Sendable {
         let hidden = differenceCount - differences.count
         return ["verdict: \(differenceCount) differences"] + differences.map { "  \($0)" }
             + (hidden > 0 ? ["  … and \(hidden) more"] : [])
+    }
+}
+
+extension DemoReport {
+    mutating func take(_ verdict: Verdict, _ organisation: Organisation) {
+        entries = Dictionary(uniqueKeysWithValues: verdict.statuses.map { ($0.key.rawValue, $0.value) })
+        invalidReasons = verdict.reasons
+        mistakesDeleted = verdict.goneCount
+        let rows = Dictionary(grouping: organisation.entries, by: \.sourceRow)
+        rowsAccounted = rows.values.count { $0.allSatisfy { verdict.rightEntries.contains($0.id) } }
+        differenceCount = verdict.differences.count
+        differences = verdict.differences.prefix(Self.differencesShownMax).map(\.description)
+    }
+}
+
+extension Organisation {
+    /// The first people, with what is theirs.
+    func limited(toPeople count: Int) -> Organisation {
+        let people = Array(people.prefix(count))
+        let ids = Set(people.map(\.id))
+        let entries = entries.filter { ids.contains($0.person) }
+        return Organisation(
+            customers: customers, projects: projects, elements: elements, people: people,
+            teamMembers: teamMembers.filter { ids.contains($0.person) }, entries: entries,
+            rowsTotal: Set(entries.map(\.sourceRow)).count)
     }
 }

@@ -8,7 +8,7 @@ import Realms
 struct DemoSetup: Sendable {
     let pool: Pool
     let environmentName: String
-    let identityURL: String
+    let identity: IdentitySandbox
     let sapURL: String
 
     /// How the people of the demo sign in, and where their objects are.
@@ -28,13 +28,13 @@ struct DemoSetup: Sendable {
     /// Adds the environment, unless it is there; one that is there keeps its settings.
     func addEnvironment(domains: [String]) async throws -> Environment {
         let (name, sapURL) = (environmentName, sapURL)
-        let issuer = "\(identityURL)/\(name)"
+        let (issuer, keys) = try await identity.issuer(below: name)
         return try await pool.run { connection in
             try connection.run([
                 "INSERT INTO realm.environment (name) VALUES (\(name)) ON CONFLICT DO NOTHING",
                 """
                 INSERT INTO access.provider (environment_id, domains, issuer, audience, jwks_url)
-                SELECT id, \(domains), \(issuer), \(Self.audience), \(issuer + "/jwks")
+                SELECT id, \(domains), \(issuer), \(Self.audience), \(keys)
                 FROM realm.environment WHERE name = \(name) ON CONFLICT DO NOTHING
                 """,
                 """

@@ -116,7 +116,12 @@ actor Device {
     /// Fetches what is new, once: afterwards the copy is whole as of now.
     ///
     /// - Throws: What went wrong on the way.
-    func refresh() async throws { try await readStream(isLive: false) }
+    func refresh() async throws {
+        do { try await readStream(isLive: false) } catch {
+            hearTrouble(error)
+            throw error
+        }
+    }
 
     private func follow() async throws {
         var backoff = Device.backoff

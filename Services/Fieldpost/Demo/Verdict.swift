@@ -4,8 +4,8 @@ import Model
 
 /// Compares, entry by entry, what a device shows, what its realm in PostgreSQL holds, and what the back end recorded.
 ///
-/// A value without I/O: it is given all three, and the plans, and says where they differ.
-struct Verdict: Equatable, Sendable {
+/// A value without I/O: it is given all three, person by person, and the plans, and says where they differ.
+struct Verdict: Sendable {
     /// One thing that is not as it should be.
     struct Difference: Equatable, Sendable, CustomStringConvertible {
         /// The person's e-mail address, or the back end's name of the person.
@@ -17,19 +17,29 @@ struct Verdict: Equatable, Sendable {
         var description: String { "\(person): \(subject): \(detail)" }
     }
 
-    /// One person with what there should be.
-    struct Expectation: Sendable {
-        let person: Organisation.Person
-        let plans: [EntryPlan]
-    }
-
     private(set) var differences: [Difference] = []
     /// Entries as they are in the realms.
     private(set) var statuses: [EntryStatus: Int] = [:]
     /// Invalid entries by what their status logs say.
     private(set) var reasons: [String: Int] = [:]
-    /// Planned entries that ended as expected, everywhere.
+    /// Planned entries that ended as expected in realm and back end.
     private(set) var rightEntries: Set<UUID> = []
+    /// Mistakes of which nothing is left.
+    private(set) var goneCount = 0
+    /// The records that count and belong to no entry seen so far, by marker.
+    private var recordsByMarker: [String: [BackendRecord]] = [:]
+
+    /// - Parameter records: All records of the back end. Those of other people than `people` are not looked at.
+    init(of people: [Organisation.Person], records: [BackendRecord]) {
+        let numbers = Set(people.map(\.personWorkAgreementExternalId))
+        for record in records where record.isLive && numbers.contains(record.person) {
+            if let marker = EntryMarker.split(note: record.note).marker {
+                recordsByMarker[marker, default: []].append(record)
+            } else {
+                note(record.person, "record \(record.record)", "has no marker: \(record.note)")
+            }
+        }
+    }
 
     var isClean: Bool { differences.isEmpty }
 
@@ -61,45 +71,36 @@ struct Verdict: Equatable, Sendable {
     // MARK: Realm and back end
 
     /// Every entry must have ended as planned, and have exactly the records that follow from that.
-    ///
-    /// - Parameter records: All records of the back end.
-    mutating func compare(_ expectations: [Expectation], realms: [String: RealmContent], records: [BackendRecord]) {
-        var recordsByMarker = liveRecords(records, of: expectations)
-        for expectation in expectations {
-            let realm = realms[expectation.person.email] ?? [:]
-            let messages = Self.messages(in: realm)
-            var unplanned = Set(realm.keys.lazy.filter { $0.kind == .timeEntry }.map(\.id))
-            for plan in expectation.plans {
-                let records = recordsByMarker.removeValue(forKey: EntryMarker.marker(of: plan.id)) ?? []
-                let object = realm[ObjectID(kind: .timeEntry, id: plan.id)]
-                unplanned.remove(plan.id)
-                let before = differences.count
-                check(plan, of: expectation.person, object, messages[plan.id] ?? [], records)
-                if differences.count == before && !plan.variant.isMistake { rightEntries.insert(plan.id) }
-            }
-            for id in unplanned.sorted(by: { $0.text < $1.text }) {
-                note(expectation.person.email, "entry \(id.text)", "is in the realm, and nobody wrote it")
-            }
+    mutating func compare(_ person: Organisation.Person, _ plans: [EntryPlan], realm: RealmContent) {
+        let messages = Self.messages(in: realm)
+        var unplanned = Set(realm.keys.lazy.filter { $0.kind == .timeEntry }.map(\.id))
+        for plan in plans {
+            let records = recordsByMarker.removeValue(forKey: EntryMarker.marker(of: plan.id)) ?? []
+            let object = realm[ObjectID(kind: .timeEntry, id: plan.id)]
+            unplanned.remove(plan.id)
+            let before = differences.count
+            check(plan, of: person, object, messages[plan.id] ?? [], records)
+            guard differences.count == before else { continue }
+            if plan.variant.isMistake { goneCount += 1 } else { rightEntries.insert(plan.id) }
         }
-        for record in recordsByMarker.values.joined().sorted(by: { $0.record < $1.record }) {
-            note(record.person, "record \(record.record)", "belongs to no entry: \(record.note)")
+        for id in unplanned.sorted(by: { $0.text < $1.text }) {
+            note(person.email, "entry \(id.text)", "is in the realm, and nobody wrote it")
         }
     }
 
-    /// The records that count, by marker. Records of other people are not looked at.
-    private mutating func liveRecords(
-        _ records: [BackendRecord], of expectations: [Expectation]
-    ) -> [String: [BackendRecord]] {
-        let people = Set(expectations.map(\.person.personWorkAgreementExternalId))
-        var byMarker: [String: [BackendRecord]] = [:]
-        for record in records where record.isLive && people.contains(record.person) {
-            guard let marker = EntryMarker.split(note: record.note).marker else {
-                note(record.person, "record \(record.record)", "has no marker: \(record.note)")
-                continue
-            }
-            byMarker[marker, default: []].append(record)
+    /// After all people: no record may be left over.
+    mutating func finish() {
+        for record in recordsByMarker.values.joined().sorted(by: { $0.record < $1.record }) {
+            note(record.person, "record \(record.record)", "belongs to no entry: \(record.note)")
         }
-        return byMarker
+        recordsByMarker = [:]
+    }
+
+    /// What the devices themselves could not bring to its end.
+    mutating func add(failures: [UUID: String]) {
+        for (id, reason) in failures.sorted(by: { $0.key.text < $1.key.text }) {
+            note("device", "entry \(id.text)", reason)
+        }
     }
 
     private mutating func check(

@@ -78,7 +78,7 @@ let tests: [Target] = [
         path: "Tests/RealmGatewayTests"),
     .testTarget(name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
     .testTarget(name: "RuntimeTests", dependencies: ["Runtime", "TestSupport"], path: "Tests/RuntimeTests"),
-    .testTarget(name: "FieldpostTests", dependencies: ["Fieldpost", "Model"], path: "Tests/FieldpostTests"),
+    .testTarget(name: "FieldpostTests", dependencies: ["Backends", "Fieldpost", "Model"], path: "Tests/FieldpostTests"),
     .testTarget(name: "TidyTests", path: "Tests/TidyTests"),
 ]
 

@@ -70,7 +70,7 @@ struct EntryPlan: Equatable, Sendable {
     /// A number from 0 to 999 that is always the same for the entry.
     private static func draw(_ purpose: String, _ entry: PlannedEntry) -> Int {
         let bytes = StableID.uuid(purpose, entry.id.text).uuid
-        return (Int(bytes.14) << 8 | Int(bytes.15)) * 1000 >> 16
+        return ((Int(bytes.14) << 8 | Int(bytes.15)) * 1000) >> 16
     }
 
     /// The text in the end.

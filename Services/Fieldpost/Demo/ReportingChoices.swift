@@ -77,7 +77,8 @@ struct ReportingChoices: Sendable {
     /// A node and what must be chosen before it.
     private func chain(from node: UUID) -> [UUID] {
         var chosen = [node]
-        while chosen.count < Self.depthMax, let last = chosen.last, let before = objects.nodes[last]?.dependencies.first {
+        while chosen.count < Self.depthMax, let last = chosen.last, let before = objects.nodes[last]?.dependencies.first
+        {
             chosen.append(before)
         }
         return chosen

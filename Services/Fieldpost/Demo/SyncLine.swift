@@ -38,7 +38,8 @@ enum SyncLine: Equatable, Sendable {
         case "open": return .open(try realm(of: body), isReset: body.isTrue("reset"))
         case "closed": return .closed(try realm(of: body))
         case "objects": return .objects(try realm(of: body), cursor: body.text(of: "cursor"), try changes(in: body))
-        case "checkpoint": return .checkpoint(position: try number("position", in: body), cursors: try cursors(in: body))
+        case "checkpoint":
+            return .checkpoint(position: try number("position", in: body), cursors: try cursors(in: body))
         default: return .keepalive(expiresInSeconds: Int(clamping: try number("expiresIn", in: body)))
         }
     }

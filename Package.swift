@@ -59,7 +59,7 @@ let shared: [Target] = [
     .target(
         name: "Pipeline", dependencies: ["Kafka", "Model", "Postgres", "Realms", logging, metrics],
         path: "Shared/Pipeline"),
-    .target(name: "Backends", dependencies: ["HTTP", "Model", crypto], path: "Shared/Backends"),
+    .target(name: "Backends", dependencies: ["HTTP", "Model", "Postgres", crypto], path: "Shared/Backends"),
     .target(name: "Commands", dependencies: [argumentParser], path: "Shared/Commands"),
     .target(
         name: "Runtime",
@@ -74,11 +74,21 @@ let tests: [Target] = [
     .testTarget(name: "KafkaTests", dependencies: ["Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "TestSupport"], path: "Tests/HTTPTests"),
     .testTarget(
-        name: "RealmGatewayTests", dependencies: ["RealmGateway", "Sandbox", crypto, jwtKit],
+        name: "RealmGatewayTests", dependencies: ["RealmGateway", "Runtime", "Sandbox", crypto, httpTypes, jwtKit],
         path: "Tests/RealmGatewayTests"),
-    .testTarget(name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
-    .testTarget(name: "RuntimeTests", dependencies: ["Runtime", "TestSupport"], path: "Tests/RuntimeTests"),
+    .testTarget(
+        name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
     .testTarget(name: "FieldpostTests", dependencies: ["Backends", "Fieldpost", "Model"], path: "Tests/FieldpostTests"),
+    .testTarget(
+        name: "RuntimeTests",
+        dependencies: ["ChangeRelay", "Runtime", "TestSupport", hummingbird, lifecycle, logging, metrics, nioPosix],
+        path: "Tests/RuntimeTests"),
+    .testTarget(
+        name: "EntrySubmitterTests",
+        dependencies: ["Backends", "EntrySubmitter", "Model", "Postgres", "Realms", "TestSupport"],
+        path: "Tests/EntrySubmitterTests"),
+    .testTarget(
+        name: "RealmsTests", dependencies: ["Model", "Postgres", "Realms", "TestSupport"], path: "Tests/RealmsTests"),
     .testTarget(name: "TidyTests", path: "Tests/TidyTests"),
 ]
 

@@ -1,1 +1,34 @@
-print("not built yet")
+// Sends each entry whose device asks for it to its back end, once, and records the answer.
+// Reads `entry.events`; the only writer of an entry's status and of `submission.ledger`.
+
+import HTTP
+import Kafka
+import Model
+import Pipeline
+import Runtime
+
+await serve("entry-submitter", settings: Settings.all) { context in
+    let configuration = context.configuration
+    let callMax = try configuration.duration(Settings.callMax)
+    let rule = SubmissionRule(
+        lease: callMax * (SubmissionCaller.callsMax + 2), settleMin: try configuration.duration(Settings.settleMin),
+        retryMin: try configuration.duration(Settings.retryMin), retryMax: try configuration.duration(Settings.retryMax)
+    )
+    let client = Client()
+    let limits = try Settings.limits(configuration)
+    let place = WorkerPlace(
+        group: "entry-submitter", topics: [Topics.entry.name], brokers: try configuration.text(.kafkaBrokers),
+        properties: configuration.properties(under: "kafka."), conninfo: try configuration.text(.databaseURL))
+    return [
+        .worker("entry-submitter", count: try configuration.integer(.workerCount)) { control in
+            let handler = EntryHandler(rule: rule, callMax: callMax, client: client)
+            var worker = try Worker(handler, at: place, limits: limits, logger: control.logger)
+            control.whenStopping(worker.wakeup.signal)
+            try worker.run {
+                control.isStopping
+            } report: { problem in
+                if let problem { control.impaired(problem) } else { control.progressed() }
+            }
+        }
+    ]
+}

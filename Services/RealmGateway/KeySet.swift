@@ -39,8 +39,12 @@ actor KeySet {
     ///
     /// - Parameter kid: `nil` is good while the provider has one key.
     func key(_ kid: String?, for algorithm: String) async throws -> any JWTAlgorithm {
-        let isOld = fetchedAt.map { now() - $0 >= ageMax.components.seconds } ?? true
-        if isOld || find(kid) == nil { await refetch() }
+        if find(kid) == nil {
+            await refetch()?.value
+        } else if fetchedAt.map({ now() - $0 >= ageMax.components.seconds }) ?? true {
+            // Nobody waits for a refresh: the key at hand stays good while the provider is away.
+            _ = refetch()
+        }
         guard fetchedAt != nil else { throw TokenError.keysUnavailable(lastFailure) }
         guard let (name, jwk) = find(kid) else { throw TokenError.keyUnknown }
         if let known = algorithms["\(name) \(algorithm)"] { return known }
@@ -62,18 +66,18 @@ actor KeySet {
         return keys.count == 1 ? keys.first.map { ($0.key, $0.value) } : nil
     }
 
-    /// Fetches unless a fetch was tried within `refetchMin`; callers that come meanwhile wait for the same one.
-    private func refetch() async {
-        if let running { return await running.value }
-        if let attemptedAt, now() - attemptedAt < refetchMin.components.seconds { return }
+    /// Fetches unless a fetch was tried within `refetchMin`; callers that come meanwhile get the same one.
+    private func refetch() -> Task<Void, Never>? {
+        if let running { return running }
+        if let attemptedAt, now() - attemptedAt < refetchMin.components.seconds { return nil }
         attemptedAt = now()
         let task = Task { await load() }
         running = task
-        await task.value
-        running = nil
+        return task
     }
 
     private func load() async {
+        defer { running = nil }
         do {
             let bytes = try await fetch(url)
             guard bytes.count <= Self.bytesMax else { throw TokenError.keysUnavailable("answer too large") }

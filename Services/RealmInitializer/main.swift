@@ -1,1 +1,31 @@
-print("not built yet")
+// Fills a new user's realm from the back end: trees, contexts, templates, existing entries; then sets `isInitialized`.
+// Reads `realm.events`.
+
+import HTTP
+import Kafka
+import Model
+import Pipeline
+import Runtime
+
+await serve("realm-initializer", settings: Settings.all) { context in
+    let configuration = context.configuration
+    var limits = WorkerLimits()
+    limits.inFlightMax = try configuration.integer(Settings.inFlightMax)
+    let place = WorkerPlace(
+        group: "realm-initializer", topics: [Topics.realm.name], brokers: try configuration.text(.kafkaBrokers),
+        properties: configuration.properties(under: "kafka."), conninfo: try configuration.text(.databaseURL))
+    let fetcher = RealmFetcher(
+        client: Client(), callMax: try configuration.duration(Settings.callMax),
+        entryDays: try configuration.integer(Settings.entryDays))
+    return [
+        .worker("realm-initializer", count: try configuration.integer(.workerCount)) { [limits] control in
+            var worker = try Worker(RealmHandler(fetcher), at: place, limits: limits, logger: control.logger)
+            control.whenStopping(worker.wakeup.signal)
+            try worker.run {
+                control.isStopping
+            } report: { problem in
+                if let problem { control.impaired(problem) } else { control.progressed() }
+            }
+        }
+    ]
+}

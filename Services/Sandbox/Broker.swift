@@ -22,8 +22,13 @@ internal import CKafka
     /// - Parameter topics: Topic → number of partitions.
     /// - Throws: `Failure` when the port is taken, or a topic cannot be made.
     init(port: Int, topics: [String: Int]) throws(Failure) {
+        guard cbroker_port_is_free(Int32(port)) == 1 else {
+            throw Failure(description: "broker: port \(port) of 127.0.0.1 is taken")
+        }
         // The cluster needs a client to run in; that client itself connects to nothing.
-        guard let client = unsafe rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), nil, 0) else {
+        let configuration = unsafe rd_kafka_conf_new()
+        unsafe rd_kafka_conf_set(configuration, "log_level", "3", nil, 0)
+        guard let client = unsafe rd_kafka_new(RD_KAFKA_PRODUCER, configuration, nil, 0) else {
             throw Failure(description: "broker: librdkafka gave no client")
         }
         cbroker_fix_ports(Int32(port), 1)
@@ -33,7 +38,7 @@ internal import CKafka
         guard let cluster = unsafe cluster, isFixed else {
             if let cluster = unsafe cluster { unsafe rd_kafka_mock_cluster_destroy(cluster) }
             unsafe rd_kafka_destroy(client)
-            throw Failure(description: "broker: port \(port) of 127.0.0.1 is taken")
+            throw Failure(description: "broker: no cluster on port \(port) of 127.0.0.1")
         }
         for (topic, count) in topics.sorted(by: { $0.key < $1.key }) {
             let code = unsafe rd_kafka_mock_topic_create(cluster, topic, Int32(count), 1)

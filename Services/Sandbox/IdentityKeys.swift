@@ -88,7 +88,9 @@ actor IdentityKeys {
     }
 
     private static func named(_ algorithm: String, _ pem: String) -> Key {
-        Key(kid: "\(algorithm.lowercased())-\(UUID().uuidString.prefix(8).lowercased())", algorithm: algorithm, pem: pem)
+        Key(
+            kid: "\(algorithm.lowercased())-\(UUID().uuidString.prefix(8).lowercased())", algorithm: algorithm, pem: pem
+        )
     }
 
     private func store(at path: String) throws {

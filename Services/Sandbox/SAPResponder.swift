@@ -161,7 +161,8 @@ extension String {
                 bytes.append(byte)
                 continue
             }
-            guard let digits = String(rest.prefix(2)), digits.utf8.count == 2, let value = UInt8(digits, radix: 16) else {
+            guard let digits = String(rest.prefix(2)), digits.utf8.count == 2, let value = UInt8(digits, radix: 16)
+            else {
                 return nil
             }
             bytes.append(value)

@@ -30,11 +30,12 @@ struct SAPService: Sendable {
     /// - Parameter onRunning: Called with the port once requests are answered.
     func run(onRunning: @escaping @Sendable (Int) async -> Void = { _ in }) async throws {
         var logger = Logger(label: "sandbox-sap")
-        logger.logLevel = .warning
+        logger.logLevel = .critical
         let application = Application(
             responder: SAPResponder(
                 system: system, sessions: SAPSessions(),
-                credentials: "Basic " + Data("\(configuration.user):\(configuration.password)".utf8).base64EncodedString()),
+                credentials: "Basic "
+                    + Data("\(configuration.user):\(configuration.password)".utf8).base64EncodedString()),
             configuration: .init(address: .hostname(configuration.host, port: configuration.port)),
             onServerRunning: { await onRunning($0.localAddress?.port ?? 0) },
             logger: logger)

@@ -1,5 +1,5 @@
-package import FoundationEssentials
 internal import Crypto
+package import FoundationEssentials
 
 extension UUID {
     /// The id that `name` always has within `namespace`: version 5 of RFC 9562, 5.5.

@@ -16,6 +16,9 @@ public import Model
 /// | may have done it (lost answer, 5xx, an answer that cannot be read) | ``BackendError/outcomeUnknown(reason:)`` |
 /// | does not accept the credentials or permissions of Fieldpost itself | ``BackendError/unauthorized(reason:)`` |
 ///
+/// A read throws `notProcessed` or `unauthorized`; `refused` only when the person's references do not suffice, since
+/// a refusal makes an entry invalid.
+///
 /// When in doubt it is `outcomeUnknown`: the record is then looked up by its marker before anything is repeated.
 ///
 /// Calls run concurrently, for one person too. Each must end within a bound of the adapter's own, and stop when its

@@ -4,6 +4,13 @@ package struct Response: Sendable {
     package let headers: Headers
     package let body: [UInt8]
 
+    /// - Parameter head: The status line and the headers as they came.
+    package init(status: Int, head: [UInt8], body: [UInt8]) {
+        self.status = status
+        headers = Headers(bytes: head)
+        self.body = body
+    }
+
     /// The longest head (status line and headers) that is accepted.
     package static let headBytesMax = 64 * 1024
 }

@@ -176,7 +176,7 @@ internal import CCurl
     func result(of code: CURLcode) -> Result<Response, HTTPError> {
         let status = unsafe curl_get_status(easy)
         if code == CURLE_OK, status > 0 {
-            return .success(Response(status: status, headers: Headers(bytes: head), body: body))
+            return .success(Response(status: status, head: head, body: body))
         }
         let answered = status > 0 ? status : nil
         if isTooLarge {

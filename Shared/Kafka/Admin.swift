@@ -84,11 +84,12 @@ package struct Admin: ~Copyable {
 
     /// The controller creates topics; without one, librdkafka would only say that it waited.
     private borrowing func checkHasController() throws(KafkaError) {
-        _ = try metadata()
-        guard unsafe rd_kafka_controllerid(client.pointer, min(waitMaxMilliseconds, 2000)) < 0 else { return }
+        let brokers = try metadata().brokers
+        let controller = unsafe rd_kafka_controllerid(client.pointer, min(waitMaxMilliseconds, 2000))
+        guard !brokers.contains(where: { $0.id == controller }) else { return }
         throw KafkaError(
             RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE,
-            "creating topics is not supported by a cluster that names no controller, as librdkafka's mock cluster")
+            "creating topics is not supported by a cluster without a controller (librdkafka's mock cluster has none)")
     }
 
     /// The offsets of the partition's first message and after its last one.

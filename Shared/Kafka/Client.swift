@@ -63,6 +63,8 @@ class ClientContext {
     let logs = LogBuffer()
     /// The last error that was not fatal, and has not been followed by a sign of life since.
     var lastError: KafkaError?
+    /// The client told of an error after which it does nothing more; `Client.fatalError` is that error.
+    var sawFatal = false
     /// A broker was up when librdkafka last told: at most a second ago, if the client is polled.
     var isConnected = false
 
@@ -92,6 +94,7 @@ class ClientContext {
     func note(_ error: KafkaError) {
         lastError = error
         if error.code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN.rawValue { isConnected = false }
+        if error.code == RD_KAFKA_RESP_ERR__FATAL.rawValue { sawFatal = true }
     }
 
     /// - Parameter json: librdkafka's STATISTICS.md. Only a broker's state is written in capital letters.

@@ -5,8 +5,13 @@ internal import CKafka
 /// Delivery is at least once: an offset is committed only when every message below it was finished. The assignment is
 /// cooperative-sticky; what changes in it is done during `nextBatch` and told by `takeAssignmentChanges`.
 ///
-/// What happens when the broker is killed and started again empty was seen with librdkafka 2.0.2 and its mock cluster;
-/// see `nextBatch`.
+/// **A broker that is killed and started again empty** (seen with librdkafka 2.0.2 and its mock cluster, tested in
+/// FaultTests). The consumer reconnects by itself. Then either its next fetch is answered OFFSET_OUT_OF_RANGE and
+/// librdkafka starts at the earliest message: its `skippedBefore` is true, and what was delivered before no longer
+/// counts; or its heartbeat is answered UNKNOWN_MEMBER_ID: the partitions are `lost`, it joins anew and, since nothing
+/// is committed, starts at the earliest message without a mark. Neither is seen when the new content already reaches
+/// beyond the consumer's position before it fetches: only a mark in the messages (the epoch) tells then, and the owner
+/// calls `seekToBeginning` and `commitBeginning`.
 package struct Consumer: ~Copyable {
     let client: Client
     let context: ConsumerContext
@@ -42,7 +47,9 @@ package struct Consumer: ~Copyable {
 
     deinit { unsafe rd_kafka_consumer_close(client.pointer) }
 
-    /// Commits what was finished and leaves the group, so that others take over at once.
+    /// Commits what was finished and leaves the group, so that others take over at once. Blocks until the broker has
+    /// answered; while it is away, for `session.timeout.ms` (10 s unless set). A consumer that goes out of scope does
+    /// the same.
     package consuming func close() {}
 
     /// Waits at most `waitMax` for the first message, then takes what has already arrived.
@@ -61,7 +68,7 @@ package struct Consumer: ~Copyable {
             wakeup.drain()
             messages = take(countMax)
         }
-        if let error = context.fatalError { throw error }
+        if context.sawFatal, let error = client.fatalError { throw error }
         return messages
     }
 
@@ -147,7 +154,6 @@ extension Consumer {
     private func note(_ pointer: UnsafeMutablePointer<rd_kafka_message_t>) {
         let text = unsafe rd_kafka_message_errstr(pointer).map { unsafe String(cString: $0) }
         unsafe context.note(KafkaError(pointer.pointee.err, text))
-        if let fatal = client.fatalError { context.fatalError = fatal }
     }
 
     private func store(_ trackers: [PartitionTracker]) {

@@ -21,8 +21,6 @@ package enum AssignmentChange: Hashable, Sendable {
 final class ConsumerContext: ClientContext {
     private(set) var trackers: [TopicPartition: PartitionTracker] = [:]
     var changes: [AssignmentChange] = []
-    /// An error after which the consumer cannot go on.
-    var fatalError: KafkaError?
     var isPausedAll = false
     var paused: Set<TopicPartition> = []
 

@@ -66,8 +66,9 @@ extension Producer {
     private mutating func handle(_ event: OpaquePointer) {
         switch unsafe rd_kafka_event_type(event) {
         case RD_KAFKA_EVENT_DR:
+            var countOfUnknown: Int64 = 0
             while let message = unsafe rd_kafka_event_message_next(event) {
-                unsafe pending.append(delivery(of: message))
+                unsafe pending.append(delivery(of: message, &countOfUnknown))
             }
         case RD_KAFKA_EVENT_STATS:
             if let text = unsafe rd_kafka_event_stats(event) {
@@ -80,15 +81,31 @@ extension Producer {
         }
     }
 
-    private func delivery(of message: UnsafePointer<rd_kafka_message_t>) -> Delivery {
+    /// - Parameter countOfUnknown: How many messages of this batch came before that are written nobody knows where.
+    ///   A broker answers a repeated batch that it does not remember with DUPLICATE_SEQUENCE_NUMBER, and librdkafka
+    ///   then counts the offsets of the batch from -1.
+    private mutating func delivery(
+        of message: UnsafePointer<rd_kafka_message_t>, _ countOfUnknown: inout Int64
+    ) -> Delivery {
         let code = unsafe message.pointee.err
-        let offset = unsafe message.pointee.offset
         let topic = topics.first { unsafe $0.pointer == message.pointee.rkt }
-        return unsafe Delivery(
-            tag: UInt64(UInt(bitPattern: message.pointee._private)),
+        let place = unsafe TopicPartition(
             topic: topic?.name ?? String(cString: rd_kafka_topic_name(message.pointee.rkt)),
-            partition: message.pointee.partition,
-            offset: code == RD_KAFKA_RESP_ERR_NO_ERROR && offset >= 0 ? offset : nil,
-            error: code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code))
+            partition: message.pointee.partition)
+        var offset: Int64?
+        var wentBackwards = false
+        if code == RD_KAFKA_RESP_ERR_NO_ERROR {
+            let written = unsafe message.pointee.offset
+            if written < 0 || (countOfUnknown > 0 && written == countOfUnknown - 1) {
+                countOfUnknown += 1
+            } else {
+                wentBackwards = written <= ends.updateValue(written, forKey: place) ?? -1
+                offset = written
+            }
+        }
+        return unsafe Delivery(
+            tag: UInt64(UInt(bitPattern: message.pointee._private)), topic: place.topic, partition: place.partition,
+            offset: offset, error: code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code),
+            wentBackwards: wentBackwards)
     }
 }

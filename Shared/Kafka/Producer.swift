@@ -11,17 +11,29 @@ package struct Delivery: Equatable, Sendable {
     package let offset: Int64?
     /// `nil`: all replicas in sync have it.
     package let error: KafkaError?
+    /// This producer had written to a higher offset of the partition before: the broker lost its content since.
+    package let wentBackwards: Bool
 }
 
 /// An idempotent producer: each message is written once and in order per partition, as long as the producer lives.
 ///
 /// A thread owns it: it cannot be copied and is not shared.
+///
+/// **A broker that lost its content** (seen with librdkafka 2.0.2, tested in FaultTests). The mock cluster, killed and
+/// started again empty, accepts the old producer id: what was queued or on its way is sent again and written, no error
+/// at all; the first delivery of each partition says `wentBackwards`. A broker that answers UNKNOWN_PRODUCER_ID makes
+/// librdkafka take a new epoch and send again, no error either. One that answers OUT_OF_ORDER_SEQUENCE_NUMBER (45) ends
+/// the producer: the batch is reported with that error, `fatalError` is set (code 45, `isFatal`), the rest of the
+/// queue is reported as `_PURGE_QUEUE` (what was about to go out may still be written) and every `send` throws the
+/// error. Then make a new producer, and send again from the first message that failed.
 package struct Producer: ~Copyable {
     let client: Client
     let context: ClientContext
     /// Ends a wait in `deliveries`: signalled by librdkafka, and by whoever else has something for this loop.
     package let wakeup: Wakeup
     var topics: [TopicHandle] = []
+    /// By topic and partition, the highest offset written.
+    var ends: [TopicPartition: Int64] = [:]
     /// Reports that came while `send` waited for room.
     var pending: [Delivery] = []
 

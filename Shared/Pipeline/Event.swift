@@ -3,6 +3,8 @@ package import Kafka
 package import Model
 
 /// A message of one of Fieldpost's topics with what is needed to route and guard it, all of it from the headers.
+///
+/// Reading it is on the hot path of every worker: the fields are not decoded, and of the subject only the id.
 package struct Event {
     package let message: Message
     package let environment: EnvironmentID
@@ -10,11 +12,18 @@ package struct Event {
     package let epoch: Int64
     package let position: Int64
     package let editPosition: Int64
-    package let realm: RealmPath
     package let kind: Kind
     package let id: UUID
+    /// The realm's path as it came; see `subject` for the checked one.
+    package let realmText: String
 
-    package var subject: EventSubject { EventSubject(realm: realm, kind: kind, id: id) }
+    /// What the event is about.
+    ///
+    /// - Throws: `Malformed` when the realm is not a path.
+    package func subject() throws(Malformed) -> EventSubject {
+        guard let realm = RealmPath(realmText) else { throw Malformed(EventHeaders.subject) }
+        return EventSubject(realm: realm, kind: kind, id: id)
+    }
 
     /// - Throws: `Malformed`, which says what is missing: such a message is poison.
     package init(_ message: Message) throws(Malformed) {
@@ -23,9 +32,11 @@ package struct Event {
         var epoch: Int64?
         var position: Int64?
         var editPosition: Int64?
-        var subject: EventSubject?
+        var subject: SubjectParts?
         message.forEachHeader { name, bytes in
-            if name == EventHeaderName.position {
+            if name == EventHeaderName.subject {
+                subject = SubjectParts(bytes)
+            } else if name == EventHeaderName.position {
                 position = Int64(ascii: bytes)
             } else if name == EventHeaderName.editPosition {
                 editPosition = Int64(ascii: bytes)
@@ -35,8 +46,6 @@ package struct Event {
                 epoch = Int64(ascii: bytes)
             } else if name == EventHeaderName.id {
                 environment = Int64(ascii: bytes, before: UInt8(ascii: ":"))
-            } else if name == EventHeaderName.subject {
-                subject = EventSubject(String(decoding: bytes.copied, as: UTF8.self))
             }
         }
         guard let environment = environment.flatMap(Int32.init(exactly:)) else { throw Malformed(EventHeaders.id) }
@@ -51,9 +60,9 @@ package struct Event {
         self.epoch = epoch
         self.position = position
         self.editPosition = editPosition
-        realm = subject.realm
         kind = subject.kind
         id = subject.id
+        realmText = subject.realm
     }
 
     /// A message that no correct sender sends.
@@ -88,5 +97,82 @@ extension Int64 {
         }
         guard count > 0 else { return nil }
         self = value
+    }
+}
+
+/// `<realm path>/<Kind>/<uuid>` taken apart from its end.
+struct SubjectParts {
+    let realm: String
+    let kind: Kind
+    let id: UUID
+
+    init?(_ bytes: RawSpan) {
+        let slash = UInt8(ascii: "/")
+        let idStart = bytes.byteCount - 36
+        guard idStart > 2, bytes.byte(at: idStart - 1) == slash,
+            let id = UUID(ascii: bytes.extracting(idStart..<bytes.byteCount))
+        else { return nil }
+        var kindStart = idStart - 1
+        while kindStart > 0, bytes.byte(at: kindStart - 1) != slash { kindStart -= 1 }
+        guard kindStart > 1, let kind = Kind(rawValue: bytes.text(kindStart..<idStart - 1)) else { return nil }
+        self.id = id
+        self.kind = kind
+        realm = bytes.text(0..<kindStart - 1)
+    }
+}
+
+extension RawSpan {
+    @inline(__always)
+    func byte(at index: Int) -> UInt8 { unsafe unsafeLoad(fromByteOffset: index, as: UInt8.self) }
+
+    func text(_ range: Range<Int>) -> String {
+        unsafe extracting(range).withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+extension UUID {
+    /// The id that 36 characters spell: hexadecimal digits in either case, hyphens in their places.
+    init?(ascii bytes: RawSpan) {
+        guard bytes.byteCount == 36 else { return nil }
+        var high: UInt64 = 0
+        var low: UInt64 = 0
+        var digits = 0
+        for index in 0..<36 {
+            let byte = bytes.byte(at: index)
+            if index == 8 || index == 13 || index == 18 || index == 23 {
+                guard byte == UInt8(ascii: "-") else { return nil }
+                continue
+            }
+            let digit: UInt8
+            switch byte {
+            case 48...57: digit = byte - 48
+            case 97...102: digit = byte - 87
+            case 65...70: digit = byte - 55
+            default: return nil
+            }
+            if digits < 16 { high = high << 4 | UInt64(digit) } else { low = low << 4 | UInt64(digit) }
+            digits += 1
+        }
+        self.init(high: high, low: low)
+    }
+
+    init(high: UInt64, low: UInt64) {
+        func byte(_ value: UInt64, _ index: UInt64) -> UInt8 { UInt8(truncatingIfNeeded: value >> (56 - 8 * index)) }
+        self.init(
+            uuid: (
+                byte(high, 0), byte(high, 1), byte(high, 2), byte(high, 3), byte(high, 4), byte(high, 5), byte(high, 6),
+                byte(high, 7), byte(low, 0), byte(low, 1), byte(low, 2), byte(low, 3), byte(low, 4), byte(low, 5),
+                byte(low, 6), byte(low, 7)
+            ))
+    }
+
+    /// The id as two numbers, in the order PostgreSQL sorts ids by.
+    var halves: (high: UInt64, low: UInt64) {
+        unsafe withUnsafeBytes(of: uuid) { bytes in
+            unsafe (
+                UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self)),
+                UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+            )
+        }
     }
 }

@@ -27,7 +27,8 @@ package protocol Handler: SendableMetatype {
 
     /// How a call is made. It runs outside the worker's thread, in a bounded window, and never throws: what went wrong is
     /// an answer too.
-    func caller(on connection: inout Connection, for environment: EnvironmentID) throws -> @Sendable (Call) async -> Answer
+    func caller(on connection: inout Connection, for environment: EnvironmentID) throws
+        -> @Sendable (Call) async -> Answer
 }
 
 /// A key to decide about.

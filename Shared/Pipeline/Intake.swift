@@ -37,6 +37,7 @@ struct Intake {
             let event: Event
             do {
                 event = try Event(message)
+                _ = try event.subject()
             } catch {
                 admitted.poison.append((message, error.description))
                 continue

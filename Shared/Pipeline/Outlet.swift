@@ -41,7 +41,8 @@ struct Outlet {
         headers.add("fieldpost-epoch", String(epoch))
         let keyBytes = Array(key.utf8)
         if let json = unsafe json {
-            try unsafe producer.send(topic.name, key: keyBytes.span.bytes, value: json.bytes, headers: headers, tag: tag)
+            try unsafe producer.send(
+                topic.name, key: keyBytes.span.bytes, value: json.bytes, headers: headers, tag: tag)
         } else {
             try unsafe producer.send(topic.name, key: keyBytes.span.bytes, value: nil, headers: headers, tag: tag)
         }

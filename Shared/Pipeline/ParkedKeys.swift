@@ -58,7 +58,8 @@ enum ParkedKeys {
 
     /// Takes keys that are due in the partitions a worker has, and keeps them from being taken again for `lease`.
     static func takeDue(
-        group: String, partitions: Set<TopicPartition>, except environments: [EnvironmentID], lease: Duration, countMax: Int
+        group: String, partitions: Set<TopicPartition>, except environments: [EnvironmentID], lease: Duration,
+        countMax: Int
     ) -> Statement {
         let ordered = Array(partitions)
         return """

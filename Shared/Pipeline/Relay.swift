@@ -148,7 +148,8 @@ package struct Relay: ~Copyable {
         let rows = try connection.run(
             RelayStore.objects(
                 in: current.task.environment, kinds: Array(topicByKind.keys), after: key, countMax: pageCountMax))
-        let count = try send(rows, outlet, page: current.nextPage, timeColumn: nil, traceColumn: nil, currentColumn: nil)
+        let count = try send(
+            rows, outlet, page: current.nextPage, timeColumn: nil, traceColumn: nil, currentColumn: nil)
         let isLast = rows.count < pageCountMax
         if let last = rows.count > 0 ? rows[rows.count - 1] : nil {
             current.key = isLast ? nil : (try last.value(1), try last.value(2), try last.value(3))
@@ -206,7 +207,9 @@ package struct Relay: ~Copyable {
             confirmed[delivery.tag, default: 0] += 1
             guard let offset = delivery.offset, offset >= 0 else { continue }
             let partition = TopicPartition(topic: delivery.topic, partition: delivery.partition)
-            if let last = offsets[partition], offset <= last { try contentWasLost(partition, last: last, found: offset) }
+            if let last = offsets[partition], offset <= last {
+                try contentWasLost(partition, last: last, found: offset)
+            }
             offsets[partition] = offset
             changedOffsets[partition] = offset
         }

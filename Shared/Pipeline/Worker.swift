@@ -6,6 +6,25 @@ import Postgres
 import Realms
 import Synchronization
 
+/// Where a worker works.
+package struct WorkerPlace: Sendable {
+    package let group: String
+    package let topics: [String]
+    package let brokers: String
+    /// librdkafka's properties.
+    package let properties: [String: String]
+    /// A libpq connection string.
+    package let conninfo: String
+
+    package init(group: String, topics: [String], brokers: String, properties: [String: String], conninfo: String) {
+        self.group = group
+        self.topics = topics
+        self.brokers = brokers
+        self.properties = properties
+        self.conninfo = conninfo
+    }
+}
+
 /// How much a worker takes on. Each bound pushes back: what is beyond it stays in Kafka or in PostgreSQL.
 package struct WorkerLimits: Sendable {
     /// Messages taken at a time.
@@ -82,13 +101,12 @@ package struct Worker<H: Handler>: ~Copyable {
     private let parkedCounter: Metrics.Counter
     private let inFlightGauge: Gauge
 
-    package init(
-        _ handler: H, group: String, topics: [String], brokers: String, properties: [String: String],
-        conninfo: String, limits: WorkerLimits, logger: Logger
-    ) throws {
-        var connection = try Connection(conninfo)
+    package init(_ handler: H, at place: WorkerPlace, limits: WorkerLimits, logger: Logger) throws {
+        let group = place.group
+        var connection = try Connection(place.conninfo)
         try Schema.check(on: &connection)
-        let consumer = try Consumer(brokers: brokers, group: group, topics: topics, properties: properties)
+        let consumer = try Consumer(
+            brokers: place.brokers, group: group, topics: place.topics, properties: place.properties)
         self.handler = handler
         self.group = group
         self.limits = limits
@@ -105,12 +123,19 @@ package struct Worker<H: Handler>: ~Copyable {
     /// What wakes the loop before its wait is over.
     package var wakeup: Wakeup { consumer.wakeup }
 
+    /// Goes round until it is asked to stop and what was begun is recorded.
+    ///
+    /// - Parameter report: Called after every round: `nil`, or why the round could not be done.
+    package mutating func run(isStopping: () -> Bool, report: (String?) -> Void) throws {
+        while !isStopping() || !isIdle { report(try step(isStopping: isStopping())) }
+    }
+
     /// One round: take what came, decide it, write what was decided, start calls.
     ///
     /// - Parameter isStopping: No new messages are taken; calls under way are waited for and recorded.
     /// - Returns: `nil`, or why the round could not be done. It is done again by the next call.
     /// - Throws: What only a new worker can get over: a fatal Kafka error, a mistake in the program's SQL.
-    package mutating func step(isStopping: Bool = false) throws -> String? {
+    mutating func step(isStopping: Bool = false) throws -> String? {
         do {
             try takeAnswers()
             if pending.isEmpty, !isStopping {
@@ -134,7 +159,7 @@ package struct Worker<H: Handler>: ~Copyable {
     }
 
     /// Nothing is under way: a stopping worker may end.
-    package var isIdle: Bool { pending.isEmpty && held.isEmpty }
+    var isIdle: Bool { pending.isEmpty && held.isEmpty }
 
     // MARK: Taking
 
@@ -178,7 +203,8 @@ package struct Worker<H: Handler>: ~Copyable {
         if !admitted.poison.isEmpty {
             for (message, reason) in admitted.poison {
                 logger.error(
-                    "poison", metadata: ["topic": "\(message.topic)", "offset": "\(message.offset)", "reason": "\(reason)"])
+                    "poison",
+                    metadata: ["topic": "\(message.topic)", "offset": "\(message.offset)", "reason": "\(reason)"])
             }
             try connection.run(
                 admitted.poison.map { ParkedKeys.poison($0.message, reason: $0.reason, group: group) })
@@ -188,7 +214,9 @@ package struct Worker<H: Handler>: ~Copyable {
     }
 
     private mutating func hold(_ event: Event) {
-        let key = Key(environment: event.environment, subject: event.subject)
+        // The intake has checked it.
+        guard let subject = try? event.subject() else { return }
+        let key = Key(environment: event.environment, subject: subject)
         if held[key] != nil {
             // Its earlier event, or a call, is under way: the key is decided again afterwards.
             held[key]?.messages.append(event.message)
@@ -356,7 +384,9 @@ package struct Worker<H: Handler>: ~Copyable {
         if isDead {
             logger.error(
                 "a key waits for a person",
-                metadata: ["environment": "\(item.input.environment)", "key": "\(item.input.subject)", "reason": "\(reason)"])
+                metadata: [
+                    "environment": "\(item.input.environment)", "key": "\(item.input.subject)", "reason": "\(reason)",
+                ])
         }
         return ParkedKeys.Parking(
             subject: item.input.subject, partition: item.partition, reason: reason, isDead: isDead, isCircuit: false,
@@ -416,7 +446,8 @@ package struct Worker<H: Handler>: ~Copyable {
         pending.append(
             Pending(
                 input: Input(
-                    environment: key.environment, subject: key.subject, origin: .retry, attemptCount: entry.attemptCount),
+                    environment: key.environment, subject: key.subject, origin: .retry, attemptCount: entry.attemptCount
+                ),
                 partition: entry.partition))
     }
 

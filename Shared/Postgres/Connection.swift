@@ -10,6 +10,9 @@ package struct Connection: ~Copyable {
     /// Statement text → name of the prepared statement on the open connection.
     private var prepared: [String: String] = [:]
     private var openFailureCount = 0
+    /// What was sent by `start` and not yet answered.
+    private var started: (statements: [Statement], newNames: [Int: String])?
+    private var finished: Result<[Rows], PostgresError>?
     /// How often the connection was opened: what belongs to a session, such as a lock, is gone when it grew.
     package private(set) var openCount = 1
 
@@ -95,6 +98,7 @@ package struct Connection: ~Copyable {
     // MARK: Opening
 
     private mutating func open() throws(PostgresError) {
+        receiveStarted()
         if handle != nil { return }
         if openFailureCount > 0 {
             let grown = Duration.milliseconds(50) * (1 << min(openFailureCount, 6))
@@ -164,6 +168,15 @@ package struct Connection: ~Copyable {
         _ statements: [Statement], over handle: borrowing ConnectionHandle, prepared: inout [String: String],
         waitMax: Duration
     ) throws(PostgresError) -> [Rows] {
+        let newNames = try send(statements, over: handle, prepared: prepared, waitMax: waitMax)
+        return try receive(statements, newNames, over: handle, prepared: &prepared, waitMax: waitMax)
+    }
+
+    /// - Returns: The names of the statements that are prepared on the way, by their index.
+    private static func send(
+        _ statements: [Statement], over handle: borrowing ConnectionHandle, prepared: [String: String],
+        waitMax: Duration
+    ) throws(PostgresError) -> [Int: String] {
         try handle.enterPipeline()
         var newNames: [Int: String] = [:]
         var pending = prepared
@@ -179,7 +192,13 @@ package struct Connection: ~Copyable {
             try handle.sendExecute(name ?? "", statement)
         }
         try handle.sync(waitMax: waitMax)
+        return newNames
+    }
 
+    private static func receive(
+        _ statements: [Statement], _ newNames: [Int: String], over handle: borrowing ConnectionHandle,
+        prepared: inout [String: String], waitMax: Duration
+    ) throws(PostgresError) -> [Rows] {
         var answers: [Rows] = []
         answers.reserveCapacity(statements.count)
         var failure: PostgresError?
@@ -197,6 +216,50 @@ package struct Connection: ~Copyable {
         }
         try handle.receiveSync(waitMax: waitMax)
         if let failure { throw failure }
+        return answers
+    }
+
+    // MARK: Overlapping
+
+    /// Sends the statements as `run` does, and returns without waiting for the answers: the caller prepares its next
+    /// work while PostgreSQL does this one. Whatever is run next waits for it; `finish()` tells what came of it.
+    package mutating func start(_ statements: [Statement]) throws(PostgresError) {
+        precondition(started == nil && finished == nil, "one transaction at a time")
+        try open()
+        var newNames: [Int: String] = [:]
+        let (prepared, limit) = (prepared, limits.answerMax)
+        try closingIfLost { handle throws(PostgresError) in
+            newNames = try Self.send(statements, over: handle, prepared: prepared, waitMax: limit)
+        }
+        started = (statements, newNames)
+    }
+
+    /// Waits for the answers to what was started.
+    @discardableResult
+    package mutating func finish() throws(PostgresError) -> [Rows] {
+        receiveStarted()
+        return try finished.take()?.get() ?? []
+    }
+
+    /// Receives the answers to what was started, for `finish` to tell.
+    private mutating func receiveStarted() {
+        guard started != nil else { return }
+        do throws(PostgresError) {
+            finished = .success(try answersToStarted())
+        } catch {
+            finished = .failure(error)
+        }
+    }
+
+    private mutating func answersToStarted() throws(PostgresError) -> [Rows] {
+        guard let (statements, newNames) = started.take() else { return [] }
+        var prepared = self.prepared
+        var answers: [Rows] = []
+        let limit = limits.answerMax
+        defer { if handle != nil { self.prepared = prepared } }
+        try closingIfLost { handle throws(PostgresError) in
+            answers = try Self.receive(statements, newNames, over: handle, prepared: &prepared, waitMax: limit)
+        }
         return answers
     }
 }

@@ -1,6 +1,6 @@
+import FoundationEssentials
 package import Model
 package import Postgres
-import FoundationEssentials
 
 /// Copies of other objects, made 1:1 and written in one transaction.
 ///

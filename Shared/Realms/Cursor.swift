@@ -53,7 +53,7 @@ package struct Cursor: Equatable, Sendable, LosslessStringConvertible {
     }
 
     /// Whether what the device holds can be continued, or must be thrown away.
-    package func isGood(for counter: Counter) -> Bool {
+    package func isGood(for counter: EnvironmentCounter) -> Bool {
         generation == counter.generation && start >= counter.compactedPosition && start <= counter.position
     }
 }

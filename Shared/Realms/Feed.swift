@@ -3,7 +3,7 @@ package import Model
 package import Postgres
 
 /// Where an environment stands.
-package struct Counter: Sendable, Equatable {
+package struct EnvironmentCounter: Sendable, Equatable {
     /// Changes when the database was restored or failed over with loss.
     package var generation: Int64
     package var position: Int64
@@ -55,7 +55,7 @@ package enum Feed {
 
     /// The change log of some realms, each after its own position, in position order.
     ///
-    /// Rows: as `StoredObject` reads them.
+    /// Rows: as `RealmObject` reads them.
     package static func changes(
         in environment: EnvironmentID, realms: [Int32], after positions: [Int64], countMax: Int
     ) -> Statement {
@@ -80,7 +80,8 @@ package enum Feed {
     ///   - key: The last key of the page before, or `nil` for the first page.
     ///   - includingTombstones: A device that holds nothing need not be told what is gone.
     package static func page(
-        of realm: Int32, in environment: EnvironmentID, after key: (kind: String, id: UUID)?, changedAfter position: Int64,
+        of realm: Int32, in environment: EnvironmentID, after key: (kind: String, id: UUID)?,
+        changedAfter position: Int64,
         includingTombstones: Bool, countMax: Int
     ) -> Statement {
         """

@@ -16,7 +16,7 @@ package struct ObjectKey: Hashable, Sendable {
 }
 
 /// An object as it is stored. A tombstone has no fields.
-package struct StoredObject: Sendable, Equatable {
+package struct RealmObject: Sendable, Equatable {
     package var key: ObjectKey
     /// The position of its last change.
     package var position: Int64
@@ -38,7 +38,7 @@ package struct StoredObject: Sendable, Equatable {
     }
 }
 
-extension StoredObject {
+extension RealmObject {
     /// The statement that reads objects by their keys. Rows: realm_id, kind, id, position, edit_position, fields.
     package static func load(_ keys: some Sequence<ObjectKey>, in environment: EnvironmentID) -> Statement {
         var realms = BinaryArray(of: Int32.self)
@@ -69,11 +69,11 @@ extension StoredObject {
     }
 
     /// The rows of a `load` statement by key.
-    package static func byKey(_ rows: Rows) throws(PostgresError) -> [ObjectKey: StoredObject] {
-        var objects: [ObjectKey: StoredObject] = [:]
+    package static func byKey(_ rows: Rows) throws(PostgresError) -> [ObjectKey: RealmObject] {
+        var objects: [ObjectKey: RealmObject] = [:]
         objects.reserveCapacity(rows.count)
         for row in rows {
-            if let object = try StoredObject(row) { objects[object.key] = object }
+            if let object = try RealmObject(row) { objects[object.key] = object }
         }
         return objects
     }

@@ -6,9 +6,12 @@ import NIOCore
 ///
 /// On an address of its own, so that the API's limits and the API's readers never meet it.
 enum AdminServer {
-    static func component(host: String, port: Int, health: Health, metrics: MetricsRegistry) -> Component {
+    static func component(
+        host: String, port: Int, health: Health, metrics: MetricsRegistry,
+        started: @escaping @Sendable (_ port: Int) -> Void = { _ in }
+    ) -> Component {
         let limits = HTTPLimits(bodyBytesMax: 0, headerBytesMax: 16_384, connectionCountMax: 64)
-        return .http("admin", host: host, port: port, limits: limits) { router in
+        return .http("admin", host: host, port: port, limits: limits, started: started) { router in
             router.get("metrics") { _, _ in
                 answer(.ok, "text/plain; version=0.0.4; charset=utf-8", metrics.text() + ProcessMetrics.text())
             }

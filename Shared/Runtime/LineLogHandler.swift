@@ -106,7 +106,9 @@ package struct LineLogHandler: LogHandler {
     }
 
     /// Nested metadata as dotted keys, in the order of the keys.
-    private static func flatten(_ metadata: Logger.Metadata, under prefix: String = "") -> [(key: String, value: String)] {
+    private static func flatten(_ metadata: Logger.Metadata, under prefix: String = "") -> [(
+        key: String, value: String
+    )] {
         metadata.sorted { $0.key < $1.key }.flatMap { key, value -> [(key: String, value: String)] in
             switch value {
             case .dictionary(let nested): flatten(nested, under: "\(prefix)\(key).")

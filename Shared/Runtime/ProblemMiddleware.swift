@@ -35,7 +35,9 @@ struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
             return Problem(.serviceUnavailable, detail: "The server is shutting down.")
         default:
             context.logger.error("request failed", error: error)
-            return Problem(.internalServerError, instance: "urn:fieldpost:request:\(context.id)")
+            // The number that the log line has too. (`context.id` traps when the log handler keeps no metadata.)
+            let id = context.logger[metadataKey: "hb.request.id"].map { "urn:fieldpost:request:\($0)" }
+            return Problem(.internalServerError, instance: id)
         }
     }
 }

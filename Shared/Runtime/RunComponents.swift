@@ -20,6 +20,7 @@ package func run(
 ) async -> Int32 {
     // A connection closed by the other side is an error of the write, not a signal that ends the process.
     signal(SIGPIPE, SIG_IGN)
+    // The admin server alone needs one thread; only an API gets more.
     let serverCount = components.count { $0.usesEventLoops }
     let cores = ProcessInfo.processInfo.activeProcessorCount
     let threadCount = serverCount > 1 || components.count == 1 ? min(cores, eventLoopThreadsMax) : 1
@@ -96,7 +97,9 @@ private final class ShutdownWatch: Service {
         let left = state.withLock { $0.running.sorted() }
         logger.critical(
             "did not stop in time",
-            metadata: ["running": .string(left.joined(separator: ", ")), "shutdownMax": .string(shutdownMax.settingText)])
+            metadata: [
+                "running": .string(left.joined(separator: ", ")), "shutdownMax": .string(shutdownMax.settingText),
+            ])
         _exit(1)
     }
 }

@@ -64,12 +64,9 @@ struct WorkerService: Service {
 }
 
 /// Runs `body` on a new thread and waits for its end without holding one of Swift's.
-private func onThread(named name: String, _ body: @escaping @Sendable () -> Void) async {
+func onThread<T: Sendable>(named name: String, _ body: @escaping @Sendable () -> T) async -> T {
     await withCheckedContinuation { continuation in
-        startThread(named: name) {
-            body()
-            continuation.resume()
-        }
+        startThread(named: name) { continuation.resume(returning: body()) }
     }
 }
 

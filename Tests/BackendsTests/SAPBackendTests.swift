@@ -1,1 +1,191 @@
-// BackendsTests
+import Backends
+import FoundationEssentials
+import HTTP
+import Model
+import Testing
+
+@Suite struct SAPBackendTests {
+    typealias Fixture = SandboxFixture
+
+    @Test func aCreatedEntryIsReadBackReleased() async throws {
+        try await Fixture.run { sap in
+            let submission = Fixture.submission()
+            let id = try await sap.backend.create(submission)
+            let entry = try #require(try await sap.backend.readBack(id, of: Fixture.ana))
+            #expect(
+                entry
+                    == BackendEntry(
+                        id: id, marker: submission.marker, day: submission.day, durationSeconds: 5400,
+                        text: "Ørsted \"1\"", status: .released, references: ["Accounting code": "P1.1"]))
+            let recorded = try await sap.recorded()
+            #expect(recorded.map(\.hours) == ["1.50"] && recorded.map(\.date) == ["2015-03-30"])
+            #expect(recorded[0].person == "O'ana" && recorded[0].note == "Ørsted \"1\" " + submission.marker)
+        }
+    }
+
+    @Test(arguments: [(17, "0.00"), (18, "0.01"), (53, "0.01"), (54, "0.02"), (28_800, "8.00"), (86_400, "24.00")])
+    func secondsBecomeHoursRoundedHalfUp(seconds: Int, hours: String) async throws {
+        try await Fixture.run { sap in
+            if hours == "0.00" {
+                await #expect(throws: BackendError.refused(["Enter a number of hours greater than 0"])) {
+                    try await sap.backend.create(Fixture.submission(seconds: seconds))
+                }
+            } else {
+                _ = try await sap.backend.create(Fixture.submission(seconds: seconds))
+                #expect(try await sap.recorded().map(\.hours) == [hours])
+            }
+        }
+    }
+
+    @Test func moreHoursThanTheFieldHoldsAreRefusedWithoutACall() async throws {
+        try await Fixture.run { sap in
+            await #expect(throws: BackendError.self) {
+                try await sap.backend.create(Fixture.submission(seconds: 360_000))
+            }
+            let stats = try await sap.stats()
+            #expect(stats["creates"] == nil)
+        }
+    }
+
+    @Test func withoutApprovalARecordIsApprovedByItsRelease() async throws {
+        try await Fixture.run { sap in
+            try await sap.switches(#"{"approvalNeeded": false}"#)
+            let id = try await sap.backend.create(Fixture.submission())
+            #expect(try await sap.backend.readBack(id, of: Fixture.ana)?.status == .approved)
+        }
+    }
+
+    @Test func everyProblemIsAMessageOfItsOwn() async throws {
+        try await Fixture.run { sap in
+            let submission = Fixture.submission(on: "2014-12-31", seconds: 90_000, element: "P9.9")
+            await #expect(
+                throws: BackendError.refused([
+                    "Personnel assignment O'ana is not active on 2014-12-31",
+                    "More than 24 hours on one day cannot be recorded", "WBS element P9.9 does not exist",
+                ])
+            ) { try await sap.backend.create(submission) }
+            let recorded = try await sap.recorded()
+            #expect(recorded.isEmpty)
+        }
+    }
+
+    @Test(arguments: [
+        ("P1.3", "WBS element P1.3 is blocked for time recording"),
+        ("P3.1", "Project P3 is blocked for time recording"),
+    ]) func blockedElementsAreRefused(element: String, message: String) async throws {
+        try await Fixture.run { sap in
+            await #expect(throws: BackendError.refused([message])) {
+                try await sap.backend.create(Fixture.submission(element: element))
+            }
+        }
+    }
+
+    @Test func aLockedPeriodRefusesCreationChangeAndDeletion() async throws {
+        try await Fixture.run { sap in
+            let id = try await sap.backend.create(Fixture.submission())
+            try await sap.switches(#"{"lockedThrough": "2015-03-31"}"#)
+            let refusal = BackendError.refused(["The period is locked for time recording through 2015-03-31"])
+            await #expect(throws: refusal) { try await sap.backend.create(Fixture.submission()) }
+            await #expect(throws: refusal) { try await sap.backend.update(id, to: Fixture.submission()) }
+            await #expect(throws: refusal) { try await sap.backend.delete(id, of: Fixture.ana) }
+        }
+    }
+
+    @Test func aChangeBeforeApprovalKeepsTheRecord() async throws {
+        try await Fixture.run { sap in
+            let entry = UUID()
+            let id = try await sap.backend.create(Fixture.submission(entry))
+            let changed = Fixture.submission(entry, on: "2015-03-31", seconds: 3600, text: nil, element: "P1.2")
+            #expect(try await sap.backend.update(id, to: changed) == id)
+            let found = try await sap.backend.lookUp(marker: changed.marker, of: Fixture.ana, on: changed.day)
+            #expect(found.map(\.id) == [id])
+            #expect(found.first?.durationSeconds == 3600 && found.first?.text == nil)
+            let before = try await sap.backend.lookUp(
+                marker: changed.marker, of: Fixture.ana, on: Fixture.day("2015-03-30"))
+            #expect(before.isEmpty)
+        }
+    }
+
+    @Test func aChangeAfterApprovalMakesASuccessor() async throws {
+        try await Fixture.run { sap in
+            let entry = UUID()
+            let old = try await sap.backend.create(Fixture.submission(entry))
+            try await sap.post("/sandbox/approvals", #"{"record": "\#(old)", "status": "30"}"#)
+            #expect(try await sap.backend.readBack(old, of: Fixture.ana)?.status == .approved)
+            let changed = Fixture.submission(entry, seconds: 7200)
+            let new = try await sap.backend.update(old, to: changed)
+            #expect(new != old)
+            #expect(try await sap.backend.readBack(old, of: Fixture.ana)?.status == .changed)
+            #expect(try await sap.backend.readBack(new, of: Fixture.ana)?.status == .released)
+            let found = try await sap.backend.lookUp(marker: changed.marker, of: Fixture.ana, on: changed.day)
+            #expect(found.map(\.id) == [new])
+            try await sap.post("/sandbox/approvals", #"{"record": "\#(new)", "status": "30"}"#)
+            #expect(try await sap.backend.readBack(old, of: Fixture.ana)?.status == .cancelled)
+        }
+    }
+
+    @Test func anApproverMayRejectAndTakeItBack() async throws {
+        try await Fixture.run { sap in
+            let id = try await sap.backend.create(Fixture.submission())
+            for (code, status) in [
+                ("40", BackendStatus.rejected), ("20", .released), ("30", .approved), ("20", .released),
+            ] {
+                try await sap.post("/sandbox/approvals", #"{"record": "\#(id)", "status": "\#(code)"}"#)
+                #expect(try await sap.backend.readBack(id, of: Fixture.ana)?.status == status)
+            }
+        }
+    }
+
+    @Test func aDeletedRecordIsCancelledAndNotFoundByItsMarker() async throws {
+        try await Fixture.run { sap in
+            let submission = Fixture.submission()
+            let id = try await sap.backend.create(submission)
+            try await sap.backend.delete(id, of: Fixture.ana)
+            #expect(try await sap.backend.readBack(id, of: Fixture.ana)?.status == .cancelled)
+            let found = try await sap.backend.lookUp(marker: submission.marker, of: Fixture.ana, on: submission.day)
+            #expect(found.isEmpty)
+            await #expect(throws: BackendError.self) { try await sap.backend.delete(id, of: Fixture.ana) }
+        }
+    }
+
+    @Test func anUnknownRecordAndAnotherPersonsAreNotThere() async throws {
+        try await Fixture.run { sap in
+            let id = try await sap.backend.create(Fixture.submission())
+            #expect(try await sap.backend.readBack("000000000099", of: Fixture.ana) == nil)
+            #expect(try await sap.backend.readBack(id, of: Fixture.bo) == nil)
+        }
+    }
+
+    @Test func listingsArePagedAndHoldOnlyThePersonsOwnDays() async throws {
+        try await Fixture.run(settings: { $0.pageRowsMax = 3 }) { sap in
+            for day in 1...9 {
+                _ = try await sap.backend.create(Fixture.submission(on: "2015-03-0\(day)", seconds: day * 3600))
+                _ = try await sap.backend.create(Fixture.submission(of: Fixture.bo, on: "2015-03-0\(day)"))
+            }
+            let entries = try await sap.backend.entries(
+                of: Fixture.ana, from: Fixture.day("2015-03-02"), through: Fixture.day("2015-03-07"))
+            #expect(entries.map(\.durationSeconds) == (2...7).map { $0 * 3600 })
+        }
+    }
+
+    @Test func wrongCredentialsAreNotTheEntrysFault() async throws {
+        try await Fixture.run(password: "wrong") { sap in
+            for call in [
+                { _ = try await sap.backend.create(Fixture.submission()) },
+                { _ = try await sap.backend.readBack("1", of: Fixture.ana) },
+            ] {
+                let error = await #expect(throws: BackendError.self) { try await call() }
+                #expect(error?.kind == "unauthorized" && !"\(String(describing: error))".contains("wrong"))
+            }
+        }
+    }
+
+    @Test func aPersonWithoutReferencesIsRefused() async throws {
+        try await Fixture.run { sap in
+            let nobody = BackendPerson(email: "x@example.com", reference: [:])
+            await #expect(throws: BackendError.refused(["x@example.com has no personnel assignment in SAP"])) {
+                try await sap.backend.create(Fixture.submission(of: nobody))
+            }
+        }
+    }
+}

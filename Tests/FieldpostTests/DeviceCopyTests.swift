@@ -11,7 +11,9 @@ import Testing
         #expect(try line(#"{"open":{"realm":"/users/ana@example.com"}}"#) == .open(path, isReset: false))
         #expect(try line(#"{"open":{"realm":"/users/ana@example.com","reset":true}}"#) == .open(path, isReset: true))
         #expect(try line(#"{"closed":{"realm":"/users/ana@example.com"}}"#) == .closed(path))
-        #expect(try line(#"{"keepalive":{"expiresIn":57}}"#) == .keepalive(expiresInSeconds: 57))
+        #expect(
+            try line(#"{"keepalive":{"expiresIn":57,"cursors":{"/users/ana@example.com":"1:9:9"}}}"#)
+                == .keepalive(expiresInSeconds: 57, cursors: [path: "1:9:9"]))
         #expect(
             try line(#"{"checkpoint":{"position":9,"cursors":{"/users/ana@example.com":"1:9:9"}}}"#)
                 == .checkpoint(position: 9, cursors: [path: "1:9:9"]))
@@ -96,6 +98,15 @@ import Testing
         _ = copy.apply(.objects(path, cursor: "page 2", [change(other, 4)]))
         _ = copy.apply(.checkpoint(position: 5, cursors: [path: "whole"]))
         #expect(copy.contents[path] == [entry: object(3), other: object(4)])
+    }
+
+    @Test func aQuietStreamMovesTheCursorOn() {
+        var copy = filled()
+        _ = copy.apply(.keepalive(expiresInSeconds: 9, cursors: [path: "c3"]))
+        #expect(copy.cursors == [path: "c3"])
+        _ = copy.apply(.objects(path, cursor: "c4", [change(entry, 6)]))
+        _ = copy.apply(.keepalive(expiresInSeconds: 8, cursors: [path: "c9"]))
+        #expect(copy.cursors == [path: "c4"], "not past what is not whole")
     }
 
     @Test func aClosedRealmIsGoneAtOnce() {

@@ -90,8 +90,9 @@ import Testing
             try producer.send("t", key: [1], value: [UInt8](repeating: 0, count: 2000))
         }
         #expect(error?.name == "MSG_SIZE_TOO_LARGE")
-        let queuedCount = producer.queuedCount
-        #expect(queuedCount == 0)
+        producer.expectFlushed()
+        let deliveries = producer.deliveries(waitMax: .zero)
+        #expect(deliveries.isEmpty)
     }
 
     @Test func anUnknownPropertyIsNamed() throws {

@@ -15,7 +15,9 @@ import Synchronization
     }
 
     init(topics: [String: Int]) throws {
-        guard let client = unsafe rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), nil, 0) else {
+        let configuration = unsafe rd_kafka_conf_new()
+        unsafe rd_kafka_conf_set(configuration, "log_level", "3", nil, 0)
+        guard let client = unsafe rd_kafka_new(RD_KAFKA_PRODUCER, configuration, nil, 0) else {
             throw Failure(reason: "no client")
         }
         guard let cluster = unsafe Self.makeCluster(client, port: nil) else {

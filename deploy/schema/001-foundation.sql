@@ -177,16 +177,22 @@ CREATE TABLE pipeline.progress (
 );
 
 -- At most one open attempt per entry, written before the call.
+--   open     a call may be under way; nobody else calls before lease_until
+--   finding  the back end is being asked what became of an attempt
+--   unknown  nobody knows whether the call did anything; after lease_until the back end is asked
+--   settled  nothing is open
+-- `version` grows with every write: an answer or a decision made from an older one does not count.
 CREATE TABLE submission.ledger (
     environment_id  int NOT NULL,
     entry_id        uuid NOT NULL,
-    realm_id        int NOT NULL,
-    edit_position   bigint NOT NULL,
-    phase           text NOT NULL CHECK (phase IN ('open', 'unknown', 'settled')),
+    version         bigint NOT NULL,
+    phase           text NOT NULL CHECK (phase IN ('open', 'finding', 'unknown', 'settled')),
     operation       text NOT NULL CHECK (operation IN ('create', 'update', 'delete')),
-    attempt         bigint NOT NULL,
+    edit_position   bigint NOT NULL,   -- the edit that was handled, or is being handled
     lease_until     timestamptz NOT NULL,
     backend_id      text,
-    confirmed       jsonb,
+    wanted          jsonb,             -- what the open attempt is to write
+    confirmed       jsonb,             -- what the back end is known to hold
+    logged_at       bigint NOT NULL,   -- time of the newest status log line, milliseconds since 1970
     PRIMARY KEY (environment_id, entry_id)
 ) WITH (fillfactor = 60);

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import HTTP
 import Postgres
+import Runtime
 
 /// `fieldpost demo`: an organisation's people register their time on their devices, and everything is checked.
 struct DemoCommand: AsyncParsableCommand {
@@ -20,7 +21,7 @@ struct DemoCommand: AsyncParsableCommand {
     @Option(help: "The sandbox's identity provider.") var identity = "http://127.0.0.1:8081"
     @Option(help: "The SAP sandbox.") var sap = "http://127.0.0.1:8200"
     @Option(help: "The environment; it is added unless it is there.") var environment = "demo"
-    @Option(help: "libpq connection string; FIELDPOST_DATABASE unless given.") var database: String?
+    @Option(help: "PostgreSQL connection string; FIELDPOST_DATABASE_URL unless given.") var database: String?
     @Option(help: "How many devices work at a time.") var devicesParallel = 200
     @Flag(
         help: """
@@ -38,8 +39,9 @@ struct DemoCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        guard let conninfo = database ?? ProcessInfo.processInfo.environment["FIELDPOST_DATABASE"] else {
-            throw ValidationError("give --database or set FIELDPOST_DATABASE")
+        let variable = Setting.databaseURL.variable
+        guard let conninfo = database ?? ProcessInfo.processInfo.environment[variable], !conninfo.isEmpty else {
+            throw ValidationError("give --database or set \(variable)")
         }
         let client = Client()
         defer { client.shutDown() }

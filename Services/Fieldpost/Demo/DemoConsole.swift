@@ -41,7 +41,7 @@ final class DemoConsole: Sendable {
         let success = try await body()
         display.cancel()
         let elapsed = ContinuousClock.now - start
-        finished.withLock { $0.append(Step(name: name, seconds: elapsed.seconds)) }
+        finished.withLock { $0.append(Step(name: name, seconds: elapsed.inSeconds)) }
         show(name, progress(), elapsed: elapsed, isLast: true)
         return success
     }
@@ -52,7 +52,7 @@ final class DemoConsole: Sendable {
         let bar = String(repeating: "█", count: filled) + String(repeating: "·", count: Self.barWidth - filled)
         let title = name.padding(toLength: Self.nameWidth, withPad: " ", startingAt: 0)
         let counts = "\(progress.done)/\(progress.total)"
-        let time = String(format: "%6.1f s", elapsed.seconds)
+        let time = String(format: "%6.1f s", elapsed.inSeconds)
         let line = "\(title) \(bar) \(time)  \(counts)\(progress.note.isEmpty ? "" : "  ")\(progress.note)"
         // On a terminal the line is written over until the step ends: back to its start, and the rest cleared.
         write(isTerminal ? "\r\u{1B}[K\(line)\(isLast ? "\n" : "")" : line + "\n")
@@ -62,5 +62,5 @@ final class DemoConsole: Sendable {
 }
 
 extension Duration {
-    var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+    var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }

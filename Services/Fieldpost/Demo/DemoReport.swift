@@ -13,9 +13,9 @@ struct DemoReport: Encodable, Sendable {
         init?(_ percentiles: Percentiles) {
             guard let p50 = percentiles[50], let p95 = percentiles[95], let p99 = percentiles[99] else { return nil }
             count = percentiles.count
-            p50Milliseconds = p50.seconds * 1000
-            p95Milliseconds = p95.seconds * 1000
-            p99Milliseconds = p99.seconds * 1000
+            p50Milliseconds = p50.inSeconds * 1000
+            p95Milliseconds = p95.inSeconds * 1000
+            p99Milliseconds = p99.inSeconds * 1000
         }
     }
 

@@ -125,7 +125,7 @@ struct DemoRun: Sendable {
         let elapsed = ContinuousClock.now - start
         report.mutations = tally.now.mutations
         report.events = try await trying { try await reader.eventCount(after: positionBefore) }
-        report.eventsPerSecond = Double(report.events) / max(elapsed.seconds, 0.001)
+        report.eventsPerSecond = Double(report.events) / max(elapsed.inSeconds, 0.001)
         var measured: [Duration] = []
         for member in fleet.members { measured += await member.device.measured }
         report.releasedAfter = DemoReport.Latency(Percentiles(measured))

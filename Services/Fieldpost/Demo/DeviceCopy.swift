@@ -84,7 +84,9 @@ struct DeviceCopy: Sendable {
             // An array, since the dictionary's own keys would share its storage and have it copied.
             for path in Array(realms.keys) { changed.formUnion(settle(path, cursor: cursors[path])) }
             return changed
-        case .keepalive: return []
+        case .keepalive(_, let cursors):
+            for (path, cursor) in cursors where realms[path]?.staged.isEmpty ?? false { realms[path]?.cursor = cursor }
+            return []
         }
     }
 

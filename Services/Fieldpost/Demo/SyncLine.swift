@@ -16,8 +16,8 @@ enum SyncLine: Equatable, Sendable {
     case objects(RealmPath, cursor: String?, [Change])
     /// All realms are whole up to the position.
     case checkpoint(position: Int64, cursors: [RealmPath: String])
-    /// The token is good for so many seconds.
-    case keepalive(expiresInSeconds: Int)
+    /// Nothing has happened; the token is good for so many seconds.
+    case keepalive(expiresInSeconds: Int, cursors: [RealmPath: String])
 
     /// Why a line cannot be taken in.
     struct Problem: Error, Equatable, CustomStringConvertible {
@@ -40,7 +40,9 @@ enum SyncLine: Equatable, Sendable {
         case "objects": return .objects(try realm(of: body), cursor: body.text(of: "cursor"), try changes(in: body))
         case "checkpoint":
             return .checkpoint(position: try number("position", in: body), cursors: try cursors(in: body))
-        default: return .keepalive(expiresInSeconds: Int(clamping: try number("expiresIn", in: body)))
+        default:
+            return .keepalive(
+                expiresInSeconds: Int(clamping: try number("expiresIn", in: body)), cursors: try cursors(in: body))
         }
     }
 

@@ -21,6 +21,11 @@ enum SAPAnswer {
         case 408, 429:
             throw .notProcessed(reason: "HTTP \(response.status)", retryAfter: retryAfter(of: response))
         case 400..<500:
+            // Only what the service itself says about a write is the entry's fault.
+            guard isWrite, isFromService(response) else {
+                let reason = "HTTP \(response.status): " + messages(of: response).joined(separator: "; ")
+                throw .notProcessed(reason: reason, retryAfter: nil)
+            }
             throw .refused(messages(of: response))
         default:
             let reason = "HTTP \(response.status): " + messages(of: response).joined(separator: "; ")
@@ -50,6 +55,7 @@ enum SAPAnswer {
                 let severity: String?
             }
 
+            let code: String?
             let message: Text?
             let innererror: Inner?
         }
@@ -59,6 +65,13 @@ enum SAPAnswer {
 
     static let messagesMax = 20
     static let messageLengthMax = 500
+
+    /// Whether an error is the called service's own, and not that of something before it: a proxy, a wrong address, or
+    /// Gateway that has no such service (message class /IWFND/MED).
+    static func isFromService(_ response: Response) -> Bool {
+        guard let body = try? JSONDecoder().decode(ErrorBody.self, from: Data(response.body)) else { return false }
+        return body.error.code?.hasPrefix("/IWFND/MED") != true
+    }
 
     /// One message per error detail, or the error's own when it has no details; never empty.
     static func messages(of response: Response) -> [String] {

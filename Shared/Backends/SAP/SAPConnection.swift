@@ -25,7 +25,7 @@ struct SAPConnection: Sendable {
     /// Reads one entity; nil when there is none.
     func entity<Entity: Decodable>(_ path: String, as _: Entity.Type) async throws(BackendError) -> Entity? {
         let response = try await read(path + "?$format=json")
-        if response.status == 404 { return nil }
+        if response.status == 404, SAPAnswer.isFromService(response) { return nil }
         try SAPAnswer.check(response, isWrite: false)
         return try SAPAnswer.decode(ODataEntity<Entity>.self, from: response.body).d
     }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int next_port;
@@ -62,4 +63,16 @@ int bind(int descriptor, const struct sockaddr *address, socklen_t size) {
     memcpy(&in, address, sizeof in);
     in.sin_port = htons((unsigned short)port);
     return next(descriptor, (const struct sockaddr *)&in, sizeof in);
+}
+
+int cbroker_port_is_free(int port) {
+    int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (descriptor < 0) return 0;
+    int on = 1;
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons((unsigned short)port)};
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int is_free = bind(descriptor, (struct sockaddr *)&in, sizeof in) == 0;
+    close(descriptor);
+    return is_free;
 }

@@ -11,4 +11,9 @@ void cbroker_fix_ports(int port, int count);
 /// How many of those calls are still to come. 0 after a cluster was made: its brokers have the ports.
 int cbroker_ports_left(void);
 
+/// Whether a broker could listen on `port` of 127.0.0.1 now.
+///
+/// Ask before making a cluster: librdkafka 2.0.2 aborts the process when the port is taken.
+int cbroker_port_is_free(int port);
+
 #endif

@@ -1,0 +1,164 @@
+import Backends
+import FoundationEssentials
+import HTTP
+import Model
+import Pipeline
+import Postgres
+import Realms
+
+/// Loads what entries concern, lets `SubmissionRule` decide, and writes what it decided.
+struct EntryHandler: Handler {
+    struct Call: Sendable {
+        let submission: SubmissionCall
+        let marker: String
+        let person: BackendPerson
+    }
+
+    struct Answer: Sendable {
+        let found: SubmissionAnswer
+        let version: Int64
+    }
+
+    let rule: SubmissionRule
+    /// The longest a single HTTP call may take.
+    let callMax: Duration
+    let client: Client
+
+    private var directory = RealmDirectory()
+    private var reporting = ReportingCache()
+    private let decoder = JSONDecoder()
+
+    init(rule: SubmissionRule, callMax: Duration, client: Client) {
+        self.rule = rule
+        self.callMax = callMax
+        self.client = client
+    }
+
+    mutating func decide(
+        _ inputs: [Input<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
+        on connection: inout Connection
+    ) throws -> [Next<Call>] {
+        let started = ContinuousClock.now
+        let realms = try directory.ids(
+            of: Set(inputs.map(\.subject.realm)), in: environment, create: false, on: &connection)
+        let keys = inputs.map { input in
+            realms[input.subject.realm].map { ObjectKey(realm: $0, kind: .timeEntry, id: input.subject.id) }
+        }
+        let answers = try connection.run([
+            RealmObject.load(keys.compactMap { $0 }, in: environment),
+            EntryStore.loadLedgers(inputs.map(\.subject.id), in: environment),
+        ])
+        let objects = try RealmObject.byKey(answers[0])
+        let ledgers = try EntryStore.ledgers(answers[1])
+
+        var writes = EntryWrites()
+        var nexts: [Next<Call>] = []
+        for (index, input) in inputs.enumerated() {
+            guard let key = keys[index] else {
+                nexts.append(.finished)
+                continue
+            }
+            let (state, person) = try state(
+                objects[key], ledgers[key.id], input, key, in: environment, on: &connection)
+            let decision: SubmissionDecision
+            switch input.origin {
+            case .event, .retry: decision = rule.decide(state, .look, attemptCount: input.attemptCount)
+            case .answer(let answer):
+                decision = rule.decide(
+                    state, .answer(answer.found, version: answer.version), attemptCount: input.attemptCount)
+            }
+            batch.expect(key, at: objects[key]?.position ?? 0, decision: index)
+            writes.add(decision, key: key, loaded: ledgers[key.id], decision: index, now: Clock.nowMilliseconds())
+            nexts.append(next(decision.step, key, person, started))
+        }
+        try writes.write(to: &batch, environment, connection: &connection)
+        return nexts
+    }
+
+    func caller(
+        on connection: inout Connection, for environment: EnvironmentID
+    ) throws -> @Sendable (Call) async -> Answer {
+        guard let stored = try BackendConnection.load(environment, on: &connection) else {
+            throw MissingBackend("environment \(environment) has no back end")
+        }
+        let backend = try stored.make(client: client, callMax: callMax)
+        let caller = SubmissionCaller(backend: backend)
+        return { call in
+            let found = await caller.call(call.submission, marker: call.marker, person: call.person)
+            return Answer(found: found, version: call.submission.version)
+        }
+    }
+
+    // MARK: State
+
+    private mutating func state(
+        _ object: RealmObject?, _ ledger: Ledger?, _ input: Input<Answer>, _ key: ObjectKey,
+        in environment: EnvironmentID,
+        on connection: inout Connection
+    ) throws -> (SubmissionState, BackendPerson?) {
+        let person = try input.subject.realm.email.flatMap { email in
+            try reporting.person(email, in: environment, on: &connection)
+        }
+        guard let object else { return (SubmissionState(entry: .missing, ledger: ledger), person) }
+        guard let fields = object.fields else { return (SubmissionState(entry: .tombstone, ledger: ledger), person) }
+        let entry = try decoder.decode(TimeEntry.self, from: Data(fields.bytes))
+        var state = SubmissionState(entry: .live(entry, editPosition: object.editPosition), ledger: ledger)
+        state.isPersonUnknown = person == nil
+        guard entry.submitRequested == true, person != nil else { return (state, person) }
+        (state.wanted, state.problems) = try wanted(entry, key, environment, isFresh: false, &connection)
+        if !state.problems.isEmpty {
+            // A refusal is not made from what was read a while ago.
+            (state.wanted, state.problems) = try wanted(entry, key, environment, isFresh: true, &connection)
+        }
+        return (state, person)
+    }
+
+    private mutating func wanted(
+        _ entry: TimeEntry, _ key: ObjectKey, _ environment: EnvironmentID, isFresh: Bool,
+        _ connection: inout Connection
+    ) throws -> (Wanted?, problems: [String]) {
+        let objects = try reporting.objects(
+            realm: key.realm, in: environment, isFresh: isFresh, directory: &directory, on: &connection)
+        var problems = EntryRules.problems(of: entry, in: objects)
+        var references: [String: String] = [:]
+        for selection in EntryRules.selections(of: entry, in: objects) {
+            let found = selection.nodes.compactMap { objects.nodes[$0]?.referenceId }
+            if found.count > 1 { problems.append("Only one \(selection.name) can be selected") }
+            references[selection.name] = found.first
+        }
+        guard problems.isEmpty, let day = entry.entryDate, let seconds = EntryRules.seconds(of: entry) else {
+            return (nil, problems)
+        }
+        return (
+            Wanted(day: day, durationSeconds: seconds, text: entry.text, references: references, fields: entry), []
+        )
+    }
+
+    private func next(
+        _ step: SubmissionDecision.Step, _ key: ObjectKey, _ person: BackendPerson?, _ started: ContinuousClock.Instant
+    ) -> Next<Call> {
+        switch step {
+        case .finished: return .finished
+        case .dead(let reason): return .dead(reason: reason)
+        case .park(let reason, let after, let cause):
+            let parkCause: ParkCause =
+                switch cause {
+                case .attempt: .attempt
+                case .backendAway: .backendAway
+                case .planned: .planned
+                }
+            return .park(reason: reason, after: after, cause: parkCause)
+        case .call(let call):
+            guard let person else { return .dead(reason: "the back end has no such person") }
+            // What is left of the lease then is enough for the call itself.
+            return .call(
+                Call(submission: call, marker: EntryMarker.marker(of: key.id), person: person),
+                startBefore: started + rule.lease - callMax * SubmissionCaller.callsMax)
+        }
+    }
+}
+
+extension SubmissionCaller {
+    /// HTTP calls that one submission makes at most: a token, the write, a new token, the write again, the read.
+    static let callsMax = 5
+}

@@ -1,0 +1,139 @@
+import Backends
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// The SQL of `submission.ledger`, and of what the submitter writes into realms.
+enum EntryStore {
+    /// Rows: as `ledgers` reads them.
+    static func loadLedgers(_ entries: [UUID], in environment: EnvironmentID) -> Statement {
+        """
+        SELECT entry_id, version, phase, operation, edit_position,
+            extract(epoch FROM lease_until - now())::float8, backend_id, wanted, confirmed, logged_at
+        FROM submission.ledger
+        WHERE environment_id = \(environment.rawValue) AND entry_id = ANY (\(entries))
+        """
+    }
+
+    static func ledgers(_ rows: Rows) throws -> [UUID: Ledger] {
+        var ledgers: [UUID: Ledger] = [:]
+        let decoder = JSONDecoder()
+        for row in rows {
+            var ledger = Ledger()
+            ledger.version = try row.value(1)
+            guard let phase = Ledger.Phase(rawValue: try row.value(2)),
+                let operation = Ledger.Operation(rawValue: try row.value(3))
+            else { continue }
+            ledger.phase = phase
+            ledger.operation = operation
+            ledger.editPosition = try row.value(4)
+            ledger.leaseRemaining = .milliseconds(Int64(try row.value(5, as: Double.self) * 1_000))
+            ledger.backendID = try row.optional(6)
+            ledger.wanted = try row.optional(7, as: JSONBytes.self).map { json in
+                try decoder.decode(Wanted.self, from: Data(json.bytes))
+            }
+            ledger.confirmed = try row.optional(8, as: JSONBytes.self).map { json in
+                try decoder.decode(Confirmed.self, from: Data(json.bytes))
+            }
+            ledger.loggedAt = try row.value(9)
+            ledgers[try row.value(0)] = ledger
+        }
+        return ledgers
+    }
+
+    struct LedgerWrite {
+        let entry: UUID
+        let ledger: Ledger
+        let lease: Duration
+        let decision: Int
+    }
+
+    /// A decision stands only while the ledger is at the version it was made from; 0 means that there is no row.
+    static func expect(_ versions: [(entry: UUID, version: Int64, decision: Int)], in environment: EnvironmentID)
+        -> Statement
+    {
+        """
+        SELECT realm.miss(array_agg(g.decision))
+        FROM unnest(\(versions.map(\.entry)), \(versions.map(\.version)), \(versions.map { Int32($0.decision) }))
+            AS g(entry_id, version, decision)
+        LEFT JOIN submission.ledger l ON l.environment_id = \(environment.rawValue) AND l.entry_id = g.entry_id
+        WHERE coalesce(l.version, 0) <> g.version
+        """
+    }
+
+    static func save(_ writes: [LedgerWrite], in environment: EnvironmentID) throws -> Statement {
+        var wanted = BinaryArray(of: JSONBytes.self)
+        var confirmed = BinaryArray(of: JSONBytes.self)
+        var backendIDs = BinaryArray(of: String.self)
+        let encoder = JSONEncoder()
+        for write in writes {
+            wanted.append(try write.ledger.wanted.map { JSONBytes([UInt8](try encoder.encode($0))) })
+            confirmed.append(try write.ledger.confirmed.map { JSONBytes([UInt8](try encoder.encode($0))) })
+            backendIDs.append(write.ledger.backendID)
+        }
+        return """
+            INSERT INTO submission.ledger (environment_id, entry_id, version, phase, operation, edit_position, lease_until,
+                backend_id, wanted, confirmed, logged_at)
+            SELECT \(environment.rawValue), i.entry_id, i.version, i.phase, i.operation, i.edit_position,
+                now() + make_interval(secs => i.lease), i.backend_id, i.wanted, i.confirmed, i.logged_at
+            FROM unnest(\(writes.map(\.entry)), \(writes.map(\.ledger.version)), \(writes.map(\.ledger.phase.rawValue)),
+                \(writes.map(\.ledger.operation.rawValue)), \(writes.map(\.ledger.editPosition)),
+                \(writes.map { Double($0.lease.components.seconds) + Double($0.lease.components.attoseconds) / 1e18 }),
+                \(backendIDs), \(wanted), \(confirmed), \(writes.map(\.ledger.loggedAt)),
+                \(writes.map { Int32($0.decision) }))
+                AS i(entry_id, version, phase, operation, edit_position, lease, backend_id, wanted, confirmed, logged_at,
+                    decision)
+            WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
+            ON CONFLICT (environment_id, entry_id) DO UPDATE SET
+                version = excluded.version, phase = excluded.phase, operation = excluded.operation,
+                edit_position = excluded.edit_position, lease_until = excluded.lease_until,
+                backend_id = excluded.backend_id, wanted = excluded.wanted, confirmed = excluded.confirmed,
+                logged_at = excluded.logged_at
+            """
+    }
+
+    /// The status log lines of entries. Rows: entry, id.
+    static func logLines(of entries: [UUID], realms: [Int32], in environment: EnvironmentID) -> Statement {
+        """
+        SELECT (fields->>'entry')::uuid, id FROM realm.object
+        WHERE environment_id = \(environment.rawValue) AND realm_id = ANY (\(realms))
+            AND kind = \(Kind.timeEntryStatus.rawValue) AND NOT deleted
+            AND fields->>'entry' = ANY (\(entries.map(\.text)))
+        """
+    }
+
+    static func forget(_ entries: [(entry: UUID, decision: Int)], in environment: EnvironmentID) -> Statement {
+        """
+        DELETE FROM submission.ledger l
+        USING unnest(\(entries.map(\.entry)), \(entries.map { Int32($0.decision) })) AS i(entry_id, decision)
+        WHERE l.environment_id = \(environment.rawValue) AND l.entry_id = i.entry_id
+            AND i.decision <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+}
+
+extension EntryPatch {
+    /// The patch as JSON: only what is set.
+    func json() throws -> JSONBytes {
+        var members: [String] = []
+        let encoder = JSONEncoder()
+        func add(_ name: String, _ value: some Encodable) throws {
+            members.append("\"\(name)\":" + String(decoding: try encoder.encode(value), as: UTF8.self))
+        }
+        if let status { try add("status", status) }
+        if let backendID { try add("backendId", backendID) }
+        if let deleteRequested { try add("deleteRequested", deleteRequested) }
+        if let restored {
+            try add("text", restored.text)
+            try add("reportingTemplate", restored.reportingTemplate)
+            try add("reporting", restored.reporting)
+            try add("timeType", restored.timeType)
+            try add("entryDate", restored.entryDate)
+            try add("startTime", restored.startTime)
+            try add("endTime", restored.endTime)
+            try add("durationSeconds", restored.durationSeconds)
+        }
+        return JSONBytes("{" + members.joined(separator: ",") + "}")
+    }
+}

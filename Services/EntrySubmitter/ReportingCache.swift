@@ -1,0 +1,102 @@
+import Backends
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// What people may report on, kept for a short while: an entry is checked against it, and a refusal is decided only
+/// from what was just read.
+struct ReportingCache {
+    /// How old what an entry is accepted by may be. The back end has the last word anyway.
+    private static let ageMax = Duration.seconds(10)
+    private static let countMax = 2_000
+
+    private struct Entry<Value> {
+        let value: Value
+        let loadedAt: ContinuousClock.Instant
+    }
+
+    private struct Name: Hashable {
+        let environment: EnvironmentID
+        let realm: Int32
+    }
+
+    private struct Own {
+        var catalogue: UUID?
+        var templates: [UUID: ReportingTemplate] = [:]
+        var contexts: [UUID: ReportingContext] = [:]
+    }
+
+    private var own: [Name: Entry<Own>] = [:]
+    private var nodes: [Name: Entry<[UUID: ReportingTreeNode]>] = [:]
+    private var people: [String: Entry<BackendPerson?>] = [:]
+
+    /// The reporting data of a person's realm.
+    ///
+    /// - Parameter isFresh: Read now, whatever is kept.
+    mutating func objects(
+        realm: Int32, in environment: EnvironmentID, isFresh: Bool, directory: inout RealmDirectory,
+        on connection: inout Connection
+    ) throws -> ReportingObjects {
+        let own = try own(Name(environment: environment, realm: realm), isFresh, &connection)
+        var objects = ReportingObjects(templates: own.templates, contexts: own.contexts, nodes: [:])
+        guard let catalogue = own.catalogue,
+            let id = try directory.id(of: .catalogue(catalogue), in: environment, create: false, on: &connection)
+        else { return objects }
+        objects.nodes = try nodes(Name(environment: environment, realm: id), isFresh, &connection)
+        return objects
+    }
+
+    /// How the back end calls a person; `nil` when it has no such person.
+    mutating func person(
+        _ email: String, in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> BackendPerson? {
+        let name = "\(environment)/\(email)"
+        if let kept = people[name], ContinuousClock.now - kept.loadedAt < Self.ageMax { return kept.value }
+        if people.count > Self.countMax { people = [:] }
+        let person = try BackendPerson.load([email], in: environment, on: &connection)[email]
+        people[name] = Entry(value: person, loadedAt: .now)
+        return person
+    }
+
+    private mutating func own(
+        _ name: Name, _ isFresh: Bool, _ connection: inout Connection
+    ) throws -> Own {
+        if let kept = own[name], !isFresh, ContinuousClock.now - kept.loadedAt < Self.ageMax { return kept.value }
+        if own.count > Self.countMax { own = [:] }
+        var loaded = Own()
+        let decoder = JSONDecoder()
+        let kinds: [Kind] = [.user, .reportingTemplate, .reportingContext]
+        for row in try connection.run(RealmObject.load(kinds: kinds, realm: name.realm, in: name.environment)) {
+            guard let object = try RealmObject(row), let fields = object.fields else { continue }
+            let data = Data(fields.bytes)
+            switch object.key.kind {
+            case .user: loaded.catalogue = try decoder.decode(User.self, from: data).catalogue
+            case .reportingTemplate:
+                loaded.templates[object.key.id] = try decoder.decode(ReportingTemplate.self, from: data)
+            case .reportingContext:
+                loaded.contexts[object.key.id] = try decoder.decode(ReportingContext.self, from: data)
+            case .realms, .reportingTreeNode, .timeEntry, .timeEntryStatus: break
+            }
+        }
+        own[name] = Entry(value: loaded, loadedAt: .now)
+        return loaded
+    }
+
+    private mutating func nodes(
+        _ name: Name, _ isFresh: Bool, _ connection: inout Connection
+    ) throws -> [UUID: ReportingTreeNode] {
+        if let kept = nodes[name], !isFresh, ContinuousClock.now - kept.loadedAt < Self.ageMax { return kept.value }
+        if nodes.count > Self.countMax { nodes = [:] }
+        var loaded: [UUID: ReportingTreeNode] = [:]
+        let decoder = JSONDecoder()
+        for row in try connection.run(
+            RealmObject.load(kinds: [.reportingTreeNode], realm: name.realm, in: name.environment))
+        {
+            guard let object = try RealmObject(row), let fields = object.fields else { continue }
+            loaded[object.key.id] = try decoder.decode(ReportingTreeNode.self, from: Data(fields.bytes))
+        }
+        nodes[name] = Entry(value: loaded, loadedAt: .now)
+        return loaded
+    }
+}

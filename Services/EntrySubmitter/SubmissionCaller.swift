@@ -1,0 +1,72 @@
+import Backends
+import Model
+
+/// Makes a call and reads back what it did: the status of an entry comes from a record that was read, never from an
+/// answer to a write.
+struct SubmissionCaller: Sendable {
+    let backend: any TimeBackend
+
+    func call(_ call: SubmissionCall, marker: String, person: BackendPerson) async -> SubmissionAnswer {
+        do throws(BackendError) {
+            switch call.action {
+            case .create(let wanted):
+                return await readBack(try await backend.create(wanted.submission(marker, person)), person)
+            case .update(let id, let wanted):
+                return await readBack(try await backend.update(id, to: wanted.submission(marker, person)), person)
+            case .delete(let id):
+                try await backend.delete(id, of: person)
+                return await readBack(id, person, mayBeAbsent: true)
+            case .find(let id, let days): return try await find(id, days, marker, person)
+            }
+        } catch {
+            return SubmissionAnswer(error, recordID: nil)
+        }
+    }
+
+    /// The write is done; what cannot be read now is looked for later, under the id that is known.
+    private func readBack(_ id: String, _ person: BackendPerson, mayBeAbsent: Bool = false) async -> SubmissionAnswer {
+        do throws(BackendError) {
+            if let record = try await backend.readBack(id, of: person) { return .record(record) }
+            return mayBeAbsent ? .absent : .unknown(reason: "record \(id) is not readable yet", recordID: id)
+        } catch {
+            return .unknown(reason: "the record could not be read back: \(error)", recordID: id)
+        }
+    }
+
+    private func find(
+        _ id: String?, _ days: [Day], _ marker: String, _ person: BackendPerson
+    ) async throws(BackendError) -> SubmissionAnswer {
+        if let id, let record = try await backend.readBack(id, of: person),
+            record.status != .changed, record.status != .cancelled
+        {
+            return .record(record)
+        }
+        var records: [String: BackendEntry] = [:]
+        for day in days {
+            for record in try await backend.lookUp(marker: marker, of: person, on: day) { records[record.id] = record }
+        }
+        guard let first = records.values.first else { return .absent }
+        return records.count == 1 ? .record(first) : .ambiguous(count: records.count)
+    }
+}
+
+extension SubmissionAnswer {
+    init(_ error: BackendError, recordID: String?) {
+        self =
+            switch error {
+            case .refused(let messages): .refused(messages)
+            case .notProcessed(let reason, let retryAfter): .notProcessed(reason: reason, retryAfter: retryAfter)
+            case .outcomeUnknown(let reason): .unknown(reason: reason, recordID: recordID)
+            case .unauthorized(let reason):
+                .notProcessed(reason: "the back end refuses Fieldpost's own credentials: \(reason)", retryAfter: nil)
+            }
+    }
+}
+
+extension Wanted {
+    func submission(_ marker: String, _ person: BackendPerson) -> Submission {
+        Submission(
+            marker: marker, person: person, day: day, durationSeconds: durationSeconds, text: text,
+            references: references)
+    }
+}

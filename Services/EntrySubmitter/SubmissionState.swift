@@ -1,0 +1,146 @@
+import Backends
+import FoundationEssentials
+import Model
+
+/// What an entry is to be in the back end, with the fields it was made from.
+struct Wanted: Codable, Equatable, Sendable {
+    var day: Day
+    var durationSeconds: Int
+    var text: String?
+    var references: [String: String]
+    /// The device's fields, to be restored when a later edit is refused.
+    var fields: TimeEntry
+
+    /// Whether the back end's record says the same.
+    func matches(_ record: BackendEntry) -> Bool {
+        record.day == day && Hours(seconds: record.durationSeconds) == Hours(seconds: durationSeconds)
+            && (record.text ?? "") == (text ?? "")
+            && record.references.allSatisfy { references[$0.key] == $0.value }
+    }
+
+    /// Whether both ask the back end for the same record.
+    func isSameRecord(as other: Wanted) -> Bool {
+        day == other.day && durationSeconds == other.durationSeconds && (text ?? "") == (other.text ?? "")
+            && references == other.references
+    }
+}
+
+/// What is known of an entry's submission: the row of `submission.ledger`.
+struct Ledger: Equatable, Sendable {
+    enum Phase: String, Sendable {
+        /// A call may be under way.
+        case open
+        /// The back end is being asked what became of an attempt.
+        case finding
+        /// Nobody knows whether the call did anything.
+        case unknown
+        /// Nothing is open.
+        case settled
+    }
+    enum Operation: String, Sendable { case create, update, delete }
+
+    var version: Int64 = 0
+    var phase = Phase.settled
+    var operation = Operation.create
+    /// The edit that was handled or is being handled. 0: none, so whatever is asked for is begun anew.
+    var editPosition: Int64 = 0
+    /// Until the lease ends (open) or the outcome has settled (unknown); not positive when that is over.
+    var leaseRemaining = Duration.zero
+    var backendID: String?
+    var wanted: Wanted?
+    var confirmed: Confirmed?
+    /// Time of the newest status log line, milliseconds since 1970.
+    var loggedAt: Int64 = 0
+}
+
+/// What the back end is known to hold.
+struct Confirmed: Codable, Equatable, Sendable {
+    var wanted: Wanted
+    var status: EntryStatus
+}
+
+/// All that a decision about an entry is made from.
+struct SubmissionState: Sendable {
+    enum Entry: Sendable {
+        case missing
+        case tombstone
+        case live(TimeEntry, editPosition: Int64)
+    }
+
+    var entry: Entry
+    var ledger: Ledger?
+    /// What keeps the entry from being submitted; made from the person's own reporting data.
+    var problems: [String] = []
+    /// The entry as it is to be in the back end; `nil` when there are problems.
+    var wanted: Wanted?
+    /// The back end has no such person: a mistake in the set-up, not in the entry.
+    var isPersonUnknown = false
+}
+
+/// What a call to the back end found.
+enum SubmissionAnswer: Equatable, Sendable {
+    /// The one record, as it was read back.
+    case record(BackendEntry)
+    /// No record: never written, or gone.
+    case absent
+    /// Several records carry the entry's marker.
+    case ambiguous(count: Int)
+    /// The back end looked at it and refuses it.
+    case refused([String])
+    /// It did nothing, and may do it later.
+    case notProcessed(reason: String, retryAfter: Duration?)
+    /// It may have done it. `recordID` when it said under which id.
+    case unknown(reason: String, recordID: String?)
+}
+
+/// A call for the version of the ledger that opened it.
+struct SubmissionCall: Equatable, Sendable {
+    enum Action: Equatable, Sendable {
+        case create(Wanted)
+        case update(id: String, Wanted)
+        case delete(id: String)
+        /// Looks for the record of an attempt whose outcome is unknown: by its id where one is known, else by the marker.
+        case find(id: String?, days: [Day])
+    }
+    var action: Action
+    var version: Int64
+}
+
+/// What is to be written, and what happens next.
+struct SubmissionDecision: Sendable {
+    enum EntryChange: Equatable, Sendable {
+        case patch(EntryPatch)
+        case tombstone
+    }
+    enum Step: Equatable, Sendable {
+        case finished
+        case call(SubmissionCall)
+        case park(reason: String, after: Duration, cause: Cause)
+        case dead(reason: String)
+    }
+    enum Cause: Equatable, Sendable { case attempt, backendAway, planned }
+    struct LogLine: Equatable, Sendable {
+        var status: EntryStatus
+        var message: String?
+    }
+
+    /// The ledger as it is to be, with a version one above the loaded one; `nil` leaves it.
+    var ledger: Ledger?
+    /// How long the lease or the settling lasts from the commit on.
+    var lease = Duration.zero
+    var entry: EntryChange?
+    var log: [LogLine] = []
+    /// The entry is gone for good: its ledger row and its status log go too.
+    var forgets = false
+    var step: Step
+}
+
+/// The fields of an entry that the submitter writes.
+struct EntryPatch: Equatable, Sendable {
+    var status: EntryStatus?
+    var backendID: String??
+    /// `false` takes a request to delete back.
+    var deleteRequested: Bool?
+    /// Values of the back end that replace a refused edit.
+    var restored: TimeEntry?
+}

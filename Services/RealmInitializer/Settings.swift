@@ -1,0 +1,17 @@
+import Runtime
+
+/// What `realm-initializer` can be told, beside what all services can.
+enum Settings {
+    static let inFlightMax = Setting(
+        "initializer.inFlightMax", .integer(1...256), default: "8", help: "People initialised at a time, per worker")
+    static let callMax = Setting(
+        "backend.callMax", .duration(.milliseconds(100) ... .seconds(120)), default: "10s",
+        help: "The longest a single HTTP call to a back end may take")
+    static let entryDays = Setting(
+        "initializer.entryDays", .integer(0...3_660), default: "60",
+        help: "How many days back existing time entries are fetched")
+
+    static let all: [Setting] = [
+        .databaseURL, .kafkaBrokers, .kafkaProperties, .workerCount, inFlightMax, callMax, entryDays,
+    ]
+}

@@ -1,0 +1,48 @@
+import ArgumentParser
+import Glibc
+import Model
+import Synchronization
+
+/// `sandbox broker`: a Kafka broker for a laptop and for tests, on a port that stays the same, with the catalogue's
+/// topics. It forgets everything when it ends.
+struct BrokerCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "broker", abstract: "Runs a Kafka broker with the catalogue's topics; it keeps nothing.")
+
+    @Option(help: "The port on 127.0.0.1.")
+    var port = 9092
+
+    @Option(help: "Another topic, as name:partitions. May be given several times.")
+    var topic: [String] = []
+
+    func validate() throws {
+        guard (1...65_535).contains(port) else { throw ValidationError("--port is 1…65535, not \(port)") }
+        _ = try topics()
+    }
+
+    func run() throws {
+        let broker = try MockBroker(port: port, topics: try topics())
+        print("the broker listens on \(broker.address)")
+        // The cluster runs on its own threads; this one waits to be told to stop.
+        var signals = sigset_t()
+        unsafe sigemptyset(&signals)
+        unsafe sigaddset(&signals, SIGTERM)
+        unsafe sigaddset(&signals, SIGINT)
+        unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
+        var received: Int32 = 0
+        unsafe sigwait(&signals, &received)
+        print("the broker on \(broker.address) ends")
+    }
+
+    private func topics() throws -> [String: Int] {
+        var topics = Dictionary(Topics.all.map { ($0.name, $0.partitions) }) { first, _ in first }
+        for text in topic {
+            let parts = text.split(separator: ":")
+            guard parts.count == 2, let count = Int(parts[1]), (1...1_000).contains(count) else {
+                throw ValidationError("--topic is name:partitions, not '\(text)'")
+            }
+            topics[String(parts[0])] = count
+        }
+        return topics
+    }
+}

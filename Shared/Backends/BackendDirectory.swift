@@ -1,0 +1,71 @@
+import FoundationEssentials
+package import HTTP
+package import Model
+package import Postgres
+
+/// The back end of an environment, as `fieldpost environment add` stored it.
+package struct BackendConnection: Sendable, Equatable {
+    package let kind: String
+    package let url: String
+    package let userName: String
+    /// Names the environment variable of this process that holds the password.
+    package let passwordVariable: String
+
+    /// - Returns: `nil` when the environment has no back end.
+    package static func load(
+        _ environment: EnvironmentID, on connection: inout Connection
+    ) throws(PostgresError) -> BackendConnection? {
+        let rows = try connection.run(
+            """
+            SELECT kind, url, user_name, password_variable FROM backend.connection
+            WHERE environment_id = \(environment.rawValue)
+            """)
+        guard rows.count == 1 else { return nil }
+        return BackendConnection(
+            kind: try rows[0].value(0), url: try rows[0].value(1), userName: try rows[0].value(2),
+            passwordVariable: try rows[0].value(3))
+    }
+
+    /// Makes the adapter.
+    ///
+    /// - Parameters:
+    ///   - callMax: The longest a single HTTP call may take.
+    /// - Throws: `MissingBackend`, which says what is not there.
+    package func make(client: Client, callMax: Duration) throws(MissingBackend) -> any TimeBackend {
+        guard kind == "sap" else { throw MissingBackend("there is no adapter for the back end '\(kind)'") }
+        guard let password = ProcessInfo.processInfo.environment[passwordVariable] else {
+            throw MissingBackend("the environment variable \(passwordVariable) with the back end's password is not set")
+        }
+        var settings = SAPSettings(baseURL: url, user: userName, password: password)
+        settings.totalMax = callMax
+        return SAPBackend(settings, client: client) {
+            Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
+        }
+    }
+}
+
+/// A back end that cannot be called because of how this process, or the environment, is set up.
+package struct MissingBackend: Error, Equatable, CustomStringConvertible {
+    package let description: String
+    package init(_ description: String) { self.description = description }
+}
+
+extension BackendPerson {
+    /// The people of an environment by e-mail, as the back end calls them. Unknown ones are left out.
+    package static func load(
+        _ emails: [String], in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> [String: BackendPerson] {
+        let rows = try connection.run(
+            """
+            SELECT p.email, r.key, r.value FROM backend.person p, jsonb_each_text(p.reference) r
+            WHERE p.environment_id = \(environment.rawValue) AND p.email = ANY (\(emails))
+            """)
+        var people: [String: BackendPerson] = [:]
+        for row in rows {
+            let email: String = try row.value(0)
+            people[email, default: BackendPerson(email: email, reference: [:])].reference[try row.value(1)] =
+                try row.value(2)
+        }
+        return people
+    }
+}

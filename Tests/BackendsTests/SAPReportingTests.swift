@@ -1,0 +1,105 @@
+import Backends
+import FoundationEssentials
+import HTTP
+import Model
+import Testing
+
+@Suite struct SAPReportingTests {
+    typealias Fixture = SandboxFixture
+
+    @Test func aPersonGetsTheOpenProjectsOfTheirTeams() async throws {
+        try await Fixture.run { sap in
+            let ana = try await sap.backend.reportingData(of: Fixture.ana)
+            #expect(
+                Set(ana.nodes.compactMap(\.fields.referenceId)) == ["1000001", "P1", "P2", "P1.1", "P1.2", "P2.1"])
+            let bo = try await sap.backend.reportingData(of: Fixture.bo)
+            #expect(Set(bo.nodes.compactMap(\.fields.referenceId)) == ["1000001", "P1", "P1.1", "P1.2"])
+            // What two people share has the same ids.
+            #expect(Set(bo.nodes.map(\.id)).isSubset(of: ana.nodes.map(\.id)))
+            #expect(ana == (try await sap.backend.reportingData(of: Fixture.ana)))
+        }
+    }
+
+    @Test func treesHangTogether() async throws {
+        try await Fixture.run { sap in
+            let data = try await sap.backend.reportingData(of: Fixture.ana)
+            var objects = ReportingObjects()
+            for node in data.nodes { objects.nodes[node.id] = node.fields }
+            for context in data.contexts { objects.contexts[context.id] = context.fields }
+            for template in data.templates { objects.templates[template.id] = template.fields }
+            #expect(objects.danglingReferences == [])
+            #expect(data.contexts.map(\.fields.name) == ["Customer", "Project", "Accounting code"])
+            #expect(data.contexts.allSatisfy { $0.fields.required })
+            #expect(data.templates.map(\.fields.type) == ["project"])
+            #expect(data.templates[0].fields.reportingContexts == data.contexts.map(\.id))
+            let names = Dictionary(uniqueKeysWithValues: data.nodes.map { ($0.id, $0.fields.name) })
+            let piers = try #require(data.nodes.first { $0.fields.referenceId == "P1.1" })
+            #expect(piers.fields.hasDependencies && piers.fields.dependencies.map { names[$0] } == ["Harbour"])
+            let overhead = try #require(data.nodes.first { $0.fields.referenceId == "P2" })
+            #expect(overhead.fields.dependencies.map { names[$0] } == ["Internal"])
+        }
+    }
+
+    @Test func whatWasUsedLastIsSuggestedFirst() async throws {
+        try await Fixture.run { sap in
+            #expect(try await sap.backend.reportingData(of: Fixture.ana).contexts[2].fields.sections.count == 1)
+            _ = try await sap.backend.create(Fixture.submission(on: "2015-01-05", element: "P1.2"))
+            _ = try await sap.backend.create(Fixture.submission(on: "2015-04-01", element: "P1.1"))
+            _ = try await sap.backend.create(Fixture.submission(on: "2015-04-03", element: "P2.1"))
+            let data = try await sap.backend.reportingData(of: Fixture.ana)
+            let names = Dictionary(uniqueKeysWithValues: data.nodes.map { ($0.id, $0.fields.name) })
+            let suggestions = data.contexts.map { $0.fields.sections[0] }
+            #expect(suggestions.map(\.name) == ["Suggestions", "Suggestions", "Suggestions"])
+            #expect(suggestions.allSatisfy { $0.showCount == 5 && $0.rootNode == nil })
+            #expect(
+                suggestions.map { $0.items?.map { names[$0] } } == [
+                    ["Internal", "Ægir & Sons"], ["Overhead", "Harbour"], ["Meetings", "Piers"],
+                ])
+        }
+    }
+
+    @Test func aRecordsSelectionsFollowFromItsAccountingCode() async throws {
+        try await Fixture.run { sap in
+            let data = try await sap.backend.reportingData(of: Fixture.ana)
+            let names = Dictionary(uniqueKeysWithValues: data.nodes.map { ($0.id, $0.fields.name) })
+            let selections = data.selections(for: ["Accounting code": "P1.2"])
+            #expect(selections.map(\.context) == data.contexts.map(\.id))
+            #expect(selections.map { names[$0.node] } == ["Ægir & Sons", "Harbour", "Cranes"])
+            #expect(data.selections(for: ["Accounting code": "gone"]).isEmpty)
+        }
+    }
+
+    @Test func manyProjectsTakeSeveralFilters() async throws {
+        try await Fixture.run(settings: { $0.pageRowsMax = 10 }) { sap in
+            let projects = (100..<160).map { number in
+                """
+                {"projectUuid": "\(Fixture.guid(number))", "project": "Q\(number)", "description": "",
+                 "elements": [{"projectElementUuid": "\(Fixture.guid(number + 1000))",
+                 "projectElement": "Q\(number).1", "description": "x"}], "teamMembers": ["\(Fixture.guid(1))"]}
+                """
+            }
+            let people = #"{"people": [], "customers": [], "projects": [\#(projects.joined(separator: ","))]}"#
+            try await sap.post("/sandbox/organisation", people)
+            let data = try await sap.backend.reportingData(of: Fixture.ana)
+            // Three roots, the customer in place of none, 60 projects, 60 accounting codes.
+            #expect(data.nodes.count == 124)
+        }
+    }
+}
+
+@Suite struct EntryMarkerTests {
+    @Test func aMarkerIsFoundAgainInItsNote() throws {
+        let id = try #require(UUID(uuidString: "fbefbeff-ffff-4fff-bfff-fbefbeffffff"))
+        let marker = EntryMarker.marker(of: id)
+        #expect(marker == "#----____T_-___vvvv___w#")
+        for text in ["Meeting", "#12#", nil, "a "] {
+            let (found, foundMarker) = EntryMarker.split(note: EntryMarker.note(text: text, marker: marker))
+            #expect(found == text && foundMarker == marker)
+        }
+    }
+
+    @Test(arguments: ["", "Meeting", "#abc#", "#not base64url, really!!#"]) func otherNotesAreText(note: String) {
+        let (text, marker) = EntryMarker.split(note: note)
+        #expect(marker == nil && (text ?? "") == note)
+    }
+}

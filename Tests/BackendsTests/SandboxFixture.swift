@@ -1,0 +1,150 @@
+import Backends
+import FoundationEssentials
+import HTTP
+import Model
+import Testing
+
+@testable import Sandbox
+
+/// A sandbox of its own with a small organisation, and an adapter that talks to it.
+struct SandboxFixture {
+    let service: SAPService
+    let client = Client()
+    let url: String
+    let backend: SAPBackend
+
+    static let today = day("2015-04-15")
+    static let ana = person("ana", partner: 1)
+    static let bo = person("bo", partner: 2)
+
+    static func day(_ text: String) -> Day {
+        guard let day = Day(text) else { preconditionFailure("\(text) is not a day") }
+        return day
+    }
+
+    static func guid(_ number: Int) -> String {
+        let digits = String(number)
+        return "00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits
+    }
+
+    static func person(_ name: String, partner: Int) -> BackendPerson {
+        BackendPerson(
+            email: name + "@example.com",
+            reference: [
+                "personWorkAgreementExternalId": "O'" + name, "companyCode": "1010",
+                "businessPartnerUuid": guid(partner),
+            ])
+    }
+
+    static let organisation = """
+        {"people": [
+          {"personWorkAgreementExternalId": "O'ana", "companyCode": "1010", "businessPartnerUuid": "\(guid(1))",
+           "name": "Ana", "validFrom": "2015-01-01", "validTo": "2015-12-31"},
+          {"personWorkAgreementExternalId": "O'bo", "companyCode": "1010", "businessPartnerUuid": "\(guid(2))",
+           "name": "Bo"}],
+         "customers": [
+          {"businessPartner": "1000001", "businessPartnerUuid": "\(guid(11))", "name": "Ægir & Sons"}],
+         "projects": [
+          {"projectUuid": "\(guid(21))", "project": "P1", "description": "Harbour", "customerUuid": "\(guid(11))",
+           "startDate": "2015-01-01", "processingStatus": "10",
+           "elements": [
+            {"projectElementUuid": "\(guid(31))", "projectElement": "P1.1", "description": "Piers"},
+            {"projectElementUuid": "\(guid(32))", "projectElement": "P1.2", "description": "Cranes"},
+            {"projectElementUuid": "\(guid(33))", "projectElement": "P1.3", "description": "Shut",
+             "timeRecordingBlocked": true}],
+           "teamMembers": ["\(guid(1))", "\(guid(2))"]},
+          {"projectUuid": "\(guid(22))", "project": "P2", "description": "Overhead", "elements": [
+            {"projectElementUuid": "\(guid(34))", "projectElement": "P2.1", "description": "Meetings"}],
+           "teamMembers": ["\(guid(1))"]},
+          {"projectUuid": "\(guid(23))", "project": "P3", "description": "Old", "timeRecordingBlocked": true,
+           "elements": [{"projectElementUuid": "\(guid(35))", "projectElement": "P3.1", "description": "Gone"}],
+           "teamMembers": ["\(guid(1))", "\(guid(2))"]}]}
+        """
+
+    /// Runs `body` against a fresh sandbox and ends it afterwards.
+    static func run(
+        password: String = "sandbox", state: String? = nil, settings change: (inout SAPSettings) -> Void = { _ in },
+        _ body: (SandboxFixture) async throws -> Void
+    ) async throws {
+        let service = try SAPService(SAPService.Configuration(statePath: state))
+        let (ports, port) = AsyncStream.makeStream(of: Int.self)
+        let running = Task { try await service.run { port.yield($0) } }
+        defer { running.cancel() }
+        let found = try #require(await ports.first { _ in true })
+        var settings = SAPSettings(baseURL: "http://127.0.0.1:\(found)", user: "FIELDPOST", password: password)
+        change(&settings)
+        let fixture = SandboxFixture(service: service, settings: settings)
+        if state == nil { _ = try await fixture.post("/sandbox/organisation", organisation) }
+        try await body(fixture)
+        running.cancel()
+        _ = try? await running.value
+    }
+
+    private init(service: SAPService, settings: SAPSettings) {
+        self.service = service
+        url = settings.baseURL
+        backend = SAPBackend(settings, client: client, today: { SandboxFixture.today })
+    }
+
+    // MARK: The sandbox's own interface
+
+    @discardableResult
+    func post(_ path: String, _ json: String) async throws -> Response {
+        let response = try await client.send(Request("POST", url + path, body: Array(json.utf8)))
+        try #require(response.status == 200, "\(path): \(String(decoding: response.body, as: UTF8.self))")
+        return response
+    }
+
+    func switches(_ json: String) async throws { try await post("/sandbox/switches", json) }
+
+    func stats() async throws -> [String: Int] {
+        let response = try await client.send(Request(url + "/sandbox/stats"))
+        return try JSONDecoder().decode([String: Int].self, from: Data(response.body))
+    }
+
+    struct Recorded: Decodable {
+        let record, person, date, hours, note, wbsElement, status: String
+        let predecessor: String?
+        let cancelled: Bool
+    }
+
+    func recorded() async throws -> [Recorded] {
+        let response = try await client.send(Request(url + "/sandbox/recorded"))
+        return try response.body.split(separator: UInt8(ascii: "\n")).map {
+            try JSONDecoder().decode(Recorded.self, from: Data($0))
+        }
+    }
+
+    // MARK: Calls
+
+    static func submission(
+        _ entry: UUID = UUID(), of person: BackendPerson = ana, on day: String = "2015-03-30", seconds: Int = 5400,
+        text: String? = "Ørsted \"1\"", element: String? = "P1.1"
+    ) -> Submission {
+        Submission(
+            marker: EntryMarker.marker(of: entry), person: person, day: self.day(day), durationSeconds: seconds,
+            text: text, references: element.map { ["Accounting code": $0] } ?? [:])
+    }
+
+    /// Waits, at most ten seconds, until `condition` holds.
+    func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
+        let deadline = ContinuousClock.now + .seconds(10)
+        while try await !condition() {
+            guard .now < deadline else { return false }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        return true
+    }
+}
+
+extension BackendError {
+    /// The case's name, for errors whose text does not matter.
+    var kind: String {
+        switch self {
+        case .refused: "refused"
+        case .notProcessed: "notProcessed"
+        case .outcomeUnknown: "outcomeUnknown"
+        case .unauthorized: "unauthorized"
+        }
+    }
+}

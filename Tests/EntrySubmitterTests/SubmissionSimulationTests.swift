@@ -1,0 +1,121 @@
+import Backends
+import Model
+import Testing
+
+@testable import EntrySubmitter
+
+@Suite struct SubmissionSimulationTests {
+    /// At every step, whatever crashed, was repeated, reordered or delayed:
+    ///
+    /// 1. The back end has at most one live record of the entry.
+    /// 2. At most one call that writes can be under way that nobody has heard of the end of.
+    /// 3. An entry that says `released` has a live record with the values that were confirmed.
+    /// 4. Only a refusal or the entry's own problem makes it `invalid`.
+    ///
+    /// And once the faults stop and time passes: what the device wants is what the back end has, or the entry is
+    /// invalid with a message, and no key waits for a person.
+    @Test(arguments: [1, 2, 3, UInt64.random(in: 4...UInt64.max)])
+    func oneRecordWhateverHappens(seed: UInt64) {
+        print("submission simulation, seed \(seed)")
+        var random = SplitMix(state: seed)
+        var stepCount = 0
+        while stepCount < 30_000 {
+            var world = SubmissionWorld(seed: random.next())
+            let steps = 20 + Int(random.next() % 100)
+            for _ in 0..<steps {
+                let action = random.next()
+                step(&world, action)
+                stepCount += 1
+                check(world, seed)
+            }
+            settle(&world, &random)
+            checkSettled(world, seed)
+        }
+    }
+
+    private func step(_ world: inout SubmissionWorld, _ choice: UInt64) {
+        let detail = choice >> 8
+        switch choice % 16 {
+        case 0: world.edit { $0.text = "text \(detail % 5)" }
+        case 1: world.edit { $0.durationSeconds = Int(detail % 4) * 1_800 }
+        case 2, 3: world.edit { $0.submitRequested = true }
+        case 4: if detail % 6 == 0 { world.delete() }
+        case 5, 6, 7:
+            // A worker looks; now and then the phone's patch comes between its load and its commit, or another
+            // worker decides in between.
+            switch detail % 4 {
+            case 0: world.decide(.look) { $0.edit { $0.text = "between" } }
+            case 1: world.decide(.look) { $0.decide(.look) }
+            default: world.decide(.look)
+            }
+        case 8, 9, 10:
+            guard !world.flights.isEmpty else { return }
+            let faults = SubmissionWorld.Fault.allCases
+            world.fly(
+                Int(detail % UInt64(world.flights.count)), detail % 3 == 0 ? .none : faults[Int((detail >> 8) % 6)])
+        case 11, 12:
+            guard !world.answers.isEmpty else { return }
+            let answer = world.answers.remove(at: Int(detail % UInt64(world.answers.count)))
+            world.decide(.answer(answer.0, version: answer.version))
+            // An answer may be recorded and then come once more: a crash between the two.
+            if detail % 5 == 0 { world.answers.append(answer) }
+        case 13:
+            // The worker is killed: nobody hears what comes of its calls.
+            for index in world.flights.indices { world.flights[index].isHeard = false }
+            world.answers.removeAll()
+        default: world.now += Int(detail % 40)
+        }
+    }
+
+    private func check(_ world: SubmissionWorld, _ seed: UInt64) {
+        #expect(world.liveRecords.count <= 1, "two records, seed \(seed)")
+        if let entry = world.entry, entry.status == .released, entry.deleteRequested != true,
+            world.ledger?.phase == .settled
+        {
+            #expect(world.liveRecords.first?.wanted == world.ledger?.confirmed?.wanted, "seed \(seed)")
+        }
+        for message in world.invalidMessages {
+            #expect(
+                ["no", "Duration must be more than 0", "The back end no longer has this entry; submit it again"]
+                    .contains(message), "seed \(seed)")
+        }
+    }
+
+    /// No more faults: calls end, answers arrive, time passes, keys that are due are looked at.
+    private func settle(_ world: inout SubmissionWorld, _ random: inout SplitMix) {
+        for _ in 0..<60 {
+            while !world.flights.isEmpty || !world.answers.isEmpty {
+                while !world.flights.isEmpty { world.fly(0, .none) }
+                while !world.answers.isEmpty {
+                    let answer = world.answers.removeFirst()
+                    world.decide(.answer(answer.0, version: answer.version))
+                }
+            }
+            world.now += 60
+            world.decide(.look)
+        }
+    }
+
+    private func checkSettled(_ world: SubmissionWorld, _ seed: UInt64) {
+        #expect(!world.isDead, "a key waits for a person, seed \(seed)")
+        #expect(world.ledger.map { $0.phase == .settled } ?? true, "an attempt stays open, seed \(seed)")
+        guard let entry = world.entry else {
+            #expect(world.liveRecords.isEmpty, "a deleted entry is still in the back end, seed \(seed)")
+            return
+        }
+        guard entry.submitRequested == true else {
+            #expect(world.records.isEmpty, "a draft is in the back end, seed \(seed)")
+            return
+        }
+        switch entry.status {
+        case .released:
+            #expect(world.liveRecords.count == 1, "seed \(seed)")
+            #expect(world.liveRecords.first?.wanted.durationSeconds == entry.durationSeconds, "seed \(seed)")
+            #expect(world.liveRecords.first?.wanted.text == entry.text, "seed \(seed)")
+        case .invalid:
+            #expect(!world.invalidMessages.isEmpty, "invalid without a reason, seed \(seed)")
+        case .suggestion, .draft, .submitted, .rejected, .approved, .recorded:
+            Issue.record("the entry ended as \(entry.status), seed \(seed)")
+        }
+    }
+}

@@ -1,0 +1,209 @@
+import Backends
+import FoundationEssentials
+import Model
+
+@testable import EntrySubmitter
+
+/// One entry, its device, its ledger, and a back end that may do anything a real one does: refuse, be away, lose its
+/// answer after writing, commit late. Workers crash, look twice, and answer late. Time is a number.
+struct SubmissionWorld {
+    struct Record: Equatable {
+        var wanted: Wanted
+        var isLive = true
+        var visibleAt: Int
+    }
+
+    struct Flight {
+        let call: SubmissionCall
+        /// The latest moment it can still be sent.
+        let sendBefore: Int
+        /// Whether the worker that waits for the answer is still there.
+        var isHeard = true
+    }
+
+    static let rule = SubmissionRule(
+        lease: .seconds(70), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60))
+    /// A late commit comes within `settleMin`; that is what the setting promises.
+    static let lateCommitMax = 25
+    /// A call ends this long after it was sent at the latest.
+    static let callMax = 40
+
+    var random: SplitMix
+    var now = 0
+    var entry: TimeEntry?
+    var isTombstone = false
+    var position: Int64 = 0
+    var editPosition: Int64 = 0
+    var ledger: Ledger?
+    var leaseUntil = 0
+    var records: [String: Record] = [:]
+    var flights: [Flight] = []
+    var answers: [(SubmissionAnswer, version: Int64)] = []
+    var parkedUntil = 0
+    var isDead = false
+    var invalidMessages: [String] = []
+
+    init(seed: UInt64) {
+        random = SplitMix(state: seed)
+        entry = Self.draft(duration: 3_600)
+        edit { _ in }
+    }
+
+    static func draft(duration: Int) -> TimeEntry {
+        TimeEntry(
+            status: .draft, text: "work", reportingTemplate: nil, reporting: [], timeType: .duration,
+            entryDate: Day(daysSinceEpoch: 16_000), durationSeconds: duration)
+    }
+
+    // MARK: The device
+
+    mutating func edit(_ change: (inout TimeEntry) -> Void) {
+        guard var changed = entry, !isTombstone, changed.deleteRequested != true else { return }
+        change(&changed)
+        entry = changed
+        position += 1
+        editPosition = position
+    }
+
+    /// As `MutationRules` has it: at once while no back end can know the entry, else a request.
+    mutating func delete() {
+        guard let current = entry, !isTombstone else { return }
+        switch current.status {
+        case .suggestion, .draft: tombstone()
+        case .invalid where current.backendId == nil: tombstone()
+        case .submitted, .invalid, .released, .rejected, .approved, .recorded: edit { $0.deleteRequested = true }
+        }
+    }
+
+    private mutating func tombstone() {
+        entry = nil
+        isTombstone = true
+        position += 1
+        editPosition = position
+    }
+
+    // MARK: The worker
+
+    /// Loads, decides and commits; `interleaved` changes something between load and commit.
+    mutating func decide(_ origin: SubmissionRule.Origin, interleaved: ((inout Self) -> Void)? = nil) {
+        let loaded = (position, ledger?.version ?? 0)
+        let decision = Self.rule.decide(state(), origin, attemptCount: 0)
+        interleaved?(&self)
+        guard loaded == (position, ledger?.version ?? 0) else { return decide(origin) }  // missed: decided again
+        commit(decision)
+    }
+
+    private func state() -> SubmissionState {
+        var ledger = ledger
+        ledger?.leaseRemaining = .seconds(leaseUntil - now)
+        guard let entry else {
+            return SubmissionState(entry: isTombstone ? .tombstone : .missing, ledger: ledger)
+        }
+        var state = SubmissionState(entry: .live(entry, editPosition: editPosition), ledger: ledger)
+        state.problems = EntryRules.seconds(of: entry).map { $0 <= 0 ? ["Duration must be more than 0"] : [] } ?? []
+        if state.problems.isEmpty, let day = entry.entryDate, let seconds = entry.durationSeconds {
+            state.wanted = Wanted(day: day, durationSeconds: seconds, text: entry.text, references: [:], fields: entry)
+        }
+        return state
+    }
+
+    private mutating func commit(_ decision: SubmissionDecision) {
+        if let changed = decision.ledger {
+            ledger = changed
+            leaseUntil = now + Int(decision.lease.components.seconds)
+        }
+        if decision.forgets { ledger = nil }
+        switch decision.entry {
+        case .tombstone?: if entry != nil { tombstone() }
+        case .patch(let patch)?: apply(patch)
+        case nil: break
+        }
+        for line in decision.log where line.status == .invalid { invalidMessages.append(line.message ?? "") }
+        switch decision.step {
+        case .finished: break
+        case .call(let call): flights.append(Flight(call: call, sendBefore: leaseUntil - Self.callMax))
+        case .park(_, let after, _): parkedUntil = now + Int(after.components.seconds)
+        case .dead: isDead = true
+        }
+    }
+
+    private mutating func apply(_ patch: EntryPatch) {
+        guard var changed = entry else { return }
+        if let restored = patch.restored {
+            changed.durationSeconds = restored.durationSeconds
+            changed.text = restored.text
+        }
+        if let status = patch.status { changed.status = status }
+        if let backendID = patch.backendID { changed.backendId = backendID }
+        if let deleteRequested = patch.deleteRequested { changed.deleteRequested = deleteRequested }
+        entry = changed
+        position += 1
+    }
+
+    // MARK: The back end
+
+    enum Fault: CaseIterable { case none, refuse, away, lostAfter, lostBefore, late }
+
+    /// A call reaches the back end, or its time to be sent has passed.
+    mutating func fly(_ index: Int, _ fault: Fault) {
+        let flight = flights.remove(at: index)
+        guard now <= flight.sendBefore else { return }  // never sent; decided again by whoever looks
+        let answer = perform(flight.call.action, fault)
+        if flight.isHeard { answers.append((answer, version: flight.call.version)) }
+    }
+
+    private mutating func perform(_ action: SubmissionCall.Action, _ fault: Fault) -> SubmissionAnswer {
+        if fault == .away { return .notProcessed(reason: "away", retryAfter: nil) }
+        if case .find(let id, _) = action { return find(id) }
+        switch fault {
+        case .refuse: return .refused(["no"])
+        case .lostBefore: return .unknown(reason: "lost", recordID: nil)
+        case .none, .away, .lostAfter, .late: break
+        }
+        let visibleAt = fault == .late ? now + Int(random.next() % UInt64(Self.lateCommitMax)) : now
+        let id: String
+        switch action {
+        case .create(let wanted):
+            id = "r\(records.count + 1)"
+            records[id] = Record(wanted: wanted, visibleAt: visibleAt)
+        case .update(let known, let wanted):
+            id = known
+            if records[id]?.isLive == true { records[id]?.wanted = wanted }
+        case .delete(let known):
+            id = known
+            records[id]?.isLive = false
+        case .find: return .absent
+        }
+        if fault == .lostAfter || fault == .late { return .unknown(reason: "lost", recordID: nil) }
+        return read(id).map(SubmissionAnswer.record) ?? .absent
+    }
+
+    private func read(_ id: String) -> BackendEntry? {
+        guard let record = records[id], record.visibleAt <= now else { return nil }
+        return BackendEntry(
+            id: id, marker: "m", day: record.wanted.day, durationSeconds: record.wanted.durationSeconds,
+            text: record.wanted.text, status: record.isLive ? .released : .cancelled, references: [:])
+    }
+
+    private func find(_ id: String?) -> SubmissionAnswer {
+        if let id, let record = read(id), record.status == .released { return .record(record) }
+        let live = records.keys.compactMap(read).filter { $0.status == .released }
+        guard let first = live.first else { return .absent }
+        return live.count == 1 ? .record(first) : .ambiguous(count: live.count)
+    }
+
+    var liveRecords: [Record] { records.values.filter(\.isLive) }
+}
+
+/// A small generator that a seed repeats (Steele, Lea and Flood 2014).
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return z ^ (z >> 31)
+    }
+}

@@ -1,0 +1,205 @@
+import Foundation
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+
+@Suite struct WriteBatchTests {
+    @Test func anObjectIsPutPatchedAndDeletedAtGrowingPositions() throws {
+        try withRealm { connection, environment, realm, _ in
+            let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
+            var put = WriteBatch(environment: environment)
+            put.put(key, JSONBytes(#"{"a":1,"b":2}"#), decision: 0, isEdit: true)
+            let first = try put.commit(on: &connection)
+            #expect(first.positions[key] == 1)
+
+            var patch = WriteBatch(environment: environment)
+            patch.expect(key, at: 1, decision: 0)
+            patch.patch(key, JSONBytes(#"{"b":3}"#), decision: 0)
+            #expect(try patch.commit(on: &connection).positions[key] == 2)
+            let patched = try load(key, environment, &connection)
+            #expect(patched?.fields == JSONBytes(#"{"a": 1, "b": 3}"#))
+            #expect(patched?.editPosition == 1)
+
+            var delete = WriteBatch(environment: environment)
+            delete.delete(key, decision: 0, isEdit: true)
+            #expect(try delete.commit(on: &connection).positions[key] == 3)
+            let deleted = try load(key, environment, &connection)
+            #expect(deleted?.isDeleted == true)
+            #expect(deleted?.editPosition == 3)
+        }
+    }
+
+    @Test func whatIsSoAlreadyIsNotWritten() throws {
+        try withRealm { connection, environment, realm, _ in
+            let key = ObjectKey(realm: realm, kind: .user, id: UUID())
+            for _ in 0..<2 {
+                var batch = WriteBatch(environment: environment)
+                batch.put(key, JSONBytes(#"{"a":1}"#), decision: 0)
+                _ = try batch.commit(on: &connection)
+            }
+            var patch = WriteBatch(environment: environment)
+            patch.patch(key, JSONBytes(#"{"a":1}"#), decision: 0)
+            #expect(try patch.commit(on: &connection).positions.isEmpty)
+            #expect(try load(key, environment, &connection)?.position == 1)
+            let pointers: Int64 = try connection.run("SELECT count(*) FROM realm.change")[0].value(0)
+            #expect(pointers == 1)
+        }
+    }
+
+    @Test func aDecisionWhoseObjectMovedOnWritesNothingAndTheOthersDo() throws {
+        try withRealm { connection, environment, realm, _ in
+            let stale = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
+            let fresh = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
+            var setUp = WriteBatch(environment: environment)
+            setUp.put(stale, JSONBytes("{}"), decision: 0)
+            setUp.put(fresh, JSONBytes("{}"), decision: 0)
+            let positions = try setUp.commit(on: &connection).positions
+
+            // The phone's patch comes between a worker's load and its save.
+            var phone = WriteBatch(environment: environment)
+            phone.patch(stale, JSONBytes(#"{"text":"phone"}"#), decision: 0, isEdit: true)
+            _ = try phone.commit(on: &connection)
+
+            try connection.runScript("CREATE TABLE own (decision int)")
+            var worker = WriteBatch(environment: environment)
+            for (decision, key) in [stale, fresh].enumerated() {
+                worker.expect(key, at: positions[key] ?? 0, decision: decision)
+                worker.patch(key, JSONBytes(#"{"status":"released"}"#), decision: decision)
+            }
+            worker.also("INSERT INTO own SELECT d FROM unnest('{0,1}'::int[]) d WHERE d <> ALL (realm.missed())")
+            let outcome = try worker.commit(on: &connection)
+            #expect(outcome.missed == [0])
+            #expect(try load(stale, environment, &connection)?.fields == JSONBytes(#"{"text": "phone"}"#))
+            #expect(try load(fresh, environment, &connection)?.fields == JSONBytes(#"{"status": "released"}"#))
+            let own = try connection.run("SELECT decision FROM own")
+            #expect(own.count == 1)
+            #expect(try own[0].value(0) == Int32(1))
+        }
+    }
+
+    /// Law 2: writers of one environment cannot deadlock, whatever order they name the objects in, and position order
+    /// is commit order.
+    @Test func oppositeOrdersDoNotDeadlock() async throws {
+        try withRealm { _, environment, realm, conninfo in
+            let keys = (0..<50).map { _ in ObjectKey(realm: realm, kind: .timeEntry, id: UUID()) }
+            let threads = (0..<4).map { writer in
+                BackgroundThread {
+                    var connection = try Connection(conninfo)
+                    for round in 0..<40 {
+                        var batch = WriteBatch(environment: environment)
+                        for key in writer % 2 == 0 ? keys : keys.reversed() {
+                            batch.put(key, JSONBytes(#"{"writer":\#(writer),"round":\#(round)}"#), decision: 0)
+                        }
+                        _ = try batch.commit(on: &connection)
+                    }
+                }
+            }
+            for thread in threads { try thread.wait() }
+        }
+    }
+
+    /// A reader that has seen a position has seen all before it: a checkpoint taken while others write is whole.
+    @Test func aReaderNeverSeesAGapThatIsFilledLater() async throws {
+        try withRealm { connection, environment, realm, conninfo in
+            let writers = (0..<3).map { writer in
+                BackgroundThread {
+                    var connection = try Connection(conninfo)
+                    for _ in 0..<150 {
+                        var batch = WriteBatch(environment: environment)
+                        for number in 0..<3 {
+                            let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
+                            batch.put(key, JSONBytes(#"{"writer":\#(writer),"number":\#(number)}"#), decision: 0)
+                        }
+                        _ = try batch.commit(on: &connection)
+                    }
+                }
+            }
+            var position: Int64 = 0
+            var seen = 0
+            while seen < 3 * 150 * 3 {
+                // Everything after `position`, up to the counter of the same snapshot.
+                let (counter, count) = try connection.transaction(.snapshot) { transaction in
+                    let counter = try EnvironmentCounter(transaction.run(EnvironmentCounter.load(environment))[0])
+                    let rows = try transaction.run(
+                        Feed.changes(in: environment, realms: [realm], after: [position], countMax: 10_000))
+                    return (counter.position, rows.count)
+                }
+                seen += count
+                position = counter
+                if count == 0, writers.allSatisfy(\.isDone) { break }
+            }
+            for writer in writers { try writer.wait() }
+            #expect(seen == 3 * 150 * 3)
+        }
+    }
+
+    private func load(
+        _ key: ObjectKey, _ environment: EnvironmentID, _ connection: inout Connection
+    ) throws -> RealmObject? {
+        try RealmObject.byKey(connection.run(RealmObject.load([key], in: environment)))[key]
+    }
+}
+
+@Suite struct CopyBatchTests {
+    @Test func aCopyTakesOnlyNewerSourcesAndIsNotInsertedBelowTheFloor() throws {
+        try withRealm { connection, environment, realm, _ in
+            let id = UUID()
+            #expect(try copy(id, source: 10, #"{"v":10}"#, environment, realm, &connection) == 1)
+            #expect(try copy(id, source: 9, #"{"v":9}"#, environment, realm, &connection) == 0)
+            #expect(try copy(id, source: 10, #"{"v":10}"#, environment, realm, &connection) == 0)
+            // The same content from a newer source advances the source only.
+            #expect(try copy(id, source: 11, #"{"v":10}"#, environment, realm, &connection) == 0)
+            #expect(try copy(id, source: 12, #"{"v":12}"#, environment, realm, &connection) == 1)
+            try connection.run(
+                """
+                UPDATE realm.environment SET position = 100, compacted_position = 50 WHERE id = \(environment.rawValue)
+                """)
+            #expect(try copy(UUID(), source: 50, "{}", environment, realm, &connection) == 0)
+            #expect(try copy(UUID(), source: 51, "{}", environment, realm, &connection) == 1)
+            #expect(try copy(id, source: 20, #"{"v":20}"#, environment, realm, &connection) == 1)
+        }
+    }
+
+    private func copy(
+        _ id: UUID, source: Int64, _ json: String, _ environment: EnvironmentID, _ realm: Int32,
+        _ connection: inout Connection
+    ) throws -> Int {
+        var batch = CopyBatch(environment: environment)
+        let key = ObjectKey(realm: realm, kind: .timeEntry, id: id)
+        unsafe Array(json.utf8).withUnsafeBytes { unsafe batch.append(key, source: source, json: $0) }
+        return try batch.commit(on: &connection)
+    }
+}
+
+@Suite struct CompactionTests {
+    @Test func tombstonesGoBelowTheFloorAndNeverAboveTheRelay() throws {
+        try withRealm { connection, environment, realm, _ in
+            let keys = (0..<3).map { _ in ObjectKey(realm: realm, kind: .timeEntry, id: UUID()) }
+            for key in keys {
+                var batch = WriteBatch(environment: environment)
+                batch.put(key, JSONBytes("{}"), decision: 0)
+                _ = try batch.commit(on: &connection)
+            }
+            for key in keys.prefix(2) {
+                var batch = WriteBatch(environment: environment)
+                batch.delete(key, decision: 0)
+                _ = try batch.commit(on: &connection)
+            }
+            try connection.run(
+                """
+                INSERT INTO realm.relay (environment_id, generation, epoch, published_epoch, position)
+                VALUES (\(environment.rawValue), 1, 1, 1, 4)
+                """)
+            let removed = try Compaction.step(environment, keep: .seconds(-1), countMax: 100, on: &connection)
+            #expect(removed == 4)
+            let left: Int64 = try connection.run("SELECT count(*) FROM realm.object")[0].value(0)
+            #expect(left == 2)
+            let counter = try EnvironmentCounter(connection.run(EnvironmentCounter.load(environment))[0])
+            #expect(counter.compactedPosition == 4)
+            #expect(!Cursor(generation: 1, start: 3, position: 3).isGood(for: counter))
+            #expect(Cursor(generation: 1, start: 4, position: 0).isGood(for: counter))
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import Glibc
+
+@testable import Runtime
+
+/// Sends `request` to a local port and returns everything that comes back until the other side closes.
+///
+/// On a thread of its own: the server under test needs Swift's.
+func exchange(_ request: String, port: Int) async -> String {
+    await onThread(named: "exchange") { exchangeBlocking(request, port: port) }
+}
+
+private func exchangeBlocking(_ request: String, port: Int) -> String {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = in_port_t(UInt16(port).bigEndian)
+    address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+    let status = unsafe withUnsafePointer(to: &address) { pointer in
+        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            unsafe connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+    }
+    guard status == 0 else { return "no connection" }
+    let bytes = Array(request.utf8)
+    _ = unsafe bytes.withUnsafeBytes { unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+    var answer: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 65_536)
+    while true {
+        let count = unsafe chunk.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
+        guard count > 0 else { return String(decoding: answer, as: UTF8.self) }
+        answer += chunk[..<count]
+    }
+}
+
+/// The answer to a request without a body.
+func get(_ path: String, port: Int, method: String = "GET") async -> String {
+    await exchange("\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", port: port)
+}
+
+/// Waits until `condition` holds; false when it does not within ten seconds.
+func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
+    let deadline = ContinuousClock.now + .seconds(10)
+    while ContinuousClock.now < deadline {
+        if try await condition() { return true }
+        try? await Task.sleep(for: .milliseconds(5))
+    }
+    return false
+}

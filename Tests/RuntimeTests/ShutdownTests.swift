@@ -1,0 +1,43 @@
+import Glibc
+import Logging
+import Testing
+
+@testable import Runtime
+
+private func logger() -> Logger {
+    Logger(label: "test") { LineLogHandler(label: $0, service: "test", level: .info, format: .json) }
+}
+
+@Suite struct ShutdownTests {
+    @Test func whatDoesNotStopIsNamedAndTheProcessEndsInTime() async throws {
+        let result = try #require(
+            await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
+                let stubborn = Component.worker("stubborn") { control in
+                    control.progressed()
+                    kill(getpid(), SIGTERM)
+                    while true { _ = poll(nil, 0, 1000) }
+                }
+                _ = await Runtime.run(
+                    [stubborn], logger: logger(), health: Health(stallMax: .seconds(60)),
+                    shutdownMax: .milliseconds(300))
+            })
+        let log = String(decoding: result.standardErrorContent, as: UTF8.self)
+        #expect(log.contains("did not stop in time") && log.contains(#""running":"stubborn""#))
+    }
+
+    @Test func aPartThatFailsStopsTheOthers() async throws {
+        let result = try #require(
+            await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
+                let patient = Component.worker("patient") { control in
+                    while !control.isStopping { control.pause(.seconds(600)) }
+                }
+                let server = Component.http("api", host: "192.0.2.1", port: 0) { _ in }
+                exit(
+                    await Runtime.run(
+                        [patient, server], logger: logger(), health: Health(stallMax: .seconds(60)),
+                        shutdownMax: .seconds(20)))
+            })
+        let log = String(decoding: result.standardErrorContent, as: UTF8.self)
+        #expect(log.contains("api cannot listen on 192.0.2.1:0") && !log.contains("did not stop"))
+    }
+}

@@ -71,6 +71,10 @@ let tests: [Target] = [
     .target(name: "TestSupport", dependencies: ["CBroker", "CKafka", "Postgres"], path: "Tests/TestSupport"),
     .testTarget(name: "ModelTests", dependencies: ["Model"], path: "Tests/ModelTests"),
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], path: "Tests/PostgresTests"),
+    .testTarget(
+        name: "PipelineTests",
+        dependencies: ["Kafka", "Model", "Pipeline", "Postgres", "Realms", "TestSupport", logging],
+        path: "Tests/PipelineTests"),
     .testTarget(name: "KafkaTests", dependencies: ["Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "TestSupport"], path: "Tests/HTTPTests"),
     .testTarget(

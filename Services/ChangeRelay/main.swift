@@ -1,13 +1,28 @@
 // Publishes changed objects to Kafka in position order. One instance is active, others are ready to take over.
 
+import Pipeline
 import Runtime
 
-await serve("change-relay", settings: Settings.all) { _ in
-    [
-        .worker("relay") { control in
+await serve("change-relay", settings: Settings.all) { context in
+    let configuration = context.configuration
+    let (conninfo, brokers) = (try configuration.text(.databaseURL), try configuration.text(.kafkaBrokers))
+    let properties = configuration.properties(under: "kafka.")
+    let pageCountMax = try configuration.integer(Settings.pageCountMax)
+    let keep = try configuration.duration(Settings.compactionKeep)
+    let interval = try configuration.duration(Settings.compactionInterval)
+    return [
+        .worker("relay", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5))) { control in
+            var relay = try Relay(
+                conninfo: conninfo, brokers: brokers, properties: properties, logger: control.logger,
+                pageCountMax: pageCountMax)
             while !control.isStopping {
-                control.progressed()
-                control.pause(.milliseconds(200))
+                guard try relay.step(waitMax: .milliseconds(relay.isLively ? 5 : 25)) else {
+                    control.progressed()
+                    control.pause(.milliseconds(500))
+                    continue
+                }
+                try relay.compact(keep: keep, interval: interval)
+                if let problem = relay.problem { control.impaired(problem) } else { control.progressed() }
             }
         }
     ]

@@ -69,8 +69,10 @@ struct Intake {
     ) throws {
         let partition = event.message.topicPartition
         guard consumer.assignment.contains(partition) else { return }
-        logger.notice(
-            "transport was lost, reading the partition from its beginning",
+        // A partition this group never read begins the same way, and that is no news.
+        logger.log(
+            level: epochs[partition] == nil ? .debug : .notice,
+            "reading the partition from its beginning, transport may have been lost",
             metadata: ["topic": "\(partition.topic)", "partition": "\(partition.partition)", "epoch": "\(event.epoch)"])
         try consumer.commitBeginning(partition)
         try connection.run(

@@ -10,11 +10,14 @@ struct Outlet {
     let generation: Int64
     let epoch: Int64
 
-    init(environment: EnvironmentID, name: String, generation: Int64, epoch: Int64) {
+    /// How long a full queue is waited for: a broker that takes nothing for longer is away.
+    private static let roomWaitMax = Duration.seconds(10)
+
+    init(environment: EnvironmentID, generation: Int64, epoch: Int64) {
         self.environment = environment
         self.generation = generation
         self.epoch = epoch
-        source = "/fieldpost/\(name)"
+        source = "/environments/\(environment)"
     }
 
     /// Queues one object's latest state.
@@ -42,9 +45,12 @@ struct Outlet {
         let keyBytes = Array(key.utf8)
         if let json = unsafe json {
             try unsafe producer.send(
-                topic.name, key: keyBytes.span.bytes, value: json.bytes, headers: headers, tag: tag)
+                topic.name, key: keyBytes.span.bytes, value: json.bytes, headers: headers, tag: tag,
+                waitMax: Self.roomWaitMax)
         } else {
-            try unsafe producer.send(topic.name, key: keyBytes.span.bytes, value: nil, headers: headers, tag: tag)
+            try unsafe producer.send(
+                topic.name, key: keyBytes.span.bytes, value: nil, headers: headers, tag: tag,
+                waitMax: Self.roomWaitMax)
         }
     }
 }

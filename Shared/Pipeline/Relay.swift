@@ -18,6 +18,8 @@ package struct Relay: ~Copyable {
     private static let pagesMax = 8
     /// How often the broker is asked whether its partitions still reach as far as they did.
     private static let lossCheckInterval = Duration.seconds(5)
+    /// Pointers removed at a time.
+    private static let compactedCountMax = 2_000
 
     private struct Page {
         let through: Int64
@@ -30,8 +32,9 @@ package struct Relay: ~Copyable {
         var readPosition: Int64
         var storedPosition: Int64
         var pages: [Int: Page] = [:]
-        var firstPage = 0
-        var nextPage = 0
+        /// Pages are numbered on when the work begins anew: reports of pages from before find none.
+        var firstPage: Int
+        var nextPage: Int
         /// Where the republishing of all objects stands.
         var key: (realm: Int32, kind: String, id: UUID)?
     }
@@ -46,6 +49,10 @@ package struct Relay: ~Copyable {
     private var changedOffsets: [TopicPartition: Int64] = [:]
     private var lockedOpenCount = -1
     private var nextLossCheck = ContinuousClock.now
+    private var lastSent: ContinuousClock.Instant?
+    /// Environments whose turn to be compacted has come.
+    private var compacting: [EnvironmentID] = []
+    private var nextCompaction = ContinuousClock.now
     private let published = Metrics.Counter(label: "messaging.client.sent.messages")
     private let topicByKind: [String: Topic]
     private let logger: Logger
@@ -81,9 +88,35 @@ package struct Relay: ~Copyable {
         var sentCount = 0
         for task in tasks { sentCount += try publish(task) }
         published.increment(by: sentCount)
+        if sentCount > 0 { lastSent = .now }
         let isBusy = sentCount > 0 || progress.values.contains { $0.firstPage < $0.nextPage }
         try confirm(producer.deliveries(waitMax: sentCount > 0 ? .zero : isBusy ? .milliseconds(2) : waitMax))
         return true
+    }
+
+    /// Something was published in the last seconds: more is likely to come.
+    package var isLively: Bool { lastSent.map { ContinuousClock.now - $0 < .seconds(3) } ?? false }
+
+    /// Why nothing can be published now; `nil` when the broker answers.
+    package var problem: String? { producer.isConnected ? nil : producer.lastError?.description }
+
+    /// Removes what nobody needs any more, one bounded step at a call, of each environment once in `interval`.
+    ///
+    /// Only the active relay calls it: the floor must not pass what is published.
+    package mutating func compact(keep: Duration, interval: Duration) throws {
+        guard ContinuousClock.now >= nextCompaction else { return }
+        guard let environment = compacting.first else {
+            for row in try connection.run("SELECT id FROM realm.environment ORDER BY id") {
+                compacting.append(EnvironmentID(rawValue: try row.value(0)))
+            }
+            nextCompaction = compacting.isEmpty ? .now + interval : .now
+            return
+        }
+        let count = try Compaction.step(
+            environment, keep: keep, countMax: Self.compactedCountMax, on: &connection)
+        if count == 0 { compacting.removeFirst() }
+        // Between two steps there is time to publish.
+        nextCompaction = .now + (compacting.isEmpty ? interval : .milliseconds(50))
     }
 
     /// One session holds an advisory lock; it is gone with the connection.
@@ -105,13 +138,13 @@ package struct Relay: ~Copyable {
     // MARK: Publishing
 
     private mutating func publish(_ task: RelayTask) throws -> Int {
-        var current = progress[task.environment] ?? Self.start(task)
+        var current = progress[task.environment] ?? Self.start(task, page: 0)
         if current.task.epoch != task.epoch || current.task.isRepublishing != task.isRepublishing {
-            current = Self.start(task)
+            current = Self.start(task, page: current.nextPage)
         }
         guard current.nextPage - current.firstPage < Self.pagesMax else { return 0 }
         let outlet = Outlet(
-            environment: task.environment, name: task.name, generation: task.generation, epoch: task.epoch)
+            environment: task.environment, generation: task.generation, epoch: task.epoch)
         let count =
             current.task.isRepublishing
             ? try publishObjects(&current, outlet) : try publishChanges(&current, task, outlet)
@@ -119,8 +152,10 @@ package struct Relay: ~Copyable {
         return count
     }
 
-    private static func start(_ task: RelayTask) -> Progress {
-        var start = Progress(task: task, readPosition: task.relayedPosition, storedPosition: task.relayedPosition)
+    private static func start(_ task: RelayTask, page: Int) -> Progress {
+        var start = Progress(
+            task: task, readPosition: task.relayedPosition, storedPosition: task.relayedPosition, firstPage: page,
+            nextPage: page)
         if task.isRepublishing { start.key = (Int32.min, "", .zero) }
         return start
     }
@@ -177,8 +212,12 @@ package struct Relay: ~Copyable {
         let paths = try directory.paths(of: Set(wanted.map(\.realm)), in: outlet.environment, on: &connection)
         let now = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000))
         let tag = Self.tag(outlet.environment, page)
+        var count = 0
         for (row, realm, topic, kind) in wanted {
-            guard let path = paths[realm] else { continue }
+            guard let path = paths[realm] else {
+                logger.error("a realm without a usable path is not published", metadata: ["realm": "\(realm)"])
+                continue
+            }
             let changedAt = try timeColumn.map { column in try row.value(column, as: PostgresTime.self) }
             let object = PublishedObject(
                 realm: path, kind: kind, id: try row.value(3), position: try row.value(0),
@@ -188,8 +227,9 @@ package struct Relay: ~Copyable {
             try unsafe row.withJSON(5) { json in
                 try unsafe outlet.send(object, to: topic, json: json, tag: tag, through: &producer)
             }
+            count += 1
         }
-        return wanted.count
+        return count
     }
 
     // MARK: Confirming

@@ -6,7 +6,6 @@ import Postgres
 /// An environment with something to publish.
 struct RelayTask {
     let environment: EnvironmentID
-    let name: String
     let generation: Int64
     let counterPosition: Int64
     let relayedPosition: Int64
@@ -37,7 +36,7 @@ enum RelayStore {
 
     /// Environments with news, found by one join. Rows: as `tasks` reads them.
     static let news: Statement = """
-        SELECT e.id, e.name, e.generation, e.position, coalesce(r.position, -1), coalesce(r.epoch, 0),
+        SELECT e.id, e.generation, e.position, coalesce(r.position, -1), coalesce(r.epoch, 0),
             coalesce(r.published_epoch < r.epoch, false), r.generation IS DISTINCT FROM e.generation
         FROM realm.environment e LEFT JOIN realm.relay r ON r.environment_id = e.id
         WHERE r.position IS NULL OR r.position < e.position OR r.published_epoch < r.epoch
@@ -50,15 +49,15 @@ enum RelayStore {
         var tasks: [RelayTask] = []
         var needsPreparing = false
         for row in rows {
-            if try row.value(7, as: Bool.self) {
+            if try row.value(6, as: Bool.self) {
                 needsPreparing = true
                 continue
             }
             tasks.append(
                 RelayTask(
-                    environment: EnvironmentID(rawValue: try row.value(0)), name: try row.value(1),
-                    generation: try row.value(2), counterPosition: try row.value(3), relayedPosition: try row.value(4),
-                    epoch: try row.value(5), isRepublishing: try row.value(6)))
+                    environment: EnvironmentID(rawValue: try row.value(0)), generation: try row.value(1),
+                    counterPosition: try row.value(2), relayedPosition: try row.value(3), epoch: try row.value(4),
+                    isRepublishing: try row.value(5)))
         }
         return (tasks, needsPreparing)
     }

@@ -84,6 +84,8 @@ package struct Worker<H: Handler>: ~Copyable {
     private var intake: Intake
     private let answers = Inbox<(Key, H.Answer)>()
 
+    /// Messages from Kafka that were not looked at yet: kept when PostgreSQL fails on the way.
+    private var taken: [Message] = []
     private var pending: [Pending] = []
     private var held: [Key: Held] = [:]
     private var ready: [Ready] = []
@@ -183,7 +185,7 @@ package struct Worker<H: Handler>: ~Copyable {
             fullSince = since
             if !isPaused, ContinuousClock.now - since > .seconds(5) { try pause() }
             if isPaused {
-                _ = try consumer.nextBatch(countMax: 1, waitMax: .milliseconds(50))
+                taken += try consumer.nextBatch(countMax: 1, waitMax: .milliseconds(50))
             } else {
                 consumer.wakeup.wait(atMost: .milliseconds(50))
                 consumer.wakeup.drain()
@@ -192,14 +194,19 @@ package struct Worker<H: Handler>: ~Copyable {
         }
         fullSince = nil
         try resume()
-        let waitMax = nextDue - ContinuousClock.now
-        let messages = try consumer.nextBatch(
-            countMax: min(room, limits.batchCountMax), waitMax: min(max(waitMax, .zero), .milliseconds(100)))
+        if taken.isEmpty {
+            let waitMax = nextDue - ContinuousClock.now
+            taken = try consumer.nextBatch(
+                countMax: min(room, limits.batchCountMax), waitMax: min(max(waitMax, .zero), .milliseconds(100)))
+            consumed.increment(by: taken.count)
+        }
         for line in consumer.takeLogs() { logger.debug("\(line.facility): \(line.message)") }
-        if messages.isEmpty { return }
-        consumed.increment(by: messages.count)
-        let admitted = try intake.admit(messages, consumer: &consumer, connection: &connection)
-        for event in admitted.events { hold(event) }
+        if !taken.isEmpty { try admitTaken() }
+    }
+
+    /// When it fails, the same messages are admitted again by the next round: what it did so far does no harm twice.
+    private mutating func admitTaken() throws {
+        let admitted = try intake.admit(taken, consumer: &consumer, connection: &connection)
         if !admitted.poison.isEmpty {
             for (message, reason) in admitted.poison {
                 logger.error(
@@ -210,7 +217,9 @@ package struct Worker<H: Handler>: ~Copyable {
                 admitted.poison.map { ParkedKeys.poison($0.message, reason: $0.reason, group: group) })
             consumer.finish(admitted.poison.map(\.message))
         }
+        for event in admitted.events { hold(event) }
         consumer.finish(admitted.dropped)
+        taken = []
     }
 
     private mutating func hold(_ event: Event) {
@@ -334,14 +343,20 @@ package struct Worker<H: Handler>: ~Copyable {
         var admitted: [Pending] = []
         var waiting: [(Pending, Duration)] = []
         for item in inputs {
+            let key = Key(environment: environment, subject: item.input.subject)
             if case .answer = item.input.origin {
+                admitted.append(item)
+                continue
+            }
+            // It is the probe already, and comes again because its writes missed or failed.
+            if probes[environment] == key, !breaker.isClosed, !breaker.mayProbe(now: .now) {
                 admitted.append(item)
                 continue
             }
             switch breaker.admit(now: .now) {
             case .call: admitted.append(item)
             case .probe:
-                probes[environment] = Key(environment: environment, subject: item.input.subject)
+                probes[environment] = key
                 admitted.append(item)
             case .wait(let wait): waiting.append((item, max(wait, .milliseconds(100))))
             }
@@ -397,7 +412,12 @@ package struct Worker<H: Handler>: ~Copyable {
     private mutating func park(_ item: Pending, in environment: EnvironmentID, reason: String) throws {
         let parking = parking(item, reason, nil, .planned, decision: 0)
         try connection.run(ParkedKeys.park([parking], group: group, environment: environment))
-        release(Key(environment: environment, subject: item.input.subject))
+        let key = Key(environment: environment, subject: item.input.subject)
+        if probes[environment] == key {
+            breakers[environment]?.probeWasNotMade(now: .now)
+            probes[environment] = nil
+        }
+        release(key)
     }
 
     /// Lets go of a key: its messages are finished. One with a newer event is decided again.
@@ -468,15 +488,16 @@ package struct Worker<H: Handler>: ~Copyable {
     private mutating func waitAfterFailure() throws {
         failureCount += 1
         missed.forEach { item in
-            if !pending.contains(where: { $0.input.subject == item.input.subject }) { pending.append(item) }
+            let isPending = pending.contains {
+                $0.input.subject == item.input.subject && $0.input.environment == item.input.environment
+            }
+            if !isPending { pending.append(item) }
         }
         missed = []
         if !isPaused { try? pause() }
         let grown = Duration.milliseconds(50) * (1 << min(failureCount, 6))
         consumer.wakeup.wait(atMost: grown * Double.random(in: 0.5...1))
-        for message in try consumer.nextBatch(countMax: limits.batchCountMax, waitMax: .zero) {
-            if let event = try? Event(message) { hold(event) }
-        }
+        taken += try consumer.nextBatch(countMax: limits.batchCountMax, waitMax: .zero)
     }
 }
 

@@ -1,0 +1,5 @@
+import Suite
+import Testing
+
+@Suite struct SuiteTests {
+}

@@ -18,8 +18,9 @@ struct DemoSetup: Sendable {
         let issuer: String
     }
 
-    /// The variable of the services' environment that holds the password of the SAP sandbox's user.
-    static let passwordVariable = "FIELDPOST_SAP_PASSWORD"
+    /// Names the services' variable with the password of the sandbox's user. Without their prefix: it is none of
+    /// their settings.
+    static let passwordVariable = "SANDBOX_SAP_PASSWORD"
     static let sapUser = "FIELDPOST"
     static let audience = "fieldpost"
     /// People in one transaction.

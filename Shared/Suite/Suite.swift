@@ -52,7 +52,7 @@ package final class Suite: Sendable {
     package let identityURL: String
     package let sapURL: String
     /// The variable under which services find the password of SAP's user `FIELDPOST`.
-    package static let passwordVariable = "SAP_PASSWORD"
+    package static let passwordVariable = "SANDBOX_SAP_PASSWORD"
     package static let passwordOfSAP = "sandbox"
 
     let server: SuiteServer

@@ -113,7 +113,7 @@ package final class SuiteProcess: Sendable {
         unsafe posix_spawn_file_actions_addopen(
             &actions, STDOUT_FILENO, command.logPath, O_WRONLY | O_CREAT | O_APPEND, 0o644)
         unsafe posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
-        unsafe posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1)
+        for descriptor in openDescriptors() { unsafe posix_spawn_file_actions_addclose(&actions, descriptor) }
 
         var attributes = unsafe posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
@@ -138,6 +138,12 @@ package final class SuiteProcess: Sendable {
         guard code == 0 else { throw SuiteFailure("\(command.executable) cannot be started (errno \(code))") }
         return id
     }
+}
+
+/// What this process has open beside the standard three. Not all libraries mark theirs to be closed in a child.
+private func openDescriptors() -> [Int32] {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+    return names.compactMap { Int32($0) }.filter { $0 > STDERR_FILENO }
 }
 
 /// What keeps the suite from running.

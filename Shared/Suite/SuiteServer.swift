@@ -1,5 +1,5 @@
 import Foundation
-package import Postgres
+import Postgres
 import Synchronization
 
 /// A PostgreSQL server of the suite's own, on a socket in its folder. It can be killed and started again: its data stays.

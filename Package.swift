@@ -35,7 +35,10 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     ),
     (
         "fieldpost", "Fieldpost",
-        ["Backends", "Commands", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", argumentParser]
+        [
+            "Backends", "Commands", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime",
+            argumentParser, crypto,
+        ]
     ),
     (
         "sandbox", "Sandbox",
@@ -88,7 +91,10 @@ let tests: [Target] = [
         path: "Tests/RealmGatewayTests"),
     .testTarget(
         name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
-    .testTarget(name: "FieldpostTests", dependencies: ["Backends", "Fieldpost", "Model"], path: "Tests/FieldpostTests"),
+    .testTarget(
+        name: "FieldpostTests",
+        dependencies: ["Backends", "Fieldpost", "Kafka", "Model", "Postgres", "Realms", "TestSupport"],
+        path: "Tests/FieldpostTests"),
     .testTarget(
         name: "RuntimeTests",
         dependencies: ["ChangeRelay", "Runtime", "TestSupport", hummingbird, lifecycle, logging, metrics, nioPosix],

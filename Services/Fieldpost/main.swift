@@ -1,12 +1,21 @@
-// The command line: what an operator does by hand, the demo, and the benchmarks.
+// The command line: for people who run Fieldpost, and with --json for their scripts.
 
 import ArgumentParser
 import Commands
+import Runtime
 
 struct FieldpostCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "fieldpost", abstract: "Operates Fieldpost.",
-        subcommands: [DemoCommand.self])
+        commandName: "fieldpost", abstract: "Runs and looks after a Fieldpost installation.",
+        version: "fieldpost \(fieldpostVersion)",
+        subcommands: [
+            MigrateCommand.self,
+            TopicsCommand.self,
+            EnvironmentCommand.self,
+            LagCommand.self,
+            ParkedCommand.self,
+            DemoCommand.self,
+        ])
 }
 
 await runCommandLine(FieldpostCommand.self)

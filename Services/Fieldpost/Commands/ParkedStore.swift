@@ -1,0 +1,133 @@
+import FoundationEssentials
+import Model
+import Postgres
+
+/// The SQL of `pipeline.parked`, as the command line needs it.
+enum ParkedStore {
+    struct Selection {
+        /// No keys: all.
+        let keys: [String]
+        let group: String?
+        let environment: String?
+        let isDead: Bool?
+        let countMax: Int
+    }
+
+    struct Row: Encodable {
+        let group: String
+        let environmentID: Int32
+        /// `nil` for a message that could not be read: nobody knows whose it is.
+        let environment: String?
+        let key: String
+        let subject: String
+        let topic: String
+        let partition: Int32
+        let reason: String
+        let state: State
+        let attempts: Int32
+        let parkedAt: Timestamp
+        let nextAt: Timestamp
+
+        enum State: String, Encodable {
+            /// Comes back by itself.
+            case waiting
+            /// Comes back when the back end does.
+            case circuit
+            /// Waits for a person.
+            case dead
+        }
+    }
+
+    static func load(_ selection: Selection, on connection: inout Connection) throws -> [Row] {
+        try connection.run(
+            """
+            SELECT p.group_name, p.environment_id, e.name, p.key, p.subject, p.topic, p.partition, p.reason, p.is_dead,
+                p.is_circuit, p.attempts, p.parked_at, p.next_at
+            FROM pipeline.parked p LEFT JOIN realm.environment e ON e.id = p.environment_id
+            WHERE (\(selection.keys.isEmpty) OR p.key = ANY (\(selection.keys)))
+                AND (\(selection.group) IS NULL OR p.group_name = \(selection.group))
+                AND (\(selection.environment) IS NULL OR e.name = \(selection.environment))
+                AND (\(selection.isDead) IS NULL OR p.is_dead = \(selection.isDead))
+            ORDER BY p.parked_at, p.key LIMIT \(Int64(selection.countMax))
+            """
+        ).map { row in
+            let isDead: Bool = try row.value(8)
+            let isCircuit: Bool = try row.value(9)
+            return Row(
+                group: try row.value(0), environmentID: try row.value(1), environment: try row.optional(2),
+                key: try row.value(3), subject: try row.value(4), topic: try row.value(5), partition: try row.value(6),
+                reason: try row.value(7), state: isDead ? .dead : isCircuit ? .circuit : .waiting,
+                attempts: try row.value(10), parkedAt: try time(row, 11), nextAt: try time(row, 12))
+        }
+    }
+
+    private static func time(_ row: Postgres.Row, _ column: Int) throws -> Timestamp {
+        Timestamp(millisecondsSinceEpoch: try row.value(column, as: PostgresTime.self).millisecondsSince1970)
+    }
+
+    /// A message that could not be read is left out: there is nothing to decide about.
+    static func retry(_ selection: Selection) -> Statement {
+        """
+        UPDATE pipeline.parked p SET is_dead = false, is_circuit = false, attempts = 0, next_at = now()
+        WHERE (\(selection.keys.isEmpty) OR p.key = ANY (\(selection.keys))) AND p.environment_id <> 0
+            AND (\(selection.group) IS NULL OR p.group_name = \(selection.group))
+            AND (\(selection.environment) IS NULL OR p.environment_id = (
+                SELECT id FROM realm.environment WHERE name = \(selection.environment)))
+        """
+    }
+
+    static func discard(_ rows: [Row]) -> Statement {
+        """
+        DELETE FROM pipeline.parked p
+        USING unnest(\(rows.map(\.group)), \(rows.map(\.environmentID)), \(rows.map(\.key)))
+            AS d(group_name, environment_id, key)
+        WHERE p.group_name = d.group_name AND p.environment_id = d.environment_id AND p.key = d.key
+        """
+    }
+
+    /// The object that the key stands for, as it is now: its position and fields.
+    static func object(_ row: Row, on connection: inout Connection) throws -> String? {
+        guard let subject = EventSubject(row.subject) else { return nil }
+        let rows = try connection.run(
+            """
+            SELECT o.position, coalesce(o.fields::text, 'deleted') FROM realm.realm r
+            JOIN realm.object o ON o.environment_id = r.environment_id AND o.realm_id = r.id
+                AND o.kind = \(subject.kind.rawValue) AND o.id = \(subject.id)
+            WHERE r.environment_id = \(row.environmentID) AND r.path = \(subject.realm.description)
+            """)
+        guard rows.count == 1 else { return nil }
+        let position: Int64 = try rows[0].value(0)
+        let fields: String = try rows[0].value(1)
+        return "at position \(position): \(fields)"
+    }
+
+    static func table(_ rows: [Row]) -> Table {
+        var table = Table(
+            [
+                ("GROUP", .left), ("ENVIRONMENT", .left), ("KEY", .left), ("STATE", .left), ("ATTEMPTS", .right),
+                ("SINCE", .right), ("NEXT", .right), ("REASON", .left),
+            ], empty: "nothing is parked")
+        let now = Int64(Date().timeIntervalSince1970 * 1_000)
+        for row in rows {
+            let since = Duration.milliseconds(now - row.parkedAt.millisecondsSinceEpoch)
+            let next = Duration.milliseconds(max(0, row.nextAt.millisecondsSinceEpoch - now))
+            table.add([
+                row.group, row.environment ?? "-", row.key, row.state.rawValue, String(row.attempts),
+                since.shortText, row.state == .dead ? "-" : next.shortText,
+                row.reason.count > 80 ? row.reason.prefix(79) + "…" : row.reason,
+            ])
+        }
+        return table
+    }
+}
+
+extension ParkedStore.Row {
+    /// Names and values for `parked show`.
+    var details: [(String, String)] {
+        [
+            ("key", key), ("group", group), ("environment", environment ?? "-"), ("subject", subject),
+            ("partition", "\(topic)/\(partition)"), ("state", state.rawValue), ("attempts", String(attempts)),
+            ("parked", parkedAt.description), ("next", state == .dead ? "-" : nextAt.description), ("reason", reason),
+        ]
+    }
+}

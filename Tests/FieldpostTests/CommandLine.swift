@@ -1,0 +1,48 @@
+import Foundation
+import Testing
+
+/// What a run of the built executable answered.
+struct Answer {
+    let status: Int32
+    let output: String
+    let errors: String
+
+    /// The rows of `--json`.
+    func rows() throws -> [[String: Any]] {
+        try #require(try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [[String: Any]])
+    }
+}
+
+/// Runs the built `fieldpost`, as its users do, and waits for its end.
+///
+/// - Parameter environment: All it gets: nothing of the test's own.
+func fieldpost(_ arguments: [String], environment: [String: String] = [:]) throws -> Answer {
+    let process = Process()
+    let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments.first
+    let folder = try #require(bundle.map { URL(filePath: $0).deletingLastPathComponent() })
+    process.executableURL = folder.appendingPathComponent("fieldpost")
+    process.arguments = arguments
+    process.environment = environment
+    let (output, errors) = (Pipe(), Pipe())
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = output
+    process.standardError = errors
+    try process.run()
+    // An answer of these commands is smaller than a pipe: reading one after the other cannot block.
+    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    let problems = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    return Answer(status: process.terminationStatus, output: text, errors: problems)
+}
+
+func fieldpost(_ arguments: String..., environment: [String: String] = [:]) throws -> Answer {
+    try fieldpost(arguments, environment: environment)
+}
+
+/// Lends a folder of the test's own, and removes it.
+func withFolder(_ body: (URL) throws -> Void) throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fieldpost-\(UUID())")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    try body(folder)
+}

@@ -1,0 +1,91 @@
+import Kafka
+import Model
+import TestSupport
+import Testing
+
+@Suite struct LagTests {
+    @Test func lagIsCountedFromWhatAGroupHasCommitted() async throws {
+        let counts = Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name, $0.partitions) })
+        try await withMockCluster(topics: counts) { cluster in
+            var producer = try Producer(brokers: cluster.address)
+            for number in 0..<10 as Range<UInt8> {
+                try producer.send(Topics.realm.name, key: [1], value: [number])
+            }
+            let isFlushed = producer.flush(waitMax: .seconds(30))
+            #expect(isFlushed)
+            let before = try lag(cluster)
+            #expect(before.count == 1)
+            #expect(before[0]["lag"] as? Int == 10)
+            #expect(before[0]["committed"] == nil)
+            #expect(try #require(before[0]["oldestAgeMs"] as? Int) < 120_000)
+
+            try finish(4, cluster)
+            let after = try lag(cluster)
+            #expect(after.map { $0["lag"] as? Int } == [6])
+            #expect(after.map { $0["committed"] as? Int } == [4])
+            #expect(after.map { $0["end"] as? Int } == [10])
+            #expect(after[0]["oldestAgeMs"] is Int)
+
+            try finish(6, cluster)
+            let end = try lag(cluster)
+            #expect(end.isEmpty)
+            let table = try fieldpost("lag", "--topic", Topics.realm.name, "--brokers", cluster.address)
+            #expect(table.output.split(separator: "\n").count == Topics.realm.partitions + 1)
+        }
+    }
+
+    @Test func aBrokerThatDoesNotAnswerMakesItUnknown() throws {
+        let answer = try fieldpost("lag", "--topic", Topics.realm.name, "--brokers", "127.0.0.1:1")
+        #expect(answer.status == 1)
+        #expect(answer.errors.contains("the broker does not answer"))
+        #expect(answer.output.contains("unknown"))
+    }
+
+    private func lag(_ cluster: MockCluster) throws -> [[String: Any]] {
+        let answer = try fieldpost(
+            "lag", "--json", "--behind", "--topic", Topics.realm.name,
+            environment: ["FIELDPOST_KAFKA_BROKERS": cluster.address])
+        #expect(answer.status == 0, "\(answer.errors)")
+        return try answer.rows()
+    }
+
+    /// Reads and finishes so many messages as the topic's group.
+    private func finish(_ count: Int, _ cluster: MockCluster) throws {
+        var consumer = try Consumer(
+            brokers: cluster.address, group: Topics.realm.consumers[0], topics: [Topics.realm.name],
+            properties: ["session.timeout.ms": "4000", "heartbeat.interval.ms": "100"])
+        let end = ContinuousClock.now + .seconds(60)
+        var left = count
+        while left > 0 {
+            try #require(ContinuousClock.now < end)
+            let messages = try consumer.nextBatch(countMax: left, waitMax: .milliseconds(50))
+            consumer.finish(messages)
+            left -= messages.count
+        }
+        consumer.close()
+    }
+}
+
+@Suite struct TopicsTests {
+    @Test func theCatalogueIsComparedWithTheBroker() async throws {
+        let counts = Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name, $0.partitions) })
+        try await withMockCluster(topics: counts) { cluster in
+            let list = try fieldpost("topics", "list", "--json", "--brokers", cluster.address)
+            #expect(try list.rows().map { $0["topic"] as? String } == Topics.all.map(\.name))
+            #expect(try list.rows().allSatisfy { $0["state"] as? String == "there" })
+            // The mock cluster cannot create topics, and need not.
+            let apply = try fieldpost("topics", "apply", "--brokers", cluster.address)
+            #expect(apply.status == 0, "\(apply.errors)")
+        }
+    }
+
+    @Test func whatIsMissingOrWrongIsNamed() async throws {
+        try await withMockCluster(topics: [Topics.realm.name: Topics.realm.partitions + 1]) { cluster in
+            let list = try fieldpost("topics", "list", "--json", "--brokers", cluster.address)
+            #expect(try list.rows().map { $0["state"] as? String } == ["wrong partitions", "missing"])
+            let apply = try fieldpost("topics", "apply", "--brokers", cluster.address)
+            #expect(apply.status == 1)
+            #expect(apply.errors.contains("not supported"))
+        }
+    }
+}

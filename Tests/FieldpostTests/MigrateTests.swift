@@ -1,0 +1,88 @@
+import Foundation
+import Postgres
+import Realms
+import TestSupport
+import Testing
+
+@Suite struct MigrateTests {
+    private static let schema = projectFolder.appendingPathComponent("deploy/schema").path
+
+    private func migrate(_ conninfo: String, _ folder: String = schema) throws -> Answer {
+        try fieldpost("migrate", "--json", "--schema", folder, environment: ["FIELDPOST_DATABASE_URL": conninfo])
+    }
+
+    @Test func aSecondTimeChangesNothing() throws {
+        let conninfo = try TestServer.shared.makeDatabase()
+        let first = try migrate(conninfo)
+        #expect(first.status == 0, "\(first.errors)")
+        #expect(try first.rows().allSatisfy { $0["isNew"] as? Bool == true })
+        #expect(try first.rows().count == Int(Schema.version))
+        let second = try migrate(conninfo)
+        #expect(second.status == 0)
+        #expect(try second.rows().allSatisfy { $0["isNew"] as? Bool == false })
+        #expect(try second.rows().count == Int(Schema.version))
+        var connection = try Connection(conninfo)
+        try Schema.check(on: &connection)
+    }
+
+    @Test func twoAtOnceApplyItOnce() async throws {
+        let conninfo = try TestServer.shared.makeDatabase()
+        let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
+            for _ in 0..<4 { group.addTask { try migrate(conninfo) } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(answers.allSatisfy { $0.status == 0 })
+        #expect(try answers.count { try $0.rows().contains { $0["isNew"] as? Bool == true } } == 1)
+    }
+
+    @Test func anEditedFileIsNamed() throws {
+        let conninfo = try TestServer.shared.makeDatabase()
+        #expect(try migrate(conninfo).status == 0)
+        try withFolder { folder in
+            for file in try FileManager.default.contentsOfDirectory(atPath: Self.schema) {
+                let text = try String(contentsOfFile: "\(Self.schema)/\(file)", encoding: .utf8)
+                let edited = text + (file.hasPrefix("001") ? "-- one more line\n" : "")
+                try edited.write(to: folder.appendingPathComponent(file), atomically: true, encoding: .utf8)
+            }
+            let answer = try migrate(conninfo, folder.path)
+            #expect(answer.status == 1)
+            #expect(answer.errors.contains("001-foundation.sql was edited after it was applied"))
+        }
+    }
+
+    @Test func aDatabaseNewerThanTheProgramIsRefused() throws {
+        let conninfo = try TestServer.shared.makeDatabase()
+        #expect(try migrate(conninfo).status == 0)
+        var connection = try Connection(conninfo)
+        try connection.run(
+            "INSERT INTO realm.migration (number, name, checksum) VALUES (\(Schema.version + 1), '999-later.sql', '')")
+        let answer = try migrate(conninfo)
+        #expect(answer.status == 1)
+        #expect(answer.errors.contains("use a newer program"))
+    }
+
+    @Test func aFileThatFailsLeavesNothingBehind() throws {
+        let conninfo = try TestServer.shared.makeDatabase()
+        try withFolder { folder in
+            let text = "CREATE TABLE half (id int);\nCREATE TABLE half (id int);\n"
+            try text.write(to: folder.appendingPathComponent("001-broken.sql"), atomically: true, encoding: .utf8)
+            let answer = try migrate(conninfo, folder.path)
+            #expect(answer.status == 1)
+            #expect(answer.errors.contains("001-broken.sql: relation \"half\" already exists"))
+            var connection = try Connection(conninfo)
+            let rows = try connection.run("SELECT to_regclass('half') IS NULL")
+            #expect(try rows[0].value(0, as: Bool.self))
+        }
+    }
+
+    @Test func aNumberThatIsMissingIsNamed() throws {
+        try withFolder { folder in
+            for name in ["001-a.sql", "003-b.sql"] {
+                try "SELECT 1".write(to: folder.appendingPathComponent(name), atomically: true, encoding: .utf8)
+            }
+            let answer = try migrate("host=/nowhere", folder.path)
+            #expect(answer.status == 1)
+            #expect(answer.errors.contains("003-b.sql: expected number 2"))
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@Suite struct ParkedTests {
+    private let conninfo: String
+    private let dead = UUID().uuidString.lowercased()
+    private let waiting = UUID().uuidString.lowercased()
+    private let poison = "entry.events/3/17"
+
+    init() throws {
+        conninfo = try makeFoundationDatabase()
+        var connection = try Connection(conninfo)
+        try connection.runScript(
+            """
+            INSERT INTO realm.environment (id, name) VALUES (1, 'acme');
+            INSERT INTO realm.realm (environment_id, id, path) VALUES (1, 5, '/users/ana@example.com');
+            INSERT INTO realm.object VALUES (1, 5, 'TimeEntry', '\(dead)', 7, 0, 7, false, '{"status": "draft"}');
+            INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,
+                is_dead, is_circuit, attempts, parked_at, next_at)
+            VALUES
+                ('entry-submitter', 1, '\(dead)', 'entry.events', 3, '/users/ana@example.com/TimeEntry/\(dead)', 0,
+                    'two records carry the marker', true, false, 20, now() - interval '2 hours', now()),
+                ('entry-submitter', 1, '\(waiting)', 'entry.events', 4, '/users/ana@example.com/TimeEntry/\(waiting)', 0,
+                    'busy', false, false, 3, now(), now() + interval '1 hour'),
+                ('entry-submitter', 0, '\(poison)', 'entry.events', 3, '\(poison)', 0, 'no usable header', true, false,
+                    0, now(), now())
+            """)
+    }
+
+    private func parked(_ arguments: String...) throws -> Answer {
+        try fieldpost(["parked"] + arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo])
+    }
+
+    private func keys(_ arguments: String...) throws -> [String?] {
+        let answer = try fieldpost(
+            ["parked", "list", "--json"] + arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        #expect(answer.status == 0, "\(answer.errors)")
+        return try answer.rows().map { $0["key"] as? String }
+    }
+
+    @Test func aListIsNarrowed() throws {
+        #expect(try keys().count == 3)
+        #expect(try keys().first == dead)
+        #expect(try Set(keys("--dead")) == [dead, poison])
+        #expect(try Set(keys("--environment", "acme")) == [dead, waiting])
+        #expect(try keys("--group", "realm-initializer").isEmpty)
+        #expect(try keys(waiting) == [waiting])
+        let table = try parked("list")
+        #expect(table.output.contains("2h 00m"))
+        #expect(table.output.contains("two records carry the marker"))
+    }
+
+    @Test func showTellsAllIncludingTheObject() throws {
+        let answer = try parked("show", dead)
+        #expect(answer.status == 0, "\(answer.errors)")
+        #expect(answer.output.contains("entry.events/3"))
+        #expect(answer.output.contains(#"at position 7: {"status": "draft"}"#))
+        #expect(try parked("show", "none").status == 1)
+    }
+
+    @Test func aRetryStartsWithAllAttempts() throws {
+        #expect(try parked("retry").status == 2)
+        #expect(try parked("retry", dead).output == "1 key is tried again\n")
+        #expect(try parked("retry", poison).status == 1)
+        var connection = try Connection(conninfo)
+        let rows = try connection.run(
+            "SELECT is_dead, attempts, next_at <= now() FROM pipeline.parked WHERE key = \(dead)")
+        #expect(try rows[0].value(0, as: Bool.self) == false)
+        #expect(try rows[0].value(1, as: Int32.self) == 0)
+        #expect(try rows[0].value(2, as: Bool.self))
+        #expect(try keys("--dead") == [poison])
+    }
+
+    @Test func discardingAsksFirst() throws {
+        let asked = try parked("discard", dead)
+        #expect(asked.status == 2)
+        #expect(asked.errors.contains("--yes"))
+        #expect(try keys().count == 3)
+        #expect(try parked("discard", dead, poison, "--yes").output == "2 keys are discarded\n")
+        #expect(try keys() == [waiting])
+        #expect(try parked("discard", dead, "--yes").status == 1)
+    }
+}

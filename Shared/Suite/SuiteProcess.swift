@@ -115,7 +115,7 @@ package final class SuiteProcess: Sendable {
         unsafe posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
         for descriptor in openDescriptors() { unsafe posix_spawn_file_actions_addclose(&actions, descriptor) }
 
-        var attributes = unsafe posix_spawnattr_t()
+        var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
         defer { unsafe posix_spawnattr_destroy(&attributes) }
         var signals = sigset_t()

@@ -1,5 +1,0 @@
-import Suite
-import Testing
-
-@Suite struct SuiteTests {
-}

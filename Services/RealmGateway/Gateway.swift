@@ -12,6 +12,7 @@ struct Gateway: Sendable {
     private let realms: RealmsRoute
     private let sync: SyncRoute
     private let mutations: MutationsRoute
+    private let pools: [Pool]
 
     /// Opens the database's connections, checks its schema and reads the environments.
     ///
@@ -25,10 +26,12 @@ struct Gateway: Sendable {
         try await pool.run { connection in try Schema.check(on: &connection) }
         let directory = EnvironmentDirectory(pool: pool, health: health, logger: logger)
         try await directory.refresh()
-        let hub = LiveHub(pool: try Pool(database, size: 1), limits: limits, logger: logger)
+        let livePool = try Pool(database, size: 1)
+        let hub = LiveHub(pool: livePool, limits: limits, logger: logger)
         let verifier = TokenVerifier(limits: tokens, environments: { directory.identities }, fetch: fetch)
         let authentication = Authentication(verifier: verifier, directory: directory, pool: pool, logger: logger)
         let numbers = RealmNumbers()
+        pools = [pool, commits, livePool]
         self.directory = directory
         self.hub = hub
         realms = RealmsRoute(authentication: authentication, pool: pool, numbers: numbers)
@@ -55,6 +58,9 @@ struct Gateway: Sendable {
             .service("live", hub),
         ]
     }
+
+    /// Ends the database's connections once their work is done.
+    func close() { for pool in pools { pool.stop() } }
 
     private func addRoutes(to router: Router<GatewayContext>) {
         router.get("/v1/realms") { request, _ in try await realms.handle(request) }

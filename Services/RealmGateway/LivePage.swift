@@ -43,7 +43,7 @@ struct Delivery: Sendable {
 
 /// A page of an environment's change log, for the realms that devices have open.
 struct LivePage: Sendable {
-    let counter: Counter
+    let counter: EnvironmentCounter
     /// The change log was read up to here.
     let position: Int64
     let chunks: [LiveChunk]
@@ -56,10 +56,10 @@ struct LivePage: Sendable {
     ) throws -> LivePage {
         // The counter first: what it counts is seen by the statement after it.
         let answers = try connection.run([
-            Counter.load(environment),
+            EnvironmentCounter.load(environment),
             Feed.changes(in: environment, after: position, kinds: Kind.allCases, countMax: countMax),
         ])
-        let counter = try Counter(try firstRow(answers[0]))
+        let counter = try EnvironmentCounter(try firstRow(answers[0]))
         var open: [Int32: (line: ObjectLine, hasUser: Bool)] = [:]
         var chunks: [LiveChunk] = []
         func take(_ realm: Int32, at position: Int64) {

@@ -23,10 +23,10 @@ struct MutationStore {
             }
         }
         let answers = try connection.run([
-            Counter.load(environment), clients(requests), earlierAnswers(requests), RealmObject.load(targets.keys, in: environment),
+            EnvironmentCounter.load(environment), clients(requests), earlierAnswers(requests), RealmObject.load(targets.keys, in: environment),
         ])
         var state = LoadedState()
-        if answers[0].count == 1 { state.position = try Counter(answers[0][0]).position }
+        if answers[0].count == 1 { state.position = try EnvironmentCounter(answers[0][0]).position }
         for row in answers[1] {
             state.nextSequences[ClientKey(person: try row.value(0), client: try row.value(1))] = try row.value(2)
         }

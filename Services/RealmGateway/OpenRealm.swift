@@ -24,7 +24,7 @@ struct OpenRealm: Sendable {
     var progress: Progress
 
     /// How a device with this cursor goes on; `nil` when what it holds must be thrown away.
-    static func progress(from cursor: Cursor?, _ counter: Counter, catchUpCountMax: Int64) -> Progress? {
+    static func progress(from cursor: Cursor?, _ counter: EnvironmentCounter, catchUpCountMax: Int64) -> Progress? {
         guard let cursor, cursor.isGood(for: counter) else { return nil }
         if let key = cursor.key {
             // Tombstones it has not been told of yet must still be there, unless it began with nothing.
@@ -36,18 +36,18 @@ struct OpenRealm: Sendable {
     }
 
     /// A device that lags much reads its realm, in which an object stands once however often it changed.
-    static func progress(from position: Int64, _ counter: Counter, catchUpCountMax: Int64) -> Progress {
+    static func progress(from position: Int64, _ counter: EnvironmentCounter, catchUpCountMax: Int64) -> Progress {
         guard counter.position - position > catchUpCountMax else { return .whole(position) }
         return .download(Download(start: counter.position, base: position))
     }
 
     /// A device that holds nothing.
-    static func fresh(_ counter: Counter) -> Progress {
+    static func fresh(_ counter: EnvironmentCounter) -> Progress {
         .download(Download(start: counter.position, base: 0))
     }
 
     /// Whether compaction has not overtaken it.
-    func isGood(for counter: Counter) -> Bool {
+    func isGood(for counter: EnvironmentCounter) -> Bool {
         switch progress {
         case .whole(let position): position >= counter.compactedPosition
         case .download(let download):

@@ -6,7 +6,7 @@ import Realms
 
 /// A page of a realm's download, as lines ready to be sent.
 struct DownloadPage: Sendable {
-    let counter: Counter
+    let counter: EnvironmentCounter
     let lines: [ByteBuffer]
     let next: OpenRealm.Download
     let isLast: Bool
@@ -25,9 +25,9 @@ struct DownloadPage: Sendable {
             Feed.page(
                 of: realm.number, in: environment, after: download.key.map { ($0.kind, $0.id) },
                 changedAfter: download.base, includingTombstones: download.base > 0, countMax: count),
-            Counter.load(environment),
+            EnvironmentCounter.load(environment),
         ])
-        let counter = try Counter(try firstRow(answers[1]))
+        let counter = try EnvironmentCounter(try firstRow(answers[1]))
         var next = download
         var lines: [ByteBuffer] = []
         var line = ObjectLine(realm.path)
@@ -58,7 +58,7 @@ struct DownloadPage: Sendable {
 
 /// One snapshot's view of what is new for a device: permissions, counter and a page of the change log.
 struct ChangePage: Sendable {
-    let counter: Counter
+    let counter: EnvironmentCounter
     let catalogue: UUID?
     /// Lines of the realms, and how far each has got with them.
     var lines: [ByteBuffer] = []
@@ -75,9 +75,9 @@ struct ChangePage: Sendable {
     ) throws -> ChangePage {
         try connection.transaction(.snapshot) { transaction in
             let answers = try transaction.run([
-                Counter.load(environment), RealmObject.load(kinds: [.user], realm: own, in: environment),
+                EnvironmentCounter.load(environment), RealmObject.load(kinds: [.user], realm: own, in: environment),
             ])
-            let counter = try Counter(try firstRow(answers[0]))
+            let counter = try EnvironmentCounter(try firstRow(answers[0]))
             let user = answers[1].count > 0 ? try RealmObject(answers[1][0]) : nil
             var page = ChangePage(
                 counter: counter, catalogue: (user?.fields?.bytes).flatMap(Permissions.catalogue(inUser:)))

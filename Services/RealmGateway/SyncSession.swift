@@ -44,7 +44,7 @@ struct SyncSession {
         cursors = request.cursors
         (own, generation) = try await services.pool.run { connection in
             let own = try numbers.number(of: person.realm, in: person.environment, on: &connection)
-            let counter = try Counter(try firstRow(try connection.run(Counter.load(person.environment))))
+            let counter = try EnvironmentCounter(try firstRow(try connection.run(EnvironmentCounter.load(person.environment))))
             return (own, counter.generation)
         }
     }
@@ -128,7 +128,7 @@ struct SyncSession {
         return true
     }
 
-    private mutating func goOn(_ index: Int, _ counter: Counter) {
+    private mutating func goOn(_ index: Int, _ counter: EnvironmentCounter) {
         if !realms[index].isGood(for: counter) {
             pending.append(Lines.open(realms[index].path, isReset: true))
             realms[index].progress = OpenRealm.fresh(counter)

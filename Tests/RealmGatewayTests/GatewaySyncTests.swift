@@ -191,7 +191,7 @@ import Testing
             }
             for writer in writers { try await writer.value }
             let end = try fixture.withDatabase { connection in
-                try Counter(try connection.run(Counter.load(fixture.environment))[0]).position
+                try EnvironmentCounter(try connection.run(EnvironmentCounter.load(fixture.environment))[0]).position
             }
             for device in devices[3...] { try await device.sync() }
             for device in devices[..<3] { try await device.wait("the end") { $0.checkpoint >= end } }

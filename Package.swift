@@ -78,7 +78,7 @@ let tests: [Target] = [
         name: "RealmGatewayTests",
         dependencies: [
             "HTTP", "Model", "Postgres", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", crypto, jwtKit,
-            lifecycle, logging, nioPosix,
+            lifecycle, logging, nio, nioPosix,
         ],
         path: "Tests/RealmGatewayTests"),
     .testTarget(name: "RuntimeTests", dependencies: ["Runtime", "TestSupport"], path: "Tests/RuntimeTests"),

@@ -1,5 +1,6 @@
 import Foundation
 import Model
+import NIOCore
 import Postgres
 import Realms
 import Synchronization
@@ -121,6 +122,26 @@ import Testing
             try await same(fixture, phone, "/users/ana@example.com")
             #expect(await phone.checkpointCount == 2)
             #expect(await phone.lineCount >= 2 + 110 / Self.small.changeCountMax)
+        }
+    }
+
+    /// A device whose snapshot fell into the middle of a page gets the rest of the page only.
+    @Test func aLineIsCutAtTheDevicesCheckpoint() async throws {
+        try await withGateway { fixture in
+            let path = try RealmPath.user("ana@example.com")
+            _ = try fill(fixture, try fixture.realm(path), 5)
+            let page = try fixture.withDatabase { connection in
+                try LivePage.read(
+                    in: fixture.environment, after: 0, countMax: 100, path: { _ in path }, on: &connection)
+            }
+            let chunk = try #require(page.chunks.first)
+            for position in 0...5 {
+                let line = chunk.line(above: Int64(position)).map { String(buffer: $0) }
+                let value = try line.map { try JSONSerialization.jsonObject(with: Data($0.utf8)) }
+                let objects = (value as? [String: [String: Any]])?["objects"]?["list"] as? [[String: Any]]
+                #expect((objects ?? []).map { $0["position"] as? Int } == Array((position + 1)..<6))
+                #expect((line == nil) == (position == 5))
+            }
         }
     }
 

@@ -99,7 +99,7 @@ let tests: [Target] = [
         path: "Tests/EntrySubmitterTests"),
     .testTarget(
         name: "RealmsTests", dependencies: ["Model", "Postgres", "Realms", "TestSupport"], path: "Tests/RealmsTests"),
-    .testTarget(name: "TidyTests", path: "Tests/TidyTests"),
+    .testTarget(name: "TidyTests", dependencies: ["Model", "Realms", "TestSupport"], path: "Tests/TidyTests"),
 ]
 
 let package = Package(

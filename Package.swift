@@ -36,7 +36,7 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         "fieldpost", "Fieldpost",
         [
             "Backends", "Commands", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime",
-            argumentParser, crypto,
+            argumentParser, crypto, logging,
         ]
     ),
     (

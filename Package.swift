@@ -21,7 +21,9 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "realm-gateway", "RealmGateway",
         [
-            "HTTP", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, hummingbird, jwtKit, logging, nio,
+            "HTTP", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, hummingbird, jwtKit, lifecycle,
+            logging,
+            nio,
         ]
     ),
     (
@@ -63,6 +65,7 @@ let shared: [Target] = [
         name: "Pipeline", dependencies: ["Kafka", "Model", "Postgres", "Realms", logging, metrics],
         path: "Shared/Pipeline"),
     .target(name: "Backends", dependencies: ["HTTP", "Model", "Postgres", crypto], path: "Shared/Backends"),
+    .target(name: "Suite", dependencies: ["HTTP", "Postgres"], path: "Shared/Suite"),
     .target(name: "Commands", dependencies: [argumentParser], path: "Shared/Commands"),
     .target(
         name: "Runtime",
@@ -71,7 +74,7 @@ let shared: [Target] = [
 ]
 
 let tests: [Target] = [
-    .target(name: "TestSupport", dependencies: ["CBroker", "CKafka", "Postgres"], path: "Tests/TestSupport"),
+    .target(name: "TestSupport", dependencies: ["CBroker", "CKafka", "Postgres", "Suite"], path: "Tests/TestSupport"),
     .testTarget(name: "ModelTests", dependencies: ["Model"], path: "Tests/ModelTests"),
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], path: "Tests/PostgresTests"),
     .testTarget(
@@ -81,13 +84,17 @@ let tests: [Target] = [
     .testTarget(name: "KafkaTests", dependencies: ["Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "TestSupport"], path: "Tests/HTTPTests"),
     .testTarget(
-        name: "RealmGatewayTests", dependencies: ["RealmGateway", "Runtime", "Sandbox", crypto, httpTypes, jwtKit],
+        name: "RealmGatewayTests",
+        dependencies: [
+            "HTTP", "Model", "Postgres", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", crypto,
+            httpTypes, jwtKit, lifecycle, logging, nioPosix,
+        ],
         path: "Tests/RealmGatewayTests"),
     .testTarget(
         name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
     .testTarget(
         name: "FieldpostTests",
-        dependencies: ["Fieldpost", "Kafka", "Model", "Postgres", "Realms", "TestSupport"],
+        dependencies: ["Backends", "Fieldpost", "Kafka", "Model", "Postgres", "Realms", "TestSupport"],
         path: "Tests/FieldpostTests"),
     .testTarget(
         name: "RuntimeTests",
@@ -99,6 +106,9 @@ let tests: [Target] = [
         path: "Tests/EntrySubmitterTests"),
     .testTarget(
         name: "RealmsTests", dependencies: ["Model", "Postgres", "Realms", "TestSupport"], path: "Tests/RealmsTests"),
+    .testTarget(
+        name: "FlowTests",
+        dependencies: ["Backends", "HTTP", "Kafka", "Model", "Postgres", "Realms", "Suite"], path: "Tests/FlowTests"),
     .testTarget(name: "TidyTests", dependencies: ["Model", "Realms", "TestSupport"], path: "Tests/TidyTests"),
 ]
 

@@ -1,1 +1,18 @@
-print("not built yet")
+// The device API: which realms a person may open, what is in them, and what the device changes.
+// Reads and writes objects in PostgreSQL; never calls a back end.
+
+import Runtime
+
+await serve("realm-gateway", settings: Settings.all) { context in
+    let configuration = context.configuration
+    var tokens = TokenVerifier.Limits()
+    tokens.clockSkewMax = try configuration.duration(Settings.tokenSkewMax)
+    let keys = JWKS()
+    let gateway = try await Gateway(
+        database: configuration.text(.databaseURL), limits: GatewayLimits(configuration), tokens: tokens,
+        health: context.health, logger: context.logger, fetch: { try await keys.fetch($0) })
+    var http = HTTPLimits()
+    http.connectionCountMax = try configuration.integer(Settings.connectionsMax)
+    return gateway.components(
+        host: try configuration.text(Settings.httpHost), port: try configuration.integer(Settings.httpPort), limits: http)
+}

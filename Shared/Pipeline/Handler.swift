@@ -16,8 +16,8 @@ package protocol Handler: SendableMetatype {
     /// Decides inputs of one environment.
     ///
     /// Loads what they concern in as few round trips as possible, decides each by a pure rule, and adds what was
-    /// decided to `batch`, guarded by the positions that were loaded, as decision number `index` of the input. The worker
-    /// commits the batch; an input whose guard missed comes again.
+    /// decided to `batch`, guarded by the positions that were loaded, as decision number `index` of the input. The
+    /// worker commits the batch; an input whose guard missed comes again.
     ///
     /// - Returns: What happens next with each input, once its writes are committed.
     mutating func decide(

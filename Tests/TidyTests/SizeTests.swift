@@ -14,6 +14,8 @@ import Testing
     @Test func aLineFitsBesideAnother() {
         for file in SourceFile.all {
             for (index, line) in file.lines.enumerated() where line.count > Self.lineLengthMax {
+                // Neither a raw literal nor a row of a table can be broken.
+                if line.contains("#\"") || line.drop(while: { $0 == " " }).hasPrefix("/// |") { continue }
                 Issue.record("\(file.path):\(index + 1) has \(line.count) characters")
             }
         }

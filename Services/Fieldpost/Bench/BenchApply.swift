@@ -37,7 +37,9 @@ struct BenchApply: ParsableCommand {
                     "INSERT INTO realm.environment (name) VALUES (\(name)) RETURNING id")[0].value(0))
         }
         var figures = BenchFigures()
-        let sources = try environments.map { environment in try BenchEvents(environment, count: events, on: place.conninfo) }
+        let sources = try environments.map { environment in
+            try BenchEvents(environment, count: events, on: place.conninfo)
+        }
         for round in 1...options.rounds {
             print("round \(round) of \(options.rounds)")
             for count in 1...2 {
@@ -129,7 +131,9 @@ struct BenchApply: ParsableCommand {
                     conninfo: place.conninfo)
                 var logger = Logger(label: "bench")
                 logger.logLevel = .error
-                var worker = try CopyWorker(at: workerPlace, batchCountMax: Self.batchCount, logger: logger) { RealmPath($0) }
+                var worker = try CopyWorker(at: workerPlace, batchCountMax: Self.batchCount, logger: logger) {
+                    RealmPath($0)
+                }
                 var finished = 0
                 var began: ContinuousClock.Instant?
                 while finished < events {

@@ -86,7 +86,9 @@ final class BenchEvents: Sendable {
                 try unsafe outlet.send(object, to: target, json: $0, tag: 0, through: &producer)
             }
         }
-        guard producer.flush(waitMax: .seconds(120)) else { throw BenchPlace.Missing(description: "the broker is too slow") }
+        guard producer.flush(waitMax: .seconds(120)) else {
+            throw BenchPlace.Missing(description: "the broker is too slow")
+        }
     }
 
     /// Tells the group of a topic that it has begun the topic's epoch, so that it does not begin it again.

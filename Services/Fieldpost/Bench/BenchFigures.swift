@@ -13,7 +13,9 @@ struct BenchFigures {
     }
 
     func median(_ name: String) -> Double {
-        guard let sorted = values.first(where: { $0.name == name })?.values.sorted(), !sorted.isEmpty else { return .nan }
+        guard let sorted = values.first(where: { $0.name == name })?.values.sorted(), !sorted.isEmpty else {
+            return .nan
+        }
         let middle = sorted.count / 2
         return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
     }
@@ -25,14 +27,16 @@ struct BenchFigures {
         for (name, unit, values) in values {
             let padded = name + String(repeating: " ", count: width - name.count)
             lines.append(
-                "  \(padded)  \(Self.text(median(name))) \(unit)  [\(Self.text(values.min() ?? 0)) … \(Self.text(values.max() ?? 0))]")
+                "  \(padded)  \(Self.text(median(name))) \(unit)  [\(Self.text(values.min() ?? 0)) … \(Self.text(values.max() ?? 0))]"
+            )
         }
         return lines.joined(separator: "\n")
     }
 
     static func ratio(_ name: String, _ value: Double, aim: Double, isAtMost: Bool = false) -> String {
         let isMet = isAtMost ? value <= aim : value >= aim
-        return "  \(name): \(text(value)) (aim \(isAtMost ? "at most" : "at least") \(text(aim)))\(isMet ? "" : "  NOT MET")"
+        return
+            "  \(name): \(text(value)) (aim \(isAtMost ? "at most" : "at least") \(text(aim)))\(isMet ? "" : "  NOT MET")"
     }
 
     static func text(_ value: Double) -> String {

@@ -53,7 +53,8 @@ struct BenchRelay: ParsableCommand {
     }
 
     /// The same keys, headers and values as the relay's, without PostgreSQL.
-    private func produceAlone(_ items: [BenchEvents.Item], _ events: BenchEvents, _ place: BenchPlace) throws -> Double {
+    private func produceAlone(_ items: [BenchEvents.Item], _ events: BenchEvents, _ place: BenchPlace) throws -> Double
+    {
         var producer = try Producer(brokers: place.brokers)
         let messages = items.map { item in
             let key = item.key.id.text
@@ -63,7 +64,8 @@ struct BenchRelay: ParsableCommand {
                 (EventHeaders.type, EventHeaders.type(of: .timeEntry)), (EventHeaders.time, "2026-01-01T00:00:00.000Z"),
                 (EventHeaders.subject, "\(item.path)/TimeEntry/\(key)"), (EventHeaders.partitionKey, key),
                 (EventHeaders.contentType, EventHeaders.contentTypeValue), (EventHeaders.position, "\(item.position)"),
-                (EventHeaders.editPosition, "\(item.position)"), (EventHeaders.generation, "1"), (EventHeaders.epoch, "1"),
+                (EventHeaders.editPosition, "\(item.position)"), (EventHeaders.generation, "1"),
+                (EventHeaders.epoch, "1"),
             ].map { ($0.0, Array($0.1.utf8)) }
             return (key: Array(key.utf8), headers: headers, value: item.fields)
         }
@@ -71,7 +73,9 @@ struct BenchRelay: ParsableCommand {
         for message in messages {
             try producer.send("bench.limit", key: message.key, value: message.value, headers: message.headers)
         }
-        guard producer.flush(waitMax: .seconds(120)) else { throw BenchPlace.Missing(description: "the broker is too slow") }
+        guard producer.flush(waitMax: .seconds(120)) else {
+            throw BenchPlace.Missing(description: "the broker is too slow")
+        }
         let time = ContinuousClock.now - start
         _ = producer.deliveries(waitMax: .zero)
         return Double(messages.count) / time.seconds

@@ -1,0 +1,170 @@
+import FoundationEssentials
+import Model
+
+/// A person with a device: drafts, corrects, submits, edits and deletes entries until each is as planned.
+struct Author {
+    /// When and how long the person is without a connection.
+    struct Absence: Equatable, Sendable {
+        /// After this share of the drafts, from 0 to 1.
+        let afterShare: Double
+        let duration: Duration
+    }
+
+    /// Entries that are written in one go before their mutations are sent.
+    static let portionCount = 20
+
+    let device: Device
+    private let tally: FlowTally
+    private let absence: Absence?
+    private let order: [UUID]
+    private var scripts: [UUID: EntryScript]
+    private var statuses: [UUID: EntryStatus] = [:]
+    private var unfinishedCount: Int
+
+    init(device: Device, plans: [EntryPlan], absence: Absence?, tally: FlowTally) {
+        self.device = device
+        self.tally = tally
+        self.absence = absence
+        order = plans.map(\.id)
+        scripts = Dictionary(plans.map { ($0.id, EntryScript($0)) }, uniquingKeysWith: { first, _ in first })
+        unfinishedCount = order.count
+    }
+
+    /// What kept entries from ending as planned, by their ids.
+    var failures: [UUID: String] {
+        scripts.compactMapValues { script in
+            if case .failed(let reason) = script.phase { return reason }
+            return nil
+        }
+    }
+
+    /// Entries that are still on their way.
+    var unfinished: [UUID] { order.filter { scripts[$0]?.isFinished == false } }
+
+    /// Works until every entry is finished, or the task is cancelled.
+    mutating func work() async throws {
+        guard let choices = await choices() else { return }
+        await begin()
+        var wayBack: Task<Void, any Error>?
+        let portions = stride(from: 0, to: order.count, by: Self.portionCount)
+        for start in portions {
+            let portion = order[start..<min(start + Self.portionCount, order.count)]
+            if let absence, wayBack == nil, Double(start) >= absence.afterShare * Double(order.count) {
+                wayBack = await leave(for: absence.duration)
+            }
+            try await write(portion, choices)
+            guard await waitForRoom() else { return }
+        }
+        while unfinishedCount > 0 {
+            guard await device.hasNews() else { return }
+            await hear()
+        }
+    }
+
+    /// The choices, once the device's copy has them all.
+    private mutating func choices() async -> ReportingChoices? {
+        while true {
+            if let choices = ReportingChoices(await device.copy) { return choices }
+            guard await device.hasNews() else { return nil }
+        }
+    }
+
+    /// Takes up what an earlier run left.
+    private mutating func begin() async {
+        _ = await device.takeNews()
+        let copy = await device.copy
+        for id in order {
+            let seen = copy[device.realm, ObjectID(kind: .timeEntry, id: id)].flatMap { SeenEntry($0) }
+            scripts[id]?.begin(seen: seen)
+            await look(at: id, seen)
+        }
+    }
+
+    private mutating func write(_ portion: ArraySlice<UUID>, _ choices: ReportingChoices) async throws {
+        var mutations: [DeviceMutation] = []
+        var open = Array(portion)
+        while !open.isEmpty {
+            for id in open {
+                guard var script = scripts[id] else { continue }
+                let entry = script.plan.entry
+                guard let choice = choices.choice(project: entry.project, accountingCode: entry.accountingCode) else {
+                    script.giveUp("\(entry.project) with \(entry.accountingCode) cannot be chosen on the device")
+                    update(script)
+                    continue
+                }
+                if let mutation = try script.next(draft: { text, seconds, isSubmitted in
+                    try Self.draft(entry, choice, text: text, seconds: seconds, isSubmitted: isSubmitted)
+                }) {
+                    mutations.append(mutation)
+                }
+                update(script)
+            }
+            open.removeAll { scripts[$0]?.isWaiting ?? true }
+        }
+        await device.enqueue(mutations)
+    }
+
+    /// The fields of a draft as an app writes them.
+    private static func draft(
+        _ entry: PlannedEntry, _ choice: ReportingChoices.Choice, text: String, seconds: Int, isSubmitted: Bool
+    ) throws -> [UInt8] {
+        let fields = TimeEntry(
+            status: .draft, text: text, reportingTemplate: choice.template, reporting: choice.reporting,
+            timeType: .duration, entryDate: entry.day, durationSeconds: seconds, createdOn: entry.day,
+            submitRequested: isSubmitted ? true : nil)
+        return Array(try JSONEncoder().encode(fields))
+    }
+
+    private func leave(for duration: Duration) async -> Task<Void, any Error> {
+        await device.goOffline()
+        let device = device
+        return Task {
+            try await Task.sleep(for: duration)
+            await device.comeBack()
+        }
+    }
+
+    /// Waits while the queue is long, unless nobody takes from it.
+    ///
+    /// - Returns: False when the task was cancelled.
+    private mutating func waitForRoom() async -> Bool {
+        while await device.isOnline, await device.waitingCount > DeviceOutbox.batchCountMax {
+            guard await device.hasNews() else { return false }
+            await hear()
+        }
+        return true
+    }
+
+    private mutating func hear() async {
+        let news = await device.takeNews()
+        tally.answered(news.answers.count)
+        var touched = Set(news.changed.lazy.filter { $0.kind == .timeEntry }.map(\.id))
+        for answer in news.answers {
+            guard var script = scripts[answer.mutation.id] else { continue }
+            script.hear(answer)
+            update(script)
+            // The device may have shown what followed from a mutation before it heard that it was accepted.
+            if script.awaitsAnswer { touched.insert(answer.mutation.id) }
+        }
+        guard !touched.isEmpty else { return }
+        let seen = await device.entries(touched)
+        for id in touched { await look(at: id, seen[id]) }
+    }
+
+    private mutating func look(at id: UUID, _ seen: SeenEntry?) async {
+        guard var script = scripts[id] else { return }
+        tally.moved(from: statuses[id], to: seen?.status)
+        statuses[id] = seen?.status
+        let mutation = script.look(seen)
+        update(script)
+        if let mutation { await device.enqueue([mutation]) }
+    }
+
+    private mutating func update(_ script: EntryScript) {
+        let wasFinished = scripts[script.plan.id]?.isFinished ?? true
+        scripts[script.plan.id] = script
+        guard script.isFinished, !wasFinished else { return }
+        unfinishedCount -= 1
+        tally.finished(1)
+    }
+}

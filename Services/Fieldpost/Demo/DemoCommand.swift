@@ -1,0 +1,66 @@
+import ArgumentParser
+import Foundation
+import HTTP
+import Postgres
+import Runtime
+
+/// `fieldpost demo`: an organisation's people register their time on their devices, and everything is checked.
+struct DemoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "demo",
+        abstract: "An organisation's people register their time on devices; at the end every entry is checked.",
+        discussion: """
+            Needs the services and the sandbox. A second run continues: entries that are there are not made again. \
+            The exit status is 1 when the devices, their realms and the back end differ.
+            """)
+
+    @Option(help: "Folder with the Tock time sheets; without it an organisation is generated.") var data: String?
+    @Option(help: "How many people: 40 are generated, and all of --data take part, unless given.") var people: Int?
+    @Option(help: "Seed of the generated organisation, and of who is offline when.") var seed: UInt64 = 1
+    @Option(help: "The realm-gateway's address.") var gateway = "http://127.0.0.1:8080"
+    @Option(help: "The sandbox's identity provider.") var identity = "http://127.0.0.1:8081"
+    @Option(help: "The SAP sandbox.") var sap = "http://127.0.0.1:8200"
+    @Option(help: "The environment; it is added unless it is there.") var environment = "demo"
+    @Option(help: "PostgreSQL connection string; FIELDPOST_DATABASE_URL unless given.") var database: String?
+    @Option(help: "How many devices work at a time.") var devicesParallel = 200
+    @Flag(
+        help: """
+            Has the SAP sandbox answer 5 % 503 and 2 % 429, lose 2 % of its answers, commit 1 % late and take 20 ms.
+            """)
+    var chaos = false
+    @Option(help: "Seconds after which what is unfinished counts as a difference.") var timeLimit = 1800
+    @Flag(help: "Only compare devices, realms and back end; write nothing.") var verifyOnly = false
+    @Option(help: "File for the figures as JSON.") var json: String?
+
+    func validate() throws {
+        guard devicesParallel >= 1 else { throw ValidationError("--devices-parallel must be at least 1") }
+        guard timeLimit >= 1 else { throw ValidationError("--time-limit must be at least 1") }
+        guard people.map({ $0 >= 1 }) ?? true else { throw ValidationError("--people must be at least 1") }
+    }
+
+    func run() async throws {
+        let variable = Setting.databaseURL.variable
+        guard let conninfo = database ?? ProcessInfo.processInfo.environment[variable], !conninfo.isEmpty else {
+            throw ValidationError("give --database or set \(variable)")
+        }
+        let client = Client()
+        defer { client.shutDown() }
+        let run = DemoRun(
+            console: DemoConsole(), client: client, pool: try Pool(conninfo, size: 2),
+            gateway: GatewayClient(client: client, url: Self.trimmed(gateway)),
+            identity: IdentitySandbox(client: client, url: Self.trimmed(identity)),
+            sap: SandboxSAP(client: client, url: Self.trimmed(sap)), environmentName: environment, seed: seed,
+            parallelMax: devicesParallel, isChaotic: chaos,
+            deadline: ContinuousClock.now + .seconds(timeLimit))
+        let report = try await run.run(data: data, people: people, isVerifyOnly: verifyOnly)
+        run.console.say(report.text)
+        if let json {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+            try encoder.encode(report).write(to: URL(fileURLWithPath: json))
+        }
+        if report.differenceCount > 0 { throw ExitCode(1) }
+    }
+
+    private static func trimmed(_ url: String) -> String { url.hasSuffix("/") ? String(url.dropLast()) : url }
+}

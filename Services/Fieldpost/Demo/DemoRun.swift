@@ -1,0 +1,220 @@
+import FoundationEssentials
+import HTTP
+import Model
+import Postgres
+import Runtime
+import Synchronization
+
+/// The demo's steps, one after the other. Whatever is away for a while is waited for until the deadline.
+struct DemoRun: Sendable {
+    let console: DemoConsole
+    let client: Client
+    let pool: Pool
+    let gateway: GatewayClient
+    let identity: IdentitySandbox
+    let sap: SandboxSAP
+    let environmentName: String
+    let seed: UInt64
+    let parallelMax: Int
+    let isChaotic: Bool
+    let deadline: ContinuousClock.Instant
+
+    /// How long differences may still go away by themselves once the devices are done.
+    private static let settleMax = Duration.seconds(30)
+    /// A wait between two looks at what others are to bring about.
+    private static let lookInterval = Duration.milliseconds(500)
+
+    func run(data: String?, people: Int?, isVerifyOnly: Bool) async throws -> DemoReport {
+        let organisation = try await load(data: data, people: people)
+        var report = DemoReport()
+        report.people = organisation.people.count
+        report.rowsTotal = organisation.rowsTotal
+        let environment = try await prepare(organisation, isVerifyOnly: isVerifyOnly)
+        let fleet = try await trying {
+            let tokens = try await DeviceTokens(identity, environment: environmentName, issuer: environment.issuer)
+            return try await DemoFleet.make(organisation, seed: seed, gateway: gateway, tokens: tokens)
+        }
+        let reader = RealmReader(pool: pool, environment: environment.id)
+        var failures: [UUID: String] = [:]
+        if !isVerifyOnly { failures = try await work(fleet, reader, &report) }
+        var verdict = try await verdict(fleet, reader)
+        verdict.add(failures: failures)
+        report.take(verdict, organisation)
+        report.steps = console.steps
+        return report
+    }
+
+    // MARK: Before
+
+    private func load(data: String?, people: Int?) async throws -> Organisation {
+        let counts = Mutex(DemoConsole.Progress(done: 0, total: 1))
+        return try await console.step("organisation", progress: { counts.withLock { $0 } }) {
+            var organisation =
+                try data.map { try TockData.load($0) } ?? GeneratedOrganisation.make(people: people ?? 40, seed: seed)
+            if let people, data != nil { organisation = organisation.limited(toPeople: people) }
+            let note =
+                "\(organisation.people.count) people, \(organisation.projects.count) projects, "
+                + "\(organisation.elements.count) accounting codes, \(organisation.rowsTotal) rows, "
+                + "\(organisation.entries.count) entries"
+            counts.withLock { $0 = DemoConsole.Progress(done: 1, total: 1, note: note) }
+            return organisation
+        }
+    }
+
+    private func prepare(_ organisation: Organisation, isVerifyOnly: Bool) async throws -> DemoSetup.Environment {
+        let setup = DemoSetup(pool: pool, environmentName: environmentName, identity: identity, sapURL: sap.url)
+        if isVerifyOnly { return try await trying { try await setup.environment() } }
+        try await console.step("master data in SAP", progress: { DemoConsole.Progress(done: 1, total: 1) }) {
+            try await trying { try await sap.load(organisation) }
+        }
+        let invited = Atomic<Int>(0)
+        let people = organisation.people
+        let environment = try await console.step(
+            "people invited",
+            progress: { DemoConsole.Progress(done: invited.load(ordering: .relaxed), total: people.count) }
+        ) {
+            let domains = Set(people.compactMap { $0.email.split(separator: "@").last.map(String.init) }).sorted()
+            let environment = try await trying { try await setup.addEnvironment(domains: domains) }
+            try await trying { try await setup.invite(people, to: environment.id) }
+            invited.store(people.count, ordering: .relaxed)
+            return environment
+        }
+        try await awaitRealms(of: people, setup, environment.id)
+        return environment
+    }
+
+    private func awaitRealms(
+        of people: [Organisation.Person], _ setup: DemoSetup, _ environment: EnvironmentID
+    ) async throws {
+        let ready = Atomic<Int>(0)
+        try await console.step(
+            "realms initialized",
+            progress: { DemoConsole.Progress(done: ready.load(ordering: .relaxed), total: people.count) }
+        ) {
+            while true {
+                let count = try await trying { try await setup.initializedCount(of: people, in: environment) }
+                ready.store(count, ordering: .relaxed)
+                if count >= people.count { return }
+                guard ContinuousClock.now < deadline else {
+                    throw DemoProblem("only \(count) of \(people.count) realms were initialized in time")
+                }
+                try await Task.sleep(for: Self.lookInterval)
+            }
+        }
+    }
+
+    // MARK: The devices at work
+
+    private func work(
+        _ fleet: DemoFleet, _ reader: RealmReader, _ report: inout DemoReport
+    ) async throws -> [UUID: String] {
+        if isChaotic { _ = try await trying { try await sap.setSwitches(SandboxSAP.chaos) } }
+        let tally = FlowTally()
+        let total = fleet.planCount
+        let positionBefore = try await trying { try await reader.position() }
+        let start = ContinuousClock.now
+        let failures = try await console.step(
+            "entries on their way",
+            progress: {
+                let now = tally.now
+                return DemoConsole.Progress(done: now.finished, total: total, note: now.line)
+            }
+        ) {
+            try await beforeDeadline { try await fleet.work(parallelMax: parallelMax, tally: tally) }
+        }
+        let elapsed = ContinuousClock.now - start
+        report.mutations = tally.now.mutations
+        report.events = try await trying { try await reader.eventCount(after: positionBefore) }
+        report.eventsPerSecond = Double(report.events) / max(elapsed.inSeconds, 0.001)
+        var measured: [Duration] = []
+        for member in fleet.members { measured += await member.device.measured }
+        report.releasedAfter = DemoReport.Latency(Percentiles(measured))
+        if isChaotic {
+            // A record that was to come late may still be on its way; without it, one too many would not be seen.
+            let lateMilliseconds = try await trying { try await sap.setSwitches(SandboxSAP.calm) }
+            try await Task.sleep(for: .milliseconds(lateMilliseconds + 500))
+        }
+        return failures ?? [:]
+    }
+
+    // MARK: The verdict
+
+    /// Compares until there is nothing to say, or nothing changes any more.
+    private func verdict(_ fleet: DemoFleet, _ reader: RealmReader) async throws -> Verdict {
+        let compared = Atomic<Int>(0)
+        let total = fleet.members.count
+        return try await console.step(
+            "verdict", progress: { DemoConsole.Progress(done: compared.load(ordering: .relaxed), total: total) }
+        ) {
+            let settled = ContinuousClock.now + Self.settleMax
+            while true {
+                compared.store(0, ordering: .relaxed)
+                let verdict = try await trying(until: max(deadline, settled)) {
+                    try await judge(fleet, reader) { compared.add(1, ordering: .relaxed) }
+                }
+                if verdict.isClean || ContinuousClock.now >= settled { return verdict }
+                try await Task.sleep(for: .seconds(1))
+            }
+        }
+    }
+
+    private func judge(_ fleet: DemoFleet, _ reader: RealmReader, _ onEach: () -> Void) async throws -> Verdict {
+        try await fleet.refresh()
+        let people = fleet.members.map(\.device.person)
+        var verdict = Verdict(of: people, records: try await sap.recorded())
+        var catalogues: [RealmPath: RealmContent] = [:]
+        for member in fleet.members {
+            let (person, own) = (member.device.person, member.device.realm)
+            var contents = await member.device.copy.contents
+            let stored = try await reader.content(of: own)
+            verdict.compare(person.email, own, device: contents.removeValue(forKey: own) ?? [:], stored: stored)
+            for (path, content) in contents {
+                if catalogues[path] == nil { catalogues[path] = try await reader.content(of: path) }
+                verdict.compare(person.email, path, device: content, stored: catalogues[path] ?? [:])
+            }
+            verdict.compare(person, member.plans, realm: stored)
+            onEach()
+        }
+        verdict.finish()
+        return verdict
+    }
+
+    // MARK: Waiting
+
+    /// Does it again while something on the way is away.
+    ///
+    /// - Throws: The last failure, once the time is up.
+    private func trying<Success: Sendable>(
+        until end: ContinuousClock.Instant? = nil, _ body: () async throws -> Success
+    ) async throws -> Success {
+        var backoff = Backoff(first: .milliseconds(200), waitMax: .seconds(3))
+        while true {
+            do { return try await body() } catch {
+                guard Self.mayPass(error), ContinuousClock.now < end ?? deadline else { throw error }
+                try await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
+            }
+        }
+    }
+
+    private static func mayPass(_ error: any Error) -> Bool {
+        if let error = error as? PostgresError { return error.isRetriable }
+        if let refusal = error as? GatewayClient.Refusal { return refusal.status == 401 || refusal.status >= 429 }
+        return error is HTTPError
+    }
+
+    /// - Returns: `nil` when the deadline came first; `body` was cancelled then.
+    private func beforeDeadline<Success: Sendable>(
+        _ body: @escaping @Sendable () async throws -> Success
+    ) async throws -> Success? {
+        let deadline = deadline
+        return try await withThrowingTaskGroup(of: Success?.self) { group in
+            defer { group.cancelAll() }
+            group.addTask { try await body() }
+            group.addTask {
+                try await Task.sleep(until: deadline, clock: .continuous)
+                return nil
+            }
+            return try await group.next() ?? nil
+        }
+    }
+}

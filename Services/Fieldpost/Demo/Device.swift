@@ -1,0 +1,232 @@
+import FoundationEssentials
+import HTTP
+import Model
+import Runtime
+
+/// A phone: its token, its copy of its realms, its outgoing queue, online or not.
+///
+/// Whoever uses it queues mutations and takes the news. The rest happens in ``run()``: one stream, one request of
+/// mutations at a time, both opened again with growing pauses whenever anything on the way is away.
+actor Device {
+    /// What has happened since it was asked for the last time.
+    struct News: Sendable {
+        var changed: Set<ObjectID> = []
+        var answers: [DeviceOutbox.Answer] = []
+    }
+
+    let person: Organisation.Person
+    let realm: RealmPath
+    /// Ticks when there are news; several ticks may fall together.
+    private nonisolated let ticks: AsyncStream<Void>
+
+    private let gateway: GatewayClient
+    private let tokens: DeviceTokens
+    private var token: String?
+    private(set) var copy = DeviceCopy()
+    private var outbox: DeviceOutbox
+    private var clock = ReleaseClock()
+    private var news = News()
+    private(set) var isOnline = true
+    private(set) var receivedCount = 0
+    /// The last thing that went wrong, for the person who waits.
+    private(set) var trouble: String?
+
+    private static let backoff = Backoff(first: .milliseconds(200), waitMax: .seconds(3))
+
+    private let newsTick: AsyncStream<Void>.Continuation
+    private let workTicks: AsyncStream<Void>
+    private let workTick: AsyncStream<Void>.Continuation
+    private let onlineTicks: AsyncStream<Void>
+    private let onlineTick: AsyncStream<Void>.Continuation
+    private var stream: Task<Void, any Error>?
+
+    init(
+        person: Organisation.Person, gateway: GatewayClient, tokens: DeviceTokens, token: String?, clientID: UUID
+    ) throws {
+        self.person = person
+        realm = try RealmPath.user(person.email)
+        self.gateway = gateway
+        self.tokens = tokens
+        self.token = token
+        outbox = DeviceOutbox(clientID: clientID)
+        (ticks, newsTick) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (workTicks, workTick) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (onlineTicks, onlineTick) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    // MARK: The person's side
+
+    /// Mutations that have no answer yet.
+    var waitingCount: Int { outbox.count }
+
+    var measured: [Duration] { clock.measured }
+
+    /// The entries the device shows, of those asked for.
+    func entries(_ ids: Set<UUID>) -> [UUID: SeenEntry] {
+        ids.reduce(into: [:]) { seen, id in
+            seen[id] = copy[realm, ObjectID(kind: .timeEntry, id: id)].flatMap { SeenEntry($0) }
+        }
+    }
+
+    func enqueue(_ mutations: [DeviceMutation]) {
+        for mutation in mutations { outbox.enqueue(mutation) }
+        workTick.yield()
+    }
+
+    /// Waits for news.
+    ///
+    /// - Returns: False when the task was cancelled.
+    nonisolated func hasNews() async -> Bool {
+        for await _ in ticks { return true }
+        return false
+    }
+
+    func takeNews() -> News {
+        defer { news = News() }
+        return news
+    }
+
+    /// Closes the stream; what is queued stays queued.
+    func goOffline() {
+        isOnline = false
+        clock.wentOffline()
+        stream?.cancel()
+    }
+
+    func comeBack() {
+        isOnline = true
+        onlineTick.yield()
+        workTick.yield()
+    }
+
+    // MARK: Running
+
+    /// Lives until its task is cancelled.
+    ///
+    /// - Throws: `DeviceOutbox.Problem` when the gateway has lost what it accepted; `CancellationError`.
+    func run() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await self.follow() }
+            group.addTask { try await self.sendQueued() }
+            try await group.next()
+            group.cancelAll()
+        }
+    }
+
+    /// Fetches what is new, once: afterwards the copy is whole as of now.
+    ///
+    /// - Throws: What went wrong on the way.
+    func refresh() async throws {
+        do { try await readStream(isLive: false) } catch {
+            hearTrouble(error)
+            throw error
+        }
+    }
+
+    private func follow() async throws {
+        var backoff = Device.backoff
+        while true {
+            try Task.checkCancellation()
+            guard isOnline else {
+                for await _ in onlineTicks { break }
+                continue
+            }
+            let reading = Task { try await self.readStream(isLive: true) }
+            stream = reading
+            let outcome = await withTaskCancellationHandler {
+                await reading.result
+            } onCancel: {
+                reading.cancel()
+            }
+            guard isOnline else { continue }
+            if case .failure(let error) = outcome { hearTrouble(error) }
+            if hasMovedOn { backoff.succeeded() }
+            hasMovedOn = false
+            try await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
+        }
+    }
+
+    /// Whether the stream brought anything since it was opened.
+    private var hasMovedOn = false
+
+    private func readStream(isLive: Bool) async throws {
+        let lines = try await gateway.sync(
+            token: try await currentToken(), cursors: copy.cursors, isLive: isLive)
+        for try await line in lines {
+            guard let line = try SyncLine.read(line) else { continue }
+            take(line)
+        }
+    }
+
+    private func take(_ line: SyncLine) {
+        hasMovedOn = true
+        if case .objects(_, _, let list) = line { receivedCount += list.count }
+        let changed = copy.apply(line)
+        guard !changed.isEmpty else { return }
+        let now = ContinuousClock.now
+        for object in changed where object.kind == .timeEntry && clock.isRunning(for: object.id) {
+            if let held = copy[realm, object], SeenEntry(held)?.status == .released {
+                clock.seenReleased(object.id, at: now)
+            }
+        }
+        news.changed.formUnion(changed)
+        newsTick.yield()
+    }
+
+    private func sendQueued() async throws {
+        for await _ in workTicks {
+            var backoff = Device.backoff
+            while isOnline, outbox.count > 0 {
+                do {
+                    try await sendBatch()
+                    backoff.succeeded()
+                } catch let problem as DeviceOutbox.Problem {
+                    throw problem
+                } catch {
+                    hearTrouble(error)
+                    try await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
+                }
+            }
+        }
+    }
+
+    /// Sends the oldest mutations; without an answer they stay where they are and go out again.
+    private func sendBatch() async throws {
+        let batch = outbox.nextBatch()
+        let token = try await currentToken()
+        let now = ContinuousClock.now
+        for item in batch where item.mutation.asksSubmission { clock.sent(item.mutation.id, at: now) }
+        let response = try await gateway.send(outbox.body(of: batch, realm: realm), token: token)
+        switch response.status {
+        case 200:
+            let answers = try JSONDecoder().decode(MutationAnswers.self, from: Data(response.body))
+            let news = outbox.answered(answers.outcomes)
+            guard !news.isEmpty else {
+                throw GatewayClient.Refusal(status: 200, detail: "no answer to mutation \(batch.first?.sequence ?? 0)")
+            }
+            self.news.answers += news
+            newsTick.yield()
+        case 409:
+            let gap = try JSONDecoder().decode(MutationGap.self, from: Data(response.body))
+            try outbox.check(expected: gap.expectedSequence)
+            throw GatewayClient.Refusal(status: 409, detail: "mutation \(gap.expectedSequence) is expected")
+        default:
+            throw GatewayClient.Refusal(
+                status: response.status, detail: String(decoding: response.body.prefix(300), as: UTF8.self))
+        }
+    }
+
+    // MARK: Trouble
+
+    private func currentToken() async throws -> String {
+        if let token { return token }
+        let fresh = try await tokens.tokens(for: [person])
+        token = fresh.first
+        return fresh.first ?? ""
+    }
+
+    private func hearTrouble(_ error: any Error) {
+        if let refusal = error as? GatewayClient.Refusal, refusal.status == 401 { token = nil }
+        trouble = (error as? HTTPError)?.message ?? "\(error)"
+    }
+}

@@ -1,0 +1,283 @@
+import FoundationEssentials
+import Model
+
+/// What a person does with one entry in the demo.
+enum EntryVariant: CaseIterable, Sendable {
+    /// Draft, then submit.
+    case plain
+    /// Drafted with the wish to be submitted.
+    case submittedAtOnce
+    /// Drafted wrong, corrected, submitted.
+    case correctedBefore
+    /// Submitted, and after its release the text is changed.
+    case editedAfter
+    /// A mistake that is deleted as a draft.
+    case deletedBefore
+    /// A mistake that is noticed after its release, and deleted.
+    case deletedAfter
+
+    /// Whether nothing of the entry may be left in the end.
+    var isMistake: Bool {
+        switch self {
+        case .plain, .submittedAtOnce, .correctedBefore, .editedAfter: false
+        case .deletedBefore, .deletedAfter: true
+        }
+    }
+}
+
+/// What a person knows of an entry before drafting it, and how it is to end.
+struct EntryPlan: Equatable, Sendable {
+    let entry: PlannedEntry
+    /// The object's id; a mistake has one of its own.
+    let id: UUID
+    let variant: EntryVariant
+
+    /// Per thousand of the entries that are to be released.
+    static let submittedAtOnceShare = 200
+    static let correctedBeforeShare = 100
+    static let editedAfterShare = 50
+    static let deletedBeforeShare = 30
+    static let deletedAfterShare = 20
+
+    /// The plan for an entry, and for the mistakes made on its occasion; the same in every run.
+    static func plans(for entry: PlannedEntry) -> [EntryPlan] {
+        let isToBeReleased = entry.expectation == .released
+        let share = draw("variant", entry)
+        let variant: EntryVariant =
+            if share < correctedBeforeShare {
+                .correctedBefore
+            } else if share < correctedBeforeShare + editedAfterShare {
+                isToBeReleased ? .editedAfter : .plain
+            } else if share < correctedBeforeShare + editedAfterShare + submittedAtOnceShare {
+                .submittedAtOnce
+            } else {
+                .plain
+            }
+        var plans = [EntryPlan(entry: entry, id: entry.id, variant: variant)]
+        let mistake = draw("mistake", entry)
+        if isToBeReleased && mistake < deletedBeforeShare {
+            plans.append(EntryPlan(entry: entry, id: extraID("deleted-before", entry), variant: .deletedBefore))
+        } else if isToBeReleased && mistake < deletedBeforeShare + deletedAfterShare {
+            plans.append(EntryPlan(entry: entry, id: extraID("deleted-after", entry), variant: .deletedAfter))
+        }
+        return plans
+    }
+
+    private static func extraID(_ purpose: String, _ entry: PlannedEntry) -> UUID {
+        StableID.uuid(purpose, entry.id.text)
+    }
+
+    /// A number from 0 to 999 that is always the same for the entry.
+    private static func draw(_ purpose: String, _ entry: PlannedEntry) -> Int {
+        let bytes = StableID.uuid(purpose, entry.id.text).uuid
+        return ((Int(bytes.14) << 8 | Int(bytes.15)) * 1000) >> 16
+    }
+
+    /// The text in the end.
+    var text: String {
+        switch variant {
+        case .plain, .submittedAtOnce, .correctedBefore, .deletedBefore, .deletedAfter: entry.text
+        case .editedAfter: String(("Edited: " + entry.text).prefix(EntryRules.textLengthMax))
+        }
+    }
+
+    /// The text of the first draft.
+    var draftText: String {
+        switch variant {
+        case .plain, .submittedAtOnce, .editedAfter, .deletedBefore, .deletedAfter: entry.text
+        case .correctedBefore: String(("Wrong: " + entry.text).prefix(EntryRules.textLengthMax))
+        }
+    }
+
+    /// The length in the first draft; a correction also takes back a quarter of an hour too much.
+    var draftSeconds: Int {
+        switch variant {
+        case .plain, .submittedAtOnce, .editedAfter, .deletedBefore, .deletedAfter: entry.durationSeconds
+        case .correctedBefore: entry.durationSeconds + 900
+        }
+    }
+}
+
+/// What a device sees of an entry.
+struct SeenEntry: Equatable, Sendable {
+    let position: Int64
+    let status: EntryStatus
+    let text: String?
+    let durationSeconds: Int?
+    let isSubmitRequested: Bool
+
+    init(position: Int64, status: EntryStatus, text: String?, durationSeconds: Int?, isSubmitRequested: Bool) {
+        self.position = position
+        self.status = status
+        self.text = text
+        self.durationSeconds = durationSeconds
+        self.isSubmitRequested = isSubmitRequested
+    }
+
+    /// - Returns: `nil` when the fields are not those of an entry.
+    init?(_ object: HeldObject) {
+        guard let fields = try? JSONObject(object.fields) else { return nil }
+        let status = fields.text(of: "status") ?? EntryStatus.draft.rawValue
+        guard let status = EntryStatus(rawValue: status) else { return nil }
+        self.init(
+            position: object.position, status: status, text: fields.text(of: "text"),
+            durationSeconds: fields.value(of: "durationSeconds").flatMap { Int(String(decoding: $0, as: UTF8.self)) },
+            isSubmitRequested: fields.isTrue("submitRequested"))
+    }
+}
+
+/// One entry on its way, from the side of the person: a state machine that answers with the next mutation.
+///
+/// It needs no memory of an earlier run: what the realm holds tells how far the entry has come.
+struct EntryScript: Sendable {
+    enum Phase: Equatable, Sendable {
+        case toDraft
+        /// Drafted; to be corrected, deleted or submitted.
+        case drafted
+        case corrected
+        /// Waiting for the final status.
+        case submitted
+        /// The edit after the release is under way; accepted at the position once it is known.
+        case editing(accepted: Int64?)
+        /// The delete is on its way; accepted or not yet.
+        case deleting(isAccepted: Bool)
+        case done
+        /// It ended, but not as planned.
+        case failed(String)
+    }
+
+    let plan: EntryPlan
+    private(set) var phase: Phase = .toDraft
+
+    init(_ plan: EntryPlan) { self.plan = plan }
+
+    var isFinished: Bool {
+        switch phase {
+        case .done, .failed: true
+        case .toDraft, .drafted, .corrected, .submitted, .editing, .deleting: false
+        }
+    }
+
+    /// Whether the person has nothing to do without news from the server.
+    var isWaiting: Bool {
+        switch phase {
+        case .submitted, .editing, .deleting, .done, .failed: true
+        case .toDraft, .drafted, .corrected: false
+        }
+    }
+
+    /// Whether an answer of the gateway can bring the entry to its end.
+    var awaitsAnswer: Bool {
+        switch phase {
+        case .editing, .deleting: true
+        case .toDraft, .drafted, .corrected, .submitted, .done, .failed: false
+        }
+    }
+
+    /// Goes on from what the realm holds.
+    mutating func begin(seen: SeenEntry?) {
+        guard let seen else { return }
+        if plan.variant == .deletedBefore || !seen.isSubmitRequested {
+            phase = .drafted
+        } else {
+            phase = .submitted
+        }
+    }
+
+    /// The next thing to do without waiting for the server; `nil` when there is none.
+    ///
+    /// - Parameter draft: The fields of a draft with a text, a length and the wish to be submitted.
+    mutating func next(draft: (String, Int, Bool) throws -> [UInt8]) rethrows -> DeviceMutation? {
+        switch phase {
+        case .toDraft:
+            let isAtOnce = plan.variant == .submittedAtOnce
+            phase = isAtOnce ? .submitted : .drafted
+            return DeviceMutation(
+                operation: .put, id: plan.id, fields: try draft(plan.draftText, plan.draftSeconds, isAtOnce),
+                asksSubmission: isAtOnce)
+        case .drafted:
+            if plan.variant == .deletedBefore {
+                phase = .deleting(isAccepted: false)
+                return DeviceMutation(operation: .delete, id: plan.id, fields: nil)
+            }
+            guard plan.variant == .correctedBefore else { return submit() }
+            phase = .corrected
+            return patch("\"text\":\(JSON.string(plan.text)),\"durationSeconds\":\(plan.entry.durationSeconds)")
+        case .corrected: return submit()
+        case .submitted, .editing, .deleting, .done, .failed: return nil
+        }
+    }
+
+    private mutating func submit() -> DeviceMutation {
+        phase = .submitted
+        return patch("\"submitRequested\":true", asksSubmission: true)
+    }
+
+    private func patch(_ members: String, asksSubmission: Bool = false) -> DeviceMutation {
+        DeviceMutation(
+            operation: .patch, id: plan.id, fields: Array("{\(members)}".utf8), asksSubmission: asksSubmission)
+    }
+
+    /// Looks at the entry in the device's copy after a change there; `nil` when it is not, or no longer, there.
+    ///
+    /// - Returns: What the person does about it.
+    mutating func look(_ seen: SeenEntry?) -> DeviceMutation? {
+        switch phase {
+        case .submitted:
+            guard let seen else {
+                phase = plan.variant.isMistake ? .done : .failed("it is gone")
+                return nil
+            }
+            return judge(seen)
+        case .editing(let accepted):
+            // The edit itself leaves the status; only a later `released` is the back end's answer to it.
+            guard let seen, let accepted, seen.position > accepted else { return nil }
+            return seen.status == .submitted ? nil : settle(seen)
+        case .deleting(let isAccepted):
+            // One that came and went between two looks of the gateway was never shown: then its answer must do.
+            if seen == nil && isAccepted { phase = .done }
+            return nil
+        case .toDraft, .drafted, .corrected, .done, .failed: return nil
+        }
+    }
+
+    /// What follows a status that the server gave.
+    private mutating func judge(_ seen: SeenEntry) -> DeviceMutation? {
+        switch seen.status {
+        case .suggestion, .draft, .submitted: return nil
+        case .released where plan.variant == .deletedAfter:
+            phase = .deleting(isAccepted: false)
+            return DeviceMutation(operation: .delete, id: plan.id, fields: nil)
+        case .released where plan.variant == .editedAfter && seen.text != plan.text:
+            phase = .editing(accepted: nil)
+            return patch("\"text\":\(JSON.string(plan.text))")
+        case .invalid, .released, .rejected, .approved, .recorded: return settle(seen)
+        }
+    }
+
+    private mutating func settle(_ seen: SeenEntry) -> DeviceMutation? {
+        let expected: EntryStatus =
+            switch plan.entry.expectation {
+            case .released: .released
+            case .invalid: .invalid
+            }
+        phase = seen.status == expected ? .done : .failed("it is \(seen.status.rawValue)")
+        return nil
+    }
+
+    /// Ends the script: it cannot go on.
+    mutating func giveUp(_ reason: String) { phase = .failed(reason) }
+
+    /// Hears the gateway's answer to one of the entry's mutations; it is to be looked at anew afterwards.
+    mutating func hear(_ answer: DeviceOutbox.Answer) {
+        switch (answer.outcome, phase) {
+        case (.accepted(let position), .editing(nil)): phase = .editing(accepted: position)
+        case (.accepted, .deleting) where answer.mutation.operation == .delete: phase = .deleting(isAccepted: true)
+        case (.accepted, _): break
+        // A second run: the mistake was made and deleted in an earlier one.
+        case (.rejected("deleted", _), _) where plan.variant.isMistake: phase = .done
+        case (.rejected(_, _), .done): break
+        case (.rejected(let code, let detail), _): phase = .failed("the gateway rejects: \(detail) (\(code))")
+        }
+    }
+}

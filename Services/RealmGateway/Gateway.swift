@@ -1,0 +1,70 @@
+import Hummingbird
+import Logging
+import Model
+import Postgres
+import Realms
+import Runtime
+
+/// The device API, put together.
+struct Gateway: Sendable {
+    let directory: EnvironmentDirectory
+    let hub: LiveHub
+    private let realms: RealmsRoute
+    private let sync: SyncRoute
+    private let mutations: MutationsRoute
+    private let pools: [Pool]
+
+    /// Opens the database's connections, checks its schema and reads the environments.
+    ///
+    /// - Parameter fetch: Reads a JWKS document.
+    init(
+        database: String, limits: GatewayLimits, tokens: TokenVerifier.Limits, health: Health? = nil, logger: Logger,
+        fetch: @escaping @Sendable (String) async throws -> [UInt8]
+    ) async throws {
+        let pool = try Pool(database, size: limits.poolSize)
+        let commits = try Pool(database, size: limits.commitPoolSize)
+        try await pool.run { connection in try Schema.check(on: &connection) }
+        let directory = EnvironmentDirectory(pool: pool, health: health, logger: logger)
+        try await directory.refresh()
+        let livePool = try Pool(database, size: 1)
+        let hub = LiveHub(pool: livePool, limits: limits, logger: logger)
+        let verifier = TokenVerifier(limits: tokens, environments: { directory.identities }, fetch: fetch)
+        let authentication = Authentication(verifier: verifier, directory: directory, pool: pool, logger: logger)
+        let numbers = RealmNumbers()
+        pools = [pool, commits, livePool]
+        self.directory = directory
+        self.hub = hub
+        realms = RealmsRoute(authentication: authentication, pool: pool, numbers: numbers)
+        sync = SyncRoute(
+            authentication: authentication,
+            services: SyncServices(pool: pool, numbers: numbers, hub: hub, limits: limits))
+        mutations = MutationsRoute(authentication: authentication, limits: limits) { environment in
+            let store = MutationStore(environment: environment, answersKeptMax: limits.answersKeptMax)
+            return GroupCommit(
+                MutationBatch(store: store, numbers: numbers), pool: commits, waitingMax: limits.waitingMax,
+                committed: { hub.committed(in: environment) })
+        }
+    }
+
+    /// The parts to run: the live streams are ended before the server waits for its connections.
+    func components(
+        host: String, port: Int, limits: HTTPLimits = HTTPLimits(), started: @escaping @Sendable (Int) -> Void = { _ in }
+    ) -> [Component] {
+        [
+            .service("environments", directory),
+            .http("device-api", host: host, port: port, limits: limits, context: GatewayContext.self, started: started) {
+                addRoutes(to: $0)
+            },
+            .service("live", hub),
+        ]
+    }
+
+    /// Ends the database's connections once their work is done.
+    func close() { for pool in pools { pool.stop() } }
+
+    private func addRoutes(to router: Router<GatewayContext>) {
+        router.get("/v1/realms") { request, _ in try await realms.handle(request) }
+        router.post("/v1/sync") { request, context in try await sync.handle(request, context) }
+        router.post("/v1/mutations") { request, _ in try await mutations.handle(request) }
+    }
+}

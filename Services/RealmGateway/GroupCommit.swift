@@ -1,0 +1,82 @@
+import Model
+import Postgres
+import Runtime
+
+/// Commits one environment's mutations: while one transaction runs, the requests that arrive wait for the next.
+actor GroupCommit {
+    /// Requests and mutations in one transaction.
+    private static let requestCountMax = 256
+    private static let mutationCountMax = 1_000
+
+    private struct Waiting {
+        let request: MutationRequest
+        let continuation: CheckedContinuation<MutationBatch.Outcome, any Error>
+    }
+
+    private let batch: MutationBatch
+    private let pool: Pool
+    private let waitingMax: Int
+    private let committed: @Sendable () -> Void
+    private var waiting: [Waiting] = []
+    private var isRunning = false
+
+    /// - Parameter committed: Called after each transaction.
+    init(_ batch: MutationBatch, pool: Pool, waitingMax: Int, committed: @escaping @Sendable () -> Void) {
+        self.batch = batch
+        self.pool = pool
+        self.waitingMax = waitingMax
+        self.committed = committed
+    }
+
+    /// - Throws: `Problem` 503 when too many wait, or what the transaction failed with.
+    func submit(_ request: MutationRequest) async throws -> MutationBatch.Outcome {
+        guard waiting.count < waitingMax else { throw Problems.busy }
+        return try await withCheckedThrowingContinuation { continuation in
+            waiting.append(Waiting(request: request, continuation: continuation))
+            if isRunning { return }
+            isRunning = true
+            Task { await run() }
+        }
+    }
+
+    private func run() async {
+        while !waiting.isEmpty {
+            let taken = take()
+            let requests = taken.map(\.request)
+            do {
+                let outcomes = try await pool.run { [batch] connection in try batch.run(requests, on: &connection) }
+                committed()
+                for (item, outcome) in zip(taken, outcomes) { item.continuation.resume(returning: outcome) }
+            } catch {
+                for item in taken { item.continuation.resume(throwing: error) }
+            }
+        }
+        isRunning = false
+    }
+
+    /// The next transaction's requests, at most one of each client: a client's later ones need the earlier's outcome.
+    ///
+    /// Two people never meet at an object, because each writes to their own realm only.
+    private func take() -> [Waiting] {
+        var taken: [Waiting] = []
+        var left: [Waiting] = []
+        var clients: Set<ClientKey> = []
+        var mutationCount = 0
+        for item in waiting {
+            let client = ClientKey(person: item.request.person.id, client: item.request.clientID)
+            let isFirst = clients.insert(client).inserted
+            let fits =
+                taken.isEmpty
+                || taken.count < Self.requestCountMax
+                    && mutationCount + item.request.mutations.count <= Self.mutationCountMax
+            if isFirst && fits {
+                taken.append(item)
+                mutationCount += item.request.mutations.count
+            } else {
+                left.append(item)
+            }
+        }
+        waiting = left
+        return taken
+    }
+}

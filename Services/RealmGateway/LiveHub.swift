@@ -1,0 +1,87 @@
+import Logging
+import Model
+import Postgres
+import Runtime
+import ServiceLifecycle
+import Synchronization
+
+/// The live devices of this gateway, and one reader for each of their environments.
+final class LiveHub: Service, Sendable {
+    private struct State {
+        var readers: [EnvironmentID: LiveReader] = [:]
+        var outboxes: [ObjectIdentifier: (outbox: Outbox, reader: LiveReader?)] = [:]
+        var isClosed = false
+    }
+
+    private static let tickInterval = Duration.milliseconds(250)
+
+    private let pool: Pool
+    private let limits: GatewayLimits
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    /// - Parameter pool: One connection of the readers' own, so that no download is before a change.
+    init(pool: Pool, limits: GatewayLimits, logger: Logger) {
+        self.pool = pool
+        self.limits = limits
+        self.logger = logger
+    }
+
+    /// How many streams are open.
+    var count: Int { state.withLock { $0.outboxes.count } }
+
+    /// Looks after a session's connection from now on.
+    func watch(_ outbox: Outbox) {
+        let isClosed = state.withLock { state in
+            state.outboxes[ObjectIdentifier(outbox)] = (outbox, nil)
+            return state.isClosed
+        }
+        if isClosed { outbox.close() }
+    }
+
+    func join(_ outbox: Outbox, in environment: EnvironmentID, realms: [OpenRealm], from position: Int64) {
+        let reader = state.withLock { state in
+            let reader =
+                state.readers[environment]
+                ?? LiveReader(environment: environment, pool: pool, limits: limits, logger: logger)
+            state.readers[environment] = reader
+            state.outboxes[ObjectIdentifier(outbox)] = (outbox, reader)
+            return reader
+        }
+        reader.join(outbox, realms: realms, from: position)
+    }
+
+    func leave(_ outbox: Outbox, in environment: EnvironmentID) {
+        let reader = state.withLock { state in
+            state.outboxes.removeValue(forKey: ObjectIdentifier(outbox))?.reader
+        }
+        reader?.leave(outbox)
+    }
+
+    /// Something was committed: no need to wait for the next look.
+    func committed(in environment: EnvironmentID) { state.withLock { $0.readers[environment] }?.hurry() }
+
+    /// One ticker for all sessions; at a shutdown it ends them, so that the server can stop.
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                try? await Task.sleep(for: Self.tickInterval)
+                self.tick(Timestamp.steadyNanoseconds())
+            }
+        }
+        let outboxes = state.withLock { state in
+            state.isClosed = true
+            return state.outboxes.values.map(\.outbox)
+        }
+        for outbox in outboxes { outbox.close() }
+    }
+
+    private func tick(_ now: Int64) {
+        let (outboxes, readers) = state.withLock { (Array($0.outboxes.values), Array($0.readers.values)) }
+        let positions = Dictionary(uniqueKeysWithValues: readers.map { (ObjectIdentifier($0), $0.position) })
+        for (outbox, reader) in outboxes {
+            let position = reader.flatMap { positions[ObjectIdentifier($0)] } ?? 0
+            outbox.tick(now: now, position: position, lagMax: limits.lagMax)
+        }
+    }
+}

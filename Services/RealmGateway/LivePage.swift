@@ -1,0 +1,87 @@
+import FoundationEssentials
+import Model
+import NIOCore
+import Postgres
+import Realms
+
+/// Changed objects of one realm, encoded once for all devices that have it open.
+final class LiveChunk: Sendable {
+    let realm: Int32
+    /// Whether a `User` object is among them: permissions may have changed.
+    let hasUser: Bool
+    let byteCount: Int
+    private let objects: ObjectLine
+    private let cursor: Cursor
+    private let whole: ByteBuffer
+
+    init(realm: Int32, objects: ObjectLine, cursor: Cursor, hasUser: Bool) {
+        self.realm = realm
+        self.objects = objects
+        self.cursor = cursor
+        self.hasUser = hasUser
+        whole = objects.line(above: 0, cursor) ?? ByteBuffer()
+        byteCount = whole.readableBytes
+    }
+
+    /// The line for a device that holds everything up to a position; `nil` when it holds all of this.
+    func line(above position: Int64) -> ByteBuffer? {
+        if let first = objects.objects.first, first.position > position { return whole }
+        return objects.line(above: position, cursor)
+    }
+}
+
+/// What one device is told of one read of the change log.
+struct Delivery: Sendable {
+    /// Everything of the device's realms up to here is in this delivery or came before it.
+    let position: Int64
+    let chunks: [LiveChunk]
+    /// Whether the realms are whole at `position`: not in the middle of a longer read.
+    let isWhole: Bool
+
+    var byteCount: Int { chunks.reduce(64) { $0 + $1.byteCount } }
+}
+
+/// A page of an environment's change log, for the realms that devices have open.
+struct LivePage: Sendable {
+    let counter: EnvironmentCounter
+    /// The change log was read up to here.
+    let position: Int64
+    let chunks: [LiveChunk]
+    let isFull: Bool
+
+    /// - Parameter path: The path of a realm that is open; `nil` for the others, which are not encoded.
+    static func read(
+        in environment: EnvironmentID, after position: Int64, countMax: Int, path: (Int32) -> RealmPath?,
+        on connection: inout Connection
+    ) throws -> LivePage {
+        // The counter first: what it counts is seen by the statement after it.
+        let answers = try connection.run([
+            EnvironmentCounter.load(environment),
+            Feed.changes(in: environment, after: position, kinds: Kind.allCases, countMax: countMax),
+        ])
+        let counter = try EnvironmentCounter(try firstRow(answers[0]))
+        var open: [Int32: (line: ObjectLine, hasUser: Bool)] = [:]
+        var chunks: [LiveChunk] = []
+        func take(_ realm: Int32, at position: Int64) {
+            guard let (line, hasUser) = open.removeValue(forKey: realm) else { return }
+            let cursor = Cursor(generation: counter.generation, start: position, position: position)
+            chunks.append(LiveChunk(realm: realm, objects: line, cursor: cursor, hasUser: hasUser))
+        }
+        var last = position
+        for row in answers[1] {
+            last = try row.value(0)
+            let realm: Int32 = try row.value(1)
+            guard try row.value(6, as: Bool.self), let path = path(realm) else { continue }
+            let kind: String = try row.value(2)
+            var (line, hasUser) = open.removeValue(forKey: realm) ?? (ObjectLine(path), false)
+            line.append(kind: kind, id: try row.value(3), position: last, row: row, fieldsColumn: 5)
+            hasUser = hasUser || kind == Kind.user.rawValue
+            open[realm] = (line, hasUser)
+            if line.isFull { take(realm, at: last) }
+        }
+        for realm in open.keys.sorted() { take(realm, at: last) }
+        let isFull = answers[1].count == countMax
+        return LivePage(
+            counter: counter, position: isFull ? last : max(last, counter.position), chunks: chunks, isFull: isFull)
+    }
+}

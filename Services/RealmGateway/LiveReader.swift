@@ -1,0 +1,181 @@
+import Logging
+import Model
+import Postgres
+import Realms
+import Runtime
+import Synchronization
+
+/// Follows one environment's change log while devices are live: each change is read once, encoded once, and handed to
+/// the devices that have its realm open.
+final class LiveReader: Sendable {
+    private struct Realm {
+        let path: RealmPath
+        var outboxes: [ObjectIdentifier: Outbox] = [:]
+    }
+
+    private struct State {
+        var realms: [Int32: Realm] = [:]
+        var memberships: [ObjectIdentifier: [Int32]] = [:]
+        /// Everything up to here was pushed; `nil`: nobody is live.
+        var position: Int64?
+        var generation: Int64?
+        var isRunning = false
+    }
+
+    private static let activeFor = Duration.seconds(3)
+
+    private let environment: EnvironmentID
+    private let pool: Pool
+    private let limits: GatewayLimits
+    private let logger: Logger
+    private let nudge = Nudge()
+    private let state = Mutex(State())
+
+    init(environment: EnvironmentID, pool: Pool, limits: GatewayLimits, logger: Logger) {
+        self.environment = environment
+        self.pool = pool
+        self.limits = limits
+        self.logger = logger
+    }
+
+    /// Everything up to here was pushed.
+    var position: Int64 { state.withLock { $0.position ?? 0 } }
+
+    /// Looks for changes at once.
+    func hurry() { nudge.fire() }
+
+    /// Hands the device what changes in these realms from now on, instead of those it had before.
+    ///
+    /// - Parameter position: The counter as the device has seen it: where reading begins when nobody was live.
+    func join(_ outbox: Outbox, realms: [OpenRealm], from position: Int64) {
+        let isFirst = state.withLock { state in
+            Self.remove(outbox, &state)
+            for realm in realms {
+                state.realms[realm.number, default: Realm(path: realm.path)].outboxes[ObjectIdentifier(outbox)] = outbox
+            }
+            state.memberships[ObjectIdentifier(outbox)] = realms.map(\.number)
+            if state.position == nil { state.position = position }
+            defer { state.isRunning = true }
+            return !state.isRunning
+        }
+        if isFirst { Task { await run() } }
+    }
+
+    func leave(_ outbox: Outbox) { state.withLock { Self.remove(outbox, &$0) } }
+
+    private static func remove(_ outbox: Outbox, _ state: inout State) {
+        for realm in state.memberships.removeValue(forKey: ObjectIdentifier(outbox)) ?? [] {
+            state.realms[realm]?.outboxes[ObjectIdentifier(outbox)] = nil
+            if state.realms[realm]?.outboxes.isEmpty == true { state.realms[realm] = nil }
+        }
+    }
+
+    // MARK: Reading
+
+    private func run() async {
+        var lastChange = ContinuousClock.now
+        var backoff = Backoff(first: .milliseconds(50), waitMax: .seconds(2))
+        /// Devices that got part of a longer read, and are owed its end.
+        var unfinished: [ObjectIdentifier: Outbox] = [:]
+        while let position = positionOrStop() {
+            do {
+                let page = try await read(after: position)
+                backoff.succeeded()
+                if check(page, after: position) { deliver(page, &unfinished) }
+                if !page.chunks.isEmpty { lastChange = .now }
+                if page.isFull { continue }
+                let isActive = ContinuousClock.now - lastChange < Self.activeFor
+                await nudge.wait(atMost: isActive ? limits.liveInterval : limits.liveIdleInterval)
+            } catch {
+                logger.warning("cannot read changes", metadata: ["error": "\(error)"])
+                try? await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
+            }
+        }
+    }
+
+    private func positionOrStop() -> Int64? {
+        state.withLock { state in
+            if !state.memberships.isEmpty { return state.position }
+            state.position = nil
+            state.generation = nil
+            state.isRunning = false
+            return nil
+        }
+    }
+
+    private func read(after position: Int64) async throws -> LivePage {
+        let (environment, countMax) = (environment, limits.changeCountMax)
+        return try await pool.run { [self] connection in
+            try LivePage.read(
+                in: environment, after: position, countMax: countMax,
+                path: { realm in self.state.withLock { $0.realms[realm]?.path } }, on: &connection)
+        }
+    }
+
+    /// A restored database or a floor above the reader: the devices find out for themselves where they stand.
+    private func check(_ page: LivePage, after position: Int64) -> Bool {
+        let (isSame, outboxes): (Bool, [Outbox]) = state.withLock { state in
+            let isSame =
+                state.generation ?? page.counter.generation == page.counter.generation
+                && position >= page.counter.compactedPosition && position <= page.counter.position
+            state.generation = page.counter.generation
+            guard !isSame else { return (true, []) }
+            state.position = page.counter.position
+            return (false, state.realms.values.flatMap(\.outboxes.values))
+        }
+        for outbox in outboxes { outbox.lag() }
+        return isSame
+    }
+
+    private func deliver(_ page: LivePage, _ unfinished: inout [ObjectIdentifier: Outbox]) {
+        var chunks: [ObjectIdentifier: [LiveChunk]] = [:]
+        var outboxes = unfinished
+        for chunk in page.chunks {
+            guard let subscribed = state.withLock({ $0.realms[chunk.realm]?.outboxes }) else { continue }
+            for (id, outbox) in subscribed {
+                chunks[id, default: []].append(chunk)
+                outboxes[id] = outbox
+            }
+        }
+        for (id, outbox) in outboxes {
+            outbox.push(Delivery(position: page.position, chunks: chunks[id] ?? [], isWhole: !page.isFull))
+        }
+        unfinished = page.isFull ? outboxes : [:]
+        state.withLock { $0.position = page.position }
+    }
+}
+
+/// A wait that can be cut short.
+final class Nudge: Sendable {
+    private struct State {
+        var isFired = false
+        var waiter: CheckedContinuation<Void, Never>?
+    }
+
+    private let state = Mutex(State())
+
+    func fire() {
+        let waiter = state.withLock { state in
+            state.isFired = state.waiter == nil
+            return state.waiter.take()
+        }
+        waiter?.resume()
+    }
+
+    /// Returns at once when it was fired since the last wait.
+    func wait(atMost: Duration) async {
+        let timer = Task {
+            try? await Task.sleep(for: atMost)
+            if !Task.isCancelled { fire() }
+        }
+        await withCheckedContinuation { continuation in
+            let isFired = state.withLock { state in
+                defer { state.isFired = false }
+                if !state.isFired { state.waiter = continuation }
+                return state.isFired
+            }
+            if isFired { continuation.resume() }
+        }
+        timer.cancel()
+    }
+}

@@ -1,0 +1,166 @@
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// The SQL of `device.client` and `device.mutation`.
+struct MutationStore {
+    let environment: EnvironmentID
+    let answersKeptMax: Int64
+
+    // MARK: Reading
+
+    /// Everything a batch is decided from, in one round trip.
+    func load(
+        _ requests: [MutationRequest], realms: [Int32: Int32], on connection: inout Connection
+    ) throws -> LoadedState {
+        var targets: [ObjectKey: TargetKey] = [:]
+        for request in requests {
+            for case .change(let change) in request.mutations.map(\.intent) {
+                guard let realm = realms[request.person.id] else { continue }
+                targets[ObjectKey(realm: realm, kind: change.kind, id: change.id)] = TargetKey(
+                    person: request.person.id, kind: change.kind, id: change.id)
+            }
+        }
+        let answers = try connection.run([
+            EnvironmentCounter.load(environment), clients(requests), earlierAnswers(requests), RealmObject.load(targets.keys, in: environment),
+        ])
+        var state = LoadedState()
+        if answers[0].count == 1 { state.position = try EnvironmentCounter(answers[0][0]).position }
+        for row in answers[1] {
+            state.nextSequences[ClientKey(person: try row.value(0), client: try row.value(1))] = try row.value(2)
+        }
+        for row in answers[2] { try Self.read(row, into: &state) }
+        for (key, object) in try RealmObject.byKey(answers[3]) {
+            guard let target = targets[key] else { continue }
+            let stored: Model.StoredObject = object.fields.map { .live(fields: $0.bytes) } ?? .tombstone
+            state.targets[target] = LoadedState.Target(position: object.position, object: stored)
+        }
+        return state
+    }
+
+    private static func read(_ row: Row, into state: inout LoadedState) throws(PostgresError) {
+        let client = ClientKey(person: try row.value(0), client: try row.value(1))
+        let answer: MutationAnswer
+        if let position: Int64 = try row.optional(3) {
+            answer = .accepted(position: position)
+        } else {
+            answer = .rejected(Rejection(problem: try row.value(4, as: JSONBytes.self).bytes))
+        }
+        state.answers[client, default: [:]][try row.value(2)] = answer
+    }
+
+    private func clients(_ requests: [MutationRequest]) -> Statement {
+        """
+        SELECT c.person_id, c.client_id, c.next_sequence
+        FROM unnest(\(requests.map(\.person.id)), \(requests.map(\.clientID))) AS r(person_id, client_id)
+        JOIN device.client c ON c.environment_id = \(environment.rawValue) AND c.person_id = r.person_id
+            AND c.client_id = r.client_id
+        """
+    }
+
+    private func earlierAnswers(_ requests: [MutationRequest]) -> Statement {
+        """
+        SELECT m.person_id, m.client_id, m.sequence, m.position, m.problem
+        FROM unnest(\(requests.map(\.person.id)), \(requests.map(\.clientID)),
+            \(requests.map { $0.mutations.first?.sequence ?? 1 }), \(requests.map { $0.mutations.last?.sequence ?? 0 }))
+            AS r(person_id, client_id, first, last)
+        JOIN device.mutation m ON m.environment_id = \(environment.rawValue) AND m.person_id = r.person_id
+            AND m.client_id = r.client_id AND m.sequence BETWEEN r.first AND r.last
+        """
+    }
+
+    // MARK: Writing
+
+    /// Misses the decisions whose clients have gone on since they were loaded.
+    func guardStatement(_ clients: [(key: ClientKey, expected: Int64, decision: Int32)]) -> Statement {
+        """
+        SELECT realm.miss(array_agg(DISTINCT g.decision))
+        FROM unnest(\(clients.map(\.key.person)), \(clients.map(\.key.client)), \(clients.map(\.expected)),
+            \(clients.map(\.decision))) AS g(person_id, client_id, expected, decision)
+        LEFT JOIN device.client c ON c.environment_id = \(environment.rawValue) AND c.person_id = g.person_id
+            AND c.client_id = g.client_id
+        WHERE coalesce(c.next_sequence, 1) <> g.expected
+        """
+    }
+
+    func advance(_ clients: [(key: ClientKey, next: Int64, decision: Int32)]) -> Statement {
+        """
+        INSERT INTO device.client AS c (environment_id, person_id, client_id, next_sequence)
+        SELECT \(environment.rawValue), i.person_id, i.client_id, i.next_sequence
+        FROM unnest(\(clients.map(\.key.person)), \(clients.map(\.key.client)), \(clients.map(\.next)),
+            \(clients.map(\.decision))) AS i(person_id, client_id, next_sequence, decision)
+        WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
+        ON CONFLICT (environment_id, person_id, client_id) DO UPDATE SET next_sequence = excluded.next_sequence
+        """
+    }
+
+    /// Keeps the answers. That of an accepted mutation is its object's position as this transaction leaves it.
+    func keep(_ answers: KeptAnswers) -> Statement {
+        """
+        INSERT INTO device.mutation (environment_id, person_id, client_id, sequence, position, problem)
+        SELECT \(environment.rawValue), i.person_id, i.client_id, i.sequence,
+            CASE WHEN i.problem IS NULL THEN coalesce(o.position, i.position) END, i.problem
+        FROM unnest(\(answers.persons), \(answers.clients), \(answers.sequences), \(answers.decisions), \(answers.realms),
+            \(answers.kinds), \(answers.ids), \(answers.positions), \(answers.problems))
+            AS i(person_id, client_id, sequence, decision, realm_id, kind, id, position, problem)
+        LEFT JOIN realm.object o ON o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id
+            AND o.kind = i.kind COLLATE "C" AND o.id = i.id
+        WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+
+    /// Removes answers so old that no client repeats them.
+    func forget(_ clients: [(key: ClientKey, next: Int64)]) -> Statement {
+        """
+        DELETE FROM device.mutation m
+        USING unnest(\(clients.map(\.key.person)), \(clients.map(\.key.client)),
+            \(clients.map { $0.next - 1 - answersKeptMax })) AS i(person_id, client_id, last)
+        WHERE m.environment_id = \(environment.rawValue) AND m.person_id = i.person_id AND m.client_id = i.client_id
+            AND m.sequence <= i.last
+        """
+    }
+}
+
+/// The rows of `device.mutation` that a transaction adds.
+struct KeptAnswers {
+    fileprivate var persons = BinaryArray(of: Int32.self)
+    fileprivate var clients = BinaryArray(of: UUID.self)
+    fileprivate var sequences = BinaryArray(of: Int64.self)
+    fileprivate var decisions = BinaryArray(of: Int32.self)
+    fileprivate var realms = BinaryArray(of: Int32.self)
+    fileprivate var kinds = BinaryArray(of: String.self)
+    fileprivate var ids = BinaryArray(of: UUID.self)
+    fileprivate var positions = BinaryArray(of: Int64.self)
+    fileprivate var problems = BinaryArray(of: JSONBytes.self)
+
+    var isEmpty: Bool { persons.count == 0 }
+
+    private mutating func append(_ client: ClientKey, _ sequence: Int64, _ decision: Int32) {
+        persons.append(client.person)
+        clients.append(client.client)
+        sequences.append(sequence)
+        decisions.append(decision)
+    }
+
+    /// - Parameter position: What counts when there is no such object.
+    mutating func accept(
+        _ client: ClientKey, _ sequence: Int64, decision: Int32, object: ObjectKey, otherwise position: Int64
+    ) {
+        append(client, sequence, decision)
+        realms.append(object.realm)
+        kinds.append(object.kind.rawValue)
+        ids.append(object.id)
+        positions.append(position)
+        problems.appendNull()
+    }
+
+    mutating func reject(_ client: ClientKey, _ sequence: Int64, decision: Int32, _ rejection: Rejection) {
+        append(client, sequence, decision)
+        realms.appendNull()
+        kinds.appendNull()
+        ids.appendNull()
+        positions.appendNull()
+        problems.append(JSONBytes(rejection.problem))
+    }
+}

@@ -1,0 +1,97 @@
+import FoundationEssentials
+import Model
+import NIOCore
+import Postgres
+import Realms
+
+/// One `objects` line under construction: its objects' bytes go straight from PostgreSQL's answer into it.
+struct ObjectLine {
+    static let objectCountMax = 500
+    /// With the largest object on top a line stays below 256 KB.
+    static let bytesFull = 190_000
+
+    private let head: [UInt8]
+    private var bytes: [UInt8]
+    /// Each object's position, and where its bytes end.
+    private(set) var objects: [(position: Int64, end: Int)] = []
+
+    init(_ realm: RealmPath) {
+        head = Array("{\"objects\":{\"realm\":\"\(realm)\",\"list\":[".utf8)
+        bytes = head
+    }
+
+    var isEmpty: Bool { objects.isEmpty }
+    var isFull: Bool { objects.count >= Self.objectCountMax || bytes.count >= Self.bytesFull }
+
+    /// Adds an object; `row` has its fields, or null for a tombstone, in `fieldsColumn`.
+    mutating func append(kind: String, id: UUID, position: Int64, row: Row, fieldsColumn: Int) {
+        if !objects.isEmpty { bytes.append(UInt8(ascii: ",")) }
+        bytes += "{\"kind\":\"".utf8
+        bytes += kind.utf8
+        bytes += "\",\"id\":\"".utf8
+        bytes.append(hexadecimal: id)
+        bytes += "\",\"position\":".utf8
+        bytes.append(decimal: position)
+        unsafe row.withJSON(fieldsColumn) { json in
+            if let json = unsafe json {
+                bytes += ",\"fields\":".utf8
+                unsafe bytes.append(contentsOf: json)
+            } else {
+                bytes += ",\"deleted\":true".utf8
+            }
+        }
+        bytes.append(UInt8(ascii: "}"))
+        objects.append((position, bytes.count))
+    }
+
+    /// The finished line, after which the line is empty again.
+    mutating func take(_ cursor: Cursor) -> ByteBuffer {
+        let buffer = finished(bytes[...], cursor)
+        bytes.removeLast(bytes.count - head.count)
+        objects.removeAll(keepingCapacity: true)
+        return buffer
+    }
+
+    /// The finished line with the objects above a position only; `nil` when there is none. Objects are in order.
+    func line(above position: Int64, _ cursor: Cursor) -> ByteBuffer? {
+        guard let first = objects.firstIndex(where: { $0.position > position }) else { return nil }
+        if first == 0 { return finished(bytes[...], cursor) }
+        return finished(head + bytes[(objects[first - 1].end + 1)...], cursor)
+    }
+
+    private func finished(_ bytes: some Collection<UInt8>, _ cursor: Cursor) -> ByteBuffer {
+        let tail = "],\"cursor\":\"\(cursor)\"}}\n"
+        var buffer = ByteBuffer()
+        buffer.reserveCapacity(bytes.count + tail.utf8.count)
+        buffer.writeBytes(bytes)
+        buffer.writeString(tail)
+        return buffer
+    }
+}
+
+extension [UInt8] {
+    /// Appends an id in lower case, as RFC 9562 §4 writes it.
+    fileprivate mutating func append(hexadecimal id: UUID) {
+        unsafe Swift.withUnsafeBytes(of: id.uuid) { source in
+            for index in 0..<16 {
+                if index == 4 || index == 6 || index == 8 || index == 10 { append(UInt8(ascii: "-")) }
+                let byte = unsafe source[index]
+                append(Self.digit(byte >> 4))
+                append(Self.digit(byte & 15))
+            }
+        }
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+    }
+
+    fileprivate mutating func append(decimal number: Int64) {
+        var divisor: Int64 = 1
+        while number / divisor >= 10 { divisor *= 10 }
+        while divisor > 0 {
+            append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / divisor % 10))
+            divisor /= 10
+        }
+    }
+}

@@ -1,0 +1,45 @@
+import HTTPTypes
+import Runtime
+
+/// The problems the device API answers with; `deploy/openapi.yaml` lists their types.
+enum Problems {
+    static let tokenMissing = Problem(
+        .unauthorized, name: "token-missing", detail: "The request needs a bearer token.",
+        headers: [.wwwAuthenticate: "Bearer"])
+
+    static let boundElsewhere = Problem(
+        .forbidden, name: "identity-bound-elsewhere",
+        detail: "This e-mail address is bound to another account of the identity provider.")
+
+    static let notAMember = Problem(
+        .forbidden, name: "not-a-member", detail: "This e-mail address does not belong to the organisation.")
+
+    static let emailUnusable = Problem(
+        .forbidden, name: "email-unusable", detail: "This e-mail address cannot name a realm.")
+
+    static let contentTypeWrong = Problem(
+        .unsupportedMediaType, name: "content-type", detail: "The body must be application/json.")
+
+    static func tooLarge(_ bytesMax: Int) -> Problem {
+        Problem(.contentTooLarge, name: "body-too-large", detail: "The body is larger than \(bytesMax) bytes.")
+    }
+
+    static func malformed(_ detail: String) -> Problem {
+        Problem(.badRequest, name: "malformed-request", detail: detail)
+    }
+
+    static func sequenceGap(expected: Int64) -> Problem {
+        Problem(
+            .conflict, name: "sequence-gap",
+            detail: "A mutation is missing: nothing was applied. Go on from \(expected).",
+            extensions: ["expectedSequence": .integer(Int(expected))])
+    }
+
+    static let busy = Problem(
+        .serviceUnavailable, name: "busy", detail: "Too many requests are waiting; try again.",
+        headers: [.retryAfter: "1"])
+
+    static let databaseUnavailable = Problem(
+        .serviceUnavailable, name: "database-unavailable", detail: "The database does not answer at the moment.",
+        headers: [.retryAfter: "2"])
+}

@@ -1,0 +1,86 @@
+import Runtime
+
+/// What `realm-gateway` can be told.
+enum Settings {
+    static let httpHost = Setting(
+        "http.host", .text(lengthMax: 255), default: "127.0.0.1", help: "address the device API listens on")
+    static let httpPort = Setting(
+        "http.port", .integer(0...65535), default: "8080", help: "port of the device API; 0 takes a free one")
+    static let connectionsMax = Setting(
+        "http.connections.max", .integer(1...200_000), default: "20000", help: "device connections at a time")
+    static let poolSize = Setting(
+        "database.pool.size", .integer(1...64), default: "4", help: "connections that read for devices")
+    static let commitPoolSize = Setting(
+        "database.commit.pool.size", .integer(1...64), default: "2",
+        help: "connections that commit mutations; an environment uses one at a time")
+    static let waitingMax = Setting(
+        "mutations.waiting.max", .integer(1...100_000), default: "1000",
+        help: "requests of one environment that wait for their transaction; more are answered 503")
+    static let catchUpMax = Setting(
+        "sync.catchup.max", .integer(1...1_000_000), default: "20000",
+        help: "a device that lags by more positions reads its realms instead of the change log")
+    static let queueBytesMax = Setting(
+        "sync.queue.bytes.max", .integer(4096...16_777_216), default: "262144",
+        help: "bytes kept for a live device that reads slowly; beyond, it catches up from the database")
+    static let lagMax = Setting(
+        "sync.lag.max", .duration(.seconds(1) ... .seconds(3600)), default: "60s",
+        help: "a live device that takes nothing for longer is disconnected")
+    static let liveInterval = Setting(
+        "live.interval", .duration(.milliseconds(1) ... .seconds(10)), default: "5ms",
+        help: "how often changes are looked for while there are some")
+    static let liveIdleInterval = Setting(
+        "live.idle.interval", .duration(.milliseconds(1) ... .seconds(10)), default: "25ms",
+        help: "how often changes are looked for after some seconds without any")
+    static let keepalive = Setting(
+        "live.keepalive", .duration(.seconds(1) ... .seconds(300)), default: "20s",
+        help: "the longest silence of a live stream")
+    static let tokenSkewMax = Setting(
+        "token.skew.max", .duration(.seconds(0) ... .seconds(600)), default: "60s",
+        help: "by how much the identity provider's clock may differ")
+
+    static let all: [Setting] = [
+        httpHost, httpPort, connectionsMax, .databaseURL, poolSize, commitPoolSize, waitingMax, catchUpMax,
+        queueBytesMax, lagMax, liveInterval, liveIdleInterval, keepalive, tokenSkewMax,
+    ]
+}
+
+/// The bounds of the device API. Those that are settings have the setting's default here.
+struct GatewayLimits: Sendable {
+    var poolSize = 4
+    var commitPoolSize = 2
+    /// Requests of one environment that wait for their transaction.
+    var waitingMax = 1_000
+    var mutationsBodyBytesMax = 1 << 20
+    var mutationCountMax = 500
+    var syncBodyBytesMax = 64 << 10
+    var syncRealmCountMax = 64
+    /// A device that lags by more positions reads its realms instead of the change log.
+    var catchUpCountMax: Int64 = 20_000
+    /// Pointers read from the change log at a time.
+    var changeCountMax = 1_000
+    /// Objects read from a realm at a time; fewer when they are large.
+    var pageCountMax = 2_000
+    /// Bytes queued for a live device.
+    var queueBytesMax = 262_144
+    /// How long a live device may take nothing.
+    var lagMax = Duration.seconds(60)
+    var liveInterval = Duration.milliseconds(5)
+    var liveIdleInterval = Duration.milliseconds(25)
+    var keepaliveMax = Duration.seconds(20)
+    /// Answers kept per client for repeats.
+    var answersKeptMax: Int64 = 10_000
+
+    init() {}
+
+    init(_ configuration: Configuration) throws(ConfigurationError) {
+        poolSize = try configuration.integer(Settings.poolSize)
+        commitPoolSize = try configuration.integer(Settings.commitPoolSize)
+        waitingMax = try configuration.integer(Settings.waitingMax)
+        catchUpCountMax = Int64(try configuration.integer(Settings.catchUpMax))
+        queueBytesMax = try configuration.integer(Settings.queueBytesMax)
+        lagMax = try configuration.duration(Settings.lagMax)
+        liveInterval = try configuration.duration(Settings.liveInterval)
+        liveIdleInterval = try configuration.duration(Settings.liveIdleInterval)
+        keepaliveMax = try configuration.duration(Settings.keepalive)
+    }
+}

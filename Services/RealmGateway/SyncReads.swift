@@ -1,0 +1,147 @@
+import FoundationEssentials
+import Model
+import NIOCore
+import Postgres
+import Realms
+
+/// A page of a realm's download, as lines ready to be sent.
+struct DownloadPage: Sendable {
+    let counter: EnvironmentCounter
+    let lines: [ByteBuffer]
+    let next: OpenRealm.Download
+    let isLast: Bool
+    /// How many objects to ask for next, by the size of these.
+    let countNext: Int
+
+    private static let bytesWanted = 1 << 20
+
+    /// Reads one page. No snapshot is held afterwards.
+    static func read(
+        _ realm: OpenRealm, _ download: OpenRealm.Download, in environment: EnvironmentID, generation: Int64,
+        count: Int, countMax: Int, on connection: inout Connection
+    ) throws -> DownloadPage {
+        // The floor is read after the page: tombstones go only after it has moved.
+        let answers = try connection.run([
+            Feed.page(
+                of: realm.number, in: environment, after: download.key.map { ($0.kind, $0.id) },
+                changedAfter: download.base, includingTombstones: download.base > 0, countMax: count),
+            EnvironmentCounter.load(environment),
+        ])
+        let counter = try EnvironmentCounter(try firstRow(answers[1]))
+        var next = download
+        var lines: [ByteBuffer] = []
+        var line = ObjectLine(realm.path)
+        var bytes = 0
+        let rows = answers[0]
+        for index in 0..<rows.count {
+            let row = rows[index]
+            let kind: String = try row.value(1)
+            let id: UUID = try row.value(2)
+            let position: Int64 = try row.value(3)
+            // What changed since the download began comes with the catching up, and is not to come twice.
+            if position <= download.start {
+                line.append(kind: kind, id: id, position: position, row: row, fieldsColumn: 5)
+            }
+            next.key = Cursor.Key(kind: kind, id: id)
+            if line.isFull || index == rows.count - 1 && !line.isEmpty {
+                let cursor = Cursor(generation: generation, start: download.start, position: download.base, key: next.key)
+                lines.append(line.take(cursor))
+                bytes += lines.last?.readableBytes ?? 0
+            }
+        }
+        let wanted = bytes == 0 ? countMax : Self.bytesWanted / max(bytes / rows.count, 1)
+        return DownloadPage(
+            counter: counter, lines: lines, next: next, isLast: rows.count < count,
+            countNext: min(max(wanted, 16), countMax))
+    }
+}
+
+/// One snapshot's view of what is new for a device: permissions, counter and a page of the change log.
+struct ChangePage: Sendable {
+    let counter: EnvironmentCounter
+    let catalogue: UUID?
+    /// Lines of the realms, and how far each has got with them.
+    var lines: [ByteBuffer] = []
+    var positions: [Int32: Int64] = [:]
+    /// Whether there may be more; then the snapshot's counter is not reached yet.
+    var isFull = false
+    /// Realms that cannot go on from where they are were left alone: the caller looks at the counter.
+    var isRead = false
+
+    /// - Parameter own: The number of the person's own realm, which has their `User` object.
+    static func read(
+        _ realms: [OpenRealm], own: Int32, in environment: EnvironmentID, limits: GatewayLimits,
+        on connection: inout Connection
+    ) throws -> ChangePage {
+        try connection.transaction(.snapshot) { transaction in
+            let answers = try transaction.run([
+                EnvironmentCounter.load(environment), RealmObject.load(kinds: [.user], realm: own, in: environment),
+            ])
+            let counter = try EnvironmentCounter(try firstRow(answers[0]))
+            let user = answers[1].count > 0 ? try RealmObject(answers[1][0]) : nil
+            var page = ChangePage(
+                counter: counter, catalogue: (user?.fields?.bytes).flatMap(Permissions.catalogue(inUser:)))
+            let positions = realms.compactMap { realm -> Int64? in
+                guard case .whole(let position) = realm.progress, realm.isGood(for: counter),
+                    counter.position - position <= limits.catchUpCountMax
+                else { return nil }
+                return position
+            }
+            guard positions.count == realms.count else { return page }
+            let rows = try transaction.run(
+                changes(
+                    in: environment, realms: realms.map(\.number), after: positions, countMax: limits.changeCountMax))
+            try page.fill(rows, realms, counter.generation, countMax: limits.changeCountMax)
+            return page
+        }
+    }
+
+    private mutating func fill(_ rows: Rows, _ realms: [OpenRealm], _ generation: Int64, countMax: Int) throws {
+        var open = Dictionary(uniqueKeysWithValues: realms.map { ($0.number, ObjectLine($0.path)) })
+        for row in rows {
+            let realm: Int32 = try row.value(0)
+            let position: Int64 = try row.value(3)
+            positions[realm] = position
+            guard try row.value(4, as: Bool.self) else { continue }
+            open[realm]?.append(
+                kind: try row.value(1), id: try row.value(2), position: position, row: row, fieldsColumn: 5)
+            if open[realm]?.isFull == true { take(realm, &open, generation) }
+        }
+        for realm in realms where open[realm.number]?.isEmpty == false { take(realm.number, &open, generation) }
+        isFull = rows.count == countMax
+        isRead = true
+    }
+
+    private mutating func take(_ realm: Int32, _ open: inout [Int32: ObjectLine], _ generation: Int64) {
+        let position = positions[realm] ?? 0
+        if let line = open[realm]?.take(Cursor(generation: generation, start: position, position: position)) {
+            lines.append(line)
+        }
+    }
+
+    /// The change log of some realms, each after its own position. A pointer whose object has moved on has `is_current`
+    /// false: it only tells how far the page reaches.
+    private static func changes(
+        in environment: EnvironmentID, realms: [Int32], after positions: [Int64], countMax: Int
+    ) -> Statement {
+        """
+        SELECT c.realm_id, c.kind, c.id, c.position, o.position IS NOT NULL AS is_current, o.fields
+        FROM (
+            SELECT c.* FROM realm.change c
+            JOIN unnest(\(realms), \(positions)) AS r(realm_id, position)
+                ON c.realm_id = r.realm_id AND c.position > r.position
+            WHERE c.environment_id = \(environment.rawValue) AND c.position > \(positions.min() ?? 0)
+            ORDER BY c.position LIMIT \(Int64(countMax))
+        ) c
+        LEFT JOIN realm.object o ON o.environment_id = \(environment.rawValue) AND o.realm_id = c.realm_id
+            AND o.kind = c.kind AND o.id = c.id AND o.position = c.position
+        ORDER BY c.position
+        """
+    }
+}
+
+/// The row of an environment's counter.
+func firstRow(_ rows: Rows) throws(PostgresError) -> Row {
+    guard rows.count > 0 else { throw PostgresError(sqlState: "P0002", message: "there is no such environment") }
+    return rows[0]
+}

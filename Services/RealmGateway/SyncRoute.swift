@@ -1,0 +1,42 @@
+import Hummingbird
+import NIOCore
+import Runtime
+
+/// `POST /v1/sync`.
+struct SyncRoute: Sendable {
+    let authentication: Authentication
+    let services: SyncServices
+
+    @concurrent func handle(_ request: Request, _ context: GatewayContext) async throws -> Response {
+        let caller = try await authentication.caller(request.headers)
+        let limits = services.limits
+        let body = try await JSONBody.read(request, bytesMax: limits.syncBodyBytesMax)
+        let sync = try SyncRequest(body, realmCountMax: limits.syncRealmCountMax)
+        let channel = context.channel
+        let left = caller.expires - Timestamp.nowMilliseconds() / 1000
+        let outbox = Outbox(bytesMax: limits.queueBytesMax, expiresIn: .seconds(max(left, 0))) {
+            channel.close(promise: nil)
+        }
+        let session = try await answering {
+            try await SyncSession(services, caller: caller, request: sync, outbox: outbox)
+        }
+        return Response(
+            status: .ok, headers: [.contentType: "application/x-ndjson", .cacheControl: "no-store"],
+            body: ResponseBody { writer in
+                var session = session
+                try await session.run(&writer)
+                try await writer.finish(nil)
+            })
+    }
+}
+
+/// A request's context that knows its connection.
+struct GatewayContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    let channel: any Channel
+
+    init(source: ApplicationRequestContextSource) {
+        coreContext = .init(source: source)
+        channel = source.channel
+    }
+}

@@ -1,0 +1,234 @@
+import Hummingbird
+import Model
+import NIOCore
+import Postgres
+import Realms
+import Runtime
+
+/// What sessions share.
+struct SyncServices: Sendable {
+    let pool: Pool
+    let numbers: RealmNumbers
+    let hub: LiveHub
+    let limits: GatewayLimits
+}
+
+/// One device's stream: it brings the realms the person may open up to date, and then keeps them so.
+struct SyncSession {
+    private let services: SyncServices
+    private let person: Person
+    private let expires: Int64
+    private let request: SyncRequest
+    private let outbox: Outbox
+    private let own: Int32
+    private let generation: Int64
+    private var realms: [OpenRealm] = []
+    /// Cursors of the request that were not used yet.
+    private var cursors: [String: Cursor?]
+    /// The device holds everything up to here.
+    private var checkpoint: Int64 = 0
+    /// Lines that go out with the next write, so that a short answer is one packet.
+    private var pending: [ByteBuffer] = []
+
+    /// Why a stream ends before its time. The device connects again and goes on from its cursors.
+    struct Ended: Error {}
+
+    /// Reads where the environment stands, so that a database that is away is an answer with a status.
+    init(_ services: SyncServices, caller: Authentication.Caller, request: SyncRequest, outbox: Outbox) async throws {
+        let (person, numbers) = (caller.person, services.numbers)
+        self.services = services
+        self.person = person
+        expires = caller.expires
+        self.request = request
+        self.outbox = outbox
+        cursors = request.cursors
+        (own, generation) = try await services.pool.run { connection in
+            let own = try numbers.number(of: person.realm, in: person.environment, on: &connection)
+            let counter = try EnvironmentCounter(try firstRow(try connection.run(EnvironmentCounter.load(person.environment))))
+            return (own, counter.generation)
+        }
+    }
+
+    @concurrent mutating func run(_ writer: inout any ResponseBodyWriter) async throws {
+        services.hub.watch(outbox)
+        defer { services.hub.leave(outbox, in: person.environment) }
+        try await catchUp(&writer)
+        if request.isLive { try await follow(&writer) }
+    }
+
+    // MARK: Catching up
+
+    /// Sends what is missing until one snapshot has nothing more, and then its checkpoint.
+    @concurrent private mutating func catchUp(_ writer: inout any ResponseBodyWriter) async throws {
+        while true {
+            if let index = realms.firstIndex(where: { $0.download != nil }) {
+                try await download(index, &writer)
+                continue
+            }
+            outbox.clear()
+            let page = try await readChanges()
+            // The live reader hands on what comes from here: the last snapshot is taken after it was asked to.
+            guard try await !open(page) else {
+                if request.isLive {
+                    services.hub.join(outbox, in: person.environment, realms: realms, from: page.counter.position)
+                }
+                continue
+            }
+            guard page.isRead, realms.allSatisfy({ $0.download == nil }) else { continue }
+            pending += page.lines
+            for index in realms.indices {
+                let reached = page.isFull ? page.positions[realms[index].number] : page.counter.position
+                if let reached { realms[index].progress = .whole(reached) }
+            }
+            if page.isFull {
+                try await flush(&writer)
+                continue
+            }
+            try await send(checkpoint: page.counter.position, &writer)
+            return
+        }
+    }
+
+    private func readChanges() async throws -> ChangePage {
+        let (realms, own, environment, limits) = (realms, own, person.environment, services.limits)
+        let page = try await services.pool.run { connection in
+            try ChangePage.read(realms, own: own, in: environment, limits: limits, on: &connection)
+        }
+        guard page.counter.generation == generation else { throw Ended() }
+        return page
+    }
+
+    /// Opens and closes realms by what the snapshot permits, and begins downloads where the change log will not do.
+    ///
+    /// - Returns: Whether other realms are open than before.
+    private mutating func open(_ page: ChangePage) async throws -> Bool {
+        let before = realms.map(\.number)
+        let permitted = Permissions.grants(own: person.realm, catalogue: page.catalogue).map(\.realm)
+        for realm in realms where !permitted.contains(realm.path) { pending.append(Lines.closed(realm.path.description)) }
+        realms.removeAll { !permitted.contains($0.path) }
+        for path in cursors.keys.sorted() where !permitted.contains(where: { $0.description == path }) {
+            pending.append(Lines.closed(path))
+            cursors[path] = nil
+        }
+        for index in realms.indices { goOn(index, page.counter) }
+        let missing = permitted.filter { path in !realms.contains { $0.path == path } }
+        if missing.isEmpty { return realms.map(\.number) != before }
+        let (environment, numbers) = (person.environment, services.numbers)
+        let found = try await services.pool.run { connection in
+            try numbers.numbers(of: missing, in: environment, on: &connection)
+        }
+        for path in missing {
+            guard let number = found[path] else { continue }
+            let cursor = cursors.removeValue(forKey: path.description) ?? nil
+            let progress = OpenRealm.progress(
+                from: cursor, page.counter, catchUpCountMax: services.limits.catchUpCountMax)
+            pending.append(Lines.open(path, isReset: progress == nil))
+            realms.append(OpenRealm(path: path, number: number, progress: progress ?? OpenRealm.fresh(page.counter)))
+        }
+        return true
+    }
+
+    private mutating func goOn(_ index: Int, _ counter: EnvironmentCounter) {
+        if !realms[index].isGood(for: counter) {
+            pending.append(Lines.open(realms[index].path, isReset: true))
+            realms[index].progress = OpenRealm.fresh(counter)
+        } else if case .whole(let position) = realms[index].progress {
+            realms[index].progress = OpenRealm.progress(
+                from: position, counter, catchUpCountMax: services.limits.catchUpCountMax)
+        }
+    }
+
+    /// Sends a realm page by page; the next page is read while one is sent.
+    @concurrent private mutating func download(_ index: Int, _ writer: inout any ResponseBodyWriter) async throws {
+        let realm = realms[index]
+        guard let begun = realm.download else { return }
+        var page = try await readPage(realm, begun, count: 200)
+        while true {
+            guard page.counter.generation == generation else { throw Ended() }
+            realms[index].progress = .download(page.next)
+            guard realms[index].isGood(for: page.counter) else { return goOn(index, page.counter) }
+            pending += page.lines
+            if page.isLast {
+                realms[index].progress = .whole(page.next.start)
+                return try await flush(&writer)
+            }
+            let (next, count) = (page.next, page.countNext)
+            async let following = readPage(realm, next, count: count)
+            try await flush(&writer)
+            page = try await following
+        }
+    }
+
+    private func readPage(_ realm: OpenRealm, _ download: OpenRealm.Download, count: Int) async throws -> DownloadPage {
+        let (environment, generation, countMax) = (person.environment, generation, services.limits.pageCountMax)
+        return try await services.pool.run { connection in
+            try DownloadPage.read(
+                realm, download, in: environment, generation: generation, count: count, countMax: countMax,
+                on: &connection)
+        }
+    }
+
+    // MARK: Live
+
+    /// Hands on what the environment's reader delivers, until the token expires or the server stops.
+    @concurrent private mutating func follow(_ writer: inout any ResponseBodyWriter) async throws {
+        outbox.restMax(services.limits.keepaliveMax)
+        while true {
+            switch await outbox.next() {
+            case .closed: return
+            case .lagging: try await catchUp(&writer)
+            case .quiet(let position):
+                let left = expires - Timestamp.nowMilliseconds() / 1000
+                guard left > 0 else { return }
+                checkpoint = max(position, checkpoint)
+                moveOn(to: checkpoint)
+                pending.append(
+                    Lines.keepalive(
+                        expiresIn: left, position: checkpoint, generation: generation, realms: realms.map(\.path)))
+                try await flush(&writer)
+            case .deliveries(let deliveries): try await send(deliveries, &writer)
+            }
+            outbox.restMax(services.limits.keepaliveMax)
+        }
+    }
+
+    @concurrent private mutating func send(_ deliveries: [Delivery], _ writer: inout any ResponseBodyWriter) async throws {
+        var whole: Int64?
+        var isUserChanged = false
+        for delivery in deliveries where delivery.position > checkpoint {
+            for chunk in delivery.chunks {
+                if let line = chunk.line(above: checkpoint) { pending.append(line) }
+                if chunk.realm == own && chunk.hasUser { isUserChanged = true }
+            }
+            if delivery.isWhole { whole = delivery.position }
+        }
+        // What was sent comes again from the change log only if it has changed since: the realms are moved on first.
+        if let reached = deliveries.last?.position { moveOn(to: max(reached, checkpoint)) }
+        if isUserChanged { return try await catchUp(&writer) }
+        if let whole { try await send(checkpoint: whole, &writer) } else { try await flush(&writer) }
+    }
+
+    private mutating func moveOn(to position: Int64) {
+        for index in realms.indices { realms[index].progress = .whole(position) }
+    }
+
+    // MARK: Writing
+
+    @concurrent private mutating func send(checkpoint position: Int64, _ writer: inout any ResponseBodyWriter) async throws {
+        checkpoint = position
+        pending.append(Lines.checkpoint(position, generation: generation, realms: realms.map(\.path)))
+        try await flush(&writer)
+    }
+
+    @concurrent private mutating func flush(_ writer: inout any ResponseBodyWriter) async throws {
+        if pending.isEmpty { return }
+        outbox.isWriting(true)
+        defer { outbox.isWriting(false) }
+        if pending.count == 1 {
+            try await writer.write(pending[0])
+        } else {
+            try await writer.write(contentsOf: pending)
+        }
+        pending.removeAll(keepingCapacity: false)
+    }
+}

@@ -1,0 +1,75 @@
+import Foundation
+
+extension Suite {
+    /// The folder of the executables: the one of the program that runs, or of the test bundle.
+    package static var executables: String {
+        let arguments = CommandLine.arguments
+        if let bundle = arguments.first(where: { $0.hasSuffix(".xctest") }) {
+            return URL(fileURLWithPath: bundle).deletingLastPathComponent().path
+        }
+        let program = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        return URL(fileURLWithPath: program ?? arguments.first ?? "").deletingLastPathComponent().path
+    }
+
+    /// `FIELDPOST_SCHEMA`, else the schema files of the sources this was built from.
+    static var schemaFolder: String {
+        if let folder = ProcessInfo.processInfo.environment["FIELDPOST_SCHEMA"] { return folder }
+        let sources = URL(fileURLWithPath: #filePath)
+            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        return sources.appendingPathComponent("deploy/schema").path
+    }
+
+    /// Starts the command line `fieldpost` with the suite's settings.
+    package func startCommand(_ arguments: [String], log: String) throws -> SuiteProcess {
+        try SuiteProcess(
+            SuiteProcess.Command(
+                executable: Self.executables + "/fieldpost", arguments: arguments,
+                environment: common.merging(["FIELDPOST_KAFKA_BROKERS": brokers]) { $1 },
+                logPath: "\(folder.path)/\(log).log"))
+    }
+
+    /// Runs the command line `fieldpost`, and gives what it said.
+    ///
+    /// - Throws: `SuiteFailure` unless it ends with status 0.
+    @discardableResult
+    package func runCommand(_ arguments: [String], within: Duration = .seconds(60)) async throws -> String {
+        let process = try startCommand(arguments, log: "fieldpost-\(UUID().uuidString)")
+        let end = await withOwnThread { process.waitForEnd(within: within) }
+        guard end == .exited(status: 0) else {
+            process.kill9()
+            throw SuiteFailure("fieldpost \(arguments.joined(separator: " ")): \(process.logTail())")
+        }
+        return process.logTail(bytesMax: 1_000_000)
+    }
+
+    /// How a part is run. The database is no such part.
+    func command(_ part: Part) -> SuiteProcess.Command {
+        let port = ports[part].map { ["--port", "\($0)"] } ?? []
+        let (program, arguments): (String, [String]) =
+            switch part {
+            case .broker: ("sandbox", ["broker"] + port)
+            case .identity: ("sandbox", ["identity", "--key-file", folder.path + "/identity.keys"] + port)
+            case .sap: ("sandbox", ["sap", "--state", folder.path + "/sap.journal"] + port)
+            case .relay, .gateway, .initializer, .submitter, .database: (part.rawValue, [])
+            }
+        return SuiteProcess.Command(
+            executable: "\(Self.executables)/\(program)", arguments: arguments, environment: variables(part),
+            logPath: "\(folder.path)/\(part.rawValue).log")
+    }
+
+    private func variables(_ part: Part) -> [String: String] {
+        var variables = common
+        variables["FIELDPOST_KAFKA_BROKERS"] = brokers
+        variables["FIELDPOST_ADMIN_PORT"] = adminPorts[part].map { "\($0)" }
+        if part == .gateway { variables["FIELDPOST_HTTP_PORT"] = ports[.gateway].map { "\($0)" } }
+        return variables.merging(options.variables[part] ?? [:]) { $1 }
+    }
+
+    private var common: [String: String] {
+        [
+            "PATH": "/usr/bin:/bin", "TMPDIR": FileManager.default.temporaryDirectory.path,
+            SuiteFolder.mark: folder.path, "FIELDPOST_DATABASE_URL": conninfo,
+            Self.passwordVariable: Self.passwordOfSAP,
+        ]
+    }
+}

@@ -1,0 +1,112 @@
+import Foundation
+import Postgres
+import Synchronization
+
+/// A PostgreSQL server of the suite's own, on a socket in its folder. It can be killed and started again: its data stays.
+///
+/// Its own durability is off (`fsync`), which makes it quick and is safe here: what a killed process has written is in
+/// the kernel's hands, and survives as long as the machine does. It proves nothing about a machine that loses power.
+package final class SuiteServer: Sendable {
+    /// The folder of the data and of the socket, which is also the host name for libpq.
+    package let folder: String
+    private let binaries: String
+    private let options: [String: String]
+    private let mark: String
+    private let process = Mutex<SuiteProcess?>(nil)
+
+    /// The user that owns the databases.
+    package static let user = "fieldpost"
+    private static let port = 5432
+    private static let startMax = Duration.seconds(60)
+
+    /// Makes the server's files in `folder`, which must not be there yet; `start` starts it.
+    ///
+    /// - Parameters:
+    ///   - suite: The folder all of it belongs to.
+    ///   - options: Settings of PostgreSQL beside the usual ones.
+    package init(in suite: SuiteFolder, options: [String: String] = [:]) throws {
+        folder = suite.path + "/postgres"
+        mark = suite.path
+        binaries = try Self.findBinaries()
+        self.options = [
+            "port": "\(Self.port)", "unix_socket_directories": folder, "listen_addresses": "", "fsync": "off",
+            "max_connections": "200", "shared_buffers": "128MB",
+        ].merging(options) { $1 }
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        if getuid() == 0 { try runToEnd("chown", ["postgres", folder]) }
+        let initdb = [
+            "\(binaries)/initdb", "-D", "\(folder)/data", "-U", Self.user, "-A", "trust", "-E", "UTF8",
+            "--locale=C.UTF-8", "-N",
+        ]
+        try runToEnd("env", ["-C", folder] + Self.asUser + initdb)
+    }
+
+    deinit { kill9() }
+
+    /// A connection string for one of the server's databases.
+    package func conninfo(_ database: String) -> String {
+        "host=\(folder) port=\(Self.port) user=\(Self.user) dbname=\(database)"
+    }
+
+    /// Makes an empty database and returns its connection string.
+    package func makeDatabase(_ name: String) throws -> String {
+        var admin = try Connection(conninfo("postgres"))
+        try admin.runScript("CREATE DATABASE \(name)")
+        return conninfo(name)
+    }
+
+    /// Starts it and blocks until it answers.
+    package func start() throws {
+        let settings = options.sorted { $0.key < $1.key }.flatMap { ["-c", "\($0.key)=\($0.value)"] }
+        let postgres = ["\(binaries)/postgres", "-D", "\(folder)/data"] + settings
+        let process = try SuiteProcess(
+            SuiteProcess.Command(
+                executable: "/usr/bin/env", arguments: ["-C", folder] + Self.asUser + postgres,
+                environment: ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", SuiteFolder.mark: mark],
+                logPath: mark + "/postgres.log"))
+        self.process.withLock { $0 = process }
+        let wait = "until \"$0\"/pg_isready -q -h \"$1\" -p \(Self.port); do kill -0 $2 && sleep 0.02 || exit 1; done"
+        do {
+            try runToEnd("sh", ["-c", wait, binaries, folder, "\(process.id)"], within: Self.startMax)
+        } catch {
+            throw SuiteFailure("PostgreSQL does not start: \(process.logTail())")
+        }
+    }
+
+    /// Ends the server and everything that belongs to it as a crash would.
+    ///
+    /// Each of its processes leads a session of its own, so they are found by their parent. The parent is stopped first:
+    /// it must neither start others nor begin to recover.
+    package func kill9() {
+        guard let process = process.withLock({ $0.take() }), process.isRunning else { return }
+        process.signal(SIGSTOP)
+        for child in Self.children(of: process.id) { kill(child, SIGKILL) }
+        process.kill9()
+    }
+
+    // MARK: The system
+
+    /// PostgreSQL refuses to run as root. `setpriv` becomes the program, so that its process is the server's own.
+    private static var asUser: [String] {
+        getuid() == 0 ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"] : []
+    }
+
+    private static func children(of parent: pid_t) -> [pid_t] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return names.compactMap { pid_t($0) }.filter { process in
+            guard let stat = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return false }
+            // pid (name) state parent …; the name may hold anything, so what follows its last parenthesis is read.
+            let fields = stat[(stat.lastIndex(of: ")") ?? stat.startIndex)...].split(separator: " ")
+            return fields.count > 2 && pid_t(fields[2]) == parent
+        }
+    }
+
+    private static func findBinaries() throws -> String {
+        let root = "/usr/lib/postgresql"
+        let versions = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []
+        guard let newest = versions.compactMap({ Int($0) }).max(), newest >= 15 else {
+            throw SuiteFailure("PostgreSQL 15 or later is missing in \(root) (apt-get install postgresql)")
+        }
+        return "\(root)/\(newest)/bin"
+    }
+}

@@ -1,0 +1,102 @@
+import Backends
+import FoundationEssentials
+import Model
+import Suite
+import Synchronization
+import Testing
+
+/// Entries that are written straight into realms, through relay, broker, submitter and SAP, and their statuses back.
+struct DirectFlow: Sendable {
+    let suite: Suite
+    let organisation: SmallOrganisation
+    let plans: [PlannedEntry]
+    /// The number in the back end of each entry's accounting code.
+    private let elements: [UUID: String]
+
+    /// Brings the people's realms about.
+    init(_ suite: Suite, people: Int, entries: Int, seed: UInt64) async throws {
+        let organisation = SmallOrganisation(peopleCount: people)
+        try await organisation.load(into: suite)
+        try await eventually("\(people) realms are filled", within: .seconds(30)) {
+            var writer = try RealmWriter(suite.conninfo)
+            let count = try writer.initializedCount()
+            return count == people ? nil : "\(count)"
+        }
+        var writer = try RealmWriter(suite.conninfo)
+        var choices: [String: Choices] = [:]
+        var elements: [[ReportingSelection]: String] = [:]
+        for person in organisation.people {
+            let theirs = try writer.choices(of: person.email)
+            choices[person.email] = theirs
+            for selection in theirs.selections { elements[selection.reporting] = selection.element }
+        }
+        self.suite = suite
+        self.organisation = organisation
+        let plans = organisation.plan(entries, choices: choices, seed: seed)
+        try #require(plans.count == entries)
+        self.plans = plans
+        self.elements = Dictionary(plans.map { ($0.id, elements[$0.first.reporting] ?? "") }) { first, _ in first }
+    }
+
+    /// Writes all entries, then the edits and deletions, in the order of the plan with a pause between two.
+    func write(pause: Duration) async throws {
+        var writer = try RealmWriter(suite.conninfo)
+        for (index, plan) in plans.enumerated() {
+            try writer.put(plan.id, of: plan.person.email, plan.first)
+            // An entry changes again while it may be anywhere on its way.
+            if index >= Self.secondThoughtAfter { try second(plans[index - Self.secondThoughtAfter], &writer) }
+            try await Task.sleep(for: pause)
+        }
+        for plan in plans.suffix(Self.secondThoughtAfter) { try second(plan, &writer) }
+    }
+
+    private static let secondThoughtAfter = 10
+
+    private func second(_ plan: PlannedEntry, _ writer: inout RealmWriter) throws {
+        switch plan.fate {
+        case .kept: break
+        case .edited: try writer.edit(plan.id, of: plan.person.email, plan.second)
+        case .deleted: try writer.requestDeletion(plan.id, of: plan.person.email)
+        }
+    }
+
+    /// Waits until every entry has ended, and compares entry by entry with what the back end really recorded.
+    func verify(within: Duration) async throws {
+        try await eventually("all \(plans.count) entries have ended", within: within) {
+            var writer = try RealmWriter(suite.conninfo)
+            let dead = try writer.dead()
+            if !dead.isEmpty { throw SuiteFailure("waits for a person: \(dead)") }
+            let unfinished = try writer.unfinished(plans)
+            return unfinished.isEmpty ? nil : "\(unfinished.count) have not, such as \(unfinished.prefix(5))"
+        }
+        let live = Dictionary(grouping: try await suite.recorded().filter(\.isLive), by: \.note)
+        var expected: Set<String> = []
+        for plan in plans {
+            let marker = EntryMarker.marker(of: plan.id)
+            let records = live.values.joined().filter { $0.note.hasSuffix(marker) }
+            guard let wanted = plan.wanted else {
+                #expect(records.isEmpty, "\(plan.id) was deleted, the back end has \(records)")
+                continue
+            }
+            #expect(records.count == 1, "\(plan.id) is \(records.count) times in the back end")
+            guard let record = records.first else { continue }
+            expected.insert(record.record)
+            #expect(record.note == EntryMarker.note(text: wanted.text, marker: marker))
+            #expect(record.person == plan.person.agreement)
+            #expect(record.date == wanted.entryDate?.description)
+            #expect(Hours(record.hours) == wanted.durationSeconds.map(Hours.init(seconds:)))
+            #expect(record.wbsElement == elements[plan.id])
+        }
+        let strangers = live.values.joined().filter { !expected.contains($0.record) }
+        #expect(strangers.isEmpty, "nobody asked for \(strangers)")
+    }
+}
+
+/// Waits until `problem` gives none.
+func eventually(_ what: String, within: Duration, _ problem: () async throws -> String?) async throws {
+    let deadline = ContinuousClock.now + within
+    while let found = try await problem() {
+        guard .now < deadline else { throw SuiteFailure("not within \(within): \(what); \(found)") }
+        try await Task.sleep(for: .milliseconds(100))
+    }
+}

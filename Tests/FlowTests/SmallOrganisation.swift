@@ -1,0 +1,120 @@
+import FoundationEssentials
+import HTTP
+import Model
+import Suite
+
+/// A back end's master data for a few people, and what it recorded.
+struct SmallOrganisation: Sendable {
+    struct Person: Sendable {
+        let email: String
+        /// SAP's `PersonWorkAgreementExternalID`
+        let agreement: String
+        let partner: String
+    }
+
+    static let environment = "flow"
+    let people: [Person]
+    let projectCount = 3
+    let elementsPerProject = 4
+
+    init(peopleCount: Int) {
+        people = (1...peopleCount).map {
+            Person(email: "person\($0)@example.com", agreement: "P\($0)", partner: Self.guid(1_000 + $0))
+        }
+    }
+
+    static func guid(_ number: Int) -> String {
+        let digits = String(number)
+        return "00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits
+    }
+
+    /// The body of `POST /sandbox/organisation`.
+    private struct MasterData: Encodable {
+        struct Person: Encodable { let personWorkAgreementExternalId, companyCode, businessPartnerUuid, name: String }
+        struct Customer: Encodable { let businessPartner, businessPartnerUuid, name: String }
+        struct Element: Encodable { let projectElementUuid, projectElement, description: String }
+        struct Project: Encodable {
+            let projectUuid, project, description, customerUuid: String
+            let elements: [Element]
+            let teamMembers: [String]
+        }
+        let people: [Person]
+        let customers: [Customer]
+        let projects: [Project]
+    }
+
+    /// The file of `fieldpost environment add --people`.
+    private struct Invitation: Encodable {
+        let email: String
+        let reference: [String: String]
+    }
+
+    /// Loads SAP, adds the environment, and invites everybody.
+    func load(into suite: Suite) async throws {
+        let data = MasterData(
+            people: people.map {
+                .init(
+                    personWorkAgreementExternalId: $0.agreement, companyCode: "1010", businessPartnerUuid: $0.partner,
+                    name: $0.email)
+            },
+            customers: [.init(businessPartner: "1", businessPartnerUuid: Self.guid(1), name: "Customer")],
+            projects: (1...projectCount).map { project in
+                .init(
+                    projectUuid: Self.guid(10 + project), project: "P\(project)", description: "Project \(project)",
+                    customerUuid: Self.guid(1),
+                    elements: (1...elementsPerProject).map { element in
+                        .init(
+                            projectElementUuid: Self.guid(100 * project + element),
+                            projectElement: "P\(project).\(element)", description: "Work \(project).\(element)")
+                    },
+                    teamMembers: people.map(\.partner))
+            })
+        try await suite.post("/sandbox/organisation", try JSONEncoder().encode(data))
+        let file = suite.folder.path + "/people.json"
+        let invitations = people.map {
+            Invitation(
+                email: $0.email,
+                reference: [
+                    "personWorkAgreementExternalId": $0.agreement, "companyCode": "1010",
+                    "businessPartnerUuid": $0.partner,
+                ])
+        }
+        try JSONEncoder().encode(invitations).write(to: URL(filePath: file))
+        try await suite.runCommand([
+            "environment", "add", Self.environment, "--domain", "example.com", "--issuer", suite.identityURL,
+            "--audience", "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "sap",
+            "--backend-url", suite.sapURL, "--backend-user", "FIELDPOST",
+            "--backend-password-variable", Suite.passwordVariable, "--people", file,
+        ])
+        try await suite.runCommand(["environment", "invite", "--all"])
+    }
+}
+
+/// A record as `GET /sandbox/recorded` tells it.
+struct Recorded: Decodable, Sendable {
+    let record, person, date, hours, note, wbsElement, status: String
+
+    /// Neither cancelled (60) nor replaced by a successor (50).
+    var isLive: Bool { status != "60" && status != "50" }
+}
+
+extension Suite {
+    /// Sends something to the SAP sandbox's own side.
+    func post(_ path: String, _ body: Data) async throws {
+        let client = Client()
+        defer { client.shutDown() }
+        let response = try await client.send(Request("POST", sapURL + path, body: Array(body)))
+        guard response.status == 200 else {
+            throw SuiteFailure("\(path): \(response.status) \(String(decoding: response.body, as: UTF8.self))")
+        }
+    }
+
+    func recorded() async throws -> [Recorded] {
+        let client = Client()
+        defer { client.shutDown() }
+        let response = try await client.send(Request(sapURL + "/sandbox/recorded"))
+        return try response.body.split(separator: UInt8(ascii: "\n")).map {
+            try JSONDecoder().decode(Recorded.self, from: Data($0))
+        }
+    }
+}

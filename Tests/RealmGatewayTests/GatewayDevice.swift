@@ -1,0 +1,221 @@
+import Foundation
+import HTTP
+import Postgres
+import Synchronization
+import Testing
+
+@testable import RealmGateway
+
+/// A phone: its copy of the realms, its cursors and its queue of mutations.
+actor GatewayDevice {
+    let fixture: GatewayFixture
+    let gateway: Int
+    let token: String
+    let email: String
+    nonisolated let clientID = UUID()
+    var realm: String { "/users/\(email)" }
+
+    struct Object: Equatable, Sendable {
+        var position: Int
+        /// `nil`: a tombstone.
+        var fields: String?
+    }
+
+    private(set) var copy: [String: [String: Object]] = [:]
+    private(set) var cursors: [String: String] = [:]
+    private(set) var checkpoint = 0
+    private(set) var checkpointCount = 0
+    private(set) var keepaliveCount = 0
+    private(set) var resets: [String] = []
+    private(set) var closed: [String] = []
+    /// Objects that came although the device had them already, or newer.
+    private(set) var repeats: [String] = []
+    /// Lines longer than the API promises.
+    private(set) var linesTooLong = 0
+    private(set) var lineCount = 0
+    private var sequence = 0
+
+    init(_ fixture: GatewayFixture, _ email: String, gateway: Int = 0, expiresIn: Int = 600) async throws {
+        self.fixture = fixture
+        self.gateway = gateway
+        self.email = email
+        token = try await fixture.keys.token(email, expiresIn: expiresIn)
+    }
+
+    nonisolated func request(_ method: String, _ path: String, _ body: String? = nil, at other: Int? = nil) -> Request {
+        Request(
+            method, fixture.url(path, gateway: other ?? gateway),
+            headers: [("Authorization", "Bearer \(token)"), ("Content-Type", "application/json")],
+            body: body.map { Array($0.utf8) })
+    }
+
+    // MARK: Mutations
+
+    /// Sends mutations as they are.
+    func send(_ mutations: [String], client: UUID? = nil, at other: Int? = nil) async throws -> Answer {
+        let body = "{\"clientId\":\"\(client ?? clientID)\",\"mutations\":[\(mutations.joined(separator: ","))]}"
+        return Answer(try await fixture.client.send(request("POST", "/v1/mutations", body, at: other)))
+    }
+
+    /// The next mutation's JSON, of the own realm.
+    func mutation(_ op: String, _ id: UUID, _ fields: String? = nil, kind: String = "TimeEntry") -> String {
+        sequence += 1
+        let tail = fields.map { ",\"fields\":\($0)" } ?? ""
+        return """
+            {"sequence":\(sequence),"realm":"\(realm)","op":"\(op)","kind":"\(kind)","id":"\(id)"\(tail)}
+            """
+    }
+
+    // MARK: Sync
+
+    private func syncBody(live: Bool) -> String {
+        let realms = cursors.map { "\"\($0)\":\"\($1)\"" }.joined(separator: ",")
+        return "{\"realms\":{\(realms)},\"live\":\(live)}"
+    }
+
+    /// Brings the copy up to date.
+    func sync() async throws {
+        let response = try await fixture.client.send(request("POST", "/v1/sync", syncBody(live: false)))
+        try #require(response.status == 200, "\(String(decoding: response.body, as: UTF8.self))")
+        for line in response.body.split(separator: UInt8(ascii: "\n")) { try apply(Array(line)) }
+    }
+
+    /// Reads only so many lines and then hangs up.
+    func syncInterrupted(afterLines count: Int) async throws {
+        let response = try await fixture.client.stream(request("POST", "/v1/sync", syncBody(live: false)))
+        var left = count
+        for try await line in response.body.lines(bytesMax: 1 << 20) {
+            try apply(line)
+            left -= 1
+            if left == 0 { return }
+        }
+    }
+
+    /// Follows the stream until the task is cancelled or the server ends it.
+    func follow() async throws {
+        let response = try await fixture.client.stream(request("POST", "/v1/sync", syncBody(live: true)))
+        try #require(response.status == 200)
+        for try await line in response.body.lines(bytesMax: 1 << 20) { try apply(line) }
+    }
+
+    private func apply(_ line: [UInt8]) throws {
+        lineCount += 1
+        if line.count > 262_144 { linesTooLong += 1 }
+        let object = try #require(try JSONSerialization.jsonObject(with: Data(line)) as? [String: [String: Any]])
+        let (key, value) = try #require(object.first)
+        #expect(object.count == 1)
+        switch key {
+        case "open": try open(value)
+        case "closed":
+            let realm = try #require(value["realm"] as? String)
+            closed.append(realm)
+            copy[realm] = nil
+            cursors[realm] = nil
+        case "objects": try store(value)
+        case "checkpoint":
+            checkpoint = try #require(value["position"] as? Int)
+            checkpointCount += 1
+            cursors = try #require(value["cursors"] as? [String: String])
+        case "keepalive":
+            keepaliveCount += 1
+            cursors = try #require(value["cursors"] as? [String: String])
+        default: Issue.record("unknown line \(key)")
+        }
+    }
+
+    private func open(_ value: [String: Any]) throws {
+        let realm = try #require(value["realm"] as? String)
+        guard value["reset"] as? Bool == true else { return }
+        resets.append(realm)
+        copy[realm] = [:]
+        cursors[realm] = nil
+    }
+
+    private func store(_ value: [String: Any]) throws {
+        let realm = try #require(value["realm"] as? String)
+        let list = try #require(value["list"] as? [[String: Any]])
+        #expect(list.count <= 500 && !list.isEmpty)
+        for item in list {
+            let key = "\(try #require(item["kind"] as? String))/\(try #require(item["id"] as? String))"
+            let position = try #require(item["position"] as? Int)
+            var fields: String?
+            if let value = item["fields"] {
+                fields = String(decoding: try JSONSerialization.data(withJSONObject: value, options: .sortedKeys), as: UTF8.self)
+            } else {
+                #expect(item["deleted"] as? Bool == true)
+            }
+            if let held = copy[realm]?[key], held.position >= position { repeats.append(key) }
+            copy[realm, default: [:]][key] = Object(position: position, fields: fields)
+        }
+        cursors[realm] = try #require(value["cursor"] as? String)
+    }
+
+    /// What the device shows of a realm: objects that are not deleted.
+    func shown(_ realm: String) -> [String: String] { (copy[realm] ?? [:]).compactMapValues(\.fields) }
+
+    /// Waits for a condition on the device.
+    func wait(_ what: String, _ condition: @Sendable (isolated GatewayDevice) -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(20)
+        while !condition(self) {
+            guard ContinuousClock.now < deadline else {
+                Issue.record("not in time: \(what)")
+                throw CancellationError()
+            }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+    }
+}
+
+/// An answer of the API as JSON.
+struct Answer: Sendable {
+    let status: Int
+    let body: String
+    let headers: Headers
+
+    init(_ response: Response) {
+        status = response.status
+        body = String(decoding: response.body, as: UTF8.self)
+        headers = response.headers
+    }
+
+    var json: [String: Any] {
+        (try? JSONSerialization.jsonObject(with: Data(body.utf8))) as? [String: Any] ?? [:]
+    }
+
+    /// The problem's name, without its prefix.
+    var problem: String? { (json["type"] as? String).map(Self.name) }
+
+    /// Per mutation its position, or the name of its problem.
+    var results: [String] {
+        (json["results"] as? [[String: Any]] ?? []).map { result in
+            if let accepted = result["accepted"] as? [String: Any] { return "accepted \(accepted["position"] as? Int ?? -1)" }
+            let rejected = result["rejected"] as? [String: Any]
+            return (rejected?["type"] as? String).map(Self.name) ?? "?"
+        }
+    }
+
+    private static func name(_ type: String) -> String { type.replacingOccurrences(of: "urn:fieldpost:problem:", with: "") }
+}
+
+/// What a realm holds, as the database says.
+extension GatewayFixture {
+    func stored(_ realm: String) throws -> [String: String] {
+        let objects = try withDatabase { connection in
+            let rows = try connection.run(
+                """
+                SELECT o.kind, o.id::text, o.fields FROM realm.object o JOIN realm.realm r ON r.id = o.realm_id
+                WHERE r.path = \(realm) AND NOT o.deleted
+                """)
+            return try rows.map { row in
+                ("\(try row.value(0, as: String.self))/\(try row.value(1, as: String.self))",
+                    try row.value(2, as: JSONBytes.self).bytes)
+            }
+        }
+        var stored: [String: String] = [:]
+        for (key, bytes) in objects {
+            let value = try JSONSerialization.jsonObject(with: Data(bytes))
+            stored[key] = String(decoding: try JSONSerialization.data(withJSONObject: value, options: .sortedKeys), as: UTF8.self)
+        }
+        return stored
+    }
+}

@@ -1,0 +1,155 @@
+import Crypto
+import Foundation
+import HTTP
+import JWTKit
+import Logging
+import Model
+import NIOPosix
+import Postgres
+import Realms
+import ServiceLifecycle
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import RealmGateway
+@testable import Runtime
+
+/// Gateways that really listen, on one database of their own.
+struct GatewayFixture: Sendable {
+    let database: String
+    let environment = EnvironmentID(rawValue: 1)
+    let ports: [Int]
+    let keys: TestKeys
+    let client = Client()
+
+    static let issuer = "https://idp.example.test"
+    static let audience = "fieldpost"
+
+    func url(_ path: String, gateway: Int = 0) -> String { "http://127.0.0.1:\(ports[gateway])\(path)" }
+
+    /// Lends a connection to the gateways' database. It blocks, which a test may.
+    func withDatabase<Success: Sendable>(
+        _ body: @Sendable (inout Connection) throws -> Success
+    ) throws -> Success {
+        var connection = try Connection(database)
+        return try body(&connection)
+    }
+
+    /// A realm's number.
+    func realm(_ path: RealmPath) throws -> Int32 {
+        try withDatabase { connection in
+            var directory = RealmDirectory()
+            return try #require(try directory.id(of: path, in: environment, create: true, on: &connection))
+        }
+    }
+
+    /// Writes objects as a service does.
+    func write(_ fill: @Sendable (inout WriteBatch) -> Void) throws {
+        try withDatabase { connection in
+            var batch = WriteBatch(environment: environment)
+            fill(&batch)
+            _ = try batch.commit(on: &connection)
+        }
+    }
+}
+
+/// Starts gateways, lends them, and stops them.
+func withGateway(
+    count: Int = 1, limits: GatewayLimits = GatewayLimits(), _ body: @Sendable (GatewayFixture) async throws -> Void
+) async throws {
+    let database = try TestServer.shared.makeDatabase()
+    try migrate(database)
+    let keys = try await TestKeys()
+    let jwks = keys.jwks
+    let health = Health(stallMax: .seconds(60))
+    var logger = Logger(label: "test")
+    logger.logLevel = .critical
+    let environment = ComponentEnvironment(
+        logger: logger, health: health, eventLoops: MultiThreadedEventLoopGroup.singleton)
+    var gateways: [Gateway] = []
+    var services: [any Service] = []
+    let (started, announce) = AsyncStream.makeStream(of: (Int, Int).self)
+    for index in 0..<count {
+        let gateway = try await Gateway(
+            database: database, limits: limits, tokens: TokenVerifier.Limits(), logger: logger, fetch: { _ in jwks })
+        gateways.append(gateway)
+        services += gateway.components(host: "127.0.0.1", port: 0) { announce.yield((index, $0)) }
+            .map { $0.make(environment) }
+    }
+    let group = ServiceGroup(services: services, logger: logger)
+    let running = Task { try await group.run() }
+    var ports: [Int: Int] = [:]
+    for await (index, port) in started {
+        ports[index] = port
+        if ports.count == count { break }
+    }
+    let fixture = GatewayFixture(database: database, ports: (0..<count).compactMap { ports[$0] }, keys: keys)
+    let outcome: Result<Void, any Error>
+    do { outcome = .success(try await body(fixture)) } catch { outcome = .failure(error) }
+    fixture.client.shutDown()
+    await group.triggerGracefulShutdown()
+    _ = try? await running.value
+    for gateway in gateways { gateway.close() }
+    try outcome.get()
+}
+
+/// The schema as `fieldpost migrate` applies it, one environment and its provider.
+private func migrate(_ database: String) throws {
+    var connection = try Connection(database)
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+    let folder = root.appendingPathComponent("deploy/schema")
+    let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".sql") }.sorted()
+    try #require(!files.isEmpty)
+    for (index, file) in files.enumerated() {
+        try connection.runScript(try String(contentsOf: folder.appendingPathComponent(file), encoding: .utf8))
+        try connection.run(
+            "INSERT INTO realm.migration (number, name, checksum) VALUES (\(Int32(index + 1)), \(file), '')")
+    }
+    try connection.run([
+        "INSERT INTO realm.environment (id, name) VALUES (1, 'test')",
+        "INSERT INTO realm.relay VALUES (1, 1, 1, 1, 9000000000)",
+        """
+        INSERT INTO access.provider (environment_id, domains, issuer, audience, jwks_url)
+        VALUES (1, \(["example.com"]), \(GatewayFixture.issuer), \(GatewayFixture.audience), 'http://unused')
+        """,
+    ])
+}
+
+/// An identity provider's keys.
+struct TestKeys: Sendable {
+    private let collection = JWTKeyCollection()
+    let jwks: [UInt8]
+
+    struct Claims: JWTPayload {
+        var iss = GatewayFixture.issuer
+        var sub: String
+        var aud = GatewayFixture.audience
+        var exp: Int
+        var email: String
+        var email_verified = true
+        func verify(using algorithm: some JWTAlgorithm) {}
+    }
+
+    init() async throws {
+        let key = P256.Signing.PrivateKey()
+        let x963 = key.publicKey.x963Representation
+        func encoded(_ bytes: Data) -> String {
+            bytes.base64EncodedString().replacingOccurrences(of: "+", with: "-")
+                .replacingOccurrences(of: "/", with: "_").replacingOccurrences(of: "=", with: "")
+        }
+        let (x, y) = (encoded(x963[x963.startIndex + 1..<x963.startIndex + 33]), encoded(x963.suffix(32)))
+        let text = """
+            {"keys":[{"kty":"EC","crv":"P-256","kid":"1","use":"sig","alg":"ES256","x":"\(x)","y":"\(y)"}]}
+            """
+        jwks = Array(text.utf8)
+        await collection.add(ecdsa: try ES256PrivateKey(pem: key.pemRepresentation), kid: "1")
+    }
+
+    func token(_ email: String, subject: String? = nil, expiresIn: Int = 600) async throws -> String {
+        let now = Int(Date().timeIntervalSince1970)
+        return try await collection.sign(
+            Claims(sub: subject ?? email, exp: now + expiresIn, email: email), kid: "1")
+    }
+}

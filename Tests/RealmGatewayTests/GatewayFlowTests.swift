@@ -1,0 +1,43 @@
+import Foundation
+
+
+
+import Testing
+
+@testable import RealmGateway
+
+@Suite struct GatewayFlowTests {
+    @Test func whatOneDeviceChangesAnotherHas() async throws {
+        try await withGateway { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            let tablet = try await GatewayDevice(fixture, "ana@example.com")
+            let entry = UUID()
+            let put = await phone.mutation("put", entry, "{\"text\":\"survey\",\"durationSeconds\":3600}")
+            let answer = try await phone.send([put])
+            #expect(answer.status == 200)
+            #expect(answer.results.first?.hasPrefix("accepted ") == true)
+            #expect(answer.json["expectedSequence"] as? Int == 2)
+
+            try await tablet.sync()
+            let realm = await tablet.realm
+            let key = "TimeEntry/\(entry.uuidString.lowercased())"
+            #expect(await tablet.shown(realm)[key] == "{\"durationSeconds\":3600,\"status\":\"draft\",\"text\":\"survey\"}")
+            #expect(await tablet.resets == [realm])
+            #expect(await tablet.checkpointCount == 1)
+            #expect(answer.results == ["accepted \(await tablet.copy[realm]?[key]?.position ?? 0)"])
+
+            let following = Task { try await tablet.follow() }
+            defer { following.cancel() }
+            try await tablet.wait("live") { $0.checkpointCount == 2 }
+            let patch = await phone.mutation("patch", entry, "{\"text\":\"roof\"}")
+            #expect(try await phone.send([patch]).status == 200)
+            try await tablet.wait("the patch") { $0.shown(realm)[key]?.contains("roof") == true }
+            let delete = await phone.mutation("delete", entry)
+            #expect(try await phone.send([delete]).results.first?.hasPrefix("accepted") == true)
+            try await tablet.wait("the tombstone") { $0.shown(realm)[key] == nil }
+            try await tablet.wait("the checkpoint") { $0.checkpointCount >= 4 }
+            #expect(await tablet.repeats == [])
+            #expect(await tablet.resets.count == 1)
+        }
+    }
+}

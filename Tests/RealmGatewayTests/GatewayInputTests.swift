@@ -1,0 +1,124 @@
+import Foundation
+import HTTP
+import Postgres
+import Testing
+
+@testable import RealmGateway
+
+/// Bad input is refused clearly, and never holds up anybody else, nor the rest of its own queue.
+@Suite struct GatewayInputTests {
+    @Test func badMutationsAreRejectedOneByOne() async throws {
+        try await withGateway { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            let id = UUID()
+            let nested = String(repeating: "[", count: 100) + String(repeating: "]", count: 100)
+            let cases: [(String, String)] = [
+                (await phone.mutation("put", UUID(), "{\"text\":\"a\\u0000b\"}"), "invalid-json"),
+                (await phone.mutation("put", UUID(), "{\"durationSeconds\":1e999}"), "invalid-json"),
+                (await phone.mutation("put", UUID(), "{\"reporting\":\(nested)}"), "invalid-json"),
+                (await phone.mutation("put", UUID(), "{\"text\":\"a\",\"text\":\"b\"}"), "invalid-json"),
+                (await phone.mutation("put", UUID(), "{\"text\":\"\(String(repeating: "x", count: 70_000))\"}"), "too-large"),
+                (await phone.mutation("put", UUID(), "{\"colour\":\"red\"}"), "unknown-field"),
+                (await phone.mutation("put", UUID(), "{\"backendId\":\"4711\"}"), "field-not-allowed"),
+                (await phone.mutation("put", UUID(), "{\"status\":\"released\"}"), "status-not-allowed"),
+                (await phone.mutation("put", UUID(), "{\"durationSeconds\":\"long\"}"), "invalid-field"),
+                (await phone.mutation("put", UUID(), "{\"name\":\"x\"}", kind: "User"), "kind-not-allowed"),
+                (await phone.mutation("put", UUID(), "{}", kind: "Nonsense"), "unknown-kind"),
+                (await phone.mutation("patch", UUID(), "{\"text\":\"x\"}"), "unknown-object"),
+                (await phone.mutation("put", UUID()), "fields-mismatch"),
+                (await phone.mutation("push", UUID(), "{}"), "malformed-mutation"),
+                (
+                    await phone.mutation("put", UUID(), "{}").replacingOccurrences(of: "/users/ana", with: "/users/ben"),
+                    "realm-not-permitted"
+                ),
+                (await phone.mutation("put", id, "{\"text\":\"good\"}"), "accepted"),
+            ]
+            let answer = try await phone.send(cases.map(\.0))
+            #expect(answer.status == 200, "\(answer.body)")
+            #expect(answer.results.map { $0.hasPrefix("accepted") ? "accepted" : $0 } == cases.map(\.1))
+            #expect(try fixture.stored(await phone.realm).count == 1)
+        }
+    }
+
+    @Test func badRequestsAreRefusedWhole() async throws {
+        try await withGateway { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            let id = phone.clientID
+            let cases: [(String, String, Int, String)] = [
+                ("mutations", "{", 400, "malformed-request"),
+                ("mutations", "[]", 400, "malformed-request"),
+                ("mutations", "{\"clientId\":\"x\",\"mutations\":[{\"sequence\":1}]}", 400, "malformed-request"),
+                ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[]}", 400, "malformed-request"),
+                ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[{}]}", 400, "malformed-request"),
+                ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[{\"sequence\":1.5}]}", 400, "malformed-request"),
+                ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[{\"sequence\":0}]}", 400, "malformed-request"),
+                ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[{\"sequence\":1},{\"sequence\":3}]}", 400, "malformed-request"),
+                ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[],\"more\":1}", 400, "malformed-request"),
+                ("mutations", "{\"x\":\"\(String(repeating: "x", count: 1 << 20))\"}", 413, "about:blank"),
+                ("sync", "{\"x\":\"\(String(repeating: "x", count: 70_000))\"}", 413, "body-too-large"),
+                ("sync", "nonsense", 400, "malformed-request"),
+                ("sync", "{\"live\":1}", 400, "malformed-request"),
+                ("sync", "{\"realms\":{\"/users/a b\":null}}", 400, "malformed-request"),
+                ("sync", "{\"realms\":{\"/users/a\":7}}", 400, "malformed-request"),
+            ]
+            for (path, body, status, problem) in cases {
+                let answer = Answer(try await fixture.client.send(phone.request("POST", "/v1/\(path)", body)))
+                #expect(answer.status == status, "\(path) \(body.prefix(80))")
+                #expect(answer.problem == problem, "\(path) \(body.prefix(80)): \(answer.body)")
+                #expect(answer.headers["Content-Type"] == "application/problem+json")
+            }
+            let many = (1...501).map { "{\"sequence\":\($0)}" }
+            #expect(try await phone.send(many).status == 400)
+            var text = phone.request("POST", "/v1/sync", "{}")
+            text.headers = [("Authorization", "Bearer \(phone.token)"), ("Content-Type", "text/plain")]
+            #expect(Answer(try await fixture.client.send(text)).status == 415)
+            #expect(Answer(try await fixture.client.send(phone.request("GET", "/v1/sync"))).status == 405)
+            #expect(Answer(try await fixture.client.send(phone.request("GET", "/v1/nothing"))).status == 404)
+        }
+    }
+
+    @Test func strangersStayOut() async throws {
+        try await withGateway { fixture in
+            let without = Answer(try await fixture.client.send(Request(fixture.url("/v1/realms"))))
+            #expect(without.status == 401)
+            #expect(without.problem == "token-missing")
+            #expect(without.headers["WWW-Authenticate"] == "Bearer")
+
+            func realms(_ email: String, subject: String? = nil, expiresIn: Int = 600) async throws -> Answer {
+                let token = try await fixture.keys.token(email, subject: subject, expiresIn: expiresIn)
+                return Answer(
+                    try await fixture.client.send(
+                        Request(fixture.url("/v1/realms"), headers: [("Authorization", "Bearer \(token)")])))
+            }
+            let expired = try await realms("ana@example.com", expiresIn: -3600)
+            #expect(expired.status == 401)
+            #expect(expired.headers["WWW-Authenticate"]?.contains("invalid_token") == true)
+            #expect(try await realms("ana@elsewhere.com").problem == "not-a-member")
+            #expect(try await realms("ana@example.com").status == 200)
+            // Somebody else with the same address, and the same person with another one.
+            #expect(try await realms("ana@example.com", subject: "other").problem == "identity-bound-elsewhere")
+            let renamed = try await realms("ana.b@example.com", subject: "ana@example.com")
+            #expect(renamed.body == "{\"realms\":[{\"realm\":\"/users/ana@example.com\",\"permissions\":[\"read\",\"write\"]}]}")
+            // A guest that was invited although their domain is another.
+            try fixture.withDatabase { connection in
+                _ = try connection.run(
+                    "INSERT INTO access.person (environment_id, email) VALUES (1, 'guest@elsewhere.com')")
+            }
+            #expect(try await realms("guest@elsewhere.com").status == 200)
+        }
+    }
+
+    @Test func anotherUsersRealmIsClosed() async throws {
+        try await withGateway { fixture in
+            let ben = try await GatewayDevice(fixture, "ben@example.com")
+            _ = try await ben.send([await ben.mutation("put", UUID(), "{\"text\":\"secret\"}")])
+            let ana = try await GatewayDevice(fixture, "ana@example.com")
+            let body = "{\"realms\":{\"/users/ben@example.com\":null,\"/users\":null}}"
+            let answer = Answer(try await fixture.client.send(ana.request("POST", "/v1/sync", body)))
+            #expect(answer.status == 200)
+            #expect(answer.body.contains("{\"closed\":{\"realm\":\"/users/ben@example.com\"}}\n"))
+            #expect(answer.body.contains("{\"closed\":{\"realm\":\"/users\"}}\n"))
+            #expect(!answer.body.contains("secret"))
+        }
+    }
+}

@@ -1,0 +1,182 @@
+import Foundation
+import Model
+import Postgres
+import Realms
+import Testing
+
+@testable import RealmGateway
+
+/// A sequence is applied once, whoever repeats it, and nobody's write is lost.
+@Suite struct GatewaySequenceTests {
+    @Test func repeatsGetTheFirstAnswerAndGapsTheExpectedSequence() async throws {
+        try await withGateway { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            let id = UUID()
+            let first = [
+                await phone.mutation("put", id, "{\"text\":\"a\"}"), await phone.mutation("put", UUID(), "{\"colour\":1}"),
+            ]
+            let answer = try await phone.send(first)
+            let third = await phone.mutation("patch", id, "{\"text\":\"b\"}")
+            let fourth = await phone.mutation("patch", id, "{\"text\":\"c\"}")
+            let gap = try await phone.send([fourth])
+            #expect(gap.status == 409)
+            #expect(gap.problem == "sequence-gap")
+            #expect(gap.json["expectedSequence"] as? Int == 3)
+            _ = try await phone.send([third])
+            // Repeats together with what is new, after the object has moved on.
+            let again = try await phone.send(first + [third, fourth])
+            #expect(again.results.prefix(2) == answer.results.prefix(2))
+            #expect(again.json["expectedSequence"] as? Int == 5)
+            #expect(try fixture.stored(await phone.realm).values.first?.contains("\"text\":\"c\"") == true)
+            // Another user with the same client id is another client.
+            let ben = try await GatewayDevice(fixture, "ben@example.com")
+            let own = try await ben.send([await ben.mutation("put", UUID(), "{\"text\":\"ben\"}")], client: phone.clientID)
+            #expect(own.results.first?.hasPrefix("accepted") == true)
+        }
+    }
+
+    @Test func answersThatAreNoLongerKeptAreSaidToBe() async throws {
+        var limits = GatewayLimits()
+        limits.answersKeptMax = 3
+        try await withGateway(limits: limits) { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            var sent: [String] = []
+            for _ in 0..<6 {
+                sent.append(await phone.mutation("put", UUID(), "{}"))
+                _ = try await phone.send([sent[sent.count - 1]])
+            }
+            let again = try await phone.send(sent)
+            #expect(again.results.map { $0.hasPrefix("accepted") } == [false, false, false, true, true, true])
+            #expect(again.results[0] == "answer-forgotten")
+        }
+    }
+
+    @Test func oneSequenceThroughTwoGatewaysIsAppliedOnce() async throws {
+        try await withGateway(count: 2) { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            for round in 0..<30 {
+                let request = [
+                    await phone.mutation("put", UUID(), "{\"text\":\"\(round)\"}"),
+                    await phone.mutation("put", UUID(), "{\"text\":\"\(round)\"}"),
+                ]
+                async let one = phone.send(request, at: 0)
+                async let two = phone.send(request, at: 1)
+                let answers = try await [one, two]
+                #expect(answers.map(\.status) == [200, 200])
+                #expect(answers[0].results == answers[1].results)
+            }
+            #expect(try fixture.stored(await phone.realm).count == 60)
+            let changes = try fixture.withDatabase { connection in
+                try connection.run("SELECT count(*) FROM realm.change")[0].value(0, as: Int64.self)
+            }
+            #expect(changes == 60)
+        }
+    }
+
+    @Test func aWorkerThatReadBeforeAPhonesPatchMisses() async throws {
+        try await withGateway { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            let id = UUID()
+            let position = try await position(phone.send([await phone.mutation("put", id, "{\"text\":\"a\"}")]))
+            let key = ObjectKey(realm: try fixture.realm(try .user("ana@example.com")), kind: .timeEntry, id: id)
+            // The worker has loaded the entry at `position`; now the phone patches it, and then the worker saves.
+            _ = try await phone.send([await phone.mutation("patch", id, "{\"text\":\"b\"}")])
+            let missed = try fixture.withDatabase { connection in
+                var batch = WriteBatch(environment: fixture.environment)
+                batch.expect(key, at: Int64(position), decision: 7)
+                batch.patch(key, JSONBytes("{\"status\":\"submitted\",\"text\":\"a\"}"), decision: 7)
+                return try batch.commit(on: &connection).missed
+            }
+            #expect(missed == [7])
+            #expect(try fixture.stored(await phone.realm).values.first == "{\"status\":\"draft\",\"text\":\"b\"}")
+        }
+    }
+
+    /// A service changes entries all the time while devices patch other fields of them: nobody's write is lost.
+    @Test func devicesAndServicesWriteTheSameObjects() async throws {
+        try await withGateway(count: 2) { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            let id = UUID()
+            _ = try await phone.send([await phone.mutation("put", id, "{\"text\":\"0\"}")])
+            let key = ObjectKey(realm: try fixture.realm(try .user("ana@example.com")), kind: .timeEntry, id: id)
+            let service = Task.detached {
+                var connection = try Connection(fixture.database)
+                for round in 1...150 {
+                    var batch = WriteBatch(environment: fixture.environment)
+                    batch.patch(key, JSONBytes("{\"backendId\":\"\(round)\"}"), decision: 0)
+                    _ = try batch.commit(on: &connection)
+                }
+            }
+            for round in 1...60 {
+                let answer = try await phone.send([await phone.mutation("patch", id, "{\"text\":\"\(round)\"}")], at: round % 2)
+                #expect(answer.status == 200 && answer.results.first?.hasPrefix("accepted") == true)
+            }
+            try await service.value
+            let stored = try #require(try fixture.stored(await phone.realm).values.first)
+            #expect(stored == "{\"backendId\":\"150\",\"status\":\"draft\",\"text\":\"60\"}")
+        }
+    }
+
+    @Test func manyMutationsOfOneObjectAreFolded() async throws {
+        try await withGateway { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            let (kept, gone) = (UUID(), UUID())
+            let answer = try await phone.send([
+                await phone.mutation("put", kept, "{\"text\":\"a\"}"),
+                await phone.mutation("patch", kept, "{\"durationSeconds\":60}"),
+                await phone.mutation("put", gone, "{\"text\":\"b\"}"),
+                await phone.mutation("delete", gone),
+                await phone.mutation("patch", gone, "{\"text\":\"c\"}"),
+                await phone.mutation("patch", kept, "{\"text\":\"d\"}"),
+            ])
+            #expect(answer.results[0] == answer.results[1] && answer.results[0] == answer.results[5])
+            #expect(answer.results[4] == "deleted")
+            let stored = try fixture.stored(await phone.realm)
+            #expect(Array(stored.values) == ["{\"durationSeconds\":60,\"status\":\"draft\",\"text\":\"d\"}"])
+            // The answers kept are the answers given.
+            let again = try await phone.send([
+                "{\"sequence\":1}", "{\"sequence\":2}", "{\"sequence\":3}", "{\"sequence\":4}", "{\"sequence\":5}",
+                "{\"sequence\":6}",
+            ])
+            #expect(again.results == answer.results)
+        }
+    }
+
+    /// A value that only PostgreSQL refuses rejects its own mutation, not the others of the transaction.
+    @Test func aValueTheDatabaseRefusesIsFoundInItsBatch() async throws {
+        try await withGateway { fixture in
+            try fixture.withDatabase { connection in
+                try connection.runScript(
+                    """
+                    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                        IF new.fields->>'text' = 'poison' THEN RAISE EXCEPTION 'refused' USING ERRCODE = '22000'; END IF;
+                        RETURN new; END $$;
+                    CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON realm.object FOR EACH ROW EXECUTE FUNCTION refuse();
+                    """)
+            }
+            let devices = try await withThrowingTaskGroup(of: [String].self) { group in
+                for number in 0..<12 {
+                    group.addTask {
+                        let phone = try await GatewayDevice(fixture, "person\(number)@example.com")
+                        let text = number == 5 ? "poison" : "fine"
+                        let request = [
+                            await phone.mutation("put", UUID(), "{\"text\":\"before\"}"),
+                            await phone.mutation("put", UUID(), "{\"text\":\"\(text)\"}"),
+                            await phone.mutation("put", UUID(), "{\"text\":\"after\"}"),
+                        ]
+                        let answer = try await phone.send(request)
+                        #expect(answer.json["expectedSequence"] as? Int == 4)
+                        return answer.results
+                    }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            let rejected = devices.flatMap { $0 }.filter { !$0.hasPrefix("accepted") }
+            #expect(rejected == ["data-refused"])
+        }
+    }
+
+    private func position(_ answer: Answer) throws -> Int {
+        try #require(Int(answer.results.first?.split(separator: " ").last ?? ""))
+    }
+}

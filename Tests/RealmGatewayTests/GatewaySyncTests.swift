@@ -1,0 +1,241 @@
+import Foundation
+import Model
+import Postgres
+import Realms
+import Testing
+
+@testable import RealmGateway
+
+/// A device's copy becomes the realm, whatever happens on the way.
+@Suite struct GatewaySyncTests {
+    private static let small: GatewayLimits = {
+        var limits = GatewayLimits()
+        limits.pageCountMax = 50
+        limits.changeCountMax = 20
+        limits.catchUpCountMax = 150
+        return limits
+    }()
+
+    private func same(_ fixture: GatewayFixture, _ device: GatewayDevice, _ realm: String) async throws {
+        let (shown, stored) = (await device.shown(realm), try fixture.stored(realm))
+        #expect(shown == stored, "\(shown.count) shown, \(stored.count) stored")
+        #expect(await device.repeats == [])
+        #expect(await device.linesTooLong == 0)
+    }
+
+    private func fill(_ fixture: GatewayFixture, _ realm: Int32, _ count: Int) throws -> [ObjectKey] {
+        let keys = (0..<count).map { _ in ObjectKey(realm: realm, kind: .timeEntry, id: UUID()) }
+        try fixture.write { batch in
+            for (index, key) in keys.enumerated() {
+                batch.put(key, JSONBytes("{\"text\":\"\(index)\",\"more\":\"\(String(repeating: "x", count: 400))\"}"), decision: 0)
+            }
+        }
+        return keys.sorted { $0.id.text < $1.id.text }
+    }
+
+    @Test func aDownloadIsResumedWhereItEnded() async throws {
+        try await withGateway(limits: Self.small) { fixture in
+            let realm = try fixture.realm(try .user("ana@example.com"))
+            let keys = try fill(fixture, realm, 1500)
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            try await phone.syncInterrupted(afterLines: 6)
+            let held = await phone.copy["/users/ana@example.com"]?.count ?? 0
+            #expect(held > 100 && held < 1500)
+            // Behind its back: one it has and one it has not yet are deleted, others change.
+            try fixture.write { batch in
+                batch.delete(keys[0], decision: 0)
+                batch.delete(keys[1499], decision: 0)
+                batch.patch(keys[1], JSONBytes("{\"text\":\"new\"}"), decision: 0)
+                batch.patch(keys[1498], JSONBytes("{\"text\":\"new\"}"), decision: 0)
+            }
+            let before = await phone.lineCount
+            try await phone.sync()
+            try await same(fixture, phone, "/users/ana@example.com")
+            #expect(await phone.resets.count == 1)
+            #expect(await phone.lineCount - before > 5)
+        }
+    }
+
+    @Test func aDeviceThatWasAwayLongIsToldWhatIsGone() async throws {
+        try await withGateway(limits: Self.small) { fixture in
+            let realm = try fixture.realm(try .user("ana@example.com"))
+            let keys = try fill(fixture, realm, 400)
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            try await phone.sync()
+            try fixture.write { batch in
+                for key in keys[..<150] { batch.delete(key, decision: 0) }
+                for key in keys[200...] { batch.patch(key, JSONBytes("{\"text\":\"new\"}"), decision: 0) }
+            }
+            let before = await phone.checkpoint
+            try await phone.sync()
+            #expect(await phone.checkpoint >= before + 350)
+            #expect(await phone.resets.count == 1)
+            try await same(fixture, phone, "/users/ana@example.com")
+        }
+    }
+
+    @Test func aCursorBelowTheFloorOrOfAnotherGenerationIsReset() async throws {
+        try await withGateway { fixture in
+            let realm = try fixture.realm(try .user("ana@example.com"))
+            let keys = try fill(fixture, realm, 20)
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            try await phone.sync()
+            try fixture.write { batch in for key in keys[..<10] { batch.delete(key, decision: 0) } }
+            try fixture.withDatabase { connection in
+                while try Compaction.step(fixture.environment, keep: .seconds(-60), countMax: 1000, on: &connection) > 0 {}
+                let tombstones = try connection.run("SELECT count(*) FROM realm.object WHERE deleted")
+                try #require(tombstones[0].value(0, as: Int64.self) == 0)
+            }
+            try await phone.sync()
+            #expect(await phone.resets.count == 2)
+            try await same(fixture, phone, "/users/ana@example.com")
+            try await phone.sync()
+            #expect(await phone.resets.count == 2)
+
+            let following = Task { try await phone.follow() }
+            try await phone.wait("live") { $0.checkpointCount == 4 }
+            try fixture.withDatabase { connection in
+                _ = try connection.run("UPDATE realm.environment SET generation = 2, position = position + 1000")
+            }
+            // The stream ends, and the next one begins anew.
+            _ = await following.result
+            try await phone.sync()
+            #expect(await phone.resets.count == 3)
+            try await same(fixture, phone, "/users/ana@example.com")
+        }
+    }
+
+    @Test func cataloguesOpenAndCloseWhileLive() async throws {
+        try await withGateway { fixture in
+            let (own, user) = (try fixture.realm(try .user("ana@example.com")), UUID())
+            let (first, second) = (UUID(), UUID())
+            for catalogue in [first, second] {
+                let realm = try fixture.realm(.catalogue(catalogue))
+                try fixture.write { batch in
+                    let key = ObjectKey(realm: realm, kind: .reportingTreeNode, id: catalogue)
+                    batch.put(key, JSONBytes("{\"name\":\"\(catalogue)\"}"), decision: 0)
+                }
+            }
+            func refer(to catalogue: UUID?) throws {
+                let reference = catalogue.map { ",\"catalogue\":\"\($0)\"" } ?? ""
+                try fixture.write { batch in
+                    let key = ObjectKey(realm: own, kind: .user, id: user)
+                    batch.put(key, JSONBytes("{\"email\":\"ana@example.com\",\"name\":\"Ana\"\(reference)}"), decision: 0)
+                }
+            }
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            let following = Task { try await phone.follow() }
+            defer { following.cancel() }
+            try await phone.wait("live") { $0.checkpointCount == 1 }
+            try refer(to: first)
+            let firstPath = RealmPath.catalogue(first).description
+            try await phone.wait("the first catalogue") { $0.shown(firstPath).count == 1 && $0.cursors.count == 2 }
+            try refer(to: second)
+            let secondPath = RealmPath.catalogue(second).description
+            try await phone.wait("the second catalogue") { $0.shown(secondPath).count == 1 && $0.cursors.count == 2 }
+            #expect(await phone.closed == [firstPath])
+            // The second is followed, the first is not.
+            for path in [first, second] {
+                let realm = try fixture.realm(.catalogue(path))
+                try fixture.write { batch in
+                    batch.put(ObjectKey(realm: realm, kind: .reportingTreeNode, id: UUID()), JSONBytes("{}"), decision: 0)
+                }
+            }
+            try await phone.wait("a new node") { $0.shown(secondPath).count == 2 }
+            #expect(await phone.shown(firstPath).isEmpty)
+            try refer(to: nil)
+            try await phone.wait("closed") { $0.closed == [firstPath, secondPath] && $0.cursors.count == 1 }
+            #expect(await phone.repeats == [])
+        }
+    }
+
+    @Test func aSilentStreamKeepsAliveAndEndsWithItsToken() async throws {
+        var limits = GatewayLimits()
+        limits.keepaliveMax = .milliseconds(300)
+        try await withGateway(limits: limits) { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com", expiresIn: 4)
+            let start = ContinuousClock.now
+            try await phone.follow()
+            #expect(ContinuousClock.now - start < .seconds(10))
+            #expect(await phone.keepaliveCount >= 2)
+            #expect(await phone.cursors.count == 1)
+        }
+    }
+
+    /// Services and devices write without a pause while devices come, go, resume and follow: at the end every copy is
+    /// the realm, and no device ever got an object it had. The seed is printed.
+    @Test(arguments: [262_144, 1])
+    func nothingIsMissedOrRepeatedWhileOthersWrite(queueBytesMax: Int) async throws {
+        var limits = Self.small
+        limits.queueBytesMax = queueBytesMax
+        let seed = UInt64.random(in: 0...UInt64.max)
+        print("seed \(seed)")
+        try await withGateway(count: 2, limits: limits) { fixture in
+            let (own, catalogue) = (try fixture.realm(try .user("ana@example.com")), UUID())
+            let shared = try fixture.realm(.catalogue(catalogue))
+            try fixture.write { batch in
+                let fields = "{\"email\":\"ana@example.com\",\"name\":\"Ana\",\"catalogue\":\"\(catalogue)\"}"
+                batch.put(ObjectKey(realm: own, kind: .user, id: UUID()), JSONBytes(fields), decision: 0)
+            }
+            _ = try fill(fixture, own, 300)
+            let writers = (0..<3).map { number in
+                Task.detached { try Self.writeAtRandom(fixture, [own, shared], seed: seed &+ UInt64(number)) }
+            }
+            var devices: [GatewayDevice] = []
+            for number in 0..<6 { devices.append(try await GatewayDevice(fixture, "ana@example.com", gateway: number % 2)) }
+            let live = devices[..<3].map { device in Task { try await device.follow() } }
+            for round in 0..<8 {
+                for device in devices[3...] {
+                    if round % 2 == 0 { try await device.sync() } else { try await device.syncInterrupted(afterLines: 3) }
+                }
+            }
+            for writer in writers { try await writer.value }
+            let end = try fixture.withDatabase { connection in
+                try EnvironmentCounter(try connection.run(EnvironmentCounter.load(fixture.environment))[0]).position
+            }
+            for device in devices[3...] { try await device.sync() }
+            for device in devices[..<3] { try await device.wait("the end") { $0.checkpoint >= end } }
+            for device in devices {
+                try await same(fixture, device, "/users/ana@example.com")
+                try await same(fixture, device, RealmPath.catalogue(catalogue).description)
+                #expect(await device.resets.count == 2)
+            }
+            for task in live { task.cancel() }
+        }
+    }
+
+    private static func writeAtRandom(_ fixture: GatewayFixture, _ realms: [Int32], seed: UInt64) throws {
+        var random = SeededGenerator(state: seed)
+        var connection = try Connection(fixture.database)
+        var ids: [UUID] = []
+        for step in 0..<250 {
+            var batch = WriteBatch(environment: fixture.environment)
+            var taken: Set<ObjectKey> = []
+            for _ in 0..<Int.random(in: 1...4, using: &random) {
+                let id = ids.isEmpty || Int.random(in: 0..<3, using: &random) == 0 ? UUID() : ids[Int.random(in: 0..<ids.count, using: &random)]
+                let key = ObjectKey(realm: realms.randomElement(using: &random) ?? 0, kind: .timeEntry, id: id)
+                guard taken.insert(key).inserted else { continue }
+                if Int.random(in: 0..<4, using: &random) == 0 {
+                    batch.delete(key, decision: 0)
+                } else {
+                    batch.put(key, JSONBytes("{\"text\":\"\(seed) \(step)\"}"), decision: 0)
+                    ids.append(id)
+                }
+            }
+            _ = try batch.commit(on: &connection)
+        }
+    }
+}
+
+/// SplitMix64: https://prng.di.unimi.it/splitmix64.c
+struct SeededGenerator: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}

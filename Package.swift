@@ -21,7 +21,8 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "realm-gateway", "RealmGateway",
         [
-            "HTTP", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging,
+            "HTTP", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, hummingbird, jwtKit, lifecycle,
+            logging,
             nio,
         ]
     ),
@@ -37,7 +38,7 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         "fieldpost", "Fieldpost",
         [
             "Backends", "Commands", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime",
-            argumentParser, crypto,
+            argumentParser, crypto, logging,
         ]
     ),
     (
@@ -108,7 +109,7 @@ let tests: [Target] = [
     .testTarget(
         name: "FlowTests",
         dependencies: ["Backends", "HTTP", "Kafka", "Model", "Postgres", "Realms", "Suite"], path: "Tests/FlowTests"),
-    .testTarget(name: "TidyTests", path: "Tests/TidyTests"),
+    .testTarget(name: "TidyTests", dependencies: ["Model", "Realms", "TestSupport"], path: "Tests/TidyTests"),
 ]
 
 let package = Package(

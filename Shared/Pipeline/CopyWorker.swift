@@ -86,10 +86,10 @@ package struct CopyWorker: ~Copyable {
 
     /// Prepares one batch, waits for the one before, and sends this one.
     ///
-    /// - Returns: How many messages were finished: written, or known to be done already.
+    /// - Returns: How many messages were taken, and how many are finished: written, or known to be done already.
     /// - Throws: `PostgresError` or `KafkaError`. Whether a batch on its way was committed need not be known: its
     ///   messages come again to the next worker, and do nothing a second time.
-    package mutating func step(waitMax: Duration) throws -> Int {
+    package mutating func step(waitMax: Duration) throws -> (taken: Int, finished: Int) {
         let messages = try consumer.nextBatch(countMax: batchCountMax, waitMax: sent == nil ? waitMax : .zero)
         let admitted =
             messages.isEmpty
@@ -107,7 +107,7 @@ package struct CopyWorker: ~Copyable {
             try connection.start(batches.flatMap(\.statements))
         }
         if !messages.isEmpty { sent = Sent(batches: batches, messages: admitted.events.map(\.message)) }
-        return finishedCount
+        return (messages.count, finishedCount)
     }
 
     /// Waits for the batch on its way and stores its offsets.
@@ -128,10 +128,12 @@ package struct CopyWorker: ~Copyable {
 
     private mutating func prepare(_ events: [Event]) throws -> [CopyBatch] {
         if events.isEmpty { return [] }
+        try findTargets(of: events)
         var items: [Item] = []
         items.reserveCapacity(events.count)
         for (index, event) in events.enumerated() {
-            guard let realm = try target(of: event) else { continue }
+            let place = Place(environment: event.environment, realm: event.realmText)
+            guard let target = targets[place], let realm = target else { continue }
             let (high, low) = event.id.halves
             items.append(
                 Item(
@@ -163,17 +165,25 @@ package struct CopyWorker: ~Copyable {
         }
     }
 
-    private mutating func target(of event: Event) throws -> Int32? {
-        let place = Place(environment: event.environment, realm: event.realmText)
-        if let known = targets[place] { return known }
+    /// Finds the realms of the copies; those not known yet in one round trip.
+    private mutating func findTargets(of events: [Event]) throws {
         if targets.count > 500_000 { targets = [:] }
-        guard let path = route(event.realmText) else {
-            targets[place] = .some(nil)
-            return nil
+        var unknown: [EnvironmentID: [RealmPath: String]] = [:]
+        for event in events {
+            let place = Place(environment: event.environment, realm: event.realmText)
+            guard targets[place] == nil else { continue }
+            if let path = route(event.realmText) {
+                unknown[event.environment, default: [:]][path] = event.realmText
+            } else {
+                targets[place] = .some(nil)
+            }
         }
-        let id = try directory.id(of: path, in: event.environment, create: true, on: &connection)
-        targets[place] = .some(id)
-        return id
+        for (environment, paths) in unknown {
+            let ids = try directory.ids(of: paths.keys, in: environment, create: true, on: &connection)
+            for (path, realm) in paths {
+                targets[Place(environment: environment, realm: realm)] = .some(ids[path])
+            }
+        }
     }
 
     // MARK: Refused data

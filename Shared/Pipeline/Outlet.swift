@@ -1,10 +1,10 @@
-import FoundationEssentials
-import Kafka
-import Model
+package import FoundationEssentials
+package import Kafka
+package import Model
 import Postgres
 
 /// Turns objects into messages, as the README's table of topics and `asyncapi.yaml` describe them.
-struct Outlet {
+package struct Outlet {
     let environment: EnvironmentID
     let source: String
     let generation: Int64
@@ -13,7 +13,7 @@ struct Outlet {
     /// How long a full queue is waited for: a broker that takes nothing for longer is away.
     private static let roomWaitMax = Duration.seconds(10)
 
-    init(environment: EnvironmentID, generation: Int64, epoch: Int64) {
+    package init(environment: EnvironmentID, generation: Int64, epoch: Int64) {
         self.environment = environment
         self.generation = generation
         self.epoch = epoch
@@ -23,7 +23,7 @@ struct Outlet {
     /// Queues one object's latest state.
     ///
     /// - Parameter json: The fields as PostgreSQL sent them, or `nil` for a tombstone.
-    func send(
+    package func send(
         _ object: PublishedObject, to topic: Topic, json: UnsafeRawBufferPointer?, tag: UInt64,
         through producer: inout Producer
     ) throws(KafkaError) {
@@ -56,12 +56,25 @@ struct Outlet {
 }
 
 /// What a message says of its object, beside the fields.
-struct PublishedObject {
-    var realm: RealmPath
-    var kind: Kind
-    var id: UUID
-    var position: Int64
-    var editPosition: Int64
-    var time: Timestamp
-    var traceparent: String?
+package struct PublishedObject {
+    package var realm: RealmPath
+    package var kind: Kind
+    package var id: UUID
+    package var position: Int64
+    package var editPosition: Int64
+    package var time: Timestamp
+    package var traceparent: String?
+
+    package init(
+        realm: RealmPath, kind: Kind, id: UUID, position: Int64, editPosition: Int64, time: Timestamp,
+        traceparent: String? = nil
+    ) {
+        self.realm = realm
+        self.kind = kind
+        self.id = id
+        self.position = position
+        self.editPosition = editPosition
+        self.time = time
+        self.traceparent = traceparent
+    }
 }

@@ -87,7 +87,9 @@ private struct ModelServer {
         try run(&first, &server, mutationsMax: mutationCount)
         var second = EntryScript(plan(variant))
         second.begin(seen: server.seen)
-        if let mutation = second.look(server.seen) { second.hear(server.apply(mutation)) }
+        if let mutation = second.look(server.seen) {
+            second.hear(DeviceOutbox.Answer(mutation: mutation, outcome: server.apply(mutation)))
+        }
         try run(&second, &server)
         #expect(second.phase == .done)
         expectEnd(of: variant, server)
@@ -107,9 +109,13 @@ private struct ModelServer {
     @Test func theEditsOwnPositionIsNotTheAnswerToIt() {
         var script = EntryScript(plan(.editedAfter))
         script.begin(seen: seen(5, .released, text: "Survey"))
-        #expect(script.look(seen(5, .released, text: "Survey")) != nil, "it edits the text")
+        let edit = script.look(seen(5, .released, text: "Survey"))
         #expect(script.look(seen(6, .released, text: "Edited: Survey")) == nil)
-        script.hear(.accepted(position: 6))
+        guard let edit else {
+            Issue.record("it does not edit the text")
+            return
+        }
+        script.hear(DeviceOutbox.Answer(mutation: edit, outcome: .accepted(position: 6)))
         #expect(script.look(seen(6, .released, text: "Edited: Survey")) == nil)
         #expect(!script.isFinished, "the back end has not answered the edit")
         _ = script.look(seen(8, .submitted, text: "Edited: Survey"))
@@ -120,15 +126,29 @@ private struct ModelServer {
 
     @Test func aRejectionEndsTheScriptAndAMistakeOfAnEarlierRunDoesNotFail() throws {
         var script = EntryScript(plan(.plain))
-        _ = try script.next(draft: draft)
-        script.hear(.rejected(code: "closed", detail: "it is recorded"))
+        try hear(&script, .rejected(code: "closed", detail: "it is recorded"))
         #expect(script.phase == .failed("the gateway rejects: it is recorded (closed)"))
         var mistake = EntryScript(plan(.deletedAfter))
-        _ = try mistake.next(draft: draft)
-        _ = try mistake.next(draft: draft)
-        mistake.hear(.rejected(code: "deleted", detail: ""))
-        mistake.hear(.rejected(code: "deleted", detail: ""))
+        try hear(&mistake, .rejected(code: "deleted", detail: ""))
         #expect(mistake.phase == .done)
+    }
+
+    /// The gateway folds what comes in one request: a draft deleted at once never stands on the stream.
+    @Test func aMistakeThatWasNeverShownEndsWithTheAnswerToItsDelete() throws {
+        var script = EntryScript(plan(.deletedBefore))
+        let put = try #require(try script.next(draft: draft))
+        let delete = try #require(try script.next(draft: draft))
+        script.hear(DeviceOutbox.Answer(mutation: put, outcome: .accepted(position: 7)))
+        #expect(script.look(nil) == nil)
+        #expect(!script.isFinished, "only the put was answered")
+        script.hear(DeviceOutbox.Answer(mutation: delete, outcome: .accepted(position: 7)))
+        #expect(script.look(nil) == nil)
+        #expect(script.phase == .done)
+    }
+
+    private func hear(_ script: inout EntryScript, _ outcome: DeviceOutbox.Outcome) throws {
+        let mutation = try #require(try script.next(draft: draft))
+        script.hear(DeviceOutbox.Answer(mutation: mutation, outcome: outcome))
     }
 
     @Test func thePlansOfAnOrganisationHaveTheStatedShares() {
@@ -157,7 +177,7 @@ private struct ModelServer {
             if let mutation {
                 guard mutationCount < mutationsMax else { return }
                 mutationCount += 1
-                script.hear(server.apply(mutation))
+                script.hear(DeviceOutbox.Answer(mutation: mutation, outcome: server.apply(mutation)))
             } else if !script.isFinished {
                 _ = server.submit()
             }

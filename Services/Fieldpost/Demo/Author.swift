@@ -141,10 +141,10 @@ struct Author {
         var touched = Set(news.changed.lazy.filter { $0.kind == .timeEntry }.map(\.id))
         for answer in news.answers {
             guard var script = scripts[answer.mutation.id] else { continue }
-            script.hear(answer.outcome)
+            script.hear(answer)
             update(script)
-            // The device may have shown the server's answer to an edit before it heard that the edit was accepted.
-            if case .editing = script.phase { touched.insert(answer.mutation.id) }
+            // The device may have shown what followed from a mutation before it heard that it was accepted.
+            if script.awaitsAnswer { touched.insert(answer.mutation.id) }
         }
         guard !touched.isEmpty else { return }
         let seen = await device.entries(touched)

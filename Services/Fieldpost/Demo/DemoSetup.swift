@@ -97,7 +97,8 @@ struct DemoSetup: Sendable {
             SELECT \(environment.rawValue), e FROM unnest(\(emails)) AS p(e) ON CONFLICT DO NOTHING
             """)
         for (index, email) in emails.enumerated() {
-            let key = ObjectKey(realm: users, kind: .realms, id: realmsID(email))
+            let id = EnvironmentCommand.Invite.objectID(of: email, in: environment)
+            let key = ObjectKey(realm: users, kind: .realms, id: id)
             let fields = Realms(userId: email, path: try RealmPath.user(email))
             // Only a new one: an object that is there says how far the realm is filled.
             batch.expect(key, at: 0, decision: index)
@@ -105,9 +106,6 @@ struct DemoSetup: Sendable {
         }
         _ = try batch.commit(on: &connection)
     }
-
-    /// The id of a user's `Realms` object.
-    private static func realmsID(_ email: String) -> UUID { StableID.uuid("realms", email) }
 
     /// How many of the people have a filled realm.
     func initializedCount(of people: [Organisation.Person], in environment: EnvironmentID) async throws -> Int {

@@ -139,7 +139,8 @@ struct EntryScript: Sendable {
         case submitted
         /// The edit after the release is under way; accepted at the position once it is known.
         case editing(accepted: Int64?)
-        case deleting
+        /// The delete is on its way; accepted or not yet.
+        case deleting(isAccepted: Bool)
         case done
         /// It ended, but not as planned.
         case failed(String)
@@ -162,6 +163,14 @@ struct EntryScript: Sendable {
         switch phase {
         case .submitted, .editing, .deleting, .done, .failed: true
         case .toDraft, .drafted, .corrected: false
+        }
+    }
+
+    /// Whether an answer of the gateway can bring the entry to its end.
+    var awaitsAnswer: Bool {
+        switch phase {
+        case .editing, .deleting: true
+        case .toDraft, .drafted, .corrected, .submitted, .done, .failed: false
         }
     }
 
@@ -188,7 +197,7 @@ struct EntryScript: Sendable {
                 asksSubmission: isAtOnce)
         case .drafted:
             if plan.variant == .deletedBefore {
-                phase = .deleting
+                phase = .deleting(isAccepted: false)
                 return DeviceMutation(operation: .delete, id: plan.id, fields: nil)
             }
             guard plan.variant == .correctedBefore else { return submit() }
@@ -209,7 +218,7 @@ struct EntryScript: Sendable {
             operation: .patch, id: plan.id, fields: Array("{\(members)}".utf8), asksSubmission: asksSubmission)
     }
 
-    /// Looks at the entry in the device's copy after a change there; `nil` when it has gone from there.
+    /// Looks at the entry in the device's copy after a change there; `nil` when it is not, or no longer, there.
     ///
     /// - Returns: What the person does about it.
     mutating func look(_ seen: SeenEntry?) -> DeviceMutation? {
@@ -224,8 +233,9 @@ struct EntryScript: Sendable {
             // The edit itself leaves the status; only a later `released` is the back end's answer to it.
             guard let seen, let accepted, seen.position > accepted else { return nil }
             return seen.status == .submitted ? nil : settle(seen)
-        case .deleting:
-            if seen == nil { phase = .done }
+        case .deleting(let isAccepted):
+            // One that came and went between two looks of the gateway was never shown: then its answer must do.
+            if seen == nil && isAccepted { phase = .done }
             return nil
         case .toDraft, .drafted, .corrected, .done, .failed: return nil
         }
@@ -236,7 +246,7 @@ struct EntryScript: Sendable {
         switch seen.status {
         case .suggestion, .draft, .submitted: return nil
         case .released where plan.variant == .deletedAfter:
-            phase = .deleting
+            phase = .deleting(isAccepted: false)
             return DeviceMutation(operation: .delete, id: plan.id, fields: nil)
         case .released where plan.variant == .editedAfter && seen.text != plan.text:
             phase = .editing(accepted: nil)
@@ -258,10 +268,11 @@ struct EntryScript: Sendable {
     /// Ends the script: it cannot go on.
     mutating func giveUp(_ reason: String) { phase = .failed(reason) }
 
-    /// Hears the gateway's answer to one of the entry's mutations.
-    mutating func hear(_ outcome: DeviceOutbox.Outcome) {
-        switch (outcome, phase) {
+    /// Hears the gateway's answer to one of the entry's mutations; it is to be looked at anew afterwards.
+    mutating func hear(_ answer: DeviceOutbox.Answer) {
+        switch (answer.outcome, phase) {
         case (.accepted(let position), .editing(nil)): phase = .editing(accepted: position)
+        case (.accepted, .deleting) where answer.mutation.operation == .delete: phase = .deleting(isAccepted: true)
         case (.accepted, _): break
         // A second run: the mistake was made and deleted in an earlier one.
         case (.rejected("deleted", _), _) where plan.variant.isMistake: phase = .done

@@ -1,0 +1,47 @@
+import FoundationEssentials
+
+/// What was measured in turn, and how it is told.
+struct BenchFigures {
+    private var values: [(name: String, unit: String, values: [Double])] = []
+
+    mutating func add(_ name: String, _ unit: String, _ value: Double) {
+        if let index = values.firstIndex(where: { $0.name == name }) {
+            values[index].values.append(value)
+        } else {
+            values.append((name, unit, [value]))
+        }
+    }
+
+    func median(_ name: String) -> Double {
+        guard let sorted = values.first(where: { $0.name == name })?.values.sorted(), !sorted.isEmpty else {
+            return .nan
+        }
+        let middle = sorted.count / 2
+        return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+    }
+
+    /// The table of medians with their ranges.
+    func table(title: String) -> String {
+        var lines = [title]
+        let width = values.map(\.name.count).max() ?? 0
+        for (name, unit, values) in values {
+            let padded = name + String(repeating: " ", count: width - name.count)
+            lines.append(
+                "  \(padded)  \(Self.text(median(name))) \(unit)  [\(Self.text(values.min() ?? 0)) … \(Self.text(values.max() ?? 0))]"
+            )
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    static func ratio(_ name: String, _ value: Double, aim: Double, isAtMost: Bool = false) -> String {
+        let isMet = isAtMost ? value <= aim : value >= aim
+        return
+            "  \(name): \(text(value)) (aim \(isAtMost ? "at most" : "at least") \(text(aim)))\(isMet ? "" : "  NOT MET")"
+    }
+
+    static func text(_ value: Double) -> String {
+        if value >= 1_000 { return String(Int(value.rounded())) }
+        let hundredths = Int((value * 100).rounded())
+        return "\(hundredths / 100)." + (hundredths % 100 < 10 ? "0" : "") + "\(hundredths % 100)"
+    }
+}

@@ -4,12 +4,7 @@ import Testing
 /// The submitter's way without a device.
 struct DirectFlowTests {
     @Test(.timeLimit(.minutes(3))) func everyEntryIsInTheBackEndOnce() async throws {
-        var o = Suite.Options.quick
-        o.variables[.initializer]?["FIELDPOST_LOG_LEVEL"] = "debug"
-        o.variables[.initializer]?["FIELDPOST_KAFKA_DEBUG"] = "cgrp,topic"
-        o.variables[.submitter]?["FIELDPOST_LOG_LEVEL"] = "debug"
-        o.variables[.submitter]?["FIELDPOST_KAFKA_DEBUG"] = "cgrp,topic"
-        let suite = try await Suite("direct", o)
+        let suite = try await Suite("direct")
         let flow = try await DirectFlow(suite, people: 5, entries: 100, seed: 1)
         try await flow.write(pause: .milliseconds(1))
         try await flow.verify(within: .seconds(60))

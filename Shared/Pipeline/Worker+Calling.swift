@@ -50,8 +50,10 @@ extension Worker {
     }
 
     /// Backs off with jitter, and keeps polling meanwhile: the group must not notice.
-    mutating func waitAfterFailure() throws {
+    mutating func waitAfterFailure(_ reason: String) throws {
         failureCount += 1
+        // Once: readiness tells it as long as it lasts.
+        if failureCount == 1 { logger.warning("cannot go on, trying again", metadata: ["reason": "\(reason)"]) }
         missed.forEach { item in
             let isPending = pending.contains {
                 $0.input.subject == item.input.subject && $0.input.environment == item.input.environment

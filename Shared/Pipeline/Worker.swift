@@ -34,7 +34,7 @@ package struct WorkerLimits: Sendable {
     /// Keys held at a time: being called, waiting for a call, or waiting for their turn.
     package var heldMax = 1_024
     /// How long a parked key that was taken stays with this worker before another may take it.
-    package var dueLease = Duration.seconds(120)
+    package var dueLease = Duration.seconds(30)
     /// How often parked keys are looked for.
     package var dueInterval = Duration.milliseconds(250)
     /// Tries of a key before it waits for a person.
@@ -154,10 +154,10 @@ package struct Worker<H: Handler>: ~Copyable {
             failureCount = 0
             return nil
         } catch let error as PostgresError where error.isRetriable {
-            try waitAfterFailure()
+            try waitAfterFailure(error.description)
             return error.description
         } catch let error as KafkaError where !error.isFatal {
-            try waitAfterFailure()
+            try waitAfterFailure(error.description)
             return error.description
         }
     }

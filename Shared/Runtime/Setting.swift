@@ -29,6 +29,8 @@ package struct Setting: Sendable, Equatable {
     package init(
         _ key: String, _ kind: Kind, default defaultText: String?, isSecret: Bool = false, help: String
     ) {
+        // A variable's name has no case to tell capitals by: such a key could not be set from the environment.
+        precondition(key == key.lowercased(), "\(key) must be in lower case")
         self.key = key
         self.kind = kind
         self.defaultText = defaultText

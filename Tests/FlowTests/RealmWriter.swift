@@ -49,8 +49,8 @@ struct RealmWriter: ~Copyable {
 
     /// What a person may report on.
     mutating func choices(of email: String) throws -> Choices {
-        let realm = try realm(try RealmPath.user(email))
-        let own = try objects([.reportingTemplate, .reportingContext, .user], in: realm)
+        let home = try realm(RealmPath.user(email))
+        let own = try objects([.reportingTemplate, .reportingContext, .user], in: home)
         let decoder = JSONDecoder()
         func all<Fields: Decodable>(_ kind: Kind, _ objects: [RealmObject], as: Fields.Type) throws -> [UUID: Fields] {
             var found: [UUID: Fields] = [:]

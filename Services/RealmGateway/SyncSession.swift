@@ -44,7 +44,8 @@ struct SyncSession {
         cursors = request.cursors
         (own, generation) = try await services.pool.run { connection in
             let own = try numbers.number(of: person.realm, in: person.environment, on: &connection)
-            let counter = try EnvironmentCounter(try firstRow(try connection.run(EnvironmentCounter.load(person.environment))))
+            let counter = try EnvironmentCounter(
+                try firstRow(try connection.run(EnvironmentCounter.load(person.environment))))
             return (own, counter.generation)
         }
     }

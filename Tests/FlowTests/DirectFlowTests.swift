@@ -7,7 +7,7 @@ struct DirectFlowTests {
         let suite = try await Suite("direct")
         let flow = try await DirectFlow(suite, people: 5, entries: 100, seed: 1)
         try await flow.write(pause: .milliseconds(1))
-        try await flow.verify(within: .seconds(60))
+        try await flow.verify(within: .seconds(20))
         await suite.stop()
     }
 }

@@ -256,6 +256,8 @@ struct SubmissionRule: Sendable {
                 ledger, EntryPatch(status: .invalid), log: messages.map { .init(status: .invalid, message: $0) })
         }
         let isDeletion = ledger.phase != .settled && ledger.operation == .delete
+        // What was edited before the refused deletion is still wanted: the entry is looked at anew.
+        if isDeletion { ledger.editPosition = 0 }
         return settle(
             ledger,
             EntryPatch(

@@ -14,7 +14,7 @@ import Testing
     ///
     /// And once the faults stop and time passes: what the device wants is what the back end has, or the entry is
     /// invalid with a message, and no key waits for a person.
-    @Test(arguments: [1, 2, 3, UInt64.random(in: 4...UInt64.max)])
+    @Test(arguments: [1, 2, 713_318_241_000_326_089, UInt64.random(in: 4...UInt64.max)])
     func oneRecordWhateverHappens(seed: UInt64) {
         print("submission simulation, seed \(seed)")
         var random = SplitMix(state: seed)

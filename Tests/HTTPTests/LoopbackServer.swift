@@ -166,7 +166,7 @@ final class LoopbackServer: Sendable {
 
 /// Waits, at most ten seconds, until `condition` holds.
 func eventually(_ condition: () -> Bool) async throws -> Bool {
-    let deadline = ContinuousClock.now + .seconds(10)
+    let deadline = ContinuousClock.now + .seconds(60)
     while !condition() {
         guard .now < deadline else { return false }
         try await Task.sleep(for: .milliseconds(2))

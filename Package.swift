@@ -87,7 +87,7 @@ let tests: [Target] = [
         name: "RealmGatewayTests",
         dependencies: [
             "HTTP", "Model", "Postgres", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", crypto,
-            httpTypes, jwtKit, lifecycle, logging, nioPosix,
+            httpTypes, jwtKit, lifecycle, logging, nio, nioPosix,
         ],
         path: "Tests/RealmGatewayTests"),
     .testTarget(

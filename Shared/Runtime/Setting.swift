@@ -1,7 +1,8 @@
 /// One declared configuration value.
 ///
 /// A setting has one name in three spellings: the dotted key `database.url`, the environment variable
-/// `FIELDPOST_DATABASE_URL`, and the key of the configuration file, `{"database": {"url": …}}` or `{"database.url": …}`.
+/// `FIELDPOST_DATABASE_URL`, and the key of the configuration file, `{"database": {"url": …}}` or
+/// `{"database.url": …}`.
 package struct Setting: Sendable, Equatable {
     /// What a value may be. Every kind is bounded.
     package enum Kind: Sendable, Equatable {

@@ -39,9 +39,6 @@ enum EnvironmentStore {
     static func add(
         _ name: String, provider: Provider, backend: Backend, people: [EnvironmentCommand.Person]
     ) throws -> [Statement] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys]
-        let references = try people.map { JSONBytes(Array(try encoder.encode($0.reference))) }
         return [
             "INSERT INTO realm.environment (name) VALUES (\(name)) ON CONFLICT (name) DO NOTHING",
             """
@@ -58,15 +55,23 @@ enum EnvironmentStore {
             ON CONFLICT (environment_id) DO UPDATE SET kind = excluded.kind, url = excluded.url,
                 user_name = excluded.user_name, password_variable = excluded.password_variable
             """,
-            """
+            try addPeople(people, to: name),
+        ]
+    }
+
+    /// Adds people to an environment that is there, or brings their references up to date.
+    static func addPeople(_ people: [EnvironmentCommand.Person], to name: String) throws -> Statement {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys]
+        let references = try people.map { JSONBytes(Array(try encoder.encode($0.reference))) }
+        return """
             INSERT INTO backend.person (environment_id, email, reference)
             SELECT e.id, p.email, p.reference
             FROM realm.environment e,
                 unnest(\(people.map { $0.email.lowercased() }), \(references)) AS p(email, reference)
             WHERE e.name = \(name)
             ON CONFLICT (environment_id, email) DO UPDATE SET reference = excluded.reference
-            """,
-        ]
+            """
     }
 
     static func list(on connection: inout Connection) throws -> [Row] {

@@ -18,7 +18,7 @@ extension EnvironmentCommand {
         @OptionGroup var output: OutputOptions
 
         /// Objects written in one transaction.
-        private static let batchCountMax = 500
+        static let batchCountMax = 500
 
         func validate() throws {
             guard emails.isEmpty == all else {
@@ -66,7 +66,9 @@ extension EnvironmentCommand {
             let isNew: Bool
         }
 
-        private static func invite(
+        /// Invites at most ``batchCountMax`` people in one transaction.
+        @discardableResult
+        static func invite(
             _ emails: [String], in environment: EnvironmentID, on connection: inout Connection
         ) throws -> [Invitation] {
             var directory = RealmDirectory()

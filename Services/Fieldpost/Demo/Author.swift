@@ -45,6 +45,8 @@ struct Author {
     mutating func work() async throws {
         guard let choices = await choices() else { return }
         await begin()
+        // Somebody with little left to do, as in a second run, stays.
+        let absence = unfinishedCount * 2 > order.count ? absence : nil
         var wayBack: Task<Void, any Error>?
         let portions = stride(from: 0, to: order.count, by: Self.portionCount)
         for start in portions {

@@ -43,7 +43,10 @@ struct DemoCommand: AsyncParsableCommand {
         guard let conninfo = database ?? ProcessInfo.processInfo.environment[variable], !conninfo.isEmpty else {
             throw ValidationError("give --database or set \(variable)")
         }
-        let client = Client()
+        // Every device keeps a stream open, and sends beside it.
+        var configuration = Client.Configuration()
+        configuration.connectionsPerHostMax = 4_096
+        let client = Client(configuration: configuration)
         defer { client.shutDown() }
         let run = DemoRun(
             console: DemoConsole(), client: client, pool: try Pool(conninfo, size: 2),

@@ -73,8 +73,7 @@ struct DemoRun: Sendable {
             "people invited",
             progress: { DemoConsole.Progress(done: invited.load(ordering: .relaxed), total: people.count) }
         ) {
-            let domains = Set(people.compactMap { $0.email.split(separator: "@").last.map(String.init) }).sorted()
-            let environment = try await trying { try await setup.addEnvironment(domains: domains) }
+            let environment = try await trying { try await setup.addEnvironment(people) }
             try await trying { try await setup.invite(people, to: environment.id) }
             invited.store(people.count, ordering: .relaxed)
             return environment

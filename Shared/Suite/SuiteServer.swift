@@ -67,7 +67,8 @@ package final class SuiteServer: Sendable {
                 logPath: mark + "/postgres.log"))
         self.process.withLock { $0 = process }
         let wait =
-            "until \"$0\"/pg_isready -q -U \(Self.user) -h \"$1\" -p \(Self.port); do kill -0 $2 && sleep 0.02 || exit 1; done"
+            "until \"$0\"/pg_isready -q -U \(Self.user) -h \"$1\" -p \(Self.port); "
+            + "do kill -0 $2 && sleep 0.02 || exit 1; done"
         do {
             try runToEnd("sh", ["-c", wait, binaries, folder, "\(process.id)"], within: Self.startMax)
         } catch {

@@ -66,7 +66,9 @@ package final class SuiteServer: Sendable {
                 environment: ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", SuiteFolder.mark: mark],
                 logPath: mark + "/postgres.log"))
         self.process.withLock { $0 = process }
-        let wait = "until \"$0\"/pg_isready -q -h \"$1\" -p \(Self.port); do kill -0 $2 && sleep 0.02 || exit 1; done"
+        let wait =
+            "until \"$0\"/pg_isready -q -U \(Self.user) -h \"$1\" -p \(Self.port); "
+            + "do kill -0 $2 && sleep 0.02 || exit 1; done"
         do {
             try runToEnd("sh", ["-c", wait, binaries, folder, "\(process.id)"], within: Self.startMax)
         } catch {
@@ -82,8 +84,12 @@ package final class SuiteServer: Sendable {
     package func kill9() {
         guard let process = process.withLock({ $0.take() }), process.isRunning else { return }
         process.signal(SIGSTOP)
-        for child in Self.children(of: process.id) { kill(child, SIGKILL) }
+        let children = Self.children(of: process.id)
+        for child in children { kill(child, SIGKILL) }
         process.kill9()
+        // PostgreSQL refuses to start while one of them still holds the shared memory.
+        let pause = DispatchSemaphore(value: 0)
+        while children.contains(where: Self.isAlive) { _ = pause.wait(timeout: .now() + .milliseconds(2)) }
     }
 
     // MARK: The system
@@ -95,12 +101,22 @@ package final class SuiteServer: Sendable {
 
     private static func children(of parent: pid_t) -> [pid_t] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
-        return names.compactMap { pid_t($0) }.filter { process in
-            guard let stat = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return false }
-            // pid (name) state parent …; the name may hold anything, so what follows its last parenthesis is read.
-            let fields = stat[(stat.lastIndex(of: ")") ?? stat.startIndex)...].split(separator: " ")
-            return fields.count > 2 && pid_t(fields[2]) == parent
-        }
+        return names.compactMap { pid_t($0) }.filter { state(of: $0)?.parent == parent }
+    }
+
+    /// Whether the process holds anything still; one that nobody has waited for yet does not.
+    private static func isAlive(_ process: pid_t) -> Bool {
+        guard let state = state(of: process)?.state else { return false }
+        return state != "Z" && state != "X"
+    }
+
+    /// Source: proc(5), `/proc/pid/stat`.
+    private static func state(of process: pid_t) -> (state: Substring, parent: pid_t)? {
+        guard let stat = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return nil }
+        // pid (name) state parent …; the name may hold anything, so what follows its last parenthesis is read.
+        let fields = stat[(stat.lastIndex(of: ")") ?? stat.startIndex)...].split(separator: " ")
+        guard fields.count > 2, let parent = pid_t(fields[2]) else { return nil }
+        return (fields[1], parent)
     }
 
     private static func findBinaries() throws -> String {

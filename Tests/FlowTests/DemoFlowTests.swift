@@ -25,14 +25,26 @@ extension FlowTests {
             let variables = ProcessInfo.processInfo.environment
             let seed = Killer.printedSeed("kills with devices", given: variables["FLOW_SEED"])
             let count = variables["FLOW_KILLS"].flatMap { Int($0) } ?? 20
-            let size = variables["FLOW_DATA"].map { ["--data", $0] } ?? ["--people", "6", "--seed", "\(seed)"]
-            try await withSuite("kills") { suite in
+            let data = variables["FLOW_DATA"]
+            let size = data.map { ["--data", $0, "--time-limit", "3000"] } ?? ["--people", "6", "--seed", "\(seed)"]
+            var options = Suite.Options.quick
+            // A few people's entries are to be on their way as long as it takes to kill everything several times.
+            if data == nil { options.variables[.submitter]?["FIELDPOST_SUBMITTER_INFLIGHT_MAX"] = "2" }
+            let latency = data == nil ? 100 : 500
+            try await withSuite("kills", options) { suite in
+                try await suite.post("/sandbox/switches", Data(#"{"latencyMs":\#(latency)}"#.utf8))
                 let demo = try suite.startDemo(size)
+                try await eventually("entries are on their way", within: .seconds(300)) {
+                    let said = demo.logTail(bytesMax: 500)
+                    return said.contains("entries on their way") || !demo.isRunning ? nil : said
+                }
                 let killer = Killer(
                     suite: suite, parts: [.relay, .gateway, .initializer, .submitter, .database, .broker], seed: seed,
-                    pause: .milliseconds(700))
+                    pause: .milliseconds(1_500))
                 try await killer.kill(count)
-                try await demo.expectNoDifferences(within: .seconds(variables["FLOW_DATA"] == nil ? 150 : 3_000))
+                #expect(demo.isRunning, "the entries were through before \(count) kills")
+                try await suite.post("/sandbox/switches", Data(#"{"latencyMs":0}"#.utf8))
+                try await demo.expectNoDifferences(within: .seconds(data == nil ? 120 : 3_000))
             }
         }
     }

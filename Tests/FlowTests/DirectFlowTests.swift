@@ -21,9 +21,9 @@ extension FlowTests {
                 let flow = try await DirectFlow(suite, people: 5, entries: 200, seed: seed)
                 let killer = Killer(
                     suite: suite, parts: [.relay, .submitter, .database, .broker], seed: seed,
-                    pause: .milliseconds(700))
+                    pause: .milliseconds(1_200))
                 async let kills: Void = killer.kill(20)
-                try await flow.write(pause: .milliseconds(60))
+                try await flow.write(pause: .milliseconds(110))
                 try await kills
                 try await flow.verify(within: .seconds(90))
             }

@@ -37,7 +37,7 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "fieldpost", "Fieldpost",
         [
-            "Backends", "Commands", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime",
+            "Backends", "Commands", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", "Suite",
             argumentParser, crypto, logging,
         ]
     ),

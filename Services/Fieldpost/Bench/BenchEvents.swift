@@ -72,6 +72,20 @@ final class BenchEvents: Sendable {
         }
     }
 
+    /// Writes items, each of an object of its own, as a device's edits, and leaves the tables as after some rest.
+    func store(_ items: some RandomAccessCollection<Item>, on connection: inout Connection) throws {
+        var batch = WriteBatch(environment: environment)
+        for (index, item) in items.enumerated() {
+            batch.put(item.key, JSONBytes(item.fields), decision: 0, isEdit: true)
+            guard (index + 1) % Self.storeCountMax == 0 || index + 1 == items.count else { continue }
+            _ = try batch.commit(on: &connection)
+            batch = WriteBatch(environment: environment)
+        }
+        try connection.runScript("ANALYZE realm.object; ANALYZE realm.change; CHECKPOINT")
+    }
+
+    private static let storeCountMax = 5_000
+
     /// Puts the events into a topic as the relay would.
     func produce(to topic: String, brokers: String) throws {
         var producer = try Producer(brokers: brokers)

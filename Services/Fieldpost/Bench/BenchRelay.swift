@@ -27,7 +27,7 @@ struct BenchRelay: ParsableCommand {
         let events = try BenchEvents(environment, count: objects * 2, on: place.conninfo)
         // The second half names every object once, in an order that mixes realms.
         let items = Array(events.items[objects...])
-        try store(items, environment, &admin)
+        try events.store(items, on: &admin)
 
         var figures = BenchFigures()
         for round in 1...options.rounds {
@@ -39,17 +39,6 @@ struct BenchRelay: ParsableCommand {
         print(
             BenchFigures.ratio(
                 "relay / librdkafka alone", figures.median("relay") / figures.median("librdkafka alone"), aim: 0.7))
-    }
-
-    private func store(_ items: [BenchEvents.Item], _ environment: EnvironmentID, _ admin: inout Connection) throws {
-        for start in stride(from: 0, to: items.count, by: 5_000) {
-            var batch = WriteBatch(environment: environment)
-            for item in items[start..<min(start + 5_000, items.count)] {
-                batch.put(item.key, JSONBytes(item.fields), decision: 0, isEdit: true)
-            }
-            _ = try batch.commit(on: &admin)
-        }
-        try admin.runScript("ANALYZE realm.object; ANALYZE realm.change; CHECKPOINT")
     }
 
     /// The same keys, headers and values as the relay's, without PostgreSQL.

@@ -21,6 +21,7 @@ struct DemoRun: Sendable {
 
     /// How long differences may still go away by themselves once the devices are done.
     private static let settleMax = Duration.seconds(30)
+    private static let troublesShownMax = 5
     /// A wait between two looks at what others are to bring about.
     private static let lookInterval = Duration.milliseconds(500)
 
@@ -122,6 +123,7 @@ struct DemoRun: Sendable {
             try await beforeDeadline { try await fleet.work(parallelMax: parallelMax, tally: tally) }
         }
         let elapsed = ContinuousClock.now - start
+        if failures == nil { await tellTroubles(of: fleet) }
         report.mutations = tally.now.mutations
         report.events = try await trying { try await reader.eventCount(after: positionBefore) }
         report.eventsPerSecond = Double(report.events) / max(elapsed.inSeconds, 0.001)
@@ -134,6 +136,16 @@ struct DemoRun: Sendable {
             try await Task.sleep(for: .milliseconds(lateMilliseconds + 500))
         }
         return failures ?? [:]
+    }
+
+    /// The time is up: what the first devices met with last may tell why.
+    private func tellTroubles(of fleet: DemoFleet) async {
+        var shownCount = 0
+        for member in fleet.members where shownCount < Self.troublesShownMax {
+            guard let trouble = await member.device.trouble else { continue }
+            console.say("\(member.device.person.email): \(trouble)")
+            shownCount += 1
+        }
     }
 
     // MARK: The verdict

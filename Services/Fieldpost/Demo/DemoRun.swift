@@ -152,18 +152,18 @@ struct DemoRun: Sendable {
 
     /// Compares until there is nothing to say, or nothing changes any more.
     private func verdict(_ fleet: DemoFleet, _ reader: RealmReader) async throws -> Verdict {
-        let compared = Atomic<Int>(0)
-        let total = fleet.members.count
-        return try await console.step(
-            "verdict", progress: { DemoConsole.Progress(done: compared.load(ordering: .relaxed), total: total) }
-        ) {
+        let progress = Mutex(DemoConsole.Progress(done: 0, total: fleet.members.count))
+        return try await console.step("verdict", progress: { progress.withLock { $0 } }) {
             let settled = ContinuousClock.now + Self.settleMax
             while true {
-                compared.store(0, ordering: .relaxed)
                 let verdict = try await trying(until: max(deadline, settled)) {
-                    try await judge(fleet, reader) { compared.add(1, ordering: .relaxed) }
+                    progress.withLock { $0.done = 0 }
+                    return try await judge(fleet, reader) { progress.withLock { $0.done += 1 } }
                 }
                 if verdict.isClean || ContinuousClock.now >= settled { return verdict }
+                // Said even when it goes away: what differed for a moment may be worth a look.
+                let first = verdict.differences.first?.description ?? ""
+                progress.withLock { $0.note = "looked again at \(verdict.differences.count) differences: \(first)" }
                 try await Task.sleep(for: .seconds(1))
             }
         }

@@ -21,6 +21,8 @@ struct DemoRun: Sendable {
 
     /// How long differences may still go away by themselves once the devices are done.
     private static let settleMax = Duration.seconds(30)
+    /// How long something may be away when the deadline is near, or has passed.
+    private static let graceMax = Duration.seconds(60)
     private static let troublesShownMax = 5
     /// A wait between two looks at what others are to bring about.
     private static let lookInterval = Duration.milliseconds(500)
@@ -156,7 +158,7 @@ struct DemoRun: Sendable {
         return try await console.step("verdict", progress: { progress.withLock { $0 } }) {
             let settled = ContinuousClock.now + Self.settleMax
             while true {
-                let verdict = try await trying(until: max(deadline, settled)) {
+                let verdict = try await trying {
                     progress.withLock { $0.done = 0 }
                     return try await judge(fleet, reader) { progress.withLock { $0.done += 1 } }
                 }
@@ -194,14 +196,13 @@ struct DemoRun: Sendable {
 
     /// Does it again while something on the way is away.
     ///
-    /// - Throws: The last failure, once the time is up.
-    private func trying<Success: Sendable>(
-        until end: ContinuousClock.Instant? = nil, _ body: () async throws -> Success
-    ) async throws -> Success {
+    /// - Throws: The last failure, once the time is up; what comes after the deadline has a little time of its own.
+    private func trying<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
+        let end = max(deadline, ContinuousClock.now + Self.graceMax)
         var backoff = Backoff(first: .milliseconds(200), waitMax: .seconds(3))
         while true {
             do { return try await body() } catch {
-                guard Self.mayPass(error), ContinuousClock.now < end ?? deadline else { throw error }
+                guard Self.mayPass(error), ContinuousClock.now < end else { throw error }
                 try await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
             }
         }

@@ -21,7 +21,8 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "realm-gateway", "RealmGateway",
         [
-            "HTTP", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging,
+            "HTTP", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, hummingbird, jwtKit, lifecycle,
+            logging,
             nio,
         ]
     ),
@@ -86,7 +87,7 @@ let tests: [Target] = [
         name: "RealmGatewayTests",
         dependencies: [
             "HTTP", "Model", "Postgres", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", crypto,
-            httpTypes, jwtKit, lifecycle, logging, nioPosix,
+            httpTypes, jwtKit, lifecycle, logging, nio, nioPosix,
         ],
         path: "Tests/RealmGatewayTests"),
     .testTarget(
@@ -108,7 +109,7 @@ let tests: [Target] = [
     .testTarget(
         name: "FlowTests",
         dependencies: ["Backends", "HTTP", "Kafka", "Model", "Postgres", "Realms", "Suite"], path: "Tests/FlowTests"),
-    .testTarget(name: "TidyTests", path: "Tests/TidyTests"),
+    .testTarget(name: "TidyTests", dependencies: ["Model", "Realms", "TestSupport"], path: "Tests/TidyTests"),
 ]
 
 let package = Package(

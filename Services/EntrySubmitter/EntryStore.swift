@@ -73,8 +73,8 @@ enum EntryStore {
             backendIDs.append(write.ledger.backendID)
         }
         return """
-            INSERT INTO submission.ledger (environment_id, entry_id, version, phase, operation, edit_position, lease_until,
-                backend_id, wanted, confirmed, logged_at)
+            INSERT INTO submission.ledger (environment_id, entry_id, version, phase, operation, edit_position,
+                lease_until, backend_id, wanted, confirmed, logged_at)
             SELECT \(environment.rawValue), i.entry_id, i.version, i.phase, i.operation, i.edit_position,
                 now() + make_interval(secs => i.lease), i.backend_id, i.wanted, i.confirmed, i.logged_at
             FROM unnest(\(writes.map(\.entry)), \(writes.map(\.ledger.version)), \(writes.map(\.ledger.phase.rawValue)),
@@ -82,8 +82,8 @@ enum EntryStore {
                 \(writes.map { Double($0.lease.components.seconds) + Double($0.lease.components.attoseconds) / 1e18 }),
                 \(backendIDs), \(wanted), \(confirmed), \(writes.map(\.ledger.loggedAt)),
                 \(writes.map { Int32($0.decision) }))
-                AS i(entry_id, version, phase, operation, edit_position, lease, backend_id, wanted, confirmed, logged_at,
-                    decision)
+                AS i(entry_id, version, phase, operation, edit_position, lease, backend_id, wanted, confirmed,
+                    logged_at, decision)
             WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
             ON CONFLICT (environment_id, entry_id) DO UPDATE SET
                 version = excluded.version, phase = excluded.phase, operation = excluded.operation,

@@ -4,22 +4,22 @@ import Runtime
 /// What `entry-submitter` can be told, beside what all services can.
 enum Settings {
     static let inFlightMax = Setting(
-        "submitter.inFlightMax", .integer(1...1_024), default: "64",
+        "submitter.inflight.max", .integer(1...1_024), default: "64",
         help: "Calls to back ends under way at a time, per worker")
     static let callMax = Setting(
-        "backend.callMax", .duration(.milliseconds(100)...(.seconds(120))), default: "10s",
+        "backend.call.max", .duration(.milliseconds(100)...(.seconds(120))), default: "10s",
         help: "The longest a single HTTP call to a back end may take")
     static let settleMin = Setting(
-        "submitter.settleMin", .duration(.milliseconds(100)...(.seconds(3_600))), default: "30s",
+        "submitter.settle.min", .duration(.milliseconds(100)...(.seconds(3_600))), default: "30s",
         help: "How long a call of unknown outcome waits before the back end is asked; longer than it may commit late")
     static let retryMin = Setting(
-        "submitter.retryMin", .duration(.milliseconds(10)...(.seconds(600))), default: "1s",
+        "submitter.retry.min", .duration(.milliseconds(10)...(.seconds(600))), default: "1s",
         help: "The first wait after a back end that could not work")
     static let retryMax = Setting(
-        "submitter.retryMax", .duration(.milliseconds(10)...(.seconds(3_600))), default: "60s",
+        "submitter.retry.max", .duration(.milliseconds(10)...(.seconds(3_600))), default: "60s",
         help: "The longest such wait")
     static let attemptsMax = Setting(
-        "submitter.attemptsMax", .integer(1...1_000), default: "20",
+        "submitter.attempts.max", .integer(1...1_000), default: "20",
         help: "Tries of an entry before it waits for a person")
 
     static let all: [Setting] = [

@@ -99,7 +99,7 @@ struct SubmissionCall: Equatable, Sendable {
         case create(Wanted)
         case update(id: String, Wanted)
         case delete(id: String)
-        /// Looks for the record of an attempt whose outcome is unknown: by its id where one is known, else by the marker.
+        /// Looks for the record of an attempt of unknown outcome: by its id where one is known, else by the marker.
         case find(id: String?, days: [Day])
     }
     var action: Action

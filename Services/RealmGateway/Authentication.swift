@@ -36,7 +36,9 @@ final class Authentication: Sendable {
 
     /// - Throws: `Problem` with 401, 403 or 503.
     func caller(_ headers: HTTPFields) async throws -> Caller {
-        guard let value = headers[.authorization], let token = Self.token(in: value) else { throw Problems.tokenMissing }
+        guard let value = headers[.authorization], let token = Self.token(in: value) else {
+            throw Problems.tokenMissing
+        }
         let identity: Identity
         do {
             identity = try await verifier.identity(of: token)

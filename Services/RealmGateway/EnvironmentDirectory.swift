@@ -45,7 +45,8 @@ final class EnvironmentDirectory: Service, Sendable {
                 let id: Int32 = try row.value(0)
                 read.identities.append(
                     EnvironmentIdentity(
-                        environment: id, issuer: try row.value(2), audience: try row.value(3), jwksURL: try row.value(4)))
+                        environment: id, issuer: try row.value(2), audience: try row.value(3), jwksURL: try row.value(4)
+                    ))
                 let domains: [String] = try row.value(1)
                 read.domains[EnvironmentID(rawValue: id)] = Set(domains.map { $0.lowercased() })
             }

@@ -48,11 +48,13 @@ struct Gateway: Sendable {
 
     /// The parts to run: the live streams are ended before the server waits for its connections.
     func components(
-        host: String, port: Int, limits: HTTPLimits = HTTPLimits(), started: @escaping @Sendable (Int) -> Void = { _ in }
+        host: String, port: Int, limits: HTTPLimits = HTTPLimits(),
+        started: @escaping @Sendable (Int) -> Void = { _ in }
     ) -> [Component] {
         [
             .service("environments", directory),
-            .http("device-api", host: host, port: port, limits: limits, context: GatewayContext.self, started: started) {
+            .http("device-api", host: host, port: port, limits: limits, context: GatewayContext.self, started: started)
+            {
                 addRoutes(to: $0)
             },
             .service("live", hub),

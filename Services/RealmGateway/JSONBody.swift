@@ -31,7 +31,8 @@ enum Traceparent {
     static func isValid(_ text: String) -> Bool {
         let parts = text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
         let isHexadecimal = { (byte: UInt8) in
-            (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+            (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
         }
         return parts.map(\.count) == [2, 32, 16, 2] && parts[0].elementsEqual("00".utf8)
             && parts.allSatisfy { $0.allSatisfy(isHexadecimal) }

@@ -126,6 +126,8 @@ private func unquoted(_ value: ArraySlice<UInt8>) -> String? {
 
 /// A JSON number without sign, point and exponent.
 private func wholeNumber(_ value: ArraySlice<UInt8>) -> Int64? {
-    guard value.count <= 18, value.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
+    guard value.count <= 18, value.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
+        return nil
+    }
     return Int64(String(decoding: value, as: UTF8.self))
 }

@@ -23,7 +23,8 @@ struct MutationStore {
             }
         }
         let answers = try connection.run([
-            EnvironmentCounter.load(environment), clients(requests), earlierAnswers(requests), RealmObject.load(targets.keys, in: environment),
+            EnvironmentCounter.load(environment), clients(requests), earlierAnswers(requests),
+            RealmObject.load(targets.keys, in: environment),
         ])
         var state = LoadedState()
         if answers[0].count == 1 { state.position = try EnvironmentCounter(answers[0][0]).position }
@@ -101,8 +102,8 @@ struct MutationStore {
         INSERT INTO device.mutation (environment_id, person_id, client_id, sequence, position, problem)
         SELECT \(environment.rawValue), i.person_id, i.client_id, i.sequence,
             CASE WHEN i.problem IS NULL THEN coalesce(o.position, i.position) END, i.problem
-        FROM unnest(\(answers.persons), \(answers.clients), \(answers.sequences), \(answers.decisions), \(answers.realms),
-            \(answers.kinds), \(answers.ids), \(answers.positions), \(answers.problems))
+        FROM unnest(\(answers.persons), \(answers.clients), \(answers.sequences), \(answers.decisions),
+            \(answers.realms), \(answers.kinds), \(answers.ids), \(answers.positions), \(answers.problems))
             AS i(person_id, client_id, sequence, decision, realm_id, kind, id, position, problem)
         LEFT JOIN realm.object o ON o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id
             AND o.kind = i.kind COLLATE "C" AND o.id = i.id

@@ -69,7 +69,8 @@ struct MutationWork {
                 case .again: break
                 case .accepted(let target):
                     kept.accept(
-                        client, mutation.sequence, decision: decision, object: key(target), otherwise: otherwise(target))
+                        client, mutation.sequence, decision: decision, object: key(target), otherwise: otherwise(target)
+                    )
                 case .rejected(let rejection):
                     kept.reject(client, mutation.sequence, decision: decision, rejection)
                 }

@@ -44,7 +44,8 @@ struct DownloadPage: Sendable {
             }
             next.key = Cursor.Key(kind: kind, id: id)
             if line.isFull || index == rows.count - 1 && !line.isEmpty {
-                let cursor = Cursor(generation: generation, start: download.start, position: download.base, key: next.key)
+                let cursor = Cursor(
+                    generation: generation, start: download.start, position: download.base, key: next.key)
                 lines.append(line.take(cursor))
                 bytes += lines.last?.readableBytes ?? 0
             }

@@ -44,7 +44,8 @@ struct SyncSession {
         cursors = request.cursors
         (own, generation) = try await services.pool.run { connection in
             let own = try numbers.number(of: person.realm, in: person.environment, on: &connection)
-            let counter = try EnvironmentCounter(try firstRow(try connection.run(EnvironmentCounter.load(person.environment))))
+            let counter = try EnvironmentCounter(
+                try firstRow(try connection.run(EnvironmentCounter.load(person.environment))))
             return (own, counter.generation)
         }
     }
@@ -104,7 +105,9 @@ struct SyncSession {
     private mutating func open(_ page: ChangePage) async throws -> Bool {
         let before = realms.map(\.number)
         let permitted = Permissions.grants(own: person.realm, catalogue: page.catalogue).map(\.realm)
-        for realm in realms where !permitted.contains(realm.path) { pending.append(Lines.closed(realm.path.description)) }
+        for realm in realms where !permitted.contains(realm.path) {
+            pending.append(Lines.closed(realm.path.description))
+        }
         realms.removeAll { !permitted.contains($0.path) }
         for path in cursors.keys.sorted() where !permitted.contains(where: { $0.description == path }) {
             pending.append(Lines.closed(path))
@@ -192,7 +195,9 @@ struct SyncSession {
         }
     }
 
-    @concurrent private mutating func send(_ deliveries: [Delivery], _ writer: inout any ResponseBodyWriter) async throws {
+    @concurrent private mutating func send(_ deliveries: [Delivery], _ writer: inout any ResponseBodyWriter)
+        async throws
+    {
         var whole: Int64?
         var isUserChanged = false
         for delivery in deliveries where delivery.position > checkpoint {
@@ -214,7 +219,9 @@ struct SyncSession {
 
     // MARK: Writing
 
-    @concurrent private mutating func send(checkpoint position: Int64, _ writer: inout any ResponseBodyWriter) async throws {
+    @concurrent private mutating func send(checkpoint position: Int64, _ writer: inout any ResponseBodyWriter)
+        async throws
+    {
         checkpoint = position
         pending.append(Lines.checkpoint(position, generation: generation, realms: realms.map(\.path)))
         try await flush(&writer)

@@ -14,5 +14,6 @@ await serve("realm-gateway", settings: Settings.all) { context in
     var http = HTTPLimits()
     http.connectionCountMax = try configuration.integer(Settings.connectionsMax)
     return gateway.components(
-        host: try configuration.text(Settings.httpHost), port: try configuration.integer(Settings.httpPort), limits: http)
+        host: try configuration.text(Settings.httpHost), port: try configuration.integer(Settings.httpPort),
+        limits: http)
 }

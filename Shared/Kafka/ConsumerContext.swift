@@ -59,6 +59,9 @@ final class ConsumerContext: ClientContext {
             begin(partitions)
             let paused = PartitionList(partitions.filter(isPaused))
             unsafe rd_kafka_pause_partitions(client, paused.pointer)
+            // librdkafka keeps a partition paused that was taken away while it was: it would stay so for ever.
+            let resumed = PartitionList(partitions.filter { !isPaused($0) })
+            unsafe rd_kafka_resume_partitions(client, resumed.pointer)
         } else if code == RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS {
             end(partitions, lost: unsafe rd_kafka_assignment_lost(client) != 0)
             let error = unsafe isCooperative ? rd_kafka_incremental_unassign(client, list) : nil

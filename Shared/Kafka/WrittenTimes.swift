@@ -4,7 +4,7 @@ internal import CKafka
 package enum WrittenTimes {
     /// Asks for the times of messages, at most `waitMax` for all of them.
     ///
-    /// - Parameter offsets: For each partition the offset of one message; the first one after it counts where it is gone.
+    /// - Parameter offsets: For each partition the offset of one message; the first one after it where it is gone.
     /// - Returns: Milliseconds since 1970. A partition is absent when there is no such message or the broker did not
     ///   answer in time.
     /// - Throws: For a property that librdkafka does not know.

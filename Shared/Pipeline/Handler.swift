@@ -15,9 +15,9 @@ package protocol Handler: SendableMetatype {
 
     /// Decides inputs of one environment.
     ///
-    /// Loads what they concern in as few round trips as possible, decides each by a pure rule, and adds what was decided
-    /// to `batch`, guarded by the positions that were loaded, as decision number `index` of the input. The worker
-    /// commits the batch; an input whose guard missed comes again.
+    /// Loads what they concern in as few round trips as possible, decides each by a pure rule, and adds what was
+    /// decided to `batch`, guarded by the positions that were loaded, as decision number `index` of the input. The
+    /// worker commits the batch; an input whose guard missed comes again.
     ///
     /// - Returns: What happens next with each input, once its writes are committed.
     mutating func decide(
@@ -25,8 +25,8 @@ package protocol Handler: SendableMetatype {
         on connection: inout Connection
     ) throws -> [Next<Call>]
 
-    /// How a call is made. It runs outside the worker's thread, in a bounded window, and never throws: what went wrong is
-    /// an answer too.
+    /// How a call is made. It runs outside the worker's thread, in a bounded window, and never throws: what went wrong
+    /// is an answer too.
     func caller(on connection: inout Connection, for environment: EnvironmentID) throws
         -> @Sendable (Call) async -> Answer
 }

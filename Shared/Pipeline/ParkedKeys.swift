@@ -50,7 +50,8 @@ enum ParkedKeys {
     /// Removes the rows of keys that are done.
     static func release(_ keys: [(id: String, decision: Int)], group: String, environment: EnvironmentID) -> Statement {
         """
-        DELETE FROM pipeline.parked p USING unnest(\(keys.map(\.id)), \(keys.map { Int32($0.decision) })) AS i(key, decision)
+        DELETE FROM pipeline.parked p
+        USING unnest(\(keys.map(\.id)), \(keys.map { Int32($0.decision) })) AS i(key, decision)
         WHERE p.group_name = \(group) AND p.environment_id = \(environment.rawValue) AND p.key = i.key
             AND i.decision <> ALL ((SELECT realm.missed())::int[])
         """
@@ -104,8 +105,8 @@ enum ParkedKeys {
         return """
             INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,
                 is_dead, is_circuit, attempts, next_at)
-            VALUES (\(group), 0, \(place), \(message.topic), \(message.partition), \(place), 0, \(reason), true, false, 0,
-                now())
+            VALUES (\(group), 0, \(place), \(message.topic), \(message.partition), \(place), 0, \(reason), true, false,
+                0, now())
             ON CONFLICT (group_name, environment_id, key) DO NOTHING
             """
     }

@@ -167,7 +167,8 @@ package struct Relay: ~Copyable {
             Feed.changes(
                 in: task.environment, after: current.readPosition, kinds: Topics.all.flatMap(\.kinds),
                 countMax: pageCountMax))
-        // Reserved positions that nothing was written at leave no pointer: an empty page reaches the counter that was read.
+        // Reserved positions that nothing was written at leave no pointer: an empty page reaches the counter that was
+        // read.
         let through: Int64 = rows.count == 0 ? task.counterPosition : try rows[rows.count - 1].value(0)
         let count = try send(rows, outlet, page: current.nextPage, timeColumn: 8, traceColumn: 7, currentColumn: 6)
         current.pages[current.nextPage] = Page(through: through, unconfirmedCount: count, endsRepublishing: false)

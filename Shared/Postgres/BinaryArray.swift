@@ -1,7 +1,7 @@
 /// One array parameter in PostgreSQL's binary format, filled value by value.
 ///
-/// Source: `array_recv` in PostgreSQL's `arrayfuncs.c`: dimensions, a flag for nulls, the element type, length and lower
-/// bound of each dimension, then each element as its length and bytes; −1 stands for null.
+/// Source: `array_recv` in PostgreSQL's `arrayfuncs.c`: dimensions, a flag for nulls, the element type, length and
+/// lower bound of each dimension, then each element as its length and bytes; −1 stands for null.
 package struct BinaryArray: Sendable {
     private var bytes: [UInt8]
     private let elementTypeID: UInt32

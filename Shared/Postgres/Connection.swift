@@ -22,7 +22,8 @@ package struct Connection: ~Copyable {
 
     /// Opens the connection now.
     ///
-    /// - Parameter conninfo: A libpq connection string or URI; TLS is chosen in it (`sslmode=verify-full sslrootcert=…`).
+    /// - Parameter conninfo: A libpq connection string or URI; TLS is chosen in it
+    ///   (`sslmode=verify-full sslrootcert=…`).
     package init(_ conninfo: String, limits: Limits = Limits()) throws(PostgresError) {
         self.conninfo = conninfo
         self.limits = limits

@@ -83,7 +83,8 @@ import Glibc
         guard sent == 1 else { throw lost() }
     }
 
-    /// Marks the end of the pipeline and sends what is left, reading meanwhile: a server that cannot send stops receiving.
+    /// Marks the end of the pipeline and sends what is left, reading meanwhile: a server that cannot send stops
+    /// receiving.
     func sync(waitMax: Duration) throws(PostgresError) {
         guard unsafe PQpipelineSync(pointer) == 1 else { throw lost() }
         let deadline = ContinuousClock.now + waitMax

@@ -26,8 +26,8 @@ struct WriteColumns {
         count += 1
     }
 
-    // The three statements differ in how they write; each adds a pointer for what it changed, and leaves alone an object
-    // that is so already. `b.p` is the position before the first reserved one.
+    // The three statements differ in how they write; each adds a pointer for what it changed, and leaves alone an
+    // object that is so already. `b.p` is the position before the first reserved one.
 
     func put(_ environment: EnvironmentID, _ total: Int64, _ traceparent: String?) -> Statement {
         """
@@ -40,8 +40,8 @@ struct WriteColumns {
         ), w AS (
             INSERT INTO realm.object AS o
                 (environment_id, realm_id, kind, id, position, source_position, edit_position, deleted, fields)
-            SELECT \(environment.rawValue), realm_id, kind, id, p + n, 0, CASE WHEN is_edit THEN p + n ELSE 0 END, false,
-                fields
+            SELECT \(environment.rawValue), realm_id, kind, id, p + n, 0, CASE WHEN is_edit THEN p + n ELSE 0 END,
+                false, fields
             FROM i, b ORDER BY realm_id, kind COLLATE "C", id
             ON CONFLICT (environment_id, realm_id, kind, id) DO UPDATE SET
                 position = excluded.position, edit_position = greatest(o.edit_position, excluded.edit_position),

@@ -1,7 +1,8 @@
 /// One declared configuration value.
 ///
 /// A setting has one name in three spellings: the dotted key `database.url`, the environment variable
-/// `FIELDPOST_DATABASE_URL`, and the key of the configuration file, `{"database": {"url": …}}` or `{"database.url": …}`.
+/// `FIELDPOST_DATABASE_URL`, and the key of the configuration file, `{"database": {"url": …}}` or
+/// `{"database.url": …}`.
 package struct Setting: Sendable, Equatable {
     /// What a value may be. Every kind is bounded.
     package enum Kind: Sendable, Equatable {
@@ -29,6 +30,8 @@ package struct Setting: Sendable, Equatable {
     package init(
         _ key: String, _ kind: Kind, default defaultText: String?, isSecret: Bool = false, help: String
     ) {
+        // A variable's name has no case to tell capitals by: such a key could not be set from the environment.
+        precondition(key == key.lowercased(), "\(key) must be in lower case")
         self.key = key
         self.kind = kind
         self.defaultText = defaultText

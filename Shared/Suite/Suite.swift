@@ -34,11 +34,11 @@ package final class Suite: Sendable {
         /// seconds later. For tests; a real back end may commit later than that.
         package static var quick: Options {
             let kafka = ["FIELDPOST_KAFKA_SESSION_TIMEOUT_MS": "6000", "FIELDPOST_KAFKA_HEARTBEAT_INTERVAL_MS": "1000"]
-            let call = ["FIELDPOST_BACKEND_CALLMAX": "2s"]
+            let call = ["FIELDPOST_BACKEND_CALL_MAX": "2s"]
             var options = Options()
             options.variables[.initializer] = kafka.merging(call) { $1 }
             options.variables[.submitter] = kafka.merging(call) { $1 }.merging(
-                ["FIELDPOST_SUBMITTER_SETTLEMIN": "2s", "FIELDPOST_SUBMITTER_RETRYMAX": "2s"]
+                ["FIELDPOST_SUBMITTER_SETTLE_MIN": "2s", "FIELDPOST_SUBMITTER_RETRY_MAX": "2s"]
             ) { $1 }
             return options
         }

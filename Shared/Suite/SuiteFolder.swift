@@ -23,8 +23,10 @@ package final class SuiteFolder: Sendable {
 
     deinit { remove() }
 
-    /// Removes the folder; what still runs in it must have been ended before.
+    /// Removes the folder; what still runs in it must have been ended before. With `SUITE_KEEP` in the environment the
+    /// folder stays, for a look at logs and data.
     package func remove() {
+        if ProcessInfo.processInfo.environment["SUITE_KEEP"] != nil { return }
         try? FileManager.default.removeItem(atPath: path)
     }
 
@@ -37,7 +39,7 @@ package final class SuiteFolder: Sendable {
                 grep -qzxF "\(mark)=$1" "$process/environ" && kill -9 "${process#/proc/}"
             done
             sleep 1
-            rm -rf "$1"
+            [ -n "$SUITE_KEEP" ] || rm -rf "$1"
             """
         let path = folder + "/watch"
         try script.write(toFile: path, atomically: true, encoding: .utf8)
@@ -51,10 +53,10 @@ package final class SuiteFolder: Sendable {
 package func runToEnd(_ program: String, _ arguments: [String], within: Duration = .seconds(120)) throws {
     let log = FileManager.default.temporaryDirectory.appendingPathComponent("fieldpost-\(UUID().uuidString).log").path
     defer { try? FileManager.default.removeItem(atPath: log) }
-    let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+    let inherited = ProcessInfo.processInfo.environment.filter { ["PATH", "SUITE_KEEP"].contains($0.key) }
     let process = try SuiteProcess(
         SuiteProcess.Command(
-            executable: "/usr/bin/env", arguments: [program] + arguments, environment: ["PATH": path], logPath: log))
+            executable: "/usr/bin/env", arguments: [program] + arguments, environment: inherited, logPath: log))
     guard let end = process.waitForEnd(within: within) else {
         process.kill9()
         throw SuiteFailure("\(program) did not end within \(within): \(process.logTail())")

@@ -2,7 +2,8 @@ import Foundation
 import Postgres
 import Synchronization
 
-/// A PostgreSQL server of the suite's own, on a socket in its folder. It can be killed and started again: its data stays.
+/// A PostgreSQL server of the suite's own, on a socket in its folder. It can be killed and started again: its data
+/// stays.
 ///
 /// Its own durability is off (`fsync`), which makes it quick and is safe here: what a killed process has written is in
 /// the kernel's hands, and survives as long as the machine does. It proves nothing about a machine that loses power.
@@ -75,7 +76,8 @@ package final class SuiteServer: Sendable {
 
     /// Ends the server and everything that belongs to it as a crash would.
     ///
-    /// Each of its processes leads a session of its own, so they are found by their parent. The parent is stopped first:
+    /// Each of its processes leads a session of its own, so they are found by their parent.
+    /// The parent is stopped first:
     /// it must neither start others nor begin to recover.
     package func kill9() {
         guard let process = process.withLock({ $0.take() }), process.isRunning else { return }

@@ -32,7 +32,8 @@ import Testing
         let first = try add(#"[{"email": "Ana@example.com", "reference": {"companyCode": "1010"}}]"#)
         #expect(first.status == 0, "\(first.errors)")
         let second = try add(
-            #"[{"email": "ana@example.com", "reference": {"companyCode": "1020"}}, {"email": "bo@example.com", "reference": {}}]"#
+            #"[{"email": "ana@example.com", "reference": {"companyCode": "1020"}},"#
+                + #"{"email": "bo@example.com", "reference": {}}]"#
         )
         let row = try #require(try second.rows().first)
         #expect(row["name"] as? String == "acme")

@@ -22,7 +22,8 @@ import Testing
             VALUES
                 ('entry-submitter', 1, '\(dead)', 'entry.events', 3, '/users/ana@example.com/TimeEntry/\(dead)', 0,
                     'two records carry the marker', true, false, 20, now() - interval '2 hours', now()),
-                ('entry-submitter', 1, '\(waiting)', 'entry.events', 4, '/users/ana@example.com/TimeEntry/\(waiting)', 0,
+                ('entry-submitter', 1, '\(waiting)', 'entry.events', 4,
+                    '/users/ana@example.com/TimeEntry/\(waiting)', 0,
                     'busy', false, false, 3, now(), now() + interval '1 hour'),
                 ('entry-submitter', 0, '\(poison)', 'entry.events', 3, '\(poison)', 0, 'no usable header', true, false,
                     0, now(), now())

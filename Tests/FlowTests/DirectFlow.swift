@@ -38,13 +38,16 @@ struct DirectFlow: Sendable {
         self.elements = Dictionary(plans.map { ($0.id, elements[$0.first.reporting] ?? "") }) { first, _ in first }
     }
 
-    /// Writes all entries, then the edits and deletions, in the order of the plan with a pause between two.
-    func write(pause: Duration) async throws {
+    /// Writes entries, and the edits and deletions, in the order of the plan with a pause between two.
+    func write(from first: Int = 0, through count: Int? = nil, pause: Duration) async throws {
         var writer = try RealmWriter(suite.conninfo)
+        let plans = plans[first..<(count ?? plans.count)]
         for (index, plan) in plans.enumerated() {
             try writer.put(plan.id, of: plan.person.email, plan.first)
             // An entry changes again while it may be anywhere on its way.
-            if index >= Self.secondThoughtAfter { try second(plans[index - Self.secondThoughtAfter], &writer) }
+            if index >= Self.secondThoughtAfter {
+                try second(plans[first + index - Self.secondThoughtAfter], &writer)
+            }
             try await Task.sleep(for: pause)
         }
         for plan in plans.suffix(Self.secondThoughtAfter) { try second(plan, &writer) }
@@ -61,7 +64,8 @@ struct DirectFlow: Sendable {
     }
 
     /// Waits until every entry has ended, and compares entry by entry with what the back end really recorded.
-    func verify(within: Duration) async throws {
+    func verify(through count: Int? = nil, within: Duration) async throws {
+        let plans = Array(plans.prefix(count ?? plans.count))
         try await eventually("all \(plans.count) entries have ended", within: within) {
             var writer = try RealmWriter(suite.conninfo)
             let dead = try writer.dead()

@@ -49,7 +49,7 @@ struct RealmWriter: ~Copyable {
 
     /// What a person may report on.
     mutating func choices(of email: String) throws -> Choices {
-        let realm = try realm(try RealmPath.user(email))
+        let realm = try number(of: try RealmPath.user(email))
         let own = try objects([.reportingTemplate, .reportingContext, .user], in: realm)
         let decoder = JSONDecoder()
         func all<Fields: Decodable>(_ kind: Kind, _ objects: [RealmObject], as: Fields.Type) throws -> [UUID: Fields] {
@@ -66,7 +66,7 @@ struct RealmWriter: ~Copyable {
             let catalogue = try all(.user, own, as: User.self).values.first?.catalogue
         else { throw Missing(what: "a template or a catalogue of \(email)") }
         let nodes = try all(
-            .reportingTreeNode, objects([.reportingTreeNode], in: realm(.catalogue(catalogue))),
+            .reportingTreeNode, objects([.reportingTreeNode], in: number(of: .catalogue(catalogue))),
             as: ReportingTreeNode.self)
         func context(of node: UUID) -> UUID? {
             let root = nodes[node]?.parent
@@ -96,7 +96,7 @@ struct RealmWriter: ~Copyable {
         }
     }
 
-    private mutating func realm(_ path: RealmPath) throws -> Int32 {
+    private mutating func number(of path: RealmPath) throws -> Int32 {
         var directory = directory
         let environment = environment
         let id = try patiently { try directory.id(of: path, in: environment, create: true, on: &$0) }
@@ -124,7 +124,7 @@ struct RealmWriter: ~Copyable {
     private mutating func write(
         _ id: UUID, _ email: String, _ add: (inout WriteBatch, ObjectKey) -> Void
     ) throws {
-        let key = ObjectKey(realm: try realm(try RealmPath.user(email)), kind: .timeEntry, id: id)
+        let key = ObjectKey(realm: try number(of: try RealmPath.user(email)), kind: .timeEntry, id: id)
         var batch = WriteBatch(environment: environment)
         add(&batch, key)
         try patiently { _ = try batch.commit(on: &$0) }
@@ -139,7 +139,7 @@ struct RealmWriter: ~Copyable {
         return plans.compactMap { plan in
             guard let object = objects[plan.id] else { return "\(plan.id.text) is not there" }
             guard let wanted = plan.wanted else {
-                return object.fields == nil ? nil : "\(plan.id.text) is not deleted: \(object.fields.map(String.init(describing:)) ?? "")"
+                return object.isDeleted ? nil : "\(plan.id.text) is not deleted"
             }
             guard let fields = object.fields,
                 let entry = try? JSONDecoder().decode(TimeEntry.self, from: Data(fields.bytes))
@@ -157,7 +157,7 @@ struct RealmWriter: ~Copyable {
     private mutating func entries(_ plans: [PlannedEntry]) throws -> [UUID: RealmObject] {
         var keys: [ObjectKey] = []
         for plan in plans {
-            let realm = try realm(try RealmPath.user(plan.person.email))
+            let realm = try number(of: try RealmPath.user(plan.person.email))
             keys.append(ObjectKey(realm: realm, kind: .timeEntry, id: plan.id))
         }
         let environment = environment

@@ -40,7 +40,8 @@ import Testing
             let documents = [JSONBytes("{}"), JSONBytes("[1]"), JSONBytes("null")]
             let rows = try connection.run(
                 """
-                SELECT t, u, j::text, b, z FROM unnest(\(texts), \(ids), \(documents), \([Bytea([1]), Bytea([]), Bytea([2])]),
+                SELECT t, u, j::text, b, z FROM unnest(\(texts), \(ids), \(documents),
+                    \([Bytea([1]), Bytea([]), Bytea([2])]),
                     \([PostgresTime(microsecondsSince2000: 1), PostgresTime(microsecondsSince2000: 2),
                        PostgresTime(microsecondsSince2000: 3)])) AS x(t, u, j, b, z)
                 """)

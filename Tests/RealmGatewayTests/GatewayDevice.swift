@@ -91,11 +91,15 @@ actor GatewayDevice {
         }
     }
 
-    /// Follows the stream until the task is cancelled or the server ends it.
-    func follow() async throws {
+    /// Follows the stream until the task is cancelled, the server ends it, or so many checkpoints have come.
+    func follow(untilCheckpoints count: Int = .max) async throws {
+        let start = checkpointCount
         let response = try await fixture.client.stream(request("POST", "/v1/sync", syncBody(live: true)))
         try #require(response.status == 200)
-        for try await line in response.body.lines(bytesMax: 1 << 20) { try apply(line) }
+        for try await line in response.body.lines(bytesMax: 1 << 20) {
+            try apply(line)
+            if checkpointCount - start >= count { return }
+        }
     }
 
     private func apply(_ line: [UInt8]) throws {
@@ -140,7 +144,8 @@ actor GatewayDevice {
             let position = try #require(item["position"] as? Int)
             var fields: String?
             if let value = item["fields"] {
-                fields = String(decoding: try JSONSerialization.data(withJSONObject: value, options: .sortedKeys), as: UTF8.self)
+                fields = String(
+                    decoding: try JSONSerialization.data(withJSONObject: value, options: .sortedKeys), as: UTF8.self)
             } else {
                 #expect(item["deleted"] as? Bool == true)
             }
@@ -188,13 +193,17 @@ struct Answer: Sendable {
     /// Per mutation its position, or the name of its problem.
     var results: [String] {
         (json["results"] as? [[String: Any]] ?? []).map { result in
-            if let accepted = result["accepted"] as? [String: Any] { return "accepted \(accepted["position"] as? Int ?? -1)" }
+            if let accepted = result["accepted"] as? [String: Any] {
+                return "accepted \(accepted["position"] as? Int ?? -1)"
+            }
             let rejected = result["rejected"] as? [String: Any]
             return (rejected?["type"] as? String).map(Self.name) ?? "?"
         }
     }
 
-    private static func name(_ type: String) -> String { type.replacingOccurrences(of: "urn:fieldpost:problem:", with: "") }
+    private static func name(_ type: String) -> String {
+        type.replacingOccurrences(of: "urn:fieldpost:problem:", with: "")
+    }
 }
 
 /// What a realm holds, as the database says.
@@ -207,14 +216,17 @@ extension GatewayFixture {
                 WHERE r.path = \(realm) AND NOT o.deleted
                 """)
             return try rows.map { row in
-                ("\(try row.value(0, as: String.self))/\(try row.value(1, as: String.self))",
-                    try row.value(2, as: JSONBytes.self).bytes)
+                (
+                    "\(try row.value(0, as: String.self))/\(try row.value(1, as: String.self))",
+                    try row.value(2, as: JSONBytes.self).bytes
+                )
             }
         }
         var stored: [String: String] = [:]
         for (key, bytes) in objects {
             let value = try JSONSerialization.jsonObject(with: Data(bytes))
-            stored[key] = String(decoding: try JSONSerialization.data(withJSONObject: value, options: .sortedKeys), as: UTF8.self)
+            stored[key] = String(
+                decoding: try JSONSerialization.data(withJSONObject: value, options: .sortedKeys), as: UTF8.self)
         }
         return stored
     }

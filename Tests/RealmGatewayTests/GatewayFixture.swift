@@ -100,7 +100,8 @@ private func migrate(_ database: String) throws {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
     let folder = root.appendingPathComponent("deploy/schema")
-    let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".sql") }.sorted()
+    let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".sql") }
+        .sorted()
     try #require(!files.isEmpty)
     for (index, file) in files.enumerated() {
         try connection.runScript(try String(contentsOf: folder.appendingPathComponent(file), encoding: .utf8))

@@ -1,7 +1,4 @@
 import Foundation
-
-
-
 import Testing
 
 @testable import RealmGateway
@@ -21,7 +18,8 @@ import Testing
             try await tablet.sync()
             let realm = await tablet.realm
             let key = "TimeEntry/\(entry.uuidString.lowercased())"
-            #expect(await tablet.shown(realm)[key] == "{\"durationSeconds\":3600,\"status\":\"draft\",\"text\":\"survey\"}")
+            #expect(
+                await tablet.shown(realm)[key] == "{\"durationSeconds\":3600,\"status\":\"draft\",\"text\":\"survey\"}")
             #expect(await tablet.resets == [realm])
             #expect(await tablet.checkpointCount == 1)
             #expect(answer.results == ["accepted \(await tablet.copy[realm]?[key]?.position ?? 0)"])

@@ -17,7 +17,10 @@ import Testing
                 (await phone.mutation("put", UUID(), "{\"durationSeconds\":1e999}"), "invalid-json"),
                 (await phone.mutation("put", UUID(), "{\"reporting\":\(nested)}"), "invalid-json"),
                 (await phone.mutation("put", UUID(), "{\"text\":\"a\",\"text\":\"b\"}"), "invalid-json"),
-                (await phone.mutation("put", UUID(), "{\"text\":\"\(String(repeating: "x", count: 70_000))\"}"), "too-large"),
+                (
+                    await phone.mutation("put", UUID(), "{\"text\":\"\(String(repeating: "x", count: 70_000))\"}"),
+                    "too-large"
+                ),
                 (await phone.mutation("put", UUID(), "{\"colour\":\"red\"}"), "unknown-field"),
                 (await phone.mutation("put", UUID(), "{\"backendId\":\"4711\"}"), "field-not-allowed"),
                 (await phone.mutation("put", UUID(), "{\"status\":\"released\"}"), "status-not-allowed"),
@@ -28,7 +31,8 @@ import Testing
                 (await phone.mutation("put", UUID()), "fields-mismatch"),
                 (await phone.mutation("push", UUID(), "{}"), "malformed-mutation"),
                 (
-                    await phone.mutation("put", UUID(), "{}").replacingOccurrences(of: "/users/ana", with: "/users/ben"),
+                    await phone.mutation("put", UUID(), "{}").replacingOccurrences(
+                        of: "/users/ana", with: "/users/ben"),
                     "realm-not-permitted"
                 ),
                 (await phone.mutation("put", id, "{\"text\":\"good\"}"), "accepted"),
@@ -52,7 +56,10 @@ import Testing
                 ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[{}]}", 400, "malformed-request"),
                 ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[{\"sequence\":1.5}]}", 400, "malformed-request"),
                 ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[{\"sequence\":0}]}", 400, "malformed-request"),
-                ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[{\"sequence\":1},{\"sequence\":3}]}", 400, "malformed-request"),
+                (
+                    "mutations", "{\"clientId\":\"\(id)\",\"mutations\":[{\"sequence\":1},{\"sequence\":3}]}", 400,
+                    "malformed-request"
+                ),
                 ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[],\"more\":1}", 400, "malformed-request"),
                 ("mutations", "{\"x\":\"\(String(repeating: "x", count: 1 << 20))\"}", 413, "about:blank"),
                 ("sync", "{\"x\":\"\(String(repeating: "x", count: 70_000))\"}", 413, "body-too-large"),
@@ -98,7 +105,9 @@ import Testing
             // Somebody else with the same address, and the same person with another one.
             #expect(try await realms("ana@example.com", subject: "other").problem == "identity-bound-elsewhere")
             let renamed = try await realms("ana.b@example.com", subject: "ana@example.com")
-            #expect(renamed.body == "{\"realms\":[{\"realm\":\"/users/ana@example.com\",\"permissions\":[\"read\",\"write\"]}]}")
+            #expect(
+                renamed.body
+                    == "{\"realms\":[{\"realm\":\"/users/ana@example.com\",\"permissions\":[\"read\",\"write\"]}]}")
             // A guest that was invited although their domain is another.
             try fixture.withDatabase { connection in
                 _ = try connection.run(

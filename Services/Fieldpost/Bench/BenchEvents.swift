@@ -47,7 +47,8 @@ final class BenchEvents: Sendable {
     private static func fields(_ number: Int64) -> [UInt8] {
         let text = """
             {"text":"Work on ticket \(number)","status":"draft","timeType":"duration","entryDate":"2015-03-30",\
-            "reporting":[{"node":"7b8b6a0e-8f43-5c0f-9f4c-2b2c7d9d1b11","context":"0d5a3c53-0f5e-5a55-8d53-3b8c9b0f0a01"},\
+            "reporting":[{"node":"7b8b6a0e-8f43-5c0f-9f4c-2b2c7d9d1b11",\
+            "context":"0d5a3c53-0f5e-5a55-8d53-3b8c9b0f0a01"},\
             {"node":"c1b1f7f4-3e3b-5a51-a8a4-1f4f0c2d6e22","context":"5f0f5cf0-5b0e-5b0e-9a90-6a1e7d0b0b02"},\
             {"node":"e9d3a6c8-4d4c-5d52-b9b5-2a5a1d3e7f33","context":"9a1b2c3d-4e5f-5a6b-8c7d-8e9f0a1b2c03"}],\
             "createdOn":"2015-03-30","durationSeconds":\(number % 28_800),"submitRequested":false}

@@ -26,17 +26,16 @@ struct BenchFigures {
         let width = values.map(\.name.count).max() ?? 0
         for (name, unit, values) in values {
             let padded = name + String(repeating: " ", count: width - name.count)
-            lines.append(
-                "  \(padded)  \(Self.text(median(name))) \(unit)  [\(Self.text(values.min() ?? 0)) … \(Self.text(values.max() ?? 0))]"
-            )
+            let range = "[\(Self.text(values.min() ?? 0)) … \(Self.text(values.max() ?? 0))]"
+            lines.append("  \(padded)  \(Self.text(median(name))) \(unit)  \(range)")
         }
         return lines.joined(separator: "\n")
     }
 
     static func ratio(_ name: String, _ value: Double, aim: Double, isAtMost: Bool = false) -> String {
         let isMet = isAtMost ? value <= aim : value >= aim
-        return
-            "  \(name): \(text(value)) (aim \(isAtMost ? "at most" : "at least") \(text(aim)))\(isMet ? "" : "  NOT MET")"
+        let aimText = "\(isAtMost ? "at most" : "at least") \(text(aim))"
+        return "  \(name): \(text(value)) (aim \(aimText))\(isMet ? "" : "  NOT MET")"
     }
 
     static func text(_ value: Double) -> String {

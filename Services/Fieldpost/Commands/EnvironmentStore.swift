@@ -67,7 +67,8 @@ enum EnvironmentStore {
         return """
             INSERT INTO backend.person (environment_id, email, reference)
             SELECT e.id, p.email, p.reference
-            FROM realm.environment e, unnest(\(people.map { $0.email.lowercased() }), \(references)) AS p(email, reference)
+            FROM realm.environment e,
+                unnest(\(people.map { $0.email.lowercased() }), \(references)) AS p(email, reference)
             WHERE e.name = \(name)
             ON CONFLICT (environment_id, email) DO UPDATE SET reference = excluded.reference
             """

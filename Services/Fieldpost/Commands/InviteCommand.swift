@@ -83,6 +83,11 @@ extension EnvironmentCommand {
                 batch.expect(key, at: 0, decision: decision)
                 batch.put(key, JSONBytes(Array(fields)), decision: decision)
             }
+            batch.also(
+                """
+                INSERT INTO access.person (environment_id, email)
+                SELECT \(environment.rawValue), e FROM unnest(\(emails)) AS p(e) ON CONFLICT DO NOTHING
+                """)
             let missed = try batch.commit(on: &connection).missed
             return emails.indices.map {
                 Invitation(email: emails[$0], realm: paths[$0].description, isNew: !missed.contains($0))

@@ -83,8 +83,8 @@ enum Migration {
     private static let lockKey: Int64 = 0x6669_656c_646d_6967
 
     /// - Returns: All that is applied afterwards.
-    /// - Throws: Before anything is applied: for a file edited since it was applied, and for a database or a folder that
-    ///   is newer than this program.
+    /// - Throws: Before anything is applied: for a file edited since it was applied, and for a database or a folder
+    ///   that is newer than this program.
     static func run(_ files: [SchemaFile], on connection: inout Connection) throws -> [Applied] {
         try connection.run("SELECT pg_advisory_lock(\(lockKey))")
         if let newest = files.last, newest.number > Schema.version {

@@ -1,0 +1,106 @@
+import Kafka
+import Logging
+import Metrics
+import Model
+import Postgres
+
+/// What comes in: answers of calls, messages, parked keys that are due.
+extension Worker {
+    mutating func takeAnswers() throws {
+        for (key, answer) in answers.takeAll() {
+            inFlightCount -= 1
+            guard let held = held[key] else { continue }
+            pending.append(
+                Pending(
+                    input: Input(
+                        environment: key.environment, subject: key.subject, origin: .answer(answer),
+                        attemptCount: held.attemptCount), partition: held.partition))
+        }
+    }
+
+    /// Takes messages while there is room; a full worker keeps its place in the group without them.
+    mutating func takeMessages() throws {
+        let room = limits.heldMax - held.count
+        guard room > 0 else {
+            let since = fullSince ?? .now
+            fullSince = since
+            if !isPaused, ContinuousClock.now - since > .seconds(5) { try pause() }
+            if isPaused {
+                taken += try consumer.nextBatch(countMax: 1, waitMax: .milliseconds(50))
+            } else {
+                consumer.wakeup.wait(atMost: .milliseconds(50))
+                consumer.wakeup.drain()
+            }
+            return
+        }
+        fullSince = nil
+        try resume()
+        if taken.isEmpty {
+            let waitMax = nextDue - ContinuousClock.now
+            taken = try consumer.nextBatch(
+                countMax: min(room, limits.batchCountMax), waitMax: min(max(waitMax, .zero), .milliseconds(100)))
+            consumed.increment(by: taken.count)
+        }
+        for line in consumer.takeLogs() { logger.debug("\(line.facility): \(line.message)") }
+        if !taken.isEmpty { try admitTaken() }
+    }
+
+    /// When it fails, the same messages are admitted again by the next round: what it did so far does no harm twice.
+    mutating func admitTaken() throws {
+        let admitted = try intake.admit(taken, consumer: &consumer, connection: &connection)
+        if !admitted.poison.isEmpty {
+            for (message, reason) in admitted.poison {
+                logger.error(
+                    "poison",
+                    metadata: ["topic": "\(message.topic)", "offset": "\(message.offset)", "reason": "\(reason)"])
+            }
+            try connection.run(
+                admitted.poison.map { ParkedKeys.poison($0.message, reason: $0.reason, group: group) })
+            consumer.finish(admitted.poison.map(\.message))
+        }
+        for event in admitted.events { hold(event) }
+        consumer.finish(admitted.dropped)
+        taken = []
+    }
+
+    mutating func hold(_ event: Event) {
+        // The intake has checked it.
+        guard let subject = try? event.subject() else { return }
+        let key = Key(environment: event.environment, subject: subject)
+        if held[key] != nil {
+            // Its earlier event, or a call, is under way: the key is decided again afterwards.
+            held[key]?.messages.append(event.message)
+            held[key]?.isOverdue = true
+            return
+        }
+        held[key] = Held(messages: [event.message], attemptCount: 0, partition: event.message.topicPartition)
+        pending.append(
+            Pending(
+                input: Input(environment: key.environment, subject: key.subject, origin: .event, attemptCount: 0),
+                partition: event.message.topicPartition))
+    }
+
+    mutating func takeDue() throws {
+        guard ContinuousClock.now >= nextDue else { return }
+        nextDue = .now + limits.dueInterval
+        let room = limits.heldMax - held.count
+        let assignment = consumer.assignment
+        guard room > 0, !assignment.isEmpty else { return }
+        let now = ContinuousClock.now
+        let away = breakers.filter { !$0.value.isClosed }
+        let rows = try connection.run(
+            ParkedKeys.takeDue(
+                group: group, partitions: assignment, except: away.filter { !$0.value.mayProbe(now: now) }.map(\.key),
+                lease: limits.dueLease, countMax: min(room, away.isEmpty ? limits.batchCountMax : 32)))
+        for due in try ParkedKeys.due(rows) {
+            let key = Key(environment: due.environment, subject: due.subject)
+            if held[key] != nil { continue }
+            held[key] = Held(attemptCount: due.attemptCount, partition: due.partition)
+            pending.append(
+                Pending(
+                    input: Input(
+                        environment: key.environment, subject: key.subject, origin: .retry,
+                        attemptCount: due.attemptCount), partition: due.partition))
+        }
+    }
+}

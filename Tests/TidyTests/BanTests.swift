@@ -1,0 +1,83 @@
+import Foundation
+import Testing
+
+/// What the compiler cannot forbid.
+struct Ban: Sendable, CustomTestStringConvertible {
+    let pattern: String
+    var allowedIn: [String] = []
+    let reason: String
+
+    var testDescription: String { pattern }
+}
+
+@Suite struct BanTests {
+    static let everywhere = [
+        Ban(pattern: "import CPostgres", allowedIn: ["Shared/Postgres/"], reason: "one module per C library"),
+        Ban(
+            pattern: "import CKafka", allowedIn: ["Shared/Kafka/", "Services/Sandbox/", "Tests/TestSupport/"],
+            reason: "one module per C library; the mock cluster is no client"),
+        Ban(pattern: "import CCurl", allowedIn: ["Shared/HTTP/"], reason: "one module per C library"),
+        Ban(
+            pattern: "import CBroker", allowedIn: ["Services/Sandbox/", "Tests/TestSupport/"],
+            reason: "it changes the process's bind(2)"),
+        Ban(pattern: "@unchecked Sendable", reason: "own it or lock it"),
+        Ban(pattern: "nonisolated(unsafe)", reason: "own it or lock it"),
+        Ban(pattern: "try!", reason: "an error is handled or thrown"),
+        Ban(pattern: "as!", reason: "a cast that may fail is handled"),
+        Ban(pattern: "Thread.sleep", reason: "wait for a condition"),
+        Ban(pattern: "usleep(", reason: "wait for a condition"),
+    ]
+
+    @Test(arguments: everywhere) func nothingIsUsedOutsideItsPlace(ban: Ban) {
+        for file in SourceFile.all where !ban.allowedIn.contains(where: { file.path.hasPrefix($0) }) {
+            for line in file.lines(with: ban.pattern) {
+                Issue.record("\(file.path):\(line): \(ban.pattern): \(ban.reason)")
+            }
+        }
+    }
+
+    static let inRules = [
+        Ban(pattern: "Date()", reason: "a rule reads no clock: the time comes in as a value"),
+        Ban(pattern: "Clock", reason: "a rule reads no clock: the time comes in as a value"),
+        Ban(pattern: "Date.now", reason: "a rule reads no clock: the time comes in as a value"),
+        Ban(pattern: "random(", reason: "a rule has no randomness: what is random comes in as a value"),
+        Ban(pattern: "UUID()", reason: "a rule has no randomness: ids come in as values"),
+        Ban(pattern: "Connection", reason: "a rule does no input or output"),
+        Ban(pattern: "async ", reason: "a rule does no input or output"),
+    ]
+
+    @Test(arguments: inRules) func rulesArePure(ban: Ban) {
+        let rules = SourceFile.all.filter { file in
+            let name = file.path.split(separator: "/").last ?? ""
+            return file.path.hasPrefix("Shared/Model/Rules/")
+                || file.path.hasPrefix("Services/") && (name.hasSuffix("Rule.swift") || name.hasSuffix("Rules.swift"))
+        }
+        #expect(rules.count > 5)
+        for file in rules {
+            for line in file.lines(with: ban.pattern) {
+                Issue.record("\(file.path):\(line): \(ban.pattern): \(ban.reason)")
+            }
+        }
+    }
+
+    @Test func noServiceImportsAnother() {
+        let services = Set(
+            SourceFile.all.filter { $0.path.hasPrefix("Services/") }.compactMap { file in
+                file.path.split(separator: "/").dropFirst().first.map(String.init)
+            })
+        #expect(services.count >= 6)
+        for file in SourceFile.all where !file.path.hasPrefix("Tests/") {
+            for service in services {
+                for line in file.lines(with: "import \(service)") where file.lines[line - 1].hasSuffix(service) {
+                    Issue.record("\(file.path):\(line): what two services share is in Shared/")
+                }
+            }
+        }
+    }
+
+    @Test func onlyEntryPointsKnowTheCommandLine() {
+        for file in SourceFile.all where file.path.hasPrefix("Shared/") && !file.path.hasPrefix("Shared/Commands/") {
+            #expect(file.lines(with: "import ArgumentParser").isEmpty, "\(file.path): services have settings")
+        }
+    }
+}

@@ -1,0 +1,31 @@
+import Testing
+
+@Suite struct SizeTests {
+    static let lineCountMax = 350
+    static let lineLengthMax = 120
+
+    @Test func aFileHasOneIdea() {
+        for file in SourceFile.all {
+            let count = file.lines.count - 1
+            #expect(count <= Self.lineCountMax, "\(file.path) has \(count) lines")
+        }
+    }
+
+    @Test func aLineFitsBesideAnother() {
+        for file in SourceFile.all {
+            for (index, line) in file.lines.enumerated() where line.count > Self.lineLengthMax {
+                // Neither a raw literal nor a row of a table can be broken.
+                if line.contains("#\"") || line.drop(while: { $0 == " " }).hasPrefix("/// |") { continue }
+                Issue.record("\(file.path):\(index + 1) has \(line.count) characters")
+            }
+        }
+    }
+
+    @Test func nothingIsLeftToBeDone() {
+        for file in SourceFile.all {
+            for (index, line) in file.lines.enumerated() where line.contains("TODO") || line.contains("FIXME") {
+                Issue.record("\(file.path):\(index + 1): do it, or write an issue")
+            }
+        }
+    }
+}

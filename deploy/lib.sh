@@ -1,0 +1,71 @@
+# What deploy/up and deploy/test share. Sourced, not run.
+
+started=$SECONDS
+
+# One short line with the seconds since the start.
+say() { printf '[%4ds] %s\n' "$((SECONDS - started))" "$*"; }
+
+# One line that says what is missing, and the end.
+fail() {
+    printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+    exit 1
+}
+
+# Runs a command quietly; when it fails, shows the end of what it said and stops with the line that is the first argument.
+quietly() {
+    local reason=$1 output
+    shift
+    output=$(mktemp)
+    if ! "$@" >"$output" 2>&1; then
+        tail -n 40 "$output" >&2
+        rm -f "$output"
+        fail "$reason"
+    fi
+    rm -f "$output"
+}
+
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+
+# Swift 6.3 or later.
+need_swift() {
+    command -v swift >/dev/null || fail "Swift is missing: install 6.3 or later from https://www.swift.org/install"
+    local version
+    version=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9]*\.[0-9]*\).*/\1/p' | head -n 1)
+    case $version in
+    "" | *[!0-9.]*) fail "swift --version does not tell its version: Swift 6.3 or later is needed" ;;
+    esac
+    if [ "${version%%.*}" -lt 6 ] || { [ "${version%%.*}" = 6 ] && [ "${version#*.}" -lt 3 ]; }; then
+        fail "Swift $version is too old: 6.3 or later is needed (https://www.swift.org/install)"
+    fi
+    say "Swift $version"
+}
+
+# Installs those of the Debian packages that are missing.
+need_packages() {
+    local package missing=()
+    command -v dpkg-query >/dev/null ||
+        fail "this is neither Debian nor Ubuntu: install librdkafka, libcurl, libpq (with headers), PostgreSQL 15 or later, kcat and curl"
+    for package in "$@"; do
+        dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
+    done
+    if [ "${#missing[@]}" = 0 ]; then return; fi
+    if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+        fail "missing packages: ${missing[*]} (neither root nor sudo: install them with apt-get)"
+    fi
+    say "installing ${missing[*]}"
+    quietly "apt-get update failed" as_root apt-get update -q
+    quietly "apt-get could not install ${missing[*]}" \
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+}
+
+# The folder of the newest PostgreSQL's programs.
+postgres_binaries() {
+    local folder
+    folder=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -t/ -k5 -n | tail -n 1)
+    [ -n "$folder" ] || fail "PostgreSQL is missing: apt-get install postgresql"
+    local version=${folder#/usr/lib/postgresql/}
+    [ "${version%%/*}" -ge 15 ] || fail "PostgreSQL ${version%%/*} is too old: 15 or later is needed"
+    echo "$folder"
+}
+
+packages=(librdkafka-dev libcurl4-openssl-dev libpq-dev postgresql pkg-config)

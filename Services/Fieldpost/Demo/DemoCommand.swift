@@ -32,6 +32,9 @@ struct DemoCommand: AsyncParsableCommand {
     @Flag(help: "Only compare devices, realms and back end; write nothing.") var verifyOnly = false
     @Option(help: "File for the figures as JSON.") var json: String?
 
+    /// Every device has a stream of its own open all the time, and now and then a request beside it.
+    private static let connectionsMax = 20_000
+
     func validate() throws {
         guard devicesParallel >= 1 else { throw ValidationError("--devices-parallel must be at least 1") }
         guard timeLimit >= 1 else { throw ValidationError("--time-limit must be at least 1") }
@@ -43,9 +46,8 @@ struct DemoCommand: AsyncParsableCommand {
         guard let conninfo = database ?? ProcessInfo.processInfo.environment[variable], !conninfo.isEmpty else {
             throw ValidationError("give --database or set \(variable)")
         }
-        // Every device keeps a stream open, and sends beside it.
         var configuration = Client.Configuration()
-        configuration.connectionsPerHostMax = 4_096
+        configuration.connectionsPerHostMax = Self.connectionsMax
         let client = Client(configuration: configuration)
         defer { client.shutDown() }
         let run = DemoRun(

@@ -2,7 +2,6 @@ import FoundationEssentials
 import HTTP
 import Model
 import Postgres
-import Runtime
 import Synchronization
 
 /// The demo's steps, one after the other. Whatever is away for a while is waited for until the deadline.
@@ -21,6 +20,7 @@ struct DemoRun: Sendable {
 
     /// How long differences may still go away by themselves once the devices are done.
     private static let settleMax = Duration.seconds(30)
+    private static let troublesShownMax = 5
     /// A wait between two looks at what others are to bring about.
     private static let lookInterval = Duration.milliseconds(500)
 
@@ -122,6 +122,7 @@ struct DemoRun: Sendable {
             try await beforeDeadline { try await fleet.work(parallelMax: parallelMax, tally: tally) }
         }
         let elapsed = ContinuousClock.now - start
+        if failures == nil { await tellTroubles(of: fleet) }
         report.mutations = tally.now.mutations
         report.events = try await trying { try await reader.eventCount(after: positionBefore) }
         report.eventsPerSecond = Double(report.events) / max(elapsed.inSeconds, 0.001)
@@ -136,22 +137,32 @@ struct DemoRun: Sendable {
         return failures ?? [:]
     }
 
+    /// The time is up: what the first devices met with last may tell why.
+    private func tellTroubles(of fleet: DemoFleet) async {
+        var shownCount = 0
+        for member in fleet.members where shownCount < Self.troublesShownMax {
+            guard let trouble = await member.device.trouble else { continue }
+            console.say("\(member.device.person.email): \(trouble)")
+            shownCount += 1
+        }
+    }
+
     // MARK: The verdict
 
     /// Compares until there is nothing to say, or nothing changes any more.
     private func verdict(_ fleet: DemoFleet, _ reader: RealmReader) async throws -> Verdict {
-        let compared = Atomic<Int>(0)
-        let total = fleet.members.count
-        return try await console.step(
-            "verdict", progress: { DemoConsole.Progress(done: compared.load(ordering: .relaxed), total: total) }
-        ) {
+        let progress = Mutex(DemoConsole.Progress(done: 0, total: fleet.members.count))
+        return try await console.step("verdict", progress: { progress.withLock { $0 } }) {
             let settled = ContinuousClock.now + Self.settleMax
             while true {
-                compared.store(0, ordering: .relaxed)
-                let verdict = try await trying(until: max(deadline, settled)) {
-                    try await judge(fleet, reader) { compared.add(1, ordering: .relaxed) }
+                let verdict = try await trying {
+                    progress.withLock { $0.done = 0 }
+                    return try await judge(fleet, reader) { progress.withLock { $0.done += 1 } }
                 }
                 if verdict.isClean || ContinuousClock.now >= settled { return verdict }
+                // Said even when it goes away: what differed for a moment may be worth a look.
+                let first = verdict.differences.first?.description ?? ""
+                progress.withLock { $0.note = "looked again at \(verdict.differences.count) differences: \(first)" }
                 try await Task.sleep(for: .seconds(1))
             }
         }
@@ -176,44 +187,5 @@ struct DemoRun: Sendable {
         }
         verdict.finish()
         return verdict
-    }
-
-    // MARK: Waiting
-
-    /// Does it again while something on the way is away.
-    ///
-    /// - Throws: The last failure, once the time is up.
-    private func trying<Success: Sendable>(
-        until end: ContinuousClock.Instant? = nil, _ body: () async throws -> Success
-    ) async throws -> Success {
-        var backoff = Backoff(first: .milliseconds(200), waitMax: .seconds(3))
-        while true {
-            do { return try await body() } catch {
-                guard Self.mayPass(error), ContinuousClock.now < end ?? deadline else { throw error }
-                try await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
-            }
-        }
-    }
-
-    private static func mayPass(_ error: any Error) -> Bool {
-        if let error = error as? PostgresError { return error.isRetriable }
-        if let refusal = error as? GatewayClient.Refusal { return refusal.status == 401 || refusal.status >= 429 }
-        return error is HTTPError
-    }
-
-    /// - Returns: `nil` when the deadline came first; `body` was cancelled then.
-    private func beforeDeadline<Success: Sendable>(
-        _ body: @escaping @Sendable () async throws -> Success
-    ) async throws -> Success? {
-        let deadline = deadline
-        return try await withThrowingTaskGroup(of: Success?.self) { group in
-            defer { group.cancelAll() }
-            group.addTask { try await body() }
-            group.addTask {
-                try await Task.sleep(until: deadline, clock: .continuous)
-                return nil
-            }
-            return try await group.next() ?? nil
-        }
     }
 }

@@ -227,6 +227,7 @@ actor Device {
 
     private func hearTrouble(_ error: any Error) {
         if let refusal = error as? GatewayClient.Refusal, refusal.status == 401 { token = nil }
+        if (error as? HTTPError)?.isCancelled ?? (error is CancellationError) { return }
         trouble = (error as? HTTPError)?.message ?? "\(error)"
     }
 }

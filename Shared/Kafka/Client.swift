@@ -40,8 +40,15 @@ import Synchronization
         if let wakeup { unsafe wakeup.attach(to: queue) }
     }
 
+    /// Left to the end of the process instead of being destroyed.
+    ///
+    /// librdkafka 2.0.2 aborts the process (`rd_kafka_sticky_assignor_state_destroy: Assertion`) when a consumer is
+    /// destroyed while it is joining its group: a service stopped in its first seconds would die by signal 6.
+    var isAbandoned = false
+
     deinit {
         unsafe rd_kafka_queue_io_event_enable(queue, -1, nil, 0)
+        if isAbandoned { return }
         unsafe rd_kafka_queue_destroy(queue)
         unsafe rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
     }

@@ -45,7 +45,14 @@ package struct Consumer: ~Copyable {
         self.wakeup = wakeup
     }
 
-    deinit { unsafe rd_kafka_consumer_close(client.pointer) }
+    deinit {
+        // Without an assignment there is nothing to commit, and it may be joining: see `isAbandoned`.
+        if context.trackers.isEmpty {
+            client.isAbandoned = true
+        } else {
+            unsafe rd_kafka_consumer_close(client.pointer)
+        }
+    }
 
     /// Commits what was finished and leaves the group, so that others take over at once. Blocks until the broker has
     /// answered; while it is away, for `session.timeout.ms` (10 s unless set). A consumer that goes out of scope does

@@ -10,7 +10,10 @@ struct BenchCommand: AsyncParsableCommand {
             Each figure is measured in turn with its limit, round after round, in the same run; the medians are printed.
             Quote the ratios: absolute figures belong to the machine.
             """,
-        subcommands: [BenchApply.self, BenchRelay.self, BenchSnapshot.self, BenchFootprint.self])
+        subcommands: [
+            BenchApply.self, BenchRelay.self, BenchSnapshot.self, BenchFootprint.self, BenchLive.self, BenchSubmit.self,
+            BenchConnections.self,
+        ])
 }
 
 /// What every benchmark is told.

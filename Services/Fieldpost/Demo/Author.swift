@@ -107,7 +107,7 @@ struct Author {
     }
 
     /// The fields of a draft as an app writes them.
-    private static func draft(
+    static func draft(
         _ entry: PlannedEntry, _ choice: ReportingChoices.Choice, text: String, seconds: Int, isSubmitted: Bool
     ) throws -> [UInt8] {
         let fields = TimeEntry(

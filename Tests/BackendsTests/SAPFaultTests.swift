@@ -91,9 +91,9 @@ import Testing
     }
 
     @Test func aWriteThatTakesTooLongIsUnknown() async throws {
-        try await Fixture.run(settings: { $0.totalMax = .milliseconds(150) }) { sap in
+        try await Fixture.run(settings: { $0.totalMax = .seconds(1) }) { sap in
             _ = try await sap.backend.create(Fixture.submission())
-            try await sap.switches(#"{"rateSlow": 1, "slowMs": 2000}"#)
+            try await sap.switches(#"{"rateSlow": 1, "slowMs": 4000}"#)
             let error = await #expect(throws: BackendError.self) { try await sap.backend.create(Fixture.submission()) }
             #expect(error?.kind == "outcomeUnknown")
         }

@@ -128,7 +128,7 @@ struct SandboxFixture {
 
     /// Waits, at most ten seconds, until `condition` holds.
     func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
-        let deadline = ContinuousClock.now + .seconds(10)
+        let deadline = ContinuousClock.now + .seconds(60)
         while try await !condition() {
             guard .now < deadline else { return false }
             try await Task.sleep(for: .milliseconds(5))

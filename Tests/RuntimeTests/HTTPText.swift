@@ -40,7 +40,7 @@ func get(_ path: String, port: Int, method: String = "GET") async -> String {
 
 /// Waits until `condition` holds; false when it does not within ten seconds.
 func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
-    let deadline = ContinuousClock.now + .seconds(10)
+    let deadline = ContinuousClock.now + .seconds(60)
     while ContinuousClock.now < deadline {
         if try await condition() { return true }
         try? await Task.sleep(for: .milliseconds(5))

@@ -25,6 +25,7 @@ struct BenchSubmit: AsyncParsableCommand {
     private static let latencyMilliseconds = 20.0
     private static let slowMilliseconds = 2_000.0
     private static let peopleCount = 6
+    private static let aloneFor = Duration.seconds(3)
     private static let roundMax = Duration.seconds(300)
 
     func run() async throws {
@@ -38,6 +39,7 @@ struct BenchSubmit: AsyncParsableCommand {
             let source = try await BenchEntries(bench, organisation)
             for round in 1...options.rounds {
                 print("round \(round) of \(options.rounds)")
+                figures.add("fixed, HTTP client alone", "calls/s", try await callAlone(bench))
                 for (name, slow, count) in [("fixed", 0.0, entries), ("1 % slow", 0.01, entries / 2)] {
                     let measured = try await measure(count, slow: slow, source, bench)
                     let limit = Double(Self.inFlight) / measured.latency.seconds
@@ -51,7 +53,43 @@ struct BenchSubmit: AsyncParsableCommand {
         }
         print(figures.table(title: "submit, medians of \(options.rounds) rounds, on \(BenchSuite.place)"))
         print(BenchFigures.ratio("20 ms", figures.median("fixed, share of the limit"), aim: 0.9))
+        let alone = figures.median("fixed, calls") / figures.median("fixed, HTTP client alone")
+        print("  20 ms, against the HTTP client alone: \(BenchFigures.text(alone))")
         print(BenchFigures.ratio("1 % at 2 s", figures.median("1 % slow, share of the limit"), aim: 0.8))
+    }
+
+    /// What the machine and the sandbox let through: as many reads in flight, with nothing around them.
+    private func callAlone(_ bench: BenchSuite) async throws -> Double {
+        try await setLatency(slow: 0, bench)
+        let credentials = Data("\(DemoSetup.sapUser):\(Suite.passwordOfSAP)".utf8).base64EncodedString()
+        let request = Request(
+            bench.suite.sapURL + "/sap/opu/odata/sap/API_MANAGE_WORKFORCE_TIMESHEET/",
+            headers: [("Authorization", "Basic \(credentials)")])
+        let start = ContinuousClock.now
+        let calls = try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<Self.inFlight {
+                group.addTask {
+                    var count = 0
+                    while ContinuousClock.now - start < Self.aloneFor {
+                        let response = try await bench.client.send(request)
+                        guard response.status == 200 else {
+                            throw BenchPlace.Missing(description: "the back end answers \(response.status)")
+                        }
+                        count += 1
+                    }
+                    return count
+                }
+            }
+            return try await group.reduce(0, +)
+        }
+        return Double(calls) / (ContinuousClock.now - start).seconds
+    }
+
+    private func setLatency(slow: Double, _ bench: BenchSuite) async throws {
+        _ = try await bench.sap.setSwitches(
+            """
+            {"latencyMs":\(Int(Self.latencyMilliseconds)),"rateSlow":\(slow),"slowMs":\(Int(Self.slowMilliseconds))}
+            """)
     }
 
     struct Measured {
@@ -75,10 +113,7 @@ struct BenchSubmit: AsyncParsableCommand {
         }
         let settledBefore = try await settledCount(bench)
         try await write(count, source, bench)
-        _ = try await bench.sap.setSwitches(
-            """
-            {"latencyMs":\(Int(Self.latencyMilliseconds)),"rateSlow":\(slow),"slowMs":\(Int(Self.slowMilliseconds))}
-            """)
+        try await setLatency(slow: slow, bench)
         try bench.suite.start(.submitter)
         var samples = [try await sample(bench)]
         let deadline = ContinuousClock.now + Self.roundMax

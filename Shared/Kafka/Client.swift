@@ -40,7 +40,7 @@ import Synchronization
         if let wakeup { unsafe wakeup.attach(to: queue) }
     }
 
-    /// Left to the end of the process instead of being destroyed.
+    /// Left to the end of the process, with all that its callbacks point to, instead of being destroyed.
     ///
     /// librdkafka 2.0.2 aborts the process (`rd_kafka_sticky_assignor_state_destroy: Assertion`) when a consumer is
     /// destroyed while it is joining its group: a service stopped in its first seconds would die by signal 6.
@@ -48,7 +48,10 @@ import Synchronization
 
     deinit {
         unsafe rd_kafka_queue_io_event_enable(queue, -1, nil, 0)
-        if isAbandoned { return }
+        if isAbandoned {
+            _ = unsafe Unmanaged.passRetained(context)
+            return
+        }
         unsafe rd_kafka_queue_destroy(queue)
         unsafe rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
     }

@@ -46,12 +46,9 @@ package struct Consumer: ~Copyable {
     }
 
     deinit {
-        // Without an assignment there is nothing to commit, and it may be joining: see `isAbandoned`.
-        if context.trackers.isEmpty {
-            client.isAbandoned = true
-        } else {
-            unsafe rd_kafka_consumer_close(client.pointer)
-        }
+        // Without an assignment it may be joining: see `isAbandoned`. It leaves the group all the same.
+        if context.trackers.isEmpty { client.isAbandoned = true }
+        unsafe rd_kafka_consumer_close(client.pointer)
     }
 
     /// Commits what was finished and leaves the group, so that others take over at once. Blocks until the broker has

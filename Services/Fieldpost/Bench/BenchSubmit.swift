@@ -12,8 +12,8 @@ struct BenchSubmit: AsyncParsableCommand {
         commandName: "submit",
         abstract: "Back-end calls per second by one worker, against calls in flight / mean latency.",
         discussion: """
-            All calls count, reading back included. Measured between 10 % and 90 % of a round's calls; the mean latency \
-            is that of these calls.
+            All calls count, reading back included. Measured between 10 % and 90 % of a round's calls; the mean \
+            latency is that of these calls.
             """)
 
     @OptionGroup var options: BenchSuiteOptions

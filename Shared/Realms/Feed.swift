@@ -59,27 +59,6 @@ package enum Feed {
         """
     }
 
-    /// The change log of some realms, each after its own position, in position order.
-    ///
-    /// Rows: as `RealmObject` reads them.
-    package static func changes(
-        in environment: EnvironmentID, realms: [Int32], after positions: [Int64], countMax: Int
-    ) -> Statement {
-        """
-        SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
-        FROM (
-            SELECT c.* FROM realm.change c
-            JOIN unnest(\(realms), \(positions)) AS r(realm_id, position)
-                ON c.realm_id = r.realm_id AND c.position > r.position
-            WHERE c.environment_id = \(environment.rawValue) AND c.position > \(positions.min() ?? 0)
-            ORDER BY c.position LIMIT \(Int64(countMax))
-        ) c
-        JOIN realm.object o ON o.environment_id = \(environment.rawValue) AND o.realm_id = c.realm_id
-            AND o.kind = c.kind AND o.id = c.id AND o.position = c.position
-        ORDER BY o.position
-        """
-    }
-
     /// A page of a realm in key order: the objects that changed after a position.
     ///
     /// - Parameters:

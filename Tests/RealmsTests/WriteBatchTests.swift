@@ -123,7 +123,7 @@ import Testing
                 let (counter, count) = try connection.transaction(.snapshot) { transaction in
                     let counter = try EnvironmentCounter(transaction.run(EnvironmentCounter.load(environment))[0])
                     let rows = try transaction.run(
-                        Feed.changes(in: environment, realms: [realm], after: [position], countMax: 10_000))
+                        Feed.changes(in: environment, after: position, kinds: [.timeEntry], countMax: 10_000))
                     return (counter.position, rows.count)
                 }
                 seen += count

@@ -235,6 +235,12 @@ package struct Connection: ~Copyable {
         started = (statements, newNames)
     }
 
+    /// Takes in what has arrived of the answers to what was started, without waiting: PostgreSQL stops when the socket
+    /// is full. A lost connection is told by `finish`.
+    package func takeInStarted() {
+        if started != nil { handle?.takeIn() }
+    }
+
     /// Waits for the answers to what was started.
     @discardableResult
     package mutating func finish() throws(PostgresError) -> [Rows] {

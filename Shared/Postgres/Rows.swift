@@ -22,15 +22,13 @@ import CPostgres
         return Row(rows: self, index: row)
     }
 
-    /// The value's bytes, or `nil` for null, lent to `body`.
-    @inline(__always)
-    func withBytes<Success>(row: Int, column: Int, _ body: (UnsafeRawBufferPointer?) throws -> Success) rethrows
-        -> Success
-    {
-        if unsafe PQgetisnull(result, Int32(row), Int32(column)) != 0 { return try body(nil) }
+    /// The value's bytes, or `nil` for null; they lie in the result, and are good as long as it is there.
+    @usableFromInline
+    func bytes(row: Int, column: Int) -> UnsafeRawBufferPointer? {
+        if unsafe PQgetisnull(result, Int32(row), Int32(column)) != 0 { return nil }
         let length = Int(unsafe PQgetlength(result, Int32(row), Int32(column)))
-        let pointer = unsafe PQgetvalue(result, Int32(row), Int32(column))
-        return try unsafe body(UnsafeRawBufferPointer(start: pointer, count: length))
+        return unsafe UnsafeRawBufferPointer(
+            start: PQgetvalue(result, Int32(row), Int32(column)), count: length)
     }
 
     func name(of column: Int) -> String {
@@ -40,22 +38,29 @@ import CPostgres
 }
 
 extension Rows: Sequence {
-    package func makeIterator() -> AnyIterator<Row> {
-        var next = 0
-        return AnyIterator { [self] in
-            guard next < count else { return nil }
-            defer { next += 1 }
-            return Row(rows: self, index: next)
+    package func makeIterator() -> Iterator { Iterator(rows: self) }
+
+    package struct Iterator: IteratorProtocol {
+        let rows: Rows
+        private var index = 0
+
+        init(rows: Rows) { self.rows = rows }
+
+        package mutating func next() -> Row? {
+            guard index < rows.count else { return nil }
+            defer { index += 1 }
+            return Row(rows: rows, index: index)
         }
     }
 }
 
 /// One row of an answer.
 package struct Row {
-    let rows: Rows
-    let index: Int
+    @usableFromInline let rows: Rows
+    @usableFromInline let index: Int
 
     /// - Throws: `PostgresError` 42804 when the column is null or of another type: a mistake in the program's SQL.
+    @inlinable
     package func value<Value: PostgresValue>(_ column: Int, as type: Value.Type = Value.self) throws(PostgresError)
         -> Value
     {
@@ -64,32 +69,36 @@ package struct Row {
     }
 
     /// - Returns: `nil` when the column is null.
+    @inlinable
     package func optional<Value: PostgresValue>(_ column: Int, as type: Value.Type = Value.self) throws(PostgresError)
         -> Value?
     {
-        var isNull = false
-        let value: Value? = unsafe rows.withBytes(row: index, column: column) { bytes in
-            guard let bytes = unsafe bytes else {
-                isNull = true
-                return nil
-            }
-            return Value.decode(unsafe bytes.bytes)
-        }
-        if value == nil, !isNull { throw mismatch(column, type, "another type") }
+        defer { extendLifetime(rows) }
+        guard let bytes = unsafe rows.bytes(row: index, column: column) else { return nil }
+        guard let value = Value.decode(unsafe bytes.bytes) else { throw mismatch(column, type, "another type") }
         return value
     }
 
-    /// The text of a `jsonb` column without its version byte, or the bytes of any other column, lent to `body`.
+    /// The text of a `jsonb` column without its version byte, lent to `body`; `nil` when the column is null.
     package func withJSON<Success>(_ column: Int, _ body: (UnsafeRawBufferPointer?) throws -> Success) rethrows
         -> Success
     {
-        try unsafe rows.withBytes(row: index, column: column) { bytes in
-            guard let bytes = unsafe bytes, bytes.count >= 1 else { return try body(nil) }
-            return try unsafe body(UnsafeRawBufferPointer(rebasing: bytes[1...]))
+        defer { extendLifetime(rows) }
+        guard let bytes = unsafe rows.bytes(row: index, column: column), bytes.count >= 1 else {
+            return try body(nil)
         }
+        return try unsafe body(UnsafeRawBufferPointer(rebasing: bytes[1...]))
     }
 
-    private func mismatch(_ column: Int, _ type: Any.Type, _ found: String) -> PostgresError {
+    /// Whether a text column is that text, compared without making a `String`.
+    package func matches(_ column: Int, _ text: [UInt8]) -> Bool {
+        defer { extendLifetime(rows) }
+        guard let bytes = unsafe rows.bytes(row: index, column: column) else { return false }
+        return unsafe text.withUnsafeBytes { unsafe $0.elementsEqual(bytes) }
+    }
+
+    @usableFromInline
+    func mismatch(_ column: Int, _ type: Any.Type, _ found: String) -> PostgresError {
         PostgresError(sqlState: "42804", message: "\(rows.name(of: column)): expected \(type), found \(found)")
     }
 }

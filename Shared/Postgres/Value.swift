@@ -40,11 +40,7 @@ extension FixedWidthInteger {
     /// Appends the integer most significant byte first.
     @inline(__always)
     func appendBigEndian(to bytes: inout [UInt8]) {
-        var shift = Self.bitWidth - 8
-        while shift >= 0 {
-            bytes.append(UInt8(truncatingIfNeeded: self >> shift))
-            shift -= 8
-        }
+        unsafe withUnsafeBytes(of: bigEndian) { unsafe bytes.append(contentsOf: $0) }
     }
 
     @inline(__always)

@@ -93,6 +93,9 @@ struct ClientProperties {
         // The partitioner of the Java client, so that any producer puts a key on the same partition.
         "partitioner": "murmur2_random",
         "linger.ms": "2",
+        // An event's headers and field names repeat: a third of the bytes on the wire, in the broker and in a
+        // consumer's queue, for less of the consumer's time (0.51 against 0.73 µs per message).
+        "compression.codec": "lz4",
         "queue.buffering.max.messages": "100000",
         "queue.buffering.max.kbytes": "65536",
         "message.timeout.ms": "120000",

@@ -118,6 +118,9 @@ extension Message {
         unsafe strcmp(name.pointer, UnsafeRawPointer(other.utf8Start).assumingMemoryBound(to: CChar.self)) == 0
     }
 
+    /// The first byte; 0 of an empty name.
+    package var first: UInt8 { UInt8(bitPattern: unsafe pointer.pointee) }
+
     package var text: String { unsafe String(cString: pointer) }
 }
 

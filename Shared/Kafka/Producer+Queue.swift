@@ -66,10 +66,11 @@ extension Producer {
     private mutating func handle(_ event: OpaquePointer) {
         switch unsafe rd_kafka_event_type(event) {
         case RD_KAFKA_EVENT_DR:
-            var countOfUnknown: Int64 = 0
+            var run = ReportRun()
             while let message = unsafe rd_kafka_event_message_next(event) {
-                unsafe pending.append(delivery(of: message, &countOfUnknown))
+                unsafe pending.append(delivery(of: message, &run))
             }
+            note(run)
         case RD_KAFKA_EVENT_STATS:
             if let text = unsafe rd_kafka_event_stats(event) {
                 unsafe context.noteStatistics(text)
@@ -81,31 +82,59 @@ extension Producer {
         }
     }
 
-    /// - Parameter countOfUnknown: How many messages of this batch came before that are written nobody knows where.
-    ///   A broker answers a repeated batch that it does not remember with DUPLICATE_SEQUENCE_NUMBER, and librdkafka
-    ///   then counts the offsets of the batch from -1.
     private mutating func delivery(
-        of message: UnsafePointer<rd_kafka_message_t>, _ countOfUnknown: inout Int64
+        of message: UnsafePointer<rd_kafka_message_t>, _ run: inout ReportRun
     ) -> Delivery {
+        if unsafe !run.continues(with: message) {
+            note(run)
+            unsafe run.begin(with: message, topics)
+            run.end = ends[run.place] ?? -1
+        }
         let code = unsafe message.pointee.err
-        let topic = topics.first { unsafe $0.pointer == message.pointee.rkt }
-        let place = unsafe TopicPartition(
-            topic: topic?.name ?? String(cString: rd_kafka_topic_name(message.pointee.rkt)),
-            partition: message.pointee.partition)
         var offset: Int64?
         var wentBackwards = false
         if code == RD_KAFKA_RESP_ERR_NO_ERROR {
             let written = unsafe message.pointee.offset
-            if written < 0 || (countOfUnknown > 0 && written == countOfUnknown - 1) {
-                countOfUnknown += 1
+            if written < 0 || (run.countOfUnknown > 0 && written == run.countOfUnknown - 1) {
+                run.countOfUnknown += 1
             } else {
-                wentBackwards = written <= ends.updateValue(written, forKey: place) ?? -1
+                wentBackwards = written <= run.end
+                run.end = written
                 offset = written
             }
         }
         return unsafe Delivery(
-            tag: UInt64(UInt(bitPattern: message.pointee._private)), topic: place.topic, partition: place.partition,
-            offset: offset, error: code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code),
-            wentBackwards: wentBackwards)
+            tag: UInt64(UInt(bitPattern: message.pointee._private)), place: run.place, offset: offset,
+            error: code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code), wentBackwards: wentBackwards)
+    }
+
+    private mutating func note(_ run: ReportRun) {
+        if run.end >= 0 { ends[run.place] = run.end }
+    }
+}
+
+/// Reports come in runs of one partition: what is known of it is looked up once per run.
+@safe private struct ReportRun {
+    private var topic: OpaquePointer?
+    private(set) var place = TopicPartition(topic: "", partition: -1)
+    /// The highest offset written.
+    var end: Int64 = -1
+    /// How many messages of this batch came before that are written nobody knows where. A broker answers a repeated
+    /// batch that it does not remember with DUPLICATE_SEQUENCE_NUMBER, and librdkafka then counts the offsets of the
+    /// batch from -1.
+    var countOfUnknown: Int64 = 0
+
+    func continues(with message: UnsafePointer<rd_kafka_message_t>) -> Bool {
+        unsafe message.pointee.rkt == topic && message.pointee.partition == place.partition
+    }
+
+    mutating func begin(with message: UnsafePointer<rd_kafka_message_t>, _ topics: [TopicHandle]) {
+        unsafe topic = message.pointee.rkt
+        let name = topics.first { unsafe $0.pointer == topic }?.name
+        place = unsafe TopicPartition(
+            topic: name ?? String(cString: rd_kafka_topic_name(message.pointee.rkt)),
+            partition: message.pointee.partition)
+        end = -1
+        countOfUnknown = 0
     }
 }

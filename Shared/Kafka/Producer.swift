@@ -4,9 +4,8 @@ internal import CKafka
 package struct Delivery: Equatable, Sendable {
     /// The caller's, from `send`.
     package let tag: UInt64
-    package let topic: String
-    /// -1 when it was never assigned to one.
-    package let partition: Int32
+    /// Where it was sent; the partition is -1 when it was never assigned to one.
+    package let place: TopicPartition
     /// Where the message is; `nil` when it was not written, or nobody knows whether it was.
     package let offset: Int64?
     /// `nil`: all replicas in sync have it.

@@ -8,7 +8,7 @@ import Testing
             let deliveries = try produce(["a", "b", "c"], at: cluster.address)
             #expect(deliveries.map(\.tag) == [0, 1, 2])
             #expect(deliveries.map(\.offset) == [0, 1, 2])
-            #expect(deliveries.allSatisfy { $0.topic == "t" && $0.partition == 0 && $0.error == nil })
+            #expect(deliveries.allSatisfy { $0.place == TopicPartition(topic: "t", partition: 0) && $0.error == nil })
         }
     }
 

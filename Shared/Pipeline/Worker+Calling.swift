@@ -5,25 +5,10 @@ import Model
 
 /// The window of calls, and waiting while something is away.
 extension Worker {
-    mutating func startCalls() {
-        var started = 0
-        while started < ready.count, inFlightCount < limits.inFlightMax {
-            let next = ready[started]
-            started += 1
-            guard ContinuousClock.now < next.startBefore, let call = callers[next.key.environment] else {
-                decideAgain(next.key)
-                continue
-            }
-            inFlightCount += 1
-            let (answers, wakeup) = (answers, consumer.wakeup)
-            Task {
-                let answer = await call(next.call)
-                answers.append((next.key, answer))
-                wakeup.signal()
-            }
-        }
-        ready.removeFirst(started)
-        inFlightGauge.record(inFlightCount)
+    /// Queues a call whose ledger is written. `decideTogether` has found its environment's caller.
+    mutating func make(_ call: H.Call, for key: Key, startBefore: ContinuousClock.Instant) {
+        guard let make = callers[key.environment] else { preconditionFailure("the caller is found before") }
+        calls.add(CallWindow.Call(key: key, startBefore: startBefore) { await make(call) })
     }
 
     /// It waited for its call for so long that its lease may be over.

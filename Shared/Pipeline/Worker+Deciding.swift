@@ -111,7 +111,7 @@ extension Worker {
         var breaker = breakers[key.environment, default: limits.circuit]
         switch next {
         case .call(let call, let startBefore):
-            ready.append(Ready(key: key, call: call, startBefore: startBefore))
+            make(call, for: key, startBefore: startBefore)
             return
         case .park(_, _, .backendAway):
             if breaker.wasAway(now: .now) {

@@ -7,9 +7,12 @@ import Postgres
 /// What comes in: answers of calls, messages, parked keys that are due.
 extension Worker {
     mutating func takeAnswers() throws {
-        for (key, answer) in answers.takeAll() {
-            inFlightCount -= 1
+        for (key, answer) in calls.takeOutcomes() {
             guard let held = held[key] else { continue }
+            guard let answer else {
+                decideAgain(key)
+                continue
+            }
             pending.append(
                 Pending(
                     input: Input(
@@ -64,9 +67,7 @@ extension Worker {
     }
 
     mutating func hold(_ event: Event) {
-        // The intake has checked it.
-        guard let subject = try? event.subject() else { return }
-        let key = Key(environment: event.environment, subject: subject)
+        let key = Key(environment: event.environment, subject: event.subject)
         if held[key] != nil {
             // Its earlier event, or a call, is under way: the key is decided again afterwards.
             held[key]?.messages.append(event.message)

@@ -64,15 +64,9 @@ package struct Worker<H: Handler>: ~Copyable {
         let partition: TopicPartition
     }
 
-    struct Key: Hashable {
+    struct Key: Hashable, Sendable {
         let environment: EnvironmentID
         let subject: EventSubject
-    }
-
-    struct Ready {
-        let key: Key
-        let call: H.Call
-        let startBefore: ContinuousClock.Instant
     }
 
     let group: String
@@ -82,7 +76,7 @@ package struct Worker<H: Handler>: ~Copyable {
     var consumer: Consumer
     var connection: Connection
     var intake: Intake
-    let answers = Inbox<(Key, H.Answer)>()
+    let calls: CallWindow<Key, H.Answer>
 
     /// Messages from Kafka that were not looked at yet: kept when PostgreSQL fails on the way.
     var taken: [Message] = []
@@ -90,8 +84,6 @@ package struct Worker<H: Handler>: ~Copyable {
     /// What is decided again after this round.
     var missed: [Pending] = []
     var held: [Key: Held] = [:]
-    var ready: [Ready] = []
-    var inFlightCount = 0
     var breakers: [EnvironmentID: CircuitBreaker] = [:]
     /// The key whose call finds out whether a back end is there again.
     var probes: [EnvironmentID: Key] = [:]
@@ -111,6 +103,7 @@ package struct Worker<H: Handler>: ~Copyable {
         try Schema.check(on: &connection)
         let consumer = try Consumer(
             brokers: place.brokers, group: group, topics: place.topics, properties: place.properties)
+        calls = CallWindow(countMax: limits.inFlightMax, wakeup: consumer.wakeup)
         self.handler = handler
         self.group = group
         self.limits = limits
@@ -134,7 +127,7 @@ package struct Worker<H: Handler>: ~Copyable {
         while !isStopping() || !isIdle { report(try step(isStopping: isStopping())) }
     }
 
-    /// One round: take what came, decide it, write what was decided, start calls.
+    /// One round: take what came, decide it, write what was decided, make calls.
     ///
     /// - Parameter isStopping: No new messages are taken; calls under way are waited for and recorded.
     /// - Returns: `nil`, or why the round could not be done. It is done again by the next call.
@@ -150,7 +143,7 @@ package struct Worker<H: Handler>: ~Copyable {
                 consumer.wakeup.drain()
             }
             try decidePending()
-            startCalls()
+            inFlightGauge.record(calls.underWayCount)
             failureCount = 0
             return nil
         } catch let error as PostgresError where error.isRetriable {

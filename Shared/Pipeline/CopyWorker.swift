@@ -13,7 +13,7 @@ import Realms
 /// prepared: events are folded to the newest per object, sorted by key, and put into binary arrays.
 package struct CopyWorker: ~Copyable {
     /// Where the copy of an object goes, given its realm; `nil`: it is not copied.
-    package typealias Route = @Sendable (_ realm: String) -> RealmPath?
+    package typealias Route = @Sendable (_ realm: RealmPath) -> RealmPath?
 
     private struct Item {
         let environment: Int32
@@ -48,10 +48,10 @@ package struct CopyWorker: ~Copyable {
 
     private struct Place: Hashable {
         let environment: EnvironmentID
-        let realm: String
+        let realm: RealmPath
     }
 
-    /// Messages taken at a time. Larger batches gain nothing (1,000 is the knee); many must be waiting for them.
+    /// Messages taken at a time.
     private let batchCountMax: Int
     private let group: String
     private let route: Route
@@ -65,7 +65,7 @@ package struct CopyWorker: ~Copyable {
     private let consumed: Metrics.Counter
 
     package init(
-        at place: WorkerPlace, batchCountMax: Int = 1_000, logger: Logger, route: @escaping Route
+        at place: WorkerPlace, batchCountMax: Int = 4_000, logger: Logger, route: @escaping Route
     ) throws {
         var connection = try Connection(place.conninfo)
         try Schema.check(on: &connection)
@@ -128,17 +128,12 @@ package struct CopyWorker: ~Copyable {
 
     private mutating func prepare(_ events: [Event]) throws -> [CopyBatch] {
         if events.isEmpty { return [] }
-        try findTargets(of: events)
-        var items: [Item] = []
-        items.reserveCapacity(events.count)
-        for (index, event) in events.enumerated() {
-            let place = Place(environment: event.environment, realm: event.realmText)
-            guard let target = targets[place], let realm = target else { continue }
-            let (high, low) = event.id.halves
-            items.append(
-                Item(
-                    environment: event.environment.rawValue, realm: realm, kind: event.kind, high: high, low: low,
-                    position: event.position, index: Int32(index)))
+        var items: [Item]
+        if let known = self.items(of: events) {
+            items = known
+        } else {
+            try findTargets(of: events)
+            items = self.items(of: events) ?? []
         }
         items.sort(by: <)
         var batches: [CopyBatch] = []
@@ -155,6 +150,22 @@ package struct CopyWorker: ~Copyable {
         return batches
     }
 
+    /// The events that are copied; `nil` while the target of one is not known.
+    private func items(of events: [Event]) -> [Item]? {
+        var items: [Item] = []
+        items.reserveCapacity(events.count)
+        for (index, event) in events.enumerated() {
+            guard let target = targets[Place(environment: event.environment, realm: event.realm)] else { return nil }
+            guard let realm = target else { continue }
+            let (high, low) = event.id.halves
+            items.append(
+                Item(
+                    environment: event.environment.rawValue, realm: realm, kind: event.kind, high: high, low: low,
+                    position: event.position, index: Int32(index)))
+        }
+        return items
+    }
+
     private static func append(_ message: Message, _ key: ObjectKey, _ position: Int64, to batch: inout CopyBatch) {
         if message.isTombstone {
             unsafe batch.append(key, source: position, json: nil)
@@ -168,12 +179,12 @@ package struct CopyWorker: ~Copyable {
     /// Finds the realms of the copies; those not known yet in one round trip.
     private mutating func findTargets(of events: [Event]) throws {
         if targets.count > 500_000 { targets = [:] }
-        var unknown: [EnvironmentID: [RealmPath: String]] = [:]
+        var unknown: [EnvironmentID: [RealmPath: RealmPath]] = [:]
         for event in events {
-            let place = Place(environment: event.environment, realm: event.realmText)
+            let place = Place(environment: event.environment, realm: event.realm)
             guard targets[place] == nil else { continue }
-            if let path = route(event.realmText) {
-                unknown[event.environment, default: [:]][path] = event.realmText
+            if let path = route(event.realm) {
+                unknown[event.environment, default: [:]][path] = event.realm
             } else {
                 targets[place] = .some(nil)
             }
@@ -190,8 +201,9 @@ package struct CopyWorker: ~Copyable {
 
     /// One of the batch is bad: each copy is written by itself, and the bad ones are parked dead.
     private mutating func writeApart(_ sent: Sent) throws {
+        var realms = KnownRealms()
         for message in sent.messages {
-            let event = try Event(message)
+            let event = try Event(message, &realms)
             for batch in try prepare([event]) { try writeAlone(batch, message) }
         }
     }

@@ -14,19 +14,14 @@ package struct Event {
     package let editPosition: Int64
     package let kind: Kind
     package let id: UUID
-    /// The realm's path as it came; see `subject` for the checked one.
-    package let realmText: String
+    package let realm: RealmPath
 
     /// What the event is about.
-    ///
-    /// - Throws: `Malformed` when the realm is not a path.
-    package func subject() throws(Malformed) -> EventSubject {
-        guard let realm = RealmPath(realmText) else { throw Malformed(EventHeaders.subject) }
-        return EventSubject(realm: realm, kind: kind, id: id)
-    }
+    package var subject: EventSubject { EventSubject(realm: realm, kind: kind, id: id) }
 
+    /// - Parameter realms: Those met before.
     /// - Throws: `Malformed`, which says what is missing: such a message is poison.
-    package init(_ message: Message) throws(Malformed) {
+    package init(_ message: Message, _ realms: inout KnownRealms) throws(Malformed) {
         var environment: Int64?
         var generation: Int64?
         var epoch: Int64?
@@ -34,16 +29,18 @@ package struct Event {
         var editPosition: Int64?
         var subject: SubjectParts?
         message.forEachHeader { name, bytes in
-            if name == EventHeaderName.subject {
+            if name.first == UInt8(ascii: "f") {
+                if name == EventHeaderName.position {
+                    position = Int64(ascii: bytes)
+                } else if name == EventHeaderName.editPosition {
+                    editPosition = Int64(ascii: bytes)
+                } else if name == EventHeaderName.generation {
+                    generation = Int64(ascii: bytes)
+                } else if name == EventHeaderName.epoch {
+                    epoch = Int64(ascii: bytes)
+                }
+            } else if name == EventHeaderName.subject {
                 subject = SubjectParts(bytes)
-            } else if name == EventHeaderName.position {
-                position = Int64(ascii: bytes)
-            } else if name == EventHeaderName.editPosition {
-                editPosition = Int64(ascii: bytes)
-            } else if name == EventHeaderName.generation {
-                generation = Int64(ascii: bytes)
-            } else if name == EventHeaderName.epoch {
-                epoch = Int64(ascii: bytes)
             } else if name == EventHeaderName.id {
                 environment = Int64(ascii: bytes, before: UInt8(ascii: ":"))
             }
@@ -53,7 +50,7 @@ package struct Event {
         guard let epoch else { throw Malformed(EventHeaders.epoch) }
         guard let position else { throw Malformed(EventHeaders.position) }
         guard let editPosition else { throw Malformed(EventHeaders.editPosition) }
-        guard let subject else { throw Malformed(EventHeaders.subject) }
+        guard let subject, let realm = realms.path(subject.realm) else { throw Malformed(EventHeaders.subject) }
         self.message = message
         self.environment = EnvironmentID(rawValue: environment)
         self.generation = generation
@@ -62,7 +59,7 @@ package struct Event {
         self.editPosition = editPosition
         kind = subject.kind
         id = subject.id
-        realmText = subject.realm
+        self.realm = realm
     }
 
     /// A message that no correct sender sends.
@@ -70,6 +67,25 @@ package struct Event {
         let header: String
         init(_ header: String) { self.header = header }
         package var description: String { "the message has no usable header \(header)" }
+    }
+}
+
+/// Realms' paths that were read before: to find one is cheaper than to check it again.
+package struct KnownRealms {
+    private var paths: [String: RealmPath] = [:]
+
+    /// The memory is dropped when it holds more realms than this.
+    private static let countMax = 100_000
+
+    package init() {}
+
+    /// - Returns: `nil` when the text is not a path.
+    mutating func path(_ text: String) -> RealmPath? {
+        if let known = paths[text] { return known }
+        guard let path = RealmPath(text) else { return nil }
+        if paths.count >= Self.countMax { paths = [:] }
+        paths[text] = path
+        return path
     }
 }
 

@@ -13,6 +13,16 @@ struct Intake {
     /// The message behind the last gap that was answered, so that a gap that stays is answered once.
     private var answeredGaps: [TopicPartition: Int64] = [:]
     private var generations: [EnvironmentID: Int64] = [:]
+    private var realms = KnownRealms()
+    /// The last event's: events come in runs.
+    private var run = Run()
+
+    private struct Run {
+        var partition: TopicPartition?
+        var epoch: Int64 = 0
+        var environment: EnvironmentID?
+        var generation: Int64 = 0
+    }
 
     init(group: String, logger: Logger) {
         self.group = group
@@ -33,11 +43,12 @@ struct Intake {
         try loadEpochs(of: consumer.takeAssignmentChanges(), connection: &connection)
         var admitted = Admitted()
         var restarted: Set<TopicPartition> = []
+        admitted.events.reserveCapacity(messages.count)
+        run = Run()
         for message in messages where !restarted.contains(message.topicPartition) {
             let event: Event
             do {
-                event = try Event(message)
-                _ = try event.subject()
+                event = try Event(message, &realms)
             } catch {
                 admitted.poison.append((message, error.description))
                 continue
@@ -56,9 +67,13 @@ struct Intake {
     }
 
     /// A newer epoch, or an offset that skipped: what lay between may have been lost on the way.
-    private func isLost(_ event: Event) -> Bool {
+    private mutating func isLost(_ event: Event) -> Bool {
         let partition = event.message.topicPartition
-        if event.epoch > epochs[partition] ?? 0 { return true }
+        if run.partition != partition {
+            run.partition = partition
+            run.epoch = epochs[partition] ?? 0
+        }
+        if event.epoch > run.epoch { return true }
         return event.message.skippedBefore && answeredGaps[partition] != event.message.offset
     }
 
@@ -83,6 +98,7 @@ struct Intake {
             """)
         try consumer.seekToBeginning(partition)
         epochs[partition] = max(event.epoch, epochs[partition] ?? 0)
+        run.partition = nil
         if event.message.skippedBefore { answeredGaps[partition] = event.message.offset }
     }
 
@@ -98,7 +114,12 @@ struct Intake {
     }
 
     private mutating func isCurrent(_ event: Event, connection: inout Connection) throws -> Bool {
-        if generations[event.environment] == event.generation { return true }
+        if run.environment == event.environment, run.generation == event.generation { return true }
+        if generations[event.environment] == event.generation {
+            run.environment = event.environment
+            run.generation = event.generation
+            return true
+        }
         for row in try connection.run("SELECT id, generation FROM realm.environment") {
             generations[EnvironmentID(rawValue: try row.value(0))] = try row.value(1)
         }

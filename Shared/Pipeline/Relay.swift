@@ -10,51 +10,57 @@ import Realms
 /// in position order (law 1). Nothing else publishes.
 ///
 /// Several pages are on their way at a time; a position is stored once everything up to it was confirmed by the
-/// broker. After a crash it starts again from there: what is published twice does nothing by law 3.
+/// broker. After a crash it starts again from there: what is published twice does nothing by law 3. PostgreSQL reads
+/// the next page while this one is sent: each question carries what was confirmed, asks for news and for one page.
 package struct Relay: ~Copyable {
     /// Pointers read at a time.
     private let pageCountMax: Int
-    /// Pages of one environment on their way to the broker.
-    private static let pagesMax = 8
     /// How often the broker is asked whether its partitions still reach as far as they did.
     private static let lossCheckInterval = Duration.seconds(5)
-    /// Pointers removed at a time.
-    private static let compactedCountMax = 2_000
+    /// After so many messages sent, what has arrived of the next page is taken in.
+    private static let takeInInterval = 32
 
-    private struct Page {
-        let through: Int64
-        var unconfirmedCount: Int
-        let endsRepublishing: Bool
+    /// A question on its way to PostgreSQL.
+    private struct Asked {
+        let confirmed: [RelayProgress.Confirmed]
+        let page: RelayProgress.Request?
     }
 
-    private struct Progress {
-        var task: RelayTask
-        var readPosition: Int64
-        var storedPosition: Int64
-        var pages: [Int: Page] = [:]
-        /// Pages are numbered on when the work begins anew: reports of pages from before find none.
-        var firstPage: Int
-        var nextPage: Int
-        /// Where the republishing of all objects stands.
-        var key: (realm: Int32, kind: String, id: UUID)?
+    /// A page that was read, to be sent.
+    private struct Outgoing {
+        let environment: EnvironmentID
+        let objects: [(row: Row, route: Route, path: RealmPath)]
+        let hasTimes: Bool
+        let page: Int
+    }
+
+    /// Where objects of a kind go.
+    private struct Route {
+        let name: [UInt8]
+        let kind: Kind
+        let topic: Topic
     }
 
     private var connection: Connection
     private var producer: Producer
     private let admin: Admin
     private var directory = RealmDirectory()
-    private var progress: [EnvironmentID: Progress] = [:]
+    private var progress: [EnvironmentID: RelayProgress] = [:]
+    private var outlets: [EnvironmentID: Outlet] = [:]
+    /// The environments with news; each has its turn.
+    private var waiting: [EnvironmentID] = []
+    private var asked: Asked?
+    /// Confirmed, and to be stored with the next question.
+    private var confirmed: [RelayProgress.Confirmed] = []
     /// The last confirmed offset of each partition.
     private var offsets: [TopicPartition: Int64] = [:]
     private var changedOffsets: [TopicPartition: Int64] = [:]
     private var lockedOpenCount = -1
     private var nextLossCheck = ContinuousClock.now
     private var lastSent: ContinuousClock.Instant?
-    /// Environments whose turn to be compacted has come.
-    private var compacting: [EnvironmentID] = []
-    private var nextCompaction = ContinuousClock.now
+    private var compactor = Compactor()
     private let published = Metrics.Counter(label: "messaging.client.sent.messages")
-    private let topicByKind: [String: Topic]
+    private let routes: [Route]
     private let logger: Logger
 
     /// - Parameter conninfo: The relay has a connection of its own: its session holds the lock of the active relay.
@@ -65,14 +71,14 @@ package struct Relay: ~Copyable {
         try Schema.check(on: &connection)
         let producer = try Producer(brokers: brokers, properties: properties)
         let admin = try Admin(brokers: brokers, properties: properties)
-        var topicByKind: [String: Topic] = [:]
-        for topic in Topics.all { for kind in topic.kinds { topicByKind[kind.rawValue] = topic } }
         self.connection = connection
         self.producer = producer
         self.admin = admin
         self.logger = logger
         self.pageCountMax = pageCountMax
-        self.topicByKind = topicByKind
+        routes = Topics.all.flatMap { topic in
+            topic.kinds.map { Route(name: Array($0.rawValue.utf8), kind: $0, topic: topic) }
+        }
     }
 
     /// Publishes what there is, a bounded amount, and waits at most `waitMax` when there is nothing.
@@ -82,15 +88,16 @@ package struct Relay: ~Copyable {
     package mutating func step(waitMax: Duration) throws -> Bool {
         guard try isActive() else { return false }
         try checkForLoss()
-        let rows = try connection.run(RelayStore.news)
-        let (tasks, needsPreparing) = try RelayStore.tasks(rows)
-        if needsPreparing { try connection.run(RelayStore.prepare) }
-        var sentCount = 0
-        for task in tasks { sentCount += try publish(task) }
+        if asked == nil { try ask(nextRequest()) }
+        let page = try receive()
+        if let request = nextRequest() { try ask(request) }
+        let sentCount = try page.map { try send($0) } ?? 0
         published.increment(by: sentCount)
         if sentCount > 0 { lastSent = .now }
-        let isBusy = sentCount > 0 || progress.values.contains { $0.firstPage < $0.nextPage }
-        try confirm(producer.deliveries(waitMax: sentCount > 0 ? .zero : isBusy ? .milliseconds(2) : waitMax))
+        let isInFlight = progress.values.contains { $0.isInFlight }
+        try confirm(
+            producer.deliveries(
+                waitMax: asked != nil || sentCount > 0 ? .zero : isInFlight ? .milliseconds(2) : waitMax))
         return true
     }
 
@@ -104,19 +111,7 @@ package struct Relay: ~Copyable {
     ///
     /// Only the active relay calls it: the floor must not pass what is published.
     package mutating func compact(keep: Duration, interval: Duration) throws {
-        guard ContinuousClock.now >= nextCompaction else { return }
-        guard let environment = compacting.first else {
-            for row in try connection.run("SELECT id FROM realm.environment ORDER BY id") {
-                compacting.append(EnvironmentID(rawValue: try row.value(0)))
-            }
-            nextCompaction = compacting.isEmpty ? .now + interval : .now
-            return
-        }
-        let count = try Compaction.step(
-            environment, keep: keep, countMax: Self.compactedCountMax, on: &connection)
-        if count == 0 { compacting.removeFirst() }
-        // Between two steps there is time to publish.
-        nextCompaction = .now + (compacting.isEmpty ? interval : .milliseconds(50))
+        try compactor.step(keep: keep, interval: interval, on: &connection)
     }
 
     /// One session holds an advisory lock; it is gone with the connection.
@@ -135,102 +130,140 @@ package struct Relay: ~Copyable {
         return true
     }
 
-    // MARK: Publishing
+    // MARK: Reading
 
-    private mutating func publish(_ task: RelayTask) throws -> Int {
-        var current = progress[task.environment] ?? Self.start(task, page: 0)
-        if current.task.epoch != task.epoch || current.task.isRepublishing != task.isRepublishing {
-            current = Self.start(task, page: current.nextPage)
+    /// The page whose turn it is.
+    private mutating func nextRequest() -> RelayProgress.Request? {
+        for index in waiting.indices {
+            guard let request = progress[waiting[index]]?.request else { continue }
+            waiting.append(waiting.remove(at: index))
+            return request
         }
-        guard current.nextPage - current.firstPage < Self.pagesMax else { return 0 }
-        let outlet = Outlet(
-            environment: task.environment, generation: task.generation, epoch: task.epoch)
-        let count =
-            current.task.isRepublishing
-            ? try publishObjects(&current, outlet) : try publishChanges(&current, task, outlet)
-        progress[task.environment] = current
-        return count
+        return nil
     }
 
-    private static func start(_ task: RelayTask, page: Int) -> Progress {
-        var start = Progress(
-            task: task, readPosition: task.relayedPosition, storedPosition: task.relayedPosition, firstPage: page,
-            nextPage: page)
-        if task.isRepublishing { start.key = (Int32.min, "", .zero) }
-        return start
-    }
-
-    /// The next page of the change log.
-    private mutating func publishChanges(_ current: inout Progress, _ task: RelayTask, _ outlet: Outlet) throws -> Int {
-        guard current.readPosition < task.counterPosition else { return 0 }
-        let rows = try connection.run(
-            Feed.changes(
-                in: task.environment, after: current.readPosition, kinds: Topics.all.flatMap(\.kinds),
-                countMax: pageCountMax))
-        // Reserved positions that nothing was written at leave no pointer: an empty page reaches the counter that was
-        // read.
-        let through: Int64 = rows.count == 0 ? task.counterPosition : try rows[rows.count - 1].value(0)
-        let count = try send(rows, outlet, page: current.nextPage, timeColumn: 8, traceColumn: 7, currentColumn: 6)
-        current.pages[current.nextPage] = Page(through: through, unconfirmedCount: count, endsRepublishing: false)
-        current.nextPage += 1
-        current.readPosition = through
-        if count == 0 { try finishPages(of: &current) }
-        return count
-    }
-
-    /// The next page of all routed objects, after the broker's content was lost.
-    private mutating func publishObjects(_ current: inout Progress, _ outlet: Outlet) throws -> Int {
-        guard let key = current.key else { return 0 }
-        let rows = try connection.run(
-            RelayStore.objects(
-                in: current.task.environment, kinds: Array(topicByKind.keys), after: key, countMax: pageCountMax))
-        let count = try send(
-            rows, outlet, page: current.nextPage, timeColumn: nil, traceColumn: nil, currentColumn: nil)
-        let isLast = rows.count < pageCountMax
-        if let last = rows.count > 0 ? rows[rows.count - 1] : nil {
-            current.key = isLast ? nil : (try last.value(1), try last.value(2), try last.value(3))
-        } else {
-            current.key = nil
+    /// Sends a question: one transaction that stores what was confirmed, asks for news, and reads the page.
+    private mutating func ask(_ request: RelayProgress.Request?) throws {
+        var statements = confirmed.map(RelayStore.store)
+        if !changedOffsets.isEmpty {
+            statements.append(RelayStore.store(changedOffsets))
+            changedOffsets = [:]
         }
-        // What changed since the task was read follows from the change log, from the counter as it was then.
-        current.pages[current.nextPage] = Page(
-            through: current.task.counterPosition, unconfirmedCount: count, endsRepublishing: isLast)
-        current.nextPage += 1
-        if count == 0 { try finishPages(of: &current) }
-        return count
+        statements.append(RelayStore.news)
+        if let request { statements.append(page(request)) }
+        try connection.start(statements)
+        asked = Asked(confirmed: confirmed, page: request)
+        confirmed = []
     }
 
-    private mutating func send(
-        _ rows: Rows, _ outlet: Outlet, page: Int, timeColumn: Int?, traceColumn: Int?, currentColumn: Int?
-    ) throws -> Int {
-        var wanted: [(row: Row, realm: Int32, topic: Topic, kind: Kind)] = []
+    private func page(_ request: RelayProgress.Request) -> Statement {
+        let kinds = routes.map(\.kind)
+        switch request.start {
+        case .changes(let position):
+            return Feed.changes(in: request.environment, after: position, kinds: kinds, countMax: pageCountMax)
+        case .objects(let place):
+            return RelayStore.objects(in: request.environment, kinds: kinds, after: place, countMax: pageCountMax)
+        }
+    }
+
+    /// Takes the answer in: what others did, the news, and the page.
+    private mutating func receive() throws -> Outgoing? {
+        guard let asked = asked.take() else { return nil }
+        var answers = try connection.finish()
+        for (answer, confirmed) in zip(answers, asked.confirmed) {
+            if answer.affectedCount == 0 { throw TakenOver() }
+            if confirmed.isRepublished {
+                logger.notice(
+                    "published every routed object again",
+                    metadata: ["environment": "\(confirmed.environment)", "epoch": "\(confirmed.epoch)"])
+            }
+        }
+        let rows = asked.page == nil ? nil : answers.popLast()
+        if let news = answers.last { try note(news) }
+        guard let request = asked.page, let rows else { return nil }
+        return try take(rows, of: request)
+    }
+
+    private mutating func note(_ news: Rows) throws {
+        let (tasks, needsPreparing) = try RelayStore.tasks(news)
+        if needsPreparing {
+            try connection.run(RelayStore.prepare)
+        }
+        for task in tasks {
+            progress[task.environment, default: RelayProgress(task)].update(task)
+            if outlets[task.environment]?.isOf(generation: task.generation, epoch: task.epoch) != true {
+                outlets[task.environment] = Outlet(
+                    environment: task.environment, generation: task.generation, epoch: task.epoch)
+                confirmed.removeAll { $0.environment == task.environment && $0.epoch != task.epoch }
+            }
+        }
+        let environments = tasks.map(\.environment)
+        waiting = waiting.filter(Set(environments).contains) + environments.filter { !waiting.contains($0) }
+    }
+
+    /// Counts the page, and finds what its messages need; `nil` when the work began anew since it was asked for.
+    private mutating func take(_ rows: Rows, of request: RelayProgress.Request) throws -> Outgoing? {
+        guard var current = progress[request.environment], current.request == request else { return nil }
+        let hasTimes = if case .changes = request.start { true } else { false }
+        let objects = try publishable(rows, in: request.environment, isCurrentColumn: hasTimes ? 6 : nil)
+        let outgoing = Outgoing(
+            environment: request.environment, objects: objects, hasTimes: hasTimes, page: current.nextPage)
+        let last = rows.count > 0 ? rows[rows.count - 1] : nil
+        switch request.start {
+        case .changes:
+            current.readChanges(through: try last?.value(0), sendCount: objects.count)
+        case .objects:
+            let place = try last.map { row in
+                RelayProgress.ObjectPlace(realm: try row.value(1), kind: try row.value(2), id: try row.value(3))
+            }
+            current.readObjects(through: rows.count < pageCountMax ? nil : place, sendCount: objects.count)
+        }
+        if objects.isEmpty, let reached = current.takeConfirmed() { confirmed.append(reached) }
+        progress[request.environment] = current
+        return outgoing
+    }
+
+    /// The rows that are events, with their topics and realms.
+    private mutating func publishable(
+        _ rows: Rows, in environment: EnvironmentID, isCurrentColumn: Int?
+    ) throws -> [(row: Row, route: Route, path: RealmPath)] {
+        var wanted: [(row: Row, route: Route, realm: Int32)] = []
+        wanted.reserveCapacity(rows.count)
         for row in rows {
-            if let currentColumn, try !row.value(currentColumn, as: Bool.self) { continue }
-            let kindName: String = try row.value(2)
-            guard let topic = topicByKind[kindName], let kind = Kind(rawValue: kindName) else { continue }
-            wanted.append((row, try row.value(1), topic, kind))
+            if let isCurrentColumn, try !row.value(isCurrentColumn, as: Bool.self) { continue }
+            guard let route = routes.first(where: { row.matches(2, $0.name) }) else { continue }
+            wanted.append((row, route, try row.value(1)))
         }
-        let paths = try directory.paths(of: Set(wanted.map(\.realm)), in: outlet.environment, on: &connection)
-        let now = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000))
-        let tag = Self.tag(outlet.environment, page)
-        var count = 0
-        for (row, realm, topic, kind) in wanted {
+        let paths = try directory.paths(of: Set(wanted.map(\.realm)), in: environment, on: &connection)
+        return wanted.compactMap { row, route, realm in
             guard let path = paths[realm] else {
                 logger.error("a realm without a usable path is not published", metadata: ["realm": "\(realm)"])
-                continue
+                return nil
             }
-            let changedAt = try timeColumn.map { column in try row.value(column, as: PostgresTime.self) }
+            return (row, route, path)
+        }
+    }
+
+    // MARK: Sending
+
+    private mutating func send(_ page: Outgoing) throws -> Int {
+        guard var outlet = outlets[page.environment] else { return 0 }
+        let now = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000))
+        let tag = Self.tag(page.environment, page.page)
+        for (index, (row, route, path)) in page.objects.enumerated() {
+            if index % Self.takeInInterval == 0 { connection.takeInStarted() }
+            let changedAt: PostgresTime? = page.hasTimes ? try row.value(8) : nil
             let object = PublishedObject(
-                realm: path, kind: kind, id: try row.value(3), position: try row.value(0),
+                realm: path, kind: route.kind, id: try row.value(3), position: try row.value(0),
                 editPosition: try row.value(4),
                 time: changedAt.map { Timestamp(millisecondsSinceEpoch: $0.millisecondsSince1970) } ?? now,
-                traceparent: try traceColumn.flatMap { column in try row.optional(column) })
+                traceparent: page.hasTimes ? try row.optional(7) : nil)
             try unsafe row.withJSON(5) { json in
-                try unsafe outlet.send(object, to: topic, json: json, tag: tag, through: &producer)
+                try unsafe outlet.send(object, to: route.topic, json: json, tag: tag, through: &producer)
             }
-            count += 1
         }
-        return count
+        outlets[page.environment] = outlet
+        return page.objects.count
     }
 
     // MARK: Confirming
@@ -242,56 +275,32 @@ package struct Relay: ~Copyable {
 
     private mutating func confirm(_ deliveries: [Delivery]) throws {
         if deliveries.isEmpty { return }
-        var confirmed: [UInt64: Int] = [:]
+        var counts: [UInt64: Int] = [:]
+        // Reports come in runs of one partition: its last offset is looked up once per run.
+        var run: (place: TopicPartition, last: Int64)?
         for delivery in deliveries {
             if let error = delivery.error { throw error }
-            confirmed[delivery.tag, default: 0] += 1
+            counts[delivery.tag, default: 0] += 1
             guard let offset = delivery.offset, offset >= 0 else { continue }
-            let partition = TopicPartition(topic: delivery.topic, partition: delivery.partition)
-            if let last = offsets[partition], offset <= last {
-                try contentWasLost(partition, last: last, found: offset)
+            if run?.place != delivery.place {
+                note(run)
+                run = (delivery.place, offsets[delivery.place] ?? -1)
             }
-            offsets[partition] = offset
-            changedOffsets[partition] = offset
+            if let last = run?.last, offset <= last { try contentWasLost(delivery.place, last: last, found: offset) }
+            run?.last = offset
         }
-        for (tag, count) in confirmed {
+        note(run)
+        for (tag, count) in counts {
             let environment = EnvironmentID(rawValue: Int32(bitPattern: UInt32(truncatingIfNeeded: tag >> 32)))
-            guard var current = progress[environment] else { continue }
-            current.pages[Int(UInt32(truncatingIfNeeded: tag))]?.unconfirmedCount -= count
-            try finishPages(of: &current)
-            progress[environment] = current
+            progress[environment]?.confirm(count, page: Int(UInt32(truncatingIfNeeded: tag)))
+            if let reached = progress[environment]?.takeConfirmed() { confirmed.append(reached) }
         }
     }
 
-    /// Stores how far everything was confirmed without a gap.
-    private mutating func finishPages(of current: inout Progress) throws {
-        var reached: Int64?
-        var isRepublished = false
-        while let page = current.pages[current.firstPage], page.unconfirmedCount == 0 {
-            current.pages[current.firstPage] = nil
-            current.firstPage += 1
-            reached = page.through
-            isRepublished = page.endsRepublishing
-        }
-        guard let reached, isRepublished || !current.task.isRepublishing else { return }
-        let (environment, epoch) = (current.task.environment, current.task.epoch)
-        var statements = [
-            isRepublished
-                ? RelayStore.republished(environment, position: reached, epoch: epoch)
-                : RelayStore.advance(environment, from: current.storedPosition, to: reached, epoch: epoch)
-        ]
-        current.storedPosition = reached
-        if !changedOffsets.isEmpty {
-            statements.append(RelayStore.store(changedOffsets))
-            changedOffsets = [:]
-        }
-        let answers = try connection.run(statements)
-        if answers[0].affectedCount == 0 { throw TakenOver() }
-        if isRepublished {
-            logger.notice(
-                "published every routed object again",
-                metadata: ["environment": "\(environment)", "epoch": "\(epoch)"])
-        }
+    private mutating func note(_ run: (place: TopicPartition, last: Int64)?) {
+        guard let run, run.last >= 0 else { return }
+        offsets[run.place] = run.last
+        changedOffsets[run.place] = run.last
     }
 
     // MARK: Loss

@@ -65,29 +65,30 @@ enum RelayStore {
     /// Routed objects in key order, tombstones included.
     /// Rows: position, realm_id, kind, id, edit_position, fields.
     static func objects(
-        in environment: EnvironmentID, kinds: [String], after key: (realm: Int32, kind: String, id: UUID), countMax: Int
+        in environment: EnvironmentID, kinds: [Kind], after key: RelayProgress.ObjectPlace, countMax: Int
     ) -> Statement {
         """
         SELECT position, realm_id, kind, id, edit_position, fields FROM realm.object
         WHERE environment_id = \(environment.rawValue)
-            AND (realm_id, kind, id) > (\(key.realm), \(key.kind) COLLATE "C", \(key.id)) AND kind = ANY (\(kinds))
+            AND (realm_id, kind, id) > (\(key.realm), \(key.kind) COLLATE "C", \(key.id))
+            AND kind = ANY (\(kinds.map(\.rawValue)))
         ORDER BY realm_id, kind, id LIMIT \(Int64(countMax))
         """
     }
 
     /// Moves on only from where this relay found it: another one that took over has the word.
-    static func advance(_ environment: EnvironmentID, from: Int64, to: Int64, epoch: Int64) -> Statement {
-        """
-        UPDATE realm.relay SET position = \(to)
-        WHERE environment_id = \(environment.rawValue) AND position = \(from) AND epoch = \(epoch)
-        """
-    }
-
-    static func republished(_ environment: EnvironmentID, position: Int64, epoch: Int64) -> Statement {
-        """
-        UPDATE realm.relay SET position = \(position), published_epoch = epoch
-        WHERE environment_id = \(environment.rawValue) AND epoch = \(epoch)
-        """
+    static func store(_ confirmed: RelayProgress.Confirmed) -> Statement {
+        let environment = confirmed.environment.rawValue
+        if confirmed.isRepublished {
+            return """
+                UPDATE realm.relay SET position = \(confirmed.to), published_epoch = epoch
+                WHERE environment_id = \(environment) AND epoch = \(confirmed.epoch)
+                """
+        }
+        return """
+            UPDATE realm.relay SET position = \(confirmed.to)
+            WHERE environment_id = \(environment) AND position = \(confirmed.from) AND epoch = \(confirmed.epoch)
+            """
     }
 
     static func store(_ offsets: [TopicPartition: Int64]) -> Statement {

@@ -61,10 +61,10 @@ import Testing
                 "fieldpost-position": "\(position)", "fieldpost-edit-position": "\(position)",
                 "fieldpost-generation": "1", "fieldpost-epoch": "1",
             ])
-        let event = try Event(message)
+        var realms = KnownRealms()
+        let event = try Event(message, &realms)
         #expect(event.position == position && event.editPosition == position && event.epoch == 1)
-        let subject = try event.subject()
-        #expect(subject.description == headers[EventHeaders.subject])
+        #expect(event.subject.description == headers[EventHeaders.subject])
     }
 
     @Test func manyObjectsOfSeveralPagesArriveOnceEach() async throws {
@@ -79,11 +79,12 @@ import Testing
             try flow.publishAll()
             let messages = try flow.read(Topics.realm, countMin: ids.count)
             #expect(messages.count == ids.count)
-            #expect(Set(try messages.map { try Event($0).id }) == Set(ids))
+            var realms = KnownRealms()
+            #expect(Set(try messages.map { try Event($0, &realms).id }) == Set(ids))
             let byPartition = Dictionary(grouping: messages, by: \.partition)
             #expect(byPartition.count == Topics.realm.partitions)
             for (_, messages) in byPartition {
-                let positions = try messages.map { try Event($0).position }
+                let positions = try messages.map { try Event($0, &realms).position }
                 #expect(positions == positions.sorted())
             }
         }

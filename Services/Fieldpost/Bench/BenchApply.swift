@@ -131,9 +131,7 @@ struct BenchApply: ParsableCommand {
                     conninfo: place.conninfo)
                 var logger = Logger(label: "bench")
                 logger.logLevel = .error
-                var worker = try CopyWorker(at: workerPlace, batchCountMax: Self.batchCount, logger: logger) {
-                    RealmPath($0)
-                }
+                var worker = try CopyWorker(at: workerPlace, logger: logger) { $0 }
                 var finished = 0
                 var began: ContinuousClock.Instant?
                 while finished < events {

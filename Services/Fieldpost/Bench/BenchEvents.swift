@@ -89,7 +89,7 @@ final class BenchEvents: Sendable {
     /// Puts the events into a topic as the relay would.
     func produce(to topic: String, brokers: String) throws {
         var producer = try Producer(brokers: brokers)
-        let outlet = Outlet(environment: environment, generation: 1, epoch: 1)
+        var outlet = Outlet(environment: environment, generation: 1, epoch: 1)
         let target = Topic(
             name: topic, kinds: [.timeEntry], key: .objectID, partitions: 1, retention: .seconds(86_400), consumers: [])
         let now = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000))

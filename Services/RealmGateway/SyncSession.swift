@@ -27,6 +27,9 @@ struct SyncSession {
     private var cursors: [String: Cursor?]
     /// The device holds everything up to here.
     private var checkpoint: Int64 = 0
+    /// Objects of the next page of a download: pages grow.
+    private var pageCount = firstPageCount
+    private static let firstPageCount = 200
     /// Lines that go out with the next write, so that a short answer is one packet.
     private var pending: [ByteBuffer] = []
 
@@ -60,34 +63,54 @@ struct SyncSession {
     // MARK: Catching up
 
     /// Sends what is missing until one snapshot has nothing more, and then its checkpoint.
+    ///
+    /// The next lines are read while the last are written, by a task of its own: the connection's keeps the memory that
+    /// its calls took for as long as the device is live (`async let` takes it from there too).
     @concurrent private mutating func catchUp(_ writer: inout any ResponseBodyWriter) async throws {
-        while true {
-            if let index = realms.firstIndex(where: { $0.download != nil }) {
-                try await download(index, &writer)
-                continue
-            }
-            outbox.clear()
-            let page = try await readChanges()
-            // The live reader hands on what comes from here: the last snapshot is taken after it was asked to.
-            guard try await !open(page) else {
-                if request.isLive {
-                    services.hub.join(outbox, in: person.environment, realms: realms, from: page.counter.position)
-                }
-                continue
-            }
-            guard page.isRead, realms.allSatisfy({ $0.download == nil }) else { continue }
-            pending += page.lines
-            for index in realms.indices {
-                let reached = page.isFull ? page.positions[realms[index].number] : page.counter.position
-                if let reached { realms[index].progress = .whole(reached) }
-            }
-            if page.isFull {
-                try await flush(&writer)
-                continue
-            }
-            try await send(checkpoint: page.counter.position, &writer)
-            return
+        var isDone = false
+        while !isDone {
+            var ahead = self
+            ahead.pending = []
+            let next = Task { [ahead] in try await Self.advanced(ahead) }
+            defer { next.cancel() }
+            try await flush(&writer)
+            (self, isDone) = try await next.value
         }
+        try await flush(&writer)
+    }
+
+    @concurrent private static func advanced(_ session: SyncSession) async throws -> (SyncSession, isDone: Bool) {
+        var session = session
+        let isDone = try await session.advance()
+        return (session, isDone)
+    }
+
+    /// Reads one page of what is missing.
+    ///
+    /// - Returns: Whether the device is up to date with it.
+    private mutating func advance() async throws -> Bool {
+        if let index = realms.firstIndex(where: { $0.download != nil }) {
+            try await download(index)
+            return false
+        }
+        outbox.clear()
+        let page = try await readChanges()
+        // The live reader hands on what comes from here: the last snapshot is taken after it was asked to.
+        guard try await !open(page) else {
+            if request.isLive {
+                services.hub.join(outbox, in: person.environment, realms: realms, from: page.counter.position)
+            }
+            return false
+        }
+        guard page.isRead, realms.allSatisfy({ $0.download == nil }) else { return false }
+        pending += page.lines
+        for index in realms.indices {
+            let reached = page.isFull ? page.positions[realms[index].number] : page.counter.position
+            if let reached { realms[index].progress = .whole(reached) }
+        }
+        if page.isFull { return false }
+        add(checkpoint: page.counter.position)
+        return true
     }
 
     private func readChanges() async throws -> ChangePage {
@@ -141,25 +164,17 @@ struct SyncSession {
         }
     }
 
-    /// Sends a realm page by page; the next page is read while one is sent.
-    @concurrent private mutating func download(_ index: Int, _ writer: inout any ResponseBodyWriter) async throws {
+    /// Reads the next page of a realm.
+    private mutating func download(_ index: Int) async throws {
         let realm = realms[index]
         guard let begun = realm.download else { return }
-        var page = try await readPage(realm, begun, count: 200)
-        while true {
-            guard page.counter.generation == generation else { throw Ended() }
-            realms[index].progress = .download(page.next)
-            guard realms[index].isGood(for: page.counter) else { return goOn(index, page.counter) }
-            pending += page.lines
-            if page.isLast {
-                realms[index].progress = .whole(page.next.start)
-                return try await flush(&writer)
-            }
-            let (next, count) = (page.next, page.countNext)
-            async let following = readPage(realm, next, count: count)
-            try await flush(&writer)
-            page = try await following
-        }
+        let page = try await readPage(realm, begun, count: pageCount)
+        guard page.counter.generation == generation else { throw Ended() }
+        realms[index].progress = .download(page.next)
+        pageCount = page.isLast ? Self.firstPageCount : page.countNext
+        guard realms[index].isGood(for: page.counter) else { return goOn(index, page.counter) }
+        pending += page.lines
+        if page.isLast { realms[index].progress = .whole(page.next.start) }
     }
 
     private func readPage(_ realm: OpenRealm, _ download: OpenRealm.Download, count: Int) async throws -> DownloadPage {
@@ -210,7 +225,8 @@ struct SyncSession {
         // What was sent comes again from the change log only if it has changed since: the realms are moved on first.
         if let reached = deliveries.last?.position { moveOn(to: max(reached, checkpoint)) }
         if isUserChanged { return try await catchUp(&writer) }
-        if let whole { try await send(checkpoint: whole, &writer) } else { try await flush(&writer) }
+        if let whole { add(checkpoint: whole) }
+        try await flush(&writer)
     }
 
     private mutating func moveOn(to position: Int64) {
@@ -219,12 +235,9 @@ struct SyncSession {
 
     // MARK: Writing
 
-    @concurrent private mutating func send(checkpoint position: Int64, _ writer: inout any ResponseBodyWriter)
-        async throws
-    {
+    private mutating func add(checkpoint position: Int64) {
         checkpoint = position
         pending.append(Lines.checkpoint(position, generation: generation, realms: realms.map(\.path)))
-        try await flush(&writer)
     }
 
     @concurrent private mutating func flush(_ writer: inout any ResponseBodyWriter) async throws {

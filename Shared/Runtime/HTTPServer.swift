@@ -29,7 +29,7 @@ package struct HTTPLimits: Sendable {
 }
 
 /// An HTTP/1.1 server whose errors are problems, and which names neither itself nor its version.
-struct HTTPServer<RouteContext: RequestContext>: Service
+struct HTTPServer<RouteContext: RequestContext & Sendable>: Service
 where RouteContext.Source == ApplicationRequestContextSource {
     let name: String
     let host: String
@@ -54,7 +54,7 @@ where RouteContext.Source == ApplicationRequestContextSource {
         decoder.maxHeaderListSize = limits.headerBytesMax
         decoder.maxHeaderFieldCount = 100
         let application = Application(
-            router: router,
+            responder: ApartResponder(inner: router.buildResponder()),
             server: .http1(
                 configuration: .init(
                     idleTimeout: .milliseconds(limits.idleMax.milliseconds), httpDecoderConfiguration: decoder)),
@@ -97,6 +97,23 @@ where RouteContext.Source == ApplicationRequestContextSource {
                     throw Problem(.methodNotAllowed, detail: "Allowed here: \(allow).", headers: [.allow: allow])
                 }
             }
+        }
+    }
+}
+
+/// Has each request answered in a task of its own.
+///
+/// A connection's task keeps the memory that its deepest calls took until it ends, also while it only waits for what a
+/// live device is told next: made there, the calls to answer a request were a third of what such a connection costs.
+private struct ApartResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Context: Sendable {
+    let inner: Inner
+
+    func respond(to request: Request, context: Inner.Context) async throws -> Response {
+        let answer = Task { try await inner.respond(to: request, context: context) }
+        return try await withTaskCancellationHandler {
+            try await answer.value
+        } onCancel: {
+            answer.cancel()
         }
     }
 }

@@ -122,7 +122,7 @@ struct RelayProgress {
     }
 
     /// What is to be stored.
-    struct Confirmed {
+    struct Confirmed: Equatable {
         let environment: EnvironmentID
         let epoch: Int64
         let from: Int64

@@ -1,4 +1,4 @@
-/// The master data of the SAP sandbox, as `POST /sandbox/organisation` takes it.
+/// Master data of the SAP sandbox. `POST /sandbox/organisation` adds it to what is there.
 struct SAPOrganisation: Codable, Sendable {
     struct Person: Codable, Sendable {
         var personWorkAgreementExternalId: String
@@ -79,6 +79,24 @@ struct SAPMasterData {
                 membersByPartner[partner.lowercased(), default: []].append(member)
             }
         }
+    }
+
+    /// With more master data; what has the number of something that is there takes its place.
+    func adding(_ more: SAPOrganisation) -> SAPMasterData {
+        SAPMasterData(
+            SAPOrganisation(
+                people: Self.merged(organisation.people, more.people) {
+                    PersonKey(agreement: $0.personWorkAgreementExternalId, company: $0.companyCode)
+                },
+                customers: Self.merged(organisation.customers, more.customers, by: \.businessPartnerUuid),
+                projects: Self.merged(organisation.projects, more.projects, by: \.projectUuid)))
+    }
+
+    private static func merged<Value, ID: Hashable>(
+        _ old: [Value], _ new: [Value], by id: (Value) -> ID
+    ) -> [Value] {
+        let replaced = Set(new.map(id))
+        return old.filter { !replaced.contains(id($0)) } + new
     }
 
     /// A GUID that a membership keeps as long as the project's list does not change.

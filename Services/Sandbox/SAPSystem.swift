@@ -22,7 +22,7 @@ final class SAPSystem: Sendable {
             var records = SAPRecords()
             state.journal = try SAPJournal(path: journalPath) { line in
                 switch line {
-                case .organisation(let organisation): master = SAPMasterData(organisation)
+                case .organisation(let organisation): master = master.adding(organisation)
                 case .records(let changed): for record in changed { records.put(record) }
                 }
             }
@@ -34,10 +34,11 @@ final class SAPSystem: Sendable {
 
     // MARK: Master data, switches, counts
 
+    /// Adds master data; what has a number that is there already takes its place.
     func load(_ organisation: SAPOrganisation) {
         state.withLock {
             $0.journal?.append(.organisation(organisation))
-            $0.master = SAPMasterData(organisation)
+            $0.master = $0.master.adding(organisation)
         }
     }
 

@@ -19,6 +19,24 @@ import Testing
     }
 }
 
+@Suite struct EnvironmentsOrganisationTests {
+    @Test func twoEnvironmentsHaveNothingInCommon() {
+        let base = GeneratedOrganisation.make(people: 8, seed: 1)
+        let (first, second) = (base.placed(in: "demo"), base.placed(in: "tock"))
+        #expect(first == base.placed(in: "demo"))
+        expectWhole(first)
+        #expect(first.expectationCounts == base.expectationCounts)
+        #expect(first.people.allSatisfy { $0.companyCode.utf8.count == 4 && $0.email.hasSuffix("@demo.example") })
+        for ids: (Organisation) -> [String] in [
+            { $0.customers.map(\.id) }, { $0.projects.map(\.id) }, { $0.elements.map(\.id) },
+            { $0.people.map(\.personWorkAgreementExternalId) }, { $0.people.map(\.companyCode) },
+            { $0.people.map(\.businessPartnerUuid.text) }, { $0.people.map(\.email) }, { $0.entries.map(\.id.text) },
+        ] {
+            #expect(Set(ids(first)).isDisjoint(with: ids(second)))
+        }
+    }
+}
+
 /// Needs the folder with the time sheets of 18F in the environment variable `FIELDPOST_TEST_DATA`; without it these
 /// tests are disabled and say so.
 @Suite(
@@ -36,6 +54,7 @@ struct TockDataTests {
         #expect(organisation.people.count { $0.active == nil } == 13)
         #expect(Hours(seconds: organisation.entries.reduce(0) { $0 + $1.durationSeconds }).description == "171624.72")
         expectWhole(organisation)
+        expectWhole(organisation.placed(in: "tock"))
         let counts = organisation.expectationCounts
         #expect(counts[.invalid(.noDuration)] == 15)
         print("18F: \(organisation.entries.count) entries, \(counts)")

@@ -12,6 +12,49 @@ extension FlowTests {
             }
         }
 
+        /// Their first people and rows have the same names, and SAP's stand-in is one.
+        @Test(.timeLimit(.minutes(3))) func generatedPeopleAndTimeSheetsDoNotMeet() async throws {
+            try await withSuite("both") { suite in
+                let folder = try timeSheets(in: suite.folder.path)
+                for _ in 0..<2 {
+                    for options in [["--people", "2"], ["--data", folder]] {
+                        let demo = try suite.startDemo(options)
+                        try await demo.expectNoDifferences(within: .seconds(60))
+                    }
+                }
+            }
+        }
+
+        /// Time sheets of two people, in the first generated weeks.
+        private func timeSheets(in folder: String) throws -> String {
+            let files = [
+                "tree-tock-projects.csv": """
+                id,parent_id,code,title,kind
+                a1,,a1,Rail Agency,agency
+                c1,a1,c1,Code,accounting_code
+                p1,c1,p1,Rail Survey,project
+
+                """,
+                "timesheets-tock-employees.csv": """
+                employee,start_date,end_date
+                emp001,2020-01-01,2030-01-01
+                emp002,,
+
+                """,
+                "timesheets-tock.csv": """
+                entry_id,employee,period_start,period_end,project_id,accounting_code,hours
+                1,emp001,2024-01-07,2024-01-13,1,c1,40.00
+                2,emp001,2024-01-14,2024-01-20,1,c1,0.00
+                3,emp002,2024-01-07,2024-01-13,1,c1,12.50
+
+                """,
+            ]
+            let path = folder + "/time-sheets"
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+            for (name, text) in files { try Data(text.utf8).write(to: URL(filePath: path + "/" + name)) }
+            return path
+        }
+
         /// 5 % 503, 2 % 429, 2 % of the answers lost after the write, 1 % committed late, 20 ms latency.
         @Test(.timeLimit(.minutes(3))) func theyAgreeWhileTheBackEndMisbehaves() async throws {
             try await withSuite("chaos") { suite in

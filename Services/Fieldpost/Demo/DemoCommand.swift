@@ -20,7 +20,8 @@ struct DemoCommand: AsyncParsableCommand {
     @Option(help: "The realm-gateway's address.") var gateway = "http://127.0.0.1:8080"
     @Option(help: "The sandbox's identity provider.") var identity = "http://127.0.0.1:8081"
     @Option(help: "The SAP sandbox.") var sap = "http://127.0.0.1:8200"
-    @Option(help: "The environment; it is added unless it is there.") var environment = "demo"
+    @Option(help: "The environment, added unless it is there: tock with --data, and demo without, unless given.")
+    var environment: String?
     @Option(help: "PostgreSQL connection string; FIELDPOST_DATABASE_URL unless given.") var database: String?
     @Option(help: "How many devices work at a time.") var devicesParallel = 200
     @Flag(
@@ -54,7 +55,8 @@ struct DemoCommand: AsyncParsableCommand {
             console: DemoConsole(), client: client, pool: try Pool(conninfo, size: 2),
             gateway: GatewayClient(client: client, url: Self.trimmed(gateway)),
             identity: IdentitySandbox(client: client, url: Self.trimmed(identity)),
-            sap: SandboxSAP(client: client, url: Self.trimmed(sap)), environmentName: environment, seed: seed,
+            sap: SandboxSAP(client: client, url: Self.trimmed(sap)),
+            environmentName: environment ?? (data == nil ? "demo" : "tock"), seed: seed,
             parallelMax: devicesParallel, isChaotic: chaos,
             deadline: ContinuousClock.now + .seconds(timeLimit))
         let report = try await run.run(data: data, people: people, isVerifyOnly: verifyOnly)

@@ -52,6 +52,7 @@ struct DemoRun: Sendable {
             var organisation =
                 try data.map { try TockData.load($0) } ?? GeneratedOrganisation.make(people: people ?? 40, seed: seed)
             if let people, data != nil { organisation = organisation.limited(toPeople: people) }
+            organisation = organisation.placed(in: environmentName)
             let note =
                 "\(organisation.people.count) people, \(organisation.projects.count) projects, "
                 + "\(organisation.elements.count) accounting codes, \(organisation.rowsTotal) rows, "

@@ -62,7 +62,7 @@ let shared: [Target] = [
     .target(name: "HTTP", dependencies: ["CCurl"], path: "Shared/HTTP"),
     .target(name: "Realms", dependencies: ["Model", "Postgres"], path: "Shared/Realms"),
     .target(
-        name: "Pipeline", dependencies: ["Kafka", "Model", "Postgres", "Realms", logging, metrics],
+        name: "Pipeline", dependencies: ["Kafka", "Model", "Postgres", "Realms", "Runtime", logging, metrics],
         path: "Shared/Pipeline"),
     .target(name: "Backends", dependencies: ["HTTP", "Model", "Postgres", crypto], path: "Shared/Backends"),
     .target(name: "Suite", dependencies: ["HTTP", "Postgres"], path: "Shared/Suite"),
@@ -98,7 +98,9 @@ let tests: [Target] = [
         path: "Tests/FieldpostTests"),
     .testTarget(
         name: "RuntimeTests",
-        dependencies: ["ChangeRelay", "Runtime", "TestSupport", hummingbird, lifecycle, logging, metrics, nioPosix],
+        dependencies: [
+            "ChangeRelay", "Postgres", "Runtime", "TestSupport", hummingbird, lifecycle, logging, metrics, nioPosix,
+        ],
         path: "Tests/RuntimeTests"),
     .testTarget(
         name: "EntrySubmitterTests",

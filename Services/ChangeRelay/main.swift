@@ -1,17 +1,19 @@
 // Publishes changed objects to Kafka in position order. One instance is active, others are ready to take over.
 
+import Kafka
 import Pipeline
 import Runtime
 
 await serve("change-relay", settings: Settings.all) { context in
     let configuration = context.configuration
     let (conninfo, brokers) = (try configuration.text(.databaseURL), try configuration.text(.kafkaBrokers))
-    let properties = configuration.properties(under: "kafka.")
+    let properties = try configuration.properties(under: "kafka.", problem: Property.problem)
     let pageCountMax = try configuration.integer(Settings.pageCountMax)
     let keep = try configuration.duration(Settings.compactionKeep)
     let interval = try configuration.duration(Settings.compactionInterval)
     return [
-        .worker("relay", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5))) { control in
+        .worker("relay", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {
+            control in
             var relay = try Relay(
                 conninfo: conninfo, brokers: brokers, properties: properties, logger: control.logger,
                 pageCountMax: pageCountMax)

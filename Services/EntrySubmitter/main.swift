@@ -18,17 +18,13 @@ await serve("entry-submitter", settings: Settings.all) { context in
     let limits = try Settings.limits(configuration)
     let place = WorkerPlace(
         group: "entry-submitter", topics: [Topics.entry.name], brokers: try configuration.text(.kafkaBrokers),
-        properties: configuration.properties(under: "kafka."), conninfo: try configuration.text(.databaseURL))
+        properties: try configuration.properties(under: "kafka.", problem: Property.problem),
+        conninfo: try configuration.text(.databaseURL))
     return [
-        .worker("entry-submitter", count: try configuration.integer(.workerCount)) { control in
+        .worker("entry-submitter", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
             let handler = EntryHandler(rule: rule, callMax: callMax, client: client)
             var worker = try Worker(handler, at: place, limits: limits, logger: control.logger)
-            control.whenStopping(worker.wakeup.signal)
-            try worker.run {
-                control.isStopping
-            } report: { problem in
-                if let problem { control.impaired(problem) } else { control.progressed() }
-            }
+            try worker.run(control)
         }
     ]
 }

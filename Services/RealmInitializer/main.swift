@@ -13,19 +13,16 @@ await serve("realm-initializer", settings: Settings.all) { context in
     limits.inFlightMax = try configuration.integer(Settings.inFlightMax)
     let place = WorkerPlace(
         group: "realm-initializer", topics: [Topics.realm.name], brokers: try configuration.text(.kafkaBrokers),
-        properties: configuration.properties(under: "kafka."), conninfo: try configuration.text(.databaseURL))
+        properties: try configuration.properties(under: "kafka.", problem: Property.problem),
+        conninfo: try configuration.text(.databaseURL))
     let fetcher = RealmFetcher(
         client: Client(), callMax: try configuration.duration(Settings.callMax),
         entryDays: try configuration.integer(Settings.entryDays))
     return [
-        .worker("realm-initializer", count: try configuration.integer(.workerCount)) { [limits] control in
+        .worker("realm-initializer", count: try configuration.integer(.workerCount), isFinal: isFinal) {
+            [limits] control in
             var worker = try Worker(RealmHandler(fetcher), at: place, limits: limits, logger: control.logger)
-            control.whenStopping(worker.wakeup.signal)
-            try worker.run {
-                control.isStopping
-            } report: { problem in
-                if let problem { control.impaired(problem) } else { control.progressed() }
-            }
+            try worker.run(control)
         }
     ]
 }

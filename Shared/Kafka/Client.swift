@@ -76,7 +76,9 @@ class ClientContext {
     /// The client told of an error after which it does nothing more; `Client.fatalError` is that error.
     var sawFatal = false
     /// A broker was up when librdkafka last told: at most a second ago, if the client is polled.
-    var isConnected = false
+    private(set) var isConnected = false
+    /// In its first second a client knows nothing of its brokers yet.
+    private var hasTold = false
 
     /// Makes librdkafka call back to this object.
     func install(in configuration: OpaquePointer) {
@@ -103,14 +105,24 @@ class ClientContext {
 
     func note(_ error: KafkaError) {
         lastError = error
-        if error.code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN.rawValue { isConnected = false }
+        if error.code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN.rawValue { tell(isConnected: false) }
         if error.code == RD_KAFKA_RESP_ERR__FATAL.rawValue { sawFatal = true }
     }
 
     /// - Parameter json: librdkafka's STATISTICS.md. Only a broker's state is written in capital letters.
     func noteStatistics(_ json: UnsafePointer<CChar>) {
-        isConnected = unsafe strstr(json, #""state":"UP""#) != nil
+        tell(isConnected: unsafe strstr(json, #""state":"UP""#) != nil)
         if isConnected { lastError = nil }
+    }
+
+    private func tell(isConnected: Bool) {
+        self.isConnected = isConnected
+        hasTold = true
+    }
+
+    /// Why no broker can be reached; `nil` as long as one is connected, or nothing is known yet.
+    var connectionProblem: String? {
+        isConnected || !hasTold ? nil : lastError?.description ?? "no broker is connected"
     }
 }
 

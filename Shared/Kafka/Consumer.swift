@@ -110,6 +110,9 @@ package struct Consumer: ~Copyable {
     /// A broker was connected when librdkafka last told: once a second, as long as `nextBatch` is called.
     package var isConnected: Bool { context.isConnected }
 
+    /// Why no broker can be reached; `nil` while one is connected, and in the first second, when nothing is known yet.
+    package var connectionProblem: String? { context.connectionProblem }
+
     /// librdkafka's log since the last call; at most the latest 1,000 lines.
     package mutating func takeLogs() -> [LogLine] { context.logs.take() }
 }

@@ -21,6 +21,9 @@ package struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
             || code == RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION.rawValue
     }
 
+    /// librdkafka refused its configuration, or a parameter of a call: the same will be refused again.
+    package var isInvalidArgument: Bool { code == RD_KAFKA_RESP_ERR__INVALID_ARG.rawValue }
+
     /// The producer's queue stayed full for as long as `send` was allowed to wait.
     package var isQueueFull: Bool { code == RD_KAFKA_RESP_ERR__QUEUE_FULL.rawValue }
 

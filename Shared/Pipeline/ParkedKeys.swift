@@ -1,6 +1,7 @@
 import Kafka
 import Model
 import Postgres
+import Runtime
 
 /// The SQL of `pipeline.parked`: one row per (group, key).
 enum ParkedKeys {
@@ -110,8 +111,4 @@ enum ParkedKeys {
             ON CONFLICT (group_name, environment_id, key) DO NOTHING
             """
     }
-}
-
-extension Duration {
-    var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }

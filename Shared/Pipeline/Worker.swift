@@ -4,6 +4,7 @@ import Metrics
 import Model
 import Postgres
 import Realms
+package import Runtime
 import Synchronization
 
 /// Where a worker works.
@@ -69,6 +70,12 @@ package struct Worker<H: Handler>: ~Copyable {
         let subject: EventSubject
     }
 
+    /// PostgreSQL or Kafka cannot be used for now.
+    struct Away {
+        let reason: String
+        let until: ContinuousClock.Instant
+    }
+
     let group: String
     let limits: WorkerLimits
     let logger: Logger
@@ -88,7 +95,9 @@ package struct Worker<H: Handler>: ~Copyable {
     /// The key whose call finds out whether a back end is there again.
     var probes: [EnvironmentID: Key] = [:]
     var callers: [EnvironmentID: @Sendable (H.Call) async -> H.Answer] = [:]
-    var failureCount = 0
+    /// Why the last round could not be done, and until when the next one waits.
+    var away: Away?
+    var backoff = Backoff(first: .milliseconds(100), waitMax: .seconds(5))
     var nextDue = ContinuousClock.now
     var fullSince: ContinuousClock.Instant?
     var isPaused = false
@@ -120,19 +129,37 @@ package struct Worker<H: Handler>: ~Copyable {
     /// What wakes the loop before its wait is over.
     package var wakeup: Wakeup { consumer.wakeup }
 
-    /// Goes round until it is asked to stop and what was begun is recorded.
-    ///
-    /// - Parameter report: Called after every round: `nil`, or why the round could not be done.
-    package mutating func run(isStopping: () -> Bool, report: (String?) -> Void) throws {
-        while !isStopping() || !isIdle { report(try step(isStopping: isStopping())) }
+    /// Works until the process stops, and tells its health.
+    package mutating func run(_ control: WorkerControl) throws {
+        control.whenStopping(wakeup.signal)
+        try run {
+            control.isStopping
+        } report: { problem in
+            if let problem { control.impaired(problem) } else { control.progressed() }
+        }
     }
 
-    /// One round: take what came, decide it, write what was decided, make calls.
+    /// Goes round until it is asked to stop and what was begun is recorded. What cannot be recorded then comes again
+    /// to the next worker: PostgreSQL is not waited for.
+    ///
+    /// - Parameter report: Called after every round: `nil`, or why the worker is not ready.
+    mutating func run(isStopping: () -> Bool, report: (String?) -> Void) throws {
+        while true {
+            let isStopping = isStopping()
+            if isStopping, isIdle { return }
+            report(try step(isStopping: isStopping))
+            if isStopping, away != nil { return }
+        }
+    }
+
+    /// One round: take what came, decide it, write what was decided, make calls. After a round that could not be
+    /// done, rounds only poll until the wait is over, and then do it again.
     ///
     /// - Parameter isStopping: No new messages are taken; calls under way are waited for and recorded.
-    /// - Returns: `nil`, or why the round could not be done. It is done again by the next call.
+    /// - Returns: `nil`, or what is away.
     /// - Throws: What only a new worker can get over: a fatal Kafka error, a mistake in the program's SQL.
     mutating func step(isStopping: Bool = false) throws -> String? {
+        if !isStopping, let reason = try waitWhileAway() { return reason }
         do {
             try takeAnswers()
             if pending.isEmpty, !isStopping {
@@ -144,14 +171,13 @@ package struct Worker<H: Handler>: ~Copyable {
             }
             try decidePending()
             inFlightGauge.record(calls.underWayCount)
-            failureCount = 0
-            return nil
+            away = nil
+            backoff.succeeded()
+            return consumer.connectionProblem
         } catch let error as PostgresError where error.isRetriable {
-            try waitAfterFailure(error.description)
-            return error.description
+            return failed(error.description)
         } catch let error as KafkaError where !error.isFatal {
-            try waitAfterFailure(error.description)
-            return error.description
+            return failed(error.description)
         }
     }
 

@@ -16,13 +16,17 @@ package struct Component: Sendable {
     /// When `body` throws, the error is logged once, the process is not ready, and `body` is run again after a wait
     /// that grows to `restart.waitMax`, for ever. A body that returns early is treated alike.
     ///
-    /// - Parameter body: Runs until `control.isStopping`, and calls `control.progressed()` on every round.
+    /// - Parameters:
+    ///   - isFinal: Whether an error that `body` throws needs a person: it stops the process with status 1.
+    ///   - body: Runs until `control.isStopping`, and calls `control.progressed()` on every round.
     package static func worker(
         _ name: String, count: Int = 1, restart: Backoff = Backoff(),
+        isFinal: @escaping @Sendable (any Error) -> Bool = { _ in false },
         _ body: @escaping @Sendable (WorkerControl) throws -> Void
     ) -> Component {
         Component(name: name, usesEventLoops: false) { environment in
-            WorkerService(name: name, count: count, restart: restart, environment: environment, body: body)
+            WorkerService(
+                name: name, count: count, restart: restart, isFinal: isFinal, environment: environment, body: body)
         }
     }
 

@@ -121,12 +121,27 @@ extension Configuration {
 
     /// The keys under a `.properties` setting that are no settings themselves, without the prefix.
     ///
-    /// - Parameter prefix: For example `kafka.`, which gives `["security.protocol": "SASL_SSL"]`.
-    package func properties(under prefix: String) -> [String: String] {
+    /// - Parameters:
+    ///   - prefix: For example `kafka.`, which gives `["security.protocol": "SASL_SSL"]`.
+    ///   - problem: Why the library they are for does not take a property; `nil` when it does.
+    /// - Throws: The first problem, in the order of the names.
+    package func properties(
+        under prefix: String, problem: (_ name: String, _ value: String) -> String?
+    ) throws(ConfigurationError) -> [String: String] {
         var properties: [String: String] = [:]
         let known = (settings + Setting.shared).map(\.key)
-        for (key, value) in values where key.hasPrefix(prefix) && !known.contains(key) {
-            properties[String(key.dropFirst(prefix.count))] = value.text
+        for (key, value) in values.sorted(by: { $0.key < $1.key }) where key.hasPrefix(prefix) && !known.contains(key) {
+            let name = String(key.dropFirst(prefix.count))
+            if let problem = problem(name, value.text) {
+                let setting =
+                    switch value.source {
+                    case .environment, .defaultValue: Setting.variable(for: key)
+                    case .file(let path): "\(key) in \(path)"
+                    }
+                let got = Setting.looksSecret(key) ? "<redacted>" : "\"\(Self.oneLine(value.text))\""
+                throw ConfigurationError("\(setting) is \(got): \(problem)")
+            }
+            properties[name] = value.text
         }
         return properties
     }

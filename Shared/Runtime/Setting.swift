@@ -54,6 +54,12 @@ package struct Setting: Sendable, Equatable {
 }
 
 extension Setting {
+    /// Properties of libraries are not declared one by one; these words name librdkafka's secret ones
+    /// (`sasl.password`, `ssl.key.pem`, `sasl.oauthbearer.client.secret`, …).
+    static func looksSecret(_ key: String) -> Bool {
+        ["password", "secret", "pem", "token", "oauthbearer.config"].contains { key.contains($0) }
+    }
+
     /// Why `text` is not a value of this setting; `nil` when it is one.
     func problem(with text: String) -> String? {
         let isAllowed =

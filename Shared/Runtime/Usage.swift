@@ -30,17 +30,11 @@ enum Usage {
         }
         let keyWidth = rows.map(\.key.count).max() ?? 0
         return rows.map { key, value in
-            let isSecret = configuration.settings.first { $0.key == key }?.isSecret ?? looksSecret(key)
+            let isSecret = configuration.settings.first { $0.key == key }?.isSecret ?? Setting.looksSecret(key)
             let text = isSecret && !value.text.isEmpty ? "<redacted>" : value.text
             let padding = String(repeating: " ", count: keyWidth - key.count)
             return "\(key)\(padding) = \(text)  (\(value.source))"
         }
         .joined(separator: "\n")
-    }
-
-    /// Properties of libraries are not declared one by one; these words name librdkafka's secret ones
-    /// (`sasl.password`, `ssl.key.pem`, `sasl.oauthbearer.client.secret`, …).
-    private static func looksSecret(_ key: String) -> Bool {
-        ["password", "secret", "pem", "token", "oauthbearer.config"].contains { key.contains($0) }
     }
 }

@@ -8,6 +8,7 @@ struct WorkerService: Service {
     let name: String
     let count: Int
     let restart: Backoff
+    let isFinal: @Sendable (any Error) -> Bool
     let environment: ComponentEnvironment
     let body: @Sendable (WorkerControl) throws -> Void
 
@@ -18,22 +19,29 @@ struct WorkerService: Service {
             logger[metadataKey: "worker"] = .string(name)
             return WorkerControl(name: name, index: index, logger: logger, health: environment.health)
         }
-        await withTaskCancellationOrGracefulShutdownHandler {
-            await withTaskGroup(of: Void.self) { group in
+        let stopAll: @Sendable () -> Void = { for control in controls { control.stop() } }
+        let failure = await withTaskCancellationOrGracefulShutdownHandler {
+            await withTaskGroup(of: (any Error)?.self) { group in
                 for control in controls {
                     group.addTask {
-                        await onThread(named: control.name) { loop(control) }
+                        let failure = await onThread(named: control.name) { loop(control) }
                         control.ended()
+                        if failure != nil { stopAll() }
+                        return failure
                     }
                 }
+                return await group.reduce(nil) { $0 ?? $1 }
             }
         } onCancelOrGracefulShutdown: {
-            for control in controls { control.stop() }
+            stopAll()
         }
+        if let failure { throw failure }
     }
 
     /// Runs the body until the process stops.
-    private func loop(_ control: WorkerControl) {
+    ///
+    /// - Returns: The error after which it is not run again.
+    private func loop(_ control: WorkerControl) -> (any Error)? {
         let failures = Counter(label: "worker.failures", dimensions: [("worker", control.name)])
         var backoff = restart
         var lastProblem: String?
@@ -42,8 +50,9 @@ struct WorkerService: Service {
             var problem = "the loop ended before it was asked to"
             do {
                 try body(control)
-                if control.isStopping { return }
+                if control.isStopping { return nil }
             } catch {
+                if isFinal(error) { return error }
                 problem = "\(error)"
             }
             // A run that outlived the longest wait had worked: this failure is a new one.
@@ -60,6 +69,7 @@ struct WorkerService: Service {
             }
             control.pause(wait)
         }
+        return nil
     }
 }
 

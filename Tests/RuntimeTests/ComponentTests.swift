@@ -55,6 +55,20 @@ private struct Failure: Error, CustomStringConvertible { let description: String
         #expect(runs.load(ordering: .relaxed) == 6)
     }
 
+    @Test func anErrorThatNeedsAPersonEndsTheProcessAndTheOtherLoops() async throws {
+        let worker = Component.worker("loop", count: 2, isFinal: { $0 is Failure }) { control in
+            if control.index == 1 { throw Failure(description: "no such property") }
+            while !control.isStopping { control.pause(.seconds(600)) }
+        }
+        let loops = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let environment = ComponentEnvironment(
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, health: Health(stallMax: .seconds(60)),
+            eventLoops: loops)
+        let error = await #expect(throws: Failure.self) { try await worker.make(environment).run() }
+        try await loops.shutdownGracefully()
+        #expect(error?.description == "no such property")
+    }
+
     @Test func stoppingCallsTheHooks() async throws {
         let woken = Atomic<Bool>(false)
         let started = Atomic<Bool>(false)

@@ -59,10 +59,29 @@ import Testing
         #expect(try configuration.duration(Self.settings[5]) == .seconds(5))
         #expect(try configuration.flag(Self.settings[6]))
         #expect(try configuration.list(Self.settings[7]) == ["a", "b"])
-        #expect(configuration.properties(under: "kafka.") == ["security.protocol": "SSL", "client.rack": "r1"])
+        let properties = try configuration.properties(under: "kafka.") { _, _ in nil }
+        #expect(properties == ["security.protocol": "SSL", "client.rack": "r1"])
         let printed = Usage.effective(configuration)
         #expect(printed.contains("worker.count            = 9  (environment)"))
         #expect(!printed.contains("from file  ") && printed.contains("<redacted>  (file \(path))"))
+    }
+
+    @Test func aPropertyThatItsLibraryRefusesIsNamedAsItWasGiven() throws {
+        let path = try file(#"{"database.url": "x", "kafka": {"a.b": "1"}}"#)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let configuration = try Configuration(
+            Self.settings,
+            environment: ["FIELDPOST_KAFKA_NO_SUCH": "lo\nud", "FIELDPOST_KAFKA_SASL_PASSWORD": "hunter2"],
+            file: path)
+        for (name, line) in [
+            ("a.b", "a.b in \(path) is \"1\": wrong"), ("no.such", "FIELDPOST_KAFKA_NO_SUCH is \"lo?ud\": wrong"),
+            ("sasl.password", "FIELDPOST_KAFKA_SASL_PASSWORD is <redacted>: wrong"),
+        ] {
+            let error = #expect(throws: ConfigurationError.self) {
+                try configuration.properties(under: "kafka.") { found, _ in found == name ? "wrong" : nil }
+            }
+            #expect(error?.description.hasSuffix(line) == true)
+        }
     }
 
     @Test(arguments: [

@@ -1,5 +1,7 @@
 import FoundationEssentials
 import Glibc
+import Postgres
+import TestSupport
 import Testing
 
 @testable import Runtime
@@ -9,10 +11,10 @@ private struct Executable: ~Copyable {
     let process: pid_t
     private let output: Int32
 
-    init(_ arguments: [String], environment: [String: String]) throws {
+    init(_ name: String, _ arguments: [String] = [], environment: [String: String]) throws {
         var ends: [Int32] = [0, 0]
         try #require(unsafe pipe(&ends) == 0)
-        let binary = try #require(Self.directory) + "/change-relay"
+        let binary = try #require(Self.directory) + "/" + name
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         unsafe posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
@@ -43,11 +45,13 @@ private struct Executable: ~Copyable {
         return bundle.map { URL(filePath: $0).deletingLastPathComponent().path }
     }
 
-    /// What is printed until `text` is, or until the end.
+    /// What is printed until `text` is, or until the end. What takes too long is killed.
     func read(until text: String? = nil) -> String {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 4096)
         while true {
+            var ready = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
+            if unsafe poll(&ready, 1, 60_000) == 0 { kill(process, SIGKILL) }
             let count = unsafe chunk.withUnsafeMutableBytes { unsafe Glibc.read(output, $0.baseAddress, $0.count) }
             if count > 0 { bytes += chunk[..<count] }
             let all = String(decoding: bytes, as: UTF8.self)
@@ -88,12 +92,7 @@ private struct Executable: ~Copyable {
 
     @Test(arguments: 0..<cases.count) func answersAndExits(index: Int) async throws {
         let (arguments, environment, status, part) = Self.cases[index]
-        let (output, exit) = try await onThread(named: "executable") {
-            Result {
-                let executable = try Executable(arguments, environment: environment)
-                return (executable.read(), executable.wait())
-            }
-        }.get()
+        let (output, exit) = try await run("change-relay", arguments, environment: environment)
         #expect(exit == status)
         #expect(output.contains(part))
         #expect(!output.contains("hunter2") && !output.contains("Fatal error"))
@@ -102,10 +101,62 @@ private struct Executable: ~Copyable {
         if status != 0 { #expect(lines.count == 1 || lines.allSatisfy { $0.hasPrefix("{") }) }
     }
 
+    static let kafkaServices = ["change-relay", "realm-initializer", "entry-submitter"]
+
+    @Test(arguments: kafkaServices, [("NO_SUCH", "1", "no.such"), ("FETCH_MIN_BYTES", "few", "fetch.min.bytes")])
+    func aKafkaPropertyThatIsRefusedIsOneLine(service: String, property: (String, String, String)) async throws {
+        let (variable, value, name) = property
+        let (output, exit) = try await run(
+            service, environment: ["FIELDPOST_DATABASE_URL": "x", "FIELDPOST_KAFKA_" + variable: value])
+        #expect(exit == 1)
+        #expect(output.split(separator: "\n").count == 1)
+        #expect(output.hasPrefix("\(service): FIELDPOST_KAFKA_\(variable) is \"\(value)\": "), "\(output)")
+        #expect(output.contains(name))
+    }
+
+    /// Each by itself is good, and librdkafka refuses them together.
+    @Test(arguments: kafkaServices) func aKafkaConfigurationThatIsRefusedEndsIt(service: String) async throws {
+        let variables = [
+            "FIELDPOST_DATABASE_URL": try makeFoundationDatabase(),
+            "FIELDPOST_KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+            "FIELDPOST_KAFKA_SASL_MECHANISMS": "NOSUCH",
+        ]
+        let (output, exit) = try await run(service, environment: variables)
+        #expect(exit == 1)
+        #expect(output.contains("NOSUCH") && output.contains("\"message\":\"stopped by a failure\""), "\(output)")
+    }
+
+    @Test(arguments: kafkaServices, [true, false]) func aSchemaOfAnotherVersionEndsIt(
+        service: String, isNewer: Bool
+    ) async throws {
+        let database = isNewer ? try makeFoundationDatabase() : try TestServer.shared.makeDatabase()
+        if isNewer {
+            var connection = try Connection(database)
+            try connection.run("INSERT INTO realm.migration (number, name, checksum) VALUES (9999, 'later', '')")
+        }
+        let (output, exit) = try await run(
+            service, environment: ["FIELDPOST_DATABASE_URL": database, "FIELDPOST_KAFKA_BROKERS": "127.0.0.1:1"])
+        #expect(exit == 1)
+        #expect(output.contains("the database has schema \(isNewer ? 9999 : 0), this program"), "\(output)")
+        #expect(output.contains("\"message\":\"stopped by a failure\""))
+    }
+
+    /// - Returns: All that it printed, and its exit status.
+    private func run(
+        _ name: String, _ arguments: [String] = [], environment: [String: String]
+    ) async throws -> (String, Int32) {
+        try await onThread(named: "executable") {
+            Result {
+                let executable = try Executable(name, arguments, environment: environment)
+                return (executable.read(), executable.wait())
+            }
+        }.get()
+    }
+
     @Test func stopsCleanlyWhenAsked() async throws {
         let (start, end, exit) = try await onThread(named: "executable") {
             Result {
-                let executable = try Executable([], environment: ["FIELDPOST_DATABASE_URL": "x"])
+                let executable = try Executable("change-relay", environment: ["FIELDPOST_DATABASE_URL": "x"])
                 let start = executable.read(until: "admin listens")
                 kill(executable.process, SIGTERM)
                 return (start, executable.read(), executable.wait())

@@ -38,7 +38,8 @@ struct BrokerOptions: ParsableArguments {
         let variables = ProcessInfo.processInfo.environment.filter { $0.key.hasPrefix("FIELDPOST_KAFKA_") }
         let configuration = try Configuration([.kafkaBrokers, .kafkaProperties], environment: variables)
         return (
-            try brokers ?? configuration.text(.kafkaBrokers), configuration.properties(under: "kafka.")
+            try brokers ?? configuration.text(.kafkaBrokers),
+            try configuration.properties(under: "kafka.", problem: Property.problem)
         )
     }
 

@@ -1,0 +1,44 @@
+import Foundation
+import HTTP
+import Suite
+import Testing
+
+extension FlowTests {
+    struct ReadinessTests {
+        /// Nothing but Kafka is away: a worker lives on, and gets no traffic until Kafka is back.
+        @Test(.timeLimit(.minutes(2))) func aWorkerWithoutKafkaIsLiveAndNotReady() async throws {
+            var options = Suite.Options.quick
+            let workers: [Suite.Part] = [.initializer, .submitter]
+            options.services = workers + [.relay]
+            try await withSuite("readiness", options) { suite in
+                await suite.kill9(.broker)
+                for part in options.services {
+                    try await eventually("\(part.rawValue) is not ready", within: .seconds(30)) {
+                        let (status, text) = try await suite.health("ready", of: part)
+                        return status == 503 ? nil : text
+                    }
+                    let live = try await suite.health("live", of: part)
+                    #expect(live.status == 200, "\(live.text)")
+                }
+                // Not for a moment only.
+                try await Task.sleep(for: .seconds(3))
+                for part in workers {
+                    let (status, text) = try await suite.health("ready", of: part)
+                    #expect(status == 503 && text.contains("\(part.rawValue)/0"), "\(text)")
+                }
+                try suite.start(.broker)
+                for part in options.services { try await suite.waitUntilReady(part) }
+            }
+        }
+    }
+}
+
+extension Suite {
+    /// What a service says of itself at `/health/live` or `/health/ready`.
+    fileprivate func health(_ name: String, of part: Part) async throws -> (status: Int, text: String) {
+        let client = Client()
+        defer { client.shutDown() }
+        let response = try await client.send(Request(adminURL(part) + "/health/" + name))
+        return (response.status, String(decoding: response.body, as: UTF8.self))
+    }
+}

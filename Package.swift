@@ -37,14 +37,16 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "fieldpost", "Fieldpost",
         [
-            "Backends", "Commands", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", "Suite",
+            "Backends", "Commands", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", "Seeded",
+            "Suite",
             argumentParser, crypto, logging,
         ]
     ),
     (
         "sandbox", "Sandbox",
         [
-            "CBroker", "CKafka", "Commands", "Model", "Runtime", argumentParser, crypto, cryptoExtras, httpTypes,
+            "CBroker", "CKafka", "Commands", "Model", "Runtime", "Seeded", argumentParser, crypto, cryptoExtras,
+            httpTypes,
             hummingbird, jwtKit, logging, nio,
         ]
     ),
@@ -57,6 +59,7 @@ let shared: [Target] = [
     .systemLibrary(name: "CPostgres", path: "Shared/CLibraries/CPostgres", pkgConfig: "libpq"),
     .target(name: "CBroker", path: "Shared/CLibraries/CBroker"),
     .target(name: "Model", path: "Shared/Model"),
+    .target(name: "Seeded", path: "Shared/Seeded"),
     .target(name: "Postgres", dependencies: ["CPostgres"], path: "Shared/Postgres"),
     .target(name: "Kafka", dependencies: ["CKafka"], path: "Shared/Kafka"),
     .target(name: "HTTP", dependencies: ["CCurl"], path: "Shared/HTTP"),
@@ -75,7 +78,7 @@ let shared: [Target] = [
 
 let tests: [Target] = [
     .target(name: "TestSupport", dependencies: ["CBroker", "CKafka", "Postgres", "Suite"], path: "Tests/TestSupport"),
-    .testTarget(name: "ModelTests", dependencies: ["Model"], path: "Tests/ModelTests"),
+    .testTarget(name: "ModelTests", dependencies: ["Model", "Seeded"], path: "Tests/ModelTests"),
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], path: "Tests/PostgresTests"),
     .testTarget(
         name: "PipelineTests",
@@ -86,7 +89,8 @@ let tests: [Target] = [
     .testTarget(
         name: "RealmGatewayTests",
         dependencies: [
-            "HTTP", "Model", "Postgres", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", crypto,
+            "HTTP", "Model", "Postgres", "RealmGateway", "Realms", "Runtime", "Sandbox", "Seeded", "TestSupport",
+            crypto,
             httpTypes, jwtKit, lifecycle, logging, nio, nioPosix,
         ],
         path: "Tests/RealmGatewayTests"),
@@ -94,7 +98,7 @@ let tests: [Target] = [
         name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
     .testTarget(
         name: "FieldpostTests",
-        dependencies: ["Backends", "Fieldpost", "Kafka", "Model", "Postgres", "Realms", "TestSupport"],
+        dependencies: ["Backends", "Fieldpost", "Kafka", "Model", "Postgres", "Realms", "Seeded", "TestSupport"],
         path: "Tests/FieldpostTests"),
     .testTarget(
         name: "RuntimeTests",
@@ -104,13 +108,14 @@ let tests: [Target] = [
         path: "Tests/RuntimeTests"),
     .testTarget(
         name: "EntrySubmitterTests",
-        dependencies: ["Backends", "EntrySubmitter", "Model", "Postgres", "Realms", "TestSupport"],
+        dependencies: ["Backends", "EntrySubmitter", "Model", "Postgres", "Realms", "Seeded", "TestSupport"],
         path: "Tests/EntrySubmitterTests"),
     .testTarget(
         name: "RealmsTests", dependencies: ["Model", "Postgres", "Realms", "TestSupport"], path: "Tests/RealmsTests"),
     .testTarget(
         name: "FlowTests",
-        dependencies: ["Backends", "HTTP", "Kafka", "Model", "Postgres", "Realms", "Suite"], path: "Tests/FlowTests"),
+        dependencies: ["Backends", "HTTP", "Kafka", "Model", "Postgres", "Realms", "Seeded", "Suite"],
+        path: "Tests/FlowTests"),
     .testTarget(name: "TidyTests", dependencies: ["Model", "Realms", "TestSupport"], path: "Tests/TidyTests"),
 ]
 

@@ -3,6 +3,7 @@ import FoundationEssentials
 import Model
 import Postgres
 import Realms
+import Runtime
 
 /// The SQL of `submission.ledger`, and of what the submitter writes into realms.
 enum EntryStore {
@@ -79,7 +80,7 @@ enum EntryStore {
                 now() + make_interval(secs => i.lease), i.backend_id, i.wanted, i.confirmed, i.logged_at
             FROM unnest(\(writes.map(\.entry)), \(writes.map(\.ledger.version)), \(writes.map(\.ledger.phase.rawValue)),
                 \(writes.map(\.ledger.operation.rawValue)), \(writes.map(\.ledger.editPosition)),
-                \(writes.map { Double($0.lease.components.seconds) + Double($0.lease.components.attoseconds) / 1e18 }),
+                \(writes.map { $0.lease.inSeconds }),
                 \(backendIDs), \(wanted), \(confirmed), \(writes.map(\.ledger.loggedAt)),
                 \(writes.map { Int32($0.decision) }))
                 AS i(entry_id, version, phase, operation, edit_position, lease, backend_id, wanted, confirmed,

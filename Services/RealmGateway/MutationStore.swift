@@ -103,7 +103,7 @@ struct MutationStore {
         SELECT \(environment.rawValue), i.person_id, i.client_id, i.sequence,
             CASE WHEN i.problem IS NULL THEN coalesce(o.position, i.position) END, i.problem
         FROM unnest(\(answers.persons), \(answers.clients), \(answers.sequences), \(answers.decisions),
-            \(answers.realms), \(answers.kinds), \(answers.ids), \(answers.positions), \(answers.problems))
+            \(answers.objects.realms), \(answers.objects.kinds), \(answers.objects.ids), \(answers.positions), \(answers.problems))
             AS i(person_id, client_id, sequence, decision, realm_id, kind, id, position, problem)
         LEFT JOIN realm.object o ON o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id
             AND o.kind = i.kind COLLATE "C" AND o.id = i.id
@@ -129,9 +129,7 @@ struct KeptAnswers {
     fileprivate var clients = BinaryArray(of: UUID.self)
     fileprivate var sequences = BinaryArray(of: Int64.self)
     fileprivate var decisions = BinaryArray(of: Int32.self)
-    fileprivate var realms = BinaryArray(of: Int32.self)
-    fileprivate var kinds = BinaryArray(of: String.self)
-    fileprivate var ids = BinaryArray(of: UUID.self)
+    fileprivate var objects = ObjectKeyColumns()
     fileprivate var positions = BinaryArray(of: Int64.self)
     fileprivate var problems = BinaryArray(of: JSONBytes.self)
 
@@ -149,18 +147,14 @@ struct KeptAnswers {
         _ client: ClientKey, _ sequence: Int64, decision: Int32, object: ObjectKey, otherwise position: Int64
     ) {
         append(client, sequence, decision)
-        realms.append(object.realm)
-        kinds.append(object.kind.rawValue)
-        ids.append(object.id)
+        objects.append(object)
         positions.append(position)
         problems.appendNull()
     }
 
     mutating func reject(_ client: ClientKey, _ sequence: Int64, decision: Int32, _ rejection: Rejection) {
         append(client, sequence, decision)
-        realms.appendNull()
-        kinds.appendNull()
-        ids.appendNull()
+        objects.append(nil)
         positions.appendNull()
         problems.append(JSONBytes(rejection.problem))
     }

@@ -144,10 +144,3 @@ final class Outbox: Sendable {
         return .deliveries(queue)
     }
 }
-
-extension Duration {
-    var nanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
-    }
-}

@@ -1,4 +1,5 @@
 import Model
+import Seeded
 import Synchronization
 
 /// The state of the SAP sandbox: master data, records, switches, counts.
@@ -7,7 +8,7 @@ final class SAPSystem: Sendable {
         var master = SAPMasterData(SAPOrganisation())
         var records = SAPRecords()
         var switches = SAPSwitches()
-        var numbers = SeededNumbers(seed: 1)
+        var numbers = SplitMix64(seed: 1)
         var counts: [String: Int] = [:]
         var journal: SAPJournal?
     }
@@ -51,7 +52,7 @@ final class SAPSystem: Sendable {
     func patch(_ patch: SAPSwitchesPatch) throws -> SAPSwitches {
         let new = try patch.applied(to: switches)
         state.withLock {
-            if new.seed != $0.switches.seed { $0.numbers = SeededNumbers(seed: new.seed) }
+            if new.seed != $0.switches.seed { $0.numbers = SplitMix64(seed: new.seed) }
             $0.switches = new
         }
         return new
@@ -169,7 +170,7 @@ final class SAPSystem: Sendable {
 }
 
 extension SAPSystem.State {
-    fileprivate mutating func draw(_ rate: Double) -> Bool { rate > 0 && numbers.next() < rate }
+    fileprivate mutating func draw(_ rate: Double) -> Bool { rate > 0 && Double(numbers.next() >> 11) * 0x1p-53 < rate }
 
     fileprivate mutating func write(_ changes: [SAPRecord]) {
         journal?.append(.records(changes))

@@ -41,17 +41,11 @@ package struct RealmObject: Sendable, Equatable {
 extension RealmObject {
     /// The statement that reads objects by their keys. Rows: realm_id, kind, id, position, edit_position, fields.
     package static func load(_ keys: some Sequence<ObjectKey>, in environment: EnvironmentID) -> Statement {
-        var realms = BinaryArray(of: Int32.self)
-        var kinds = BinaryArray(of: String.self)
-        var ids = BinaryArray(of: UUID.self)
-        for key in keys {
-            realms.append(key.realm)
-            kinds.append(key.kind.rawValue)
-            ids.append(key.id)
-        }
+        var columns = ObjectKeyColumns()
+        for key in keys { columns.append(key) }
         return """
             SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
-            FROM unnest(\(realms), \(kinds), \(ids)) AS k(realm_id, kind, id)
+            FROM unnest(\(columns.realms), \(columns.kinds), \(columns.ids)) AS k(realm_id, kind, id)
             JOIN realm.object o ON o.environment_id = \(environment.rawValue) AND o.realm_id = k.realm_id
                 AND o.kind = k.kind COLLATE "C" AND o.id = k.id
             """

@@ -6,9 +6,7 @@ typealias UUIDValue = UUID
 
 /// The rows of one writing statement as the arrays it unnests.
 struct WriteColumns {
-    private var realms = BinaryArray(of: Int32.self)
-    private var kinds = BinaryArray(of: String.self)
-    private var ids = BinaryArray(of: UUID.self)
+    private var keys = ObjectKeyColumns()
     private var fields = BinaryArray(of: JSONBytes.self)
     private var decisions = BinaryArray(of: Int32.self)
     private var edits = BinaryArray(of: Bool.self)
@@ -16,9 +14,7 @@ struct WriteColumns {
     private(set) var count = 0
 
     mutating func append(_ key: ObjectKey, _ json: JSONBytes?, _ decision: Int32, _ isEdit: Bool, ordinal: Int) {
-        realms.append(key.realm)
-        kinds.append(key.kind.rawValue)
-        ids.append(key.id)
+        keys.append(key)
         fields.append(json)
         decisions.append(decision)
         edits.append(isEdit)
@@ -34,7 +30,8 @@ struct WriteColumns {
         WITH b AS (
             SELECT position - \(total) AS p FROM realm.environment WHERE id = \(environment.rawValue)
         ), i AS (
-            SELECT * FROM unnest(\(realms), \(kinds), \(ids), \(fields), \(decisions), \(edits), \(ordinals))
+            SELECT * FROM unnest(\(keys.realms), \(keys.kinds), \(keys.ids), \(fields), \(decisions), \(edits),
+                    \(ordinals))
                 AS i(realm_id, kind, id, fields, decision, is_edit, n)
             WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
         ), w AS (
@@ -63,7 +60,8 @@ struct WriteColumns {
         ), w AS (
             UPDATE realm.object o SET position = p + n, fields = o.fields || i.fields,
                 edit_position = CASE WHEN is_edit THEN p + n ELSE o.edit_position END
-            FROM unnest(\(realms), \(kinds), \(ids), \(fields), \(decisions), \(edits), \(ordinals))
+            FROM unnest(\(keys.realms), \(keys.kinds), \(keys.ids), \(fields), \(decisions), \(edits),
+                    \(ordinals))
                 AS i(realm_id, kind, id, fields, decision, is_edit, n), b
             WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id AND o.kind = i.kind COLLATE "C"
                 AND o.id = i.id AND NOT o.deleted AND o.fields || i.fields IS DISTINCT FROM o.fields
@@ -84,7 +82,8 @@ struct WriteColumns {
         ), w AS (
             UPDATE realm.object o SET position = p + n, deleted = true, fields = NULL,
                 edit_position = CASE WHEN is_edit THEN p + n ELSE o.edit_position END
-            FROM unnest(\(realms), \(kinds), \(ids), \(fields), \(decisions), \(edits), \(ordinals))
+            FROM unnest(\(keys.realms), \(keys.kinds), \(keys.ids), \(fields), \(decisions), \(edits),
+                    \(ordinals))
                 AS i(realm_id, kind, id, fields, decision, is_edit, n), b
             WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id AND o.kind = i.kind COLLATE "C"
                 AND o.id = i.id AND NOT o.deleted AND i.decision <> ALL ((SELECT realm.missed())::int[])

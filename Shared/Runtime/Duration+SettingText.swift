@@ -27,6 +27,11 @@ extension Duration {
         components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
     }
 
+    /// Whole nanoseconds, rounded down.
+    package var nanoseconds: Int64 {
+        components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
+    }
+
     /// Seconds with a fraction.
     package var inSeconds: Double {
         Double(components.seconds) + Double(components.attoseconds) / 1e18

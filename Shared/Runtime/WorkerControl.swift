@@ -55,7 +55,7 @@ package final class WorkerControl: Sendable {
 
     /// Waits, but not past the start of a shutdown. The loop counts as live meanwhile.
     package func pause(_ duration: Duration) {
-        let deadline = Timestamp.steadyNanoseconds() + Int64(duration.inSeconds * 1e9)
+        let deadline = Timestamp.steadyNanoseconds() + duration.nanoseconds
         while !isStopping {
             progress.progressed()
             let left = deadline - Timestamp.steadyNanoseconds()

@@ -1,5 +1,6 @@
 import Backends
 import Model
+import Seeded
 import Testing
 
 @testable import EntrySubmitter
@@ -17,7 +18,7 @@ import Testing
     @Test(arguments: [1, 2, 713_318_241_000_326_089, UInt64.random(in: 4...UInt64.max)])
     func oneRecordWhateverHappens(seed: UInt64) {
         print("submission simulation, seed \(seed)")
-        var random = SplitMix(state: seed)
+        var random = SplitMix64(seed: seed)
         var stepCount = 0
         while stepCount < 30_000 {
             var world = SubmissionWorld(seed: random.next())
@@ -82,7 +83,7 @@ import Testing
     }
 
     /// No more faults: calls end, answers arrive, time passes, keys that are due are looked at.
-    private func settle(_ world: inout SubmissionWorld, _ random: inout SplitMix) {
+    private func settle(_ world: inout SubmissionWorld, _ random: inout SplitMix64) {
         for _ in 0..<60 {
             while !world.flights.isEmpty || !world.answers.isEmpty {
                 while !world.flights.isEmpty { world.fly(0, .none) }

@@ -1,6 +1,7 @@
 import Backends
 import FoundationEssentials
 import Model
+import Seeded
 
 @testable import EntrySubmitter
 
@@ -28,7 +29,7 @@ struct SubmissionWorld {
     /// A call ends this long after it was sent at the latest.
     static let callMax = 40
 
-    var random: SplitMix
+    var random: SplitMix64
     var now = 0
     var entry: TimeEntry?
     var isTombstone = false
@@ -44,7 +45,7 @@ struct SubmissionWorld {
     var invalidMessages: [String] = []
 
     init(seed: UInt64) {
-        random = SplitMix(state: seed)
+        random = SplitMix64(seed: seed)
         entry = Self.draft(duration: 3_600)
         edit { _ in }
     }
@@ -193,17 +194,4 @@ struct SubmissionWorld {
     }
 
     var liveRecords: [Record] { records.values.filter(\.isLive) }
-}
-
-/// A small generator that a seed repeats (Steele, Lea and Flood 2014).
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-        return z ^ (z >> 31)
-    }
 }

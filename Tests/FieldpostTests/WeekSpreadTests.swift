@@ -1,4 +1,5 @@
 import Model
+import Seeded
 import Testing
 
 @testable import Fieldpost

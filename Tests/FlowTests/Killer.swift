@@ -1,3 +1,4 @@
+import Seeded
 import Suite
 
 /// Kills parts of a suite at random moments, with signal 9, and starts each again at once.
@@ -10,7 +11,7 @@ struct Killer: Sendable {
 
     /// Kills `count` times, every part in turn in a random order.
     func kill(_ count: Int) async throws {
-        var random = SeededNumbers(seed: seed)
+        var random = SplitMix64(seed: seed)
         var turn: [Suite.Part] = []
         for _ in 0..<count {
             try await Task.sleep(for: pause * Double.random(in: 0.2...1.8, using: &random))

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Model
+import Seeded
 
 /// What a device will do with an entry, and what is to be there at the end.
 struct PlannedEntry: Sendable {
@@ -29,25 +30,10 @@ struct Choices: Sendable {
     let selections: [(reporting: [ReportingSelection], element: String)]
 }
 
-/// Splitmix64: the same seed gives the same run.
-struct SeededNumbers: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-}
-
 extension SmallOrganisation {
     /// - Parameter choices: By e-mail.
     func plan(_ count: Int, choices: [String: Choices], seed: UInt64) -> [PlannedEntry] {
-        var random = SeededNumbers(seed: seed)
+        var random = SplitMix64(seed: seed)
         return (0..<count).compactMap { index in
             let person = people[index % people.count]
             guard let theirs = choices[person.email],

@@ -1,5 +1,6 @@
 import Foundation
 import Model
+import Seeded
 import Testing
 
 @Suite struct JSONCheckTests {
@@ -97,7 +98,7 @@ import Testing
     /// Whatever the bytes are, the check ends, says where inside them, and agrees with an independent parser:
     /// what passes, Foundation can read; what Foundation cannot read, does not pass.
     @Test(arguments: [UInt64(1), 20_150_330, 811_213]) func damagedJSONIsJudgedAsFoundationDoes(seed: UInt64) throws {
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         let sample = Array(try golden("TimeEntry.v1"))
         var passed = 0
         for _ in 0..<4000 {
@@ -120,20 +121,5 @@ import Testing
             }
         }
         #expect(passed > 100, "seed \(seed): damage inside strings leaves good JSON")
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers for the same seed, on every machine.
-struct SeededRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

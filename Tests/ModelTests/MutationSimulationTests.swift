@@ -1,5 +1,6 @@
 import Foundation
 import Model
+import Seeded
 import Testing
 
 /// One device, one gateway and one server in random steps: the device's requests are lost, repeated and late, and the
@@ -33,7 +34,7 @@ struct Violation: Error { let text: String }
 struct Simulation {
     private typealias Numbered = (sequence: Int64, mutation: Mutation)
 
-    private var random: SeededRandom
+    private var random: SplitMix64
     private var objects: [UUID: StoredObject] = [:]
     private var ids: [UUID] = []
     private var sent: [Numbered] = []
@@ -43,7 +44,7 @@ struct Simulation {
     private(set) var tombstoneCount = 0
     private(set) var statusesSeen: Set<EntryStatus> = []
 
-    init(seed: UInt64) { random = SeededRandom(seed: seed) }
+    init(seed: UInt64) { random = SplitMix64(seed: seed) }
 
     mutating func step() throws {
         if ids.count < 8 || Int.random(in: 0..<50, using: &random) == 0 { startEntry() }

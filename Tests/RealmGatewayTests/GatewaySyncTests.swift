@@ -3,6 +3,7 @@ import Model
 import NIOCore
 import Postgres
 import Realms
+import Seeded
 import Synchronization
 import Testing
 
@@ -262,7 +263,7 @@ import Testing
     }
 
     private static func writeAtRandom(_ fixture: GatewayFixture, _ realms: [Int32], seed: UInt64) throws {
-        var random = SeededGenerator(state: seed)
+        var random = SplitMix64(seed: seed)
         var connection = try Connection(fixture.database)
         var ids: [UUID] = []
         for step in 0..<250 {
@@ -283,19 +284,6 @@ import Testing
             }
             _ = try batch.commit(on: &connection)
         }
-    }
-}
-
-/// SplitMix64: https://prng.di.unimi.it/splitmix64.c
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }
 

@@ -4,6 +4,7 @@ import Model
 import Pipeline
 import Postgres
 import Realms
+import Seeded
 
 /// Events of one environment: every object is written twice, in an order that mixes realms, with fields of about 480
 /// bytes.

@@ -1,4 +1,5 @@
 import Foundation
+import Runtime
 import Synchronization
 
 /// Shows the demo's steps: a bar that moves on a terminal, a line every few seconds elsewhere.
@@ -59,8 +60,4 @@ final class DemoConsole: Sendable {
     }
 
     private func write(_ text: String) { FileHandle.standardOutput.write(Data(text.utf8)) }
-}
-
-extension Duration {
-    var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }

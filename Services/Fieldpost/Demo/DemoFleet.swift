@@ -1,6 +1,7 @@
 import FoundationEssentials
 import HTTP
 import Model
+import Seeded
 
 /// All people with their devices.
 struct DemoFleet: Sendable {

@@ -1,5 +1,6 @@
 import Foundation
 import Model
+import Runtime
 
 /// The figures at the end, for people and, as JSON, for scripts.
 struct DemoReport: Encodable, Sendable {

@@ -2,6 +2,7 @@ import FoundationEssentials
 import HTTP
 import Model
 import Postgres
+import Runtime
 import Synchronization
 
 /// The demo's steps, one after the other. Whatever is away for a while is waited for until the deadline.

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Model
+import Seeded
 
 /// Makes an organisation of the same shape as the real time sheets, for a demo without data.
 enum GeneratedOrganisation {
@@ -75,20 +76,5 @@ enum GeneratedOrganisation {
             }
         }
         return rows
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers for the same seed, on every machine.
-struct SplitMix64: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Seeded
 
 /// Ids that are the same in every run: a second demo meets the first one's people and entries again.
 enum StableID {
@@ -9,7 +10,8 @@ enum StableID {
         let text = parts.joined(separator: "\u{1F}")
         var bytes = [UInt8](repeating: 0, count: 16)
         for half in 0..<2 {
-            let hash = mixed(fnv1a(text, basis: 0xCBF2_9CE4_8422_2325 ^ UInt64(half)))
+            // FNV alone leaves the ids of similar texts similar.
+            let hash = SplitMix64.mixed(fnv1a(text, basis: 0xCBF2_9CE4_8422_2325 ^ UInt64(half)))
             for index in 0..<8 { bytes[half * 8 + index] = UInt8(truncatingIfNeeded: hash >> (UInt64(7 - index) * 8)) }
         }
         bytes[6] = bytes[6] & 0x0F | 0x80
@@ -23,13 +25,5 @@ enum StableID {
 
     private static func fnv1a(_ text: String, basis: UInt64) -> UInt64 {
         text.utf8.reduce(basis) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
-    }
-
-    /// SplitMix64's last step: FNV alone leaves the ids of similar texts similar.
-    private static func mixed(_ value: UInt64) -> UInt64 {
-        var mixed = value
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

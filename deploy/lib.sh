@@ -43,14 +43,15 @@ need_swift() {
 # Installs those of the Debian packages that are missing.
 need_packages() {
     local package missing=()
-    command -v dpkg-query >/dev/null ||
-        fail "this is neither Debian nor Ubuntu: install librdkafka, libcurl, libpq (with headers), PostgreSQL 15 or later, kcat and curl"
+    if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+        fail "this needs Debian or Ubuntu: without apt-get there is no telling whether $* are there"
+    fi
     for package in "$@"; do
         dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
     done
     if [ "${#missing[@]}" = 0 ]; then return; fi
     if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
-        fail "missing packages: ${missing[*]} (neither root nor sudo: install them with apt-get)"
+        fail "packages are missing, and this is neither root nor is there sudo; as root: apt-get install ${missing[*]}"
     fi
     say "installing ${missing[*]}"
     quietly "apt-get update failed" as_root apt-get update -q
@@ -68,4 +69,5 @@ postgres_binaries() {
     echo "$folder"
 }
 
-packages=(librdkafka-dev libcurl4-openssl-dev libpq-dev postgresql pkg-config)
+# The libraries with their headers, PostgreSQL, and what `swift build` fetches the dependencies with.
+packages=(librdkafka-dev libcurl4-openssl-dev libpq-dev postgresql pkg-config git ca-certificates)

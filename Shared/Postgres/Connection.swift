@@ -87,6 +87,8 @@ package struct Connection: ~Copyable {
     }
 
     /// Runs `COPY … TO STDOUT` and lends each chunk to `body`.
+    ///
+    /// - Throws: Also when the server fails on the way: the chunks so far are not all of it.
     package mutating func copyOut(_ text: StaticString, _ body: (UnsafeRawBufferPointer) -> Void) throws(PostgresError)
     {
         try open()

@@ -55,6 +55,13 @@ import Glibc
     /// Runs text without parameters, several statements if need be, as one transaction.
     func simple(_ text: String, waitMax: Duration) throws(PostgresError) {
         guard unsafe PQsendQuery(pointer, text) == 1 else { throw lost() }
+        try receiveEnd(of: text, waitMax: waitMax)
+    }
+
+    /// Reads what is left of the answers to `text`.
+    ///
+    /// - Throws: The first failure among them.
+    private func receiveEnd(of text: String, waitMax: Duration) throws(PostgresError) {
         var failure: PostgresError?
         while let result = unsafe try nextResult(waitMax: waitMax) {
             switch unsafe PQresultStatus(result) {
@@ -159,7 +166,8 @@ import Glibc
                 break
             }
         }
-        while let rest = unsafe try nextResult(waitMax: waitMax) { unsafe PQclear(rest) }
+        // How it ended comes last: an error may follow any number of chunks.
+        try receiveEnd(of: text, waitMax: waitMax)
     }
 
     // MARK: Waiting

@@ -29,6 +29,42 @@ import Testing
     }
 }
 
+extension RebalanceTests {
+    /// librdkafka keeps a partition paused that was taken away while it was; the assignment ends the pause.
+    @Test func aPausedPartitionIsResumedWhenReassigned() async throws {
+        try await withMockCluster(topics: ["t": 4]) { cluster in
+            var producer = try Producer(brokers: cluster.address)
+            for number in 0..<100 {
+                try producer.send("t", key: Array("\(number)".utf8), value: [1], tag: UInt64(number))
+            }
+            producer.expectFlushed()
+            let written = Dictionary(grouping: producer.deliveries(waitMax: .zero), by: \.partition).mapValues(\.count)
+            #expect(written.count == 4)
+
+            var first = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
+            try first.pauseAll()
+            try wait { try first.poll().count == 4 }
+            for partition in first.assignment { try first.pause(partition) }
+            try first.resumeAll()
+            try first.expectSilence(batchCount: 5)
+
+            var second = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
+            try second.pauseAll()
+            try wait {
+                let kept = try first.poll()
+                return try second.poll().count == 2 && kept.count == 2
+            }
+            let kept = first.assignment
+            second.close()
+
+            let expected = written.filter { !kept.contains(TopicPartition(topic: "t", partition: $0.key)) }
+            let messages = try first.receive(expected.values.reduce(0, +))
+            #expect(Dictionary(grouping: messages, by: \.partition).mapValues(\.count) == expected)
+            try first.expectSilence(batchCount: 5)
+        }
+    }
+}
+
 extension Consumer {
     fileprivate mutating func poll() throws -> Set<TopicPartition> {
         _ = try nextBatch(countMax: 10, waitMax: .milliseconds(20))

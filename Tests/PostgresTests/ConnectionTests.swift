@@ -131,6 +131,27 @@ import Testing
         }
     }
 
+    @Test func aCopyThatFailsOnItsWayIsAnError() throws {
+        try withTestDatabase { connection, _ in
+            var bytes = 0
+            let error = #expect(throws: PostgresError.self) {
+                try unsafe connection.copyOut(
+                    "COPY (SELECT 1 / (500000 - i) FROM generate_series(1, 600000) i) TO STDOUT"
+                ) {
+                    bytes += $0.count
+                }
+            }
+            #expect(error?.sqlState == "22012")
+            #expect(bytes > 100_000)
+            #expect(try connection.run("SELECT 1").count == 1)
+            bytes = 0
+            try unsafe connection.copyOut("COPY (SELECT 1 FROM generate_series(1, 1000)) TO STDOUT") {
+                bytes += $0.count
+            }
+            #expect(bytes == 2_000)
+        }
+    }
+
     @Test func aWrongAddressIsAnErrorThatSaysSo() {
         let error = #expect(throws: PostgresError.self) { _ = try Connection("host=127.0.0.1 port=1 dbname=none") }
         #expect(error?.sqlState == nil)

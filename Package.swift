@@ -79,7 +79,8 @@ let shared: [Target] = [
 let tests: [Target] = [
     .target(name: "TestSupport", dependencies: ["CBroker", "CKafka", "Postgres", "Suite"], path: "Tests/TestSupport"),
     .testTarget(name: "ModelTests", dependencies: ["Model", "Seeded"], path: "Tests/ModelTests"),
-    .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], path: "Tests/PostgresTests"),
+    .testTarget(
+        name: "PostgresTests", dependencies: ["Postgres", "Suite", "TestSupport"], path: "Tests/PostgresTests"),
     .testTarget(
         name: "PipelineTests",
         dependencies: ["Kafka", "Model", "Pipeline", "Postgres", "Realms", "TestSupport", logging],
@@ -89,7 +90,8 @@ let tests: [Target] = [
     .testTarget(
         name: "RealmGatewayTests",
         dependencies: [
-            "HTTP", "Model", "Postgres", "RealmGateway", "Realms", "Runtime", "Sandbox", "Seeded", "TestSupport",
+            "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "RealmGateway", "Realms", "Runtime", "Sandbox", "Seeded",
+            "TestSupport",
             crypto,
             httpTypes, jwtKit, lifecycle, logging, nio, nioPosix,
         ],

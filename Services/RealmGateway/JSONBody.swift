@@ -10,11 +10,11 @@ enum JSONBody {
         let type = request.headers[.contentType]?.split(separator: ";").first?.lowercased() ?? ""
         guard type.split(separator: " ").first == "application/json" else { throw Problems.contentTypeWrong }
         if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > bytesMax {
-            throw Problems.tooLarge(bytesMax)
+            throw Problem.bodyTooLarge(bytesMax)
         }
         var body: [UInt8] = []
         for try await part in request.body {
-            guard body.count + part.readableBytes <= bytesMax else { throw Problems.tooLarge(bytesMax) }
+            guard body.count + part.readableBytes <= bytesMax else { throw Problem.bodyTooLarge(bytesMax) }
             body.append(contentsOf: part.readableBytesView)
         }
         return body

@@ -103,7 +103,8 @@ struct MutationStore {
         SELECT \(environment.rawValue), i.person_id, i.client_id, i.sequence,
             CASE WHEN i.problem IS NULL THEN coalesce(o.position, i.position) END, i.problem
         FROM unnest(\(answers.persons), \(answers.clients), \(answers.sequences), \(answers.decisions),
-            \(answers.objects.realms), \(answers.objects.kinds), \(answers.objects.ids), \(answers.positions), \(answers.problems))
+            \(answers.objects.realms), \(answers.objects.kinds), \(answers.objects.ids),
+            \(answers.positions), \(answers.problems))
             AS i(person_id, client_id, sequence, decision, realm_id, kind, id, position, problem)
         LEFT JOIN realm.object o ON o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id
             AND o.kind = i.kind COLLATE "C" AND o.id = i.id

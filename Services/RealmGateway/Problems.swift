@@ -20,10 +20,6 @@ enum Problems {
     static let contentTypeWrong = Problem(
         .unsupportedMediaType, name: "content-type", detail: "The body must be application/json.")
 
-    static func tooLarge(_ bytesMax: Int) -> Problem {
-        Problem(.contentTooLarge, name: "body-too-large", detail: "The body is larger than \(bytesMax) bytes.")
-    }
-
     static func malformed(_ detail: String) -> Problem {
         Problem(.badRequest, name: "malformed-request", detail: detail)
     }

@@ -69,6 +69,8 @@ struct TokenClaims: Decodable {
     let nbf: Double?
     let iat: Double?
     let email: String?
+    /// Whether the provider vouches for the address: a token that does not say so is refused, whoever issued it. Some
+    /// providers write the word as a text.
     let isEmailVerified: Bool
     let name: String?
 

@@ -42,6 +42,10 @@ package struct Problem: Error, HTTPResponseError, Equatable {
         self.headers = headers
     }
 
+    package static func bodyTooLarge(_ bytesMax: Int) -> Problem {
+        Problem(.contentTooLarge, name: "body-too-large", detail: "The body is larger than \(bytesMax) bytes.")
+    }
+
     /// The problem as one JSON object.
     package var json: [UInt8] {
         var json = Array("{\"type\":".utf8)

@@ -12,7 +12,7 @@ struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
     ) async throws -> Response {
         do {
             if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > bodyBytesMax {
-                throw BoundedBody.tooLarge(bodyBytesMax)
+                throw Problem.bodyTooLarge(bodyBytesMax)
             }
             var request = request
             request.body = RequestBody(
@@ -47,10 +47,6 @@ struct BoundedBody: AsyncSequence, Sendable {
     let body: RequestBody
     let bytesMax: Int
 
-    static func tooLarge(_ bytesMax: Int) -> Problem {
-        Problem(.contentTooLarge, detail: "The body is larger than \(bytesMax) bytes.")
-    }
-
     struct AsyncIterator: AsyncIteratorProtocol {
         var base: RequestBody.AsyncIterator
         var bytesLeft: Int
@@ -59,7 +55,7 @@ struct BoundedBody: AsyncSequence, Sendable {
         @concurrent mutating func next() async throws -> ByteBuffer? {
             guard let buffer = try await base.next() else { return nil }
             bytesLeft -= buffer.readableBytes
-            guard bytesLeft >= 0 else { throw BoundedBody.tooLarge(bytesMax) }
+            guard bytesLeft >= 0 else { throw Problem.bodyTooLarge(bytesMax) }
             return buffer
         }
     }

@@ -17,7 +17,7 @@ package final class SuiteServer: Sendable {
 
     /// The user that owns the databases.
     package static let user = "fieldpost"
-    private static let port = 5432
+    private let port: Int
     private static let startMax = Duration.seconds(60)
 
     /// Makes the server's files in `folder`, which must not be there yet; `start` starts it.
@@ -29,9 +29,10 @@ package final class SuiteServer: Sendable {
         folder = suite.path + "/postgres"
         mark = suite.path
         binaries = try Self.findBinaries()
+        port = options["port"].flatMap { Int($0) } ?? 5432
         self.options = [
-            "port": "\(Self.port)", "unix_socket_directories": folder, "listen_addresses": "", "fsync": "off",
-            "max_connections": "200", "shared_buffers": "128MB",
+            "port": "\(port)", "unix_socket_directories": folder, "listen_addresses": "", "fsync": "off",
+            "max_connections": "500", "shared_buffers": "128MB",
         ].merging(options) { $1 }
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         if getuid() == 0 { try runToEnd("chown", ["postgres", folder]) }
@@ -46,7 +47,7 @@ package final class SuiteServer: Sendable {
 
     /// A connection string for one of the server's databases.
     package func conninfo(_ database: String) -> String {
-        "host=\(folder) port=\(Self.port) user=\(Self.user) dbname=\(database)"
+        "host=\(folder) port=\(port) user=\(Self.user) dbname=\(database)"
     }
 
     /// Makes an empty database and returns its connection string.
@@ -67,7 +68,7 @@ package final class SuiteServer: Sendable {
                 logPath: mark + "/postgres.log"))
         self.process.withLock { $0 = process }
         let wait =
-            "until \"$0\"/pg_isready -q -U \(Self.user) -h \"$1\" -p \(Self.port); "
+            "until \"$0\"/pg_isready -q -U \(Self.user) -h \"$1\" -p \(port); "
             + "do kill -0 $2 && sleep 0.02 || exit 1; done"
         do {
             try runToEnd("sh", ["-c", wait, binaries, folder, "\(process.id)"], within: Self.startMax)

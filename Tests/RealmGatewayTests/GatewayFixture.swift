@@ -19,6 +19,7 @@ import Testing
 struct GatewayFixture: Sendable {
     let database: String
     let environment = EnvironmentID(rawValue: 1)
+    let gateways: [Gateway]
     let ports: [Int]
     let keys: TestKeys
     let client = Client()
@@ -84,7 +85,8 @@ func withGateway(
         ports[index] = port
         if ports.count == count { break }
     }
-    let fixture = GatewayFixture(database: database, ports: (0..<count).compactMap { ports[$0] }, keys: keys)
+    let fixture = GatewayFixture(
+        database: database, gateways: gateways, ports: (0..<count).compactMap { ports[$0] }, keys: keys)
     let outcome: Result<Void, any Error>
     do { outcome = .success(try await body(fixture)) } catch { outcome = .failure(error) }
     fixture.client.shutDown()

@@ -61,7 +61,7 @@ import Testing
                     "malformed-request"
                 ),
                 ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[],\"more\":1}", 400, "malformed-request"),
-                ("mutations", "{\"x\":\"\(String(repeating: "x", count: 1 << 20))\"}", 413, "about:blank"),
+                ("mutations", "{\"x\":\"\(String(repeating: "x", count: 1 << 20))\"}", 413, "body-too-large"),
                 ("sync", "{\"x\":\"\(String(repeating: "x", count: 70_000))\"}", 413, "body-too-large"),
                 ("sync", "nonsense", 400, "malformed-request"),
                 ("sync", "{\"live\":1}", 400, "malformed-request"),

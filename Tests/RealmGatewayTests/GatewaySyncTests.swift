@@ -4,7 +4,6 @@ import NIOCore
 import Postgres
 import Realms
 import Seeded
-import Synchronization
 import Testing
 
 @testable import RealmGateway
@@ -229,7 +228,7 @@ import Testing
             // They hang up and come back all the time, so that many snapshots fall between two of the reader's pages.
             let live = devices[..<3].map { device in
                 Task {
-                    while !over.isUp.withLock({ $0 }) { try await device.follow(untilCheckpoints: 3) }
+                    while !over.isUp { try await device.follow(untilCheckpoints: 3) }
                     try await device.follow()
                 }
             }
@@ -247,7 +246,7 @@ import Testing
                 }
             }
             for writer in writers { try await writer.value }
-            over.isUp.withLock { $0 = true }
+            over.raise()
             let end = try fixture.withDatabase { connection in
                 try EnvironmentCounter(try connection.run(EnvironmentCounter.load(fixture.environment))[0]).position
             }
@@ -285,9 +284,4 @@ import Testing
             _ = try batch.commit(on: &connection)
         }
     }
-}
-
-/// Shared between tasks, which a `Mutex` by itself cannot be.
-private final class Flag: Sendable {
-    let isUp = Mutex(false)
 }

@@ -87,6 +87,26 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
         await #expect(throws: error) { try await setup.verifier().identity(of: token) }
     }
 
+    @Test(arguments: [
+        ("", false), (#","email_verified":false"#, false), (#","email_verified":"false""#, false),
+        (#","email_verified":null"#, false), (#","email_verified":true"#, true), (#","email_verified":"true""#, true),
+    ])
+    func theTokenMustSayThatTheAddressIsVerified(member: String, isAccepted: Bool) throws {
+        let json =
+            #"{"iss":"http://idp","sub":"42","aud":"fieldpost","exp":\#(Setup.start),"email":"a@example.com"\#(member)}"#
+        let claims = try JSONDecoder().decode(TokenClaims.self, from: Data(json.utf8))
+        let environment = EnvironmentIdentity(
+            environment: 1, issuer: "http://idp", audience: "fieldpost", jwksURL: "http://idp/jwks")
+        let identity = { () throws(TokenError) in
+            try claims.identity(in: environment, now: Setup.start, clockSkewMax: 60)
+        }
+        if isAccepted {
+            #expect(try identity().email == "a@example.com")
+        } else {
+            #expect(throws: TokenError.emailUnverified) { try identity() }
+        }
+    }
+
     @Test func clocksMayDifferALittle() async throws {
         let setup = try await Setup()
         let early = try await setup.token { $0.exp = Int(Setup.start) - 59 }

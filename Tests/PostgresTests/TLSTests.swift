@@ -1,0 +1,52 @@
+import Foundation
+import Postgres
+import Suite
+import TestSupport
+import Testing
+
+/// `sslmode=verify-full`, against a server whose certificate only its own file vouches for.
+@Suite struct TLSTests {
+    @Test func aServerIsTrustedOnlyThroughItsAuthorityAndForItsName() async throws {
+        try await withOwnThread {
+            let folder = try SuiteFolder("tls")
+            let port = try Ports.free()
+            let server = try SuiteServer(
+                in: folder,
+                options: [
+                    "port": "\(port)", "listen_addresses": "127.0.0.1", "ssl": "on",
+                    "ssl_cert_file": folder.path + "/postgres/server.crt",
+                    "ssl_key_file": folder.path + "/postgres/server.key",
+                ])
+            try makeCertificate(named: "server", in: folder.path + "/postgres")
+            try makeCertificate(named: "other", in: folder.path + "/postgres")
+            // PostgreSQL takes a key of its own user's only.
+            try runToEnd("chown", ["--reference", folder.path + "/postgres", folder.path + "/postgres/server.key"])
+            try server.start()
+            defer { server.kill9() }
+
+            func conninfo(host: String = "localhost", authority: String) -> String {
+                "host=\(host) hostaddr=127.0.0.1 port=\(port) user=\(SuiteServer.user) dbname=postgres "
+                    + "sslmode=verify-full sslrootcert=\(folder.path)/postgres/\(authority).crt"
+            }
+            var connection = try Connection(conninfo(authority: "server"))
+            let rows = try connection.run("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+            #expect(try rows[0].value(0) == true)
+
+            let stranger = #expect(throws: PostgresError.self) { _ = try Connection(conninfo(authority: "other")) }
+            #expect(stranger?.message.contains("certificate verify failed") == true, "\(stranger?.message ?? "")")
+            let misnamed = #expect(throws: PostgresError.self) {
+                _ = try Connection(conninfo(host: "elsewhere.example", authority: "server"))
+            }
+            #expect(misnamed?.message.contains("does not match host name") == true, "\(misnamed?.message ?? "")")
+        }
+    }
+
+    /// A key, and a certificate for `localhost` that is its own authority.
+    private func makeCertificate(named name: String, in folder: String) throws {
+        let arguments =
+            "req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
+            + " -keyout \(folder)/\(name).key -out \(folder)/\(name).crt"
+        try runToEnd("openssl", arguments.split(separator: " ").map(String.init))
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: "\(folder)/\(name).key")
+    }
+}

@@ -1,0 +1,166 @@
+import Foundation
+import HTTP
+import Kafka
+import Logging
+import Model
+import NIOCore
+import NIOPosix
+import Pipeline
+import Postgres
+import Realms
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import RealmGateway
+
+/// What the gateway does at its bounds, and what it hands on.
+@Suite struct GatewayBoundsTests {
+    /// `sync.lag.max`: a device that takes nothing is cut off; one that reads is not.
+    @Test func aDeviceThatStopsReadingIsClosed() async throws {
+        var limits = GatewayLimits()
+        limits.lagMax = .seconds(1)
+        try await withGateway(limits: limits) { fixture in
+            let reader = try await GatewayDevice(fixture, "ana@example.com")
+            let following = Task { try await reader.follow() }
+            defer { following.cancel() }
+            let stuck = try await StuckStream(fixture, "ana@example.com")
+            // Else a failure would wait for it.
+            defer { stuck.close() }
+            let hub = fixture.gateways[0].hub
+            try await eventually("both streams are open") { hub.count == 2 }
+            let realm = try fixture.realm(RealmPath.user("ana@example.com"))
+            let text = String(repeating: "x", count: 60_000)
+            // Until the kernel's buffers are full and a write waits.
+            try await eventually("the one that does not read is closed") {
+                try fixture.write { batch in
+                    for _ in 0..<10 {
+                        let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
+                        batch.put(key, JSONBytes("{\"text\":\"\(text)\"}"), decision: 0)
+                    }
+                }
+                return hub.count == 1
+            }
+            let last = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
+            try fixture.write { $0.put(last, JSONBytes("{\"text\":\"last\"}"), decision: 0) }
+            try await reader.wait("the other one still hears") {
+                $0.shown($0.realm).values.contains { $0.contains("last") }
+            }
+        }
+    }
+
+    /// `mutations.waiting.max`: what finds no room is refused whole, and may be sent again.
+    @Test func aFullQueueOfMutationsAnswersBusy() async throws {
+        var limits = GatewayLimits()
+        limits.waitingMax = 1
+        try await withGateway(limits: limits) { fixture in
+            // The environment's counter is locked: a transaction of the gateway's waits.
+            let (isLocked, mayEnd) = (Flag(), Flag())
+            let holder = BackgroundThread {
+                var connection = try Connection(fixture.database)
+                try connection.transaction {
+                    try $0.run("UPDATE realm.environment SET position = position WHERE id = 1")
+                    isLocked.raise()
+                    while !mayEnd.isUp { try $0.run("SELECT pg_sleep(0.01)") }
+                }
+            }
+            defer { mayEnd.raise() }
+            try await eventually("the counter is locked") { isLocked.isUp }
+            var phones: [GatewayDevice] = []
+            for _ in 0..<5 { phones.append(try await GatewayDevice(fixture, "ana@example.com")) }
+            let answers = try await withThrowingTaskGroup(of: (Int, Answer).self) { group in
+                for (index, phone) in phones.enumerated() {
+                    group.addTask {
+                        (index, try await phone.send([await phone.mutation("put", UUID(), "{\"text\":\"x\"}")]))
+                    }
+                }
+                var answers: [(Int, Answer)] = []
+                for try await answer in group {
+                    answers.append(answer)
+                    // One is in the transaction that waits, one at most waits for its turn.
+                    if answers.count == 3 { mayEnd.raise() }
+                }
+                return answers
+            }
+            try holder.wait()
+            let busy = answers.filter { $0.1.status == 503 }
+            #expect(busy.count >= 3 && busy.count < 5)
+            #expect(busy.allSatisfy { $0.1.problem == "busy" && $0.1.headers["Retry-After"] == "1" })
+            #expect(answers.filter { $0.1.status == 200 }.count == 5 - busy.count)
+            let phone = phones[try #require(busy.first).0]
+            let again =
+                "{\"sequence\":1,\"realm\":\"\(await phone.realm)\",\"op\":\"put\",\"kind\":\"TimeEntry\","
+                + "\"id\":\"\(UUID())\",\"fields\":{}}"
+            #expect(try await phone.send([again]).results.first?.hasPrefix("accepted") == true)
+        }
+    }
+
+    @Test func theTraceOfAMutationReachesItsEvent() async throws {
+        try await withGateway { fixture in
+            let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            let id = UUID()
+            var request = phone.request(
+                "POST", "/v1/mutations",
+                "{\"clientId\":\"\(phone.clientID)\",\"mutations\":[\(await phone.mutation("put", id, "{}"))]}")
+            request.headers.append(("traceparent", traceparent))
+            #expect(Answer(try await fixture.client.send(request)).status == 200)
+
+            try fixture.withDatabase { _ = try $0.run("UPDATE realm.relay SET position = 0") }
+            let partitions = Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name, $0.partitions) })
+            let database = fixture.database
+            try await withMockCluster(topics: partitions) { cluster in
+                var relay = try Relay(
+                    conninfo: database, brokers: cluster.address, properties: [:],
+                    logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+                var consumer = try Consumer(brokers: cluster.address, group: "reader", topics: [Topics.entry.name])
+                var messages: [Message] = []
+                let end = ContinuousClock.now + .seconds(30)
+                while messages.isEmpty, ContinuousClock.now < end {
+                    _ = try relay.step(waitMax: .milliseconds(5))
+                    messages = try consumer.nextBatch(countMax: 10, waitMax: .milliseconds(20))
+                }
+                let message = try #require(messages.first)
+                #expect(message.headerText("ce_subject")?.hasSuffix(id.uuidString.lowercased()) == true)
+                #expect(message.headerText("traceparent") == traceparent)
+            }
+        }
+    }
+}
+
+/// A switch that tasks and threads share.
+final class Flag: Sendable {
+    private let state = Atomic<Bool>(false)
+
+    var isUp: Bool { state.load(ordering: .acquiring) }
+    func raise() { state.store(true, ordering: .releasing) }
+}
+
+/// Waits for a condition of the server's.
+private func eventually(_ what: String, _ condition: () throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while try !condition() {
+        try #require(ContinuousClock.now < deadline, "not in time: \(what)")
+        try await Task.sleep(for: .milliseconds(5))
+    }
+}
+
+/// A live stream whose client sends its request and never reads.
+private struct StuckStream {
+    private let channel: any Channel
+
+    init(_ fixture: GatewayFixture, _ email: String) async throws {
+        let token = try await fixture.keys.token(email)
+        let body = "{\"live\":true}"
+        let request =
+            "POST /v1/sync HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\n"
+            + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelOption(.autoRead, value: false)
+            .channelOption(.socketOption(.so_rcvbuf), value: 4_096)
+            .connect(host: "127.0.0.1", port: fixture.ports[0]).get()
+        try await channel.writeAndFlush(ByteBuffer(string: request))
+    }
+
+    func close() { channel.close(promise: nil) }
+}

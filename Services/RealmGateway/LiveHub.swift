@@ -14,6 +14,8 @@ final class LiveHub: Service, Sendable {
     }
 
     private static let tickInterval = Duration.milliseconds(250)
+    /// At a shutdown a device that takes nothing for longer is cut off, so that it holds nobody up.
+    private static let lastWriteMax = Duration.seconds(2)
 
     private let pool: Pool
     private let limits: GatewayLimits
@@ -66,7 +68,7 @@ final class LiveHub: Service, Sendable {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 try? await Task.sleep(for: Self.tickInterval)
-                self.tick(Timestamp.steadyNanoseconds())
+                self.tick(lagMax: self.limits.lagMax)
             }
         }
         let outboxes = state.withLock { state in
@@ -74,14 +76,19 @@ final class LiveHub: Service, Sendable {
             return state.outboxes.values.map(\.outbox)
         }
         for outbox in outboxes { outbox.close() }
+        while count > 0, !Task.isCancelled {
+            try? await Task.sleep(for: Self.tickInterval)
+            tick(lagMax: min(limits.lagMax, Self.lastWriteMax))
+        }
     }
 
-    private func tick(_ now: Int64) {
+    private func tick(lagMax: Duration) {
+        let now = Timestamp.steadyNanoseconds()
         let (outboxes, readers) = state.withLock { (Array($0.outboxes.values), Array($0.readers.values)) }
         let positions = Dictionary(uniqueKeysWithValues: readers.map { (ObjectIdentifier($0), $0.position) })
         for (outbox, reader) in outboxes {
             let position = reader.flatMap { positions[ObjectIdentifier($0)] } ?? 0
-            outbox.tick(now: now, position: position, lagMax: limits.lagMax)
+            outbox.tick(now: now, position: position, lagMax: lagMax)
         }
     }
 }

@@ -38,7 +38,8 @@ extension RebalanceTests {
                 try producer.send("t", key: Array("\(number)".utf8), value: [1], tag: UInt64(number))
             }
             producer.expectFlushed()
-            let written = Dictionary(grouping: producer.deliveries(waitMax: .zero), by: \.partition).mapValues(\.count)
+            let written = Dictionary(grouping: producer.deliveries(waitMax: .zero), by: \.place.partition)
+                .mapValues(\.count)
             #expect(written.count == 4)
 
             var first = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)

@@ -49,6 +49,29 @@ import Testing
         }
     }
 
+    /// A gateway that stops waits for no device.
+    @Test(.timeLimit(.minutes(2))) func aDeviceThatStopsReadingDoesNotHoldUpAShutdown() async throws {
+        let stuck = Mutex<StuckStream?>(nil)
+        defer { stuck.withLock { $0?.close() } }
+        try await withGateway { fixture in
+            let stream = try await StuckStream(fixture, "ana@example.com")
+            stuck.withLock { $0 = stream }
+            let realm = try fixture.realm(RealmPath.user("ana@example.com"))
+            let text = String(repeating: "x", count: 60_000)
+            // More than the kernel's buffers hold: a write waits when the gateway is asked to stop.
+            for _ in 0..<40 {
+                try fixture.write { batch in
+                    for _ in 0..<10 {
+                        let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
+                        batch.put(key, JSONBytes("{\"text\":\"\(text)\"}"), decision: 0)
+                    }
+                }
+            }
+            let hub = fixture.gateways[0].hub
+            try await eventually("its stream is open") { hub.count == 1 }
+        }
+    }
+
     /// `mutations.waiting.max`: what finds no room is refused whole, and may be sent again.
     @Test func aFullQueueOfMutationsAnswersBusy() async throws {
         var limits = GatewayLimits()

@@ -119,6 +119,8 @@ import Testing
             var position: Int64 = 0
             var seen = 0
             while seen < 3 * 150 * 3 {
+                // Asked before the snapshot is taken: it holds all that they committed.
+                let areDone = writers.allSatisfy(\.isDone)
                 // Everything after `position`, up to the counter of the same snapshot.
                 let (counter, count) = try connection.transaction(.snapshot) { transaction in
                     let counter = try EnvironmentCounter(transaction.run(EnvironmentCounter.load(environment))[0])
@@ -128,7 +130,7 @@ import Testing
                 }
                 seen += count
                 position = counter
-                if count == 0, writers.allSatisfy(\.isDone) { break }
+                if count == 0, areDone { break }
             }
             for writer in writers { try writer.wait() }
             #expect(seen == 3 * 150 * 3)

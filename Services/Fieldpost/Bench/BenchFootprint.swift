@@ -26,6 +26,9 @@ struct BenchFootprint: AsyncParsableCommand {
                     figures.add("\(part.rawValue), time to ready", "ms", time.seconds * 1_000)
                     try await Task.sleep(for: Self.idleFor)
                     figures.add("\(part.rawValue), resident", "MB", bench.memory(of: part, "VmRSS") / 1_024)
+                    // Pages of libraries, divided by the processes that have them.
+                    let share = bench.memory(of: part, "Pss", in: "smaps_rollup") / 1_024
+                    figures.add("\(part.rawValue), its share", "MB", share)
                     figures.add("\(part.rawValue), of it its own", "MB", bench.memory(of: part, "RssAnon") / 1_024)
                 }
             }

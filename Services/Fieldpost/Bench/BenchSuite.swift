@@ -110,10 +110,10 @@ struct BenchSuite: Sendable {
         }
     }
 
-    /// What a process holds, in kB, by the name that `/proc/<pid>/status` has for it.
-    func memory(of part: Suite.Part, _ name: String) -> Double {
+    /// What a process holds, in kB, by the name that a file of `/proc/<pid>` has for it.
+    func memory(of part: Suite.Part, _ name: String, in file: String = "status") -> Double {
         guard let id = suite.process(part)?.id,
-            let status = try? String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8),
+            let status = try? String(contentsOfFile: "/proc/\(id)/\(file)", encoding: .utf8),
             let line = status.split(separator: "\n").first(where: { $0.hasPrefix(name + ":") }),
             let kilobytes = line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first
         else { return .nan }

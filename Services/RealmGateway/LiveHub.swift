@@ -42,7 +42,9 @@ final class LiveHub: Service, Sendable {
     }
 
     func join(_ outbox: Outbox, in environment: EnvironmentID, realms: [OpenRealm], from position: Int64) {
-        let reader = state.withLock { state in
+        let reader: LiveReader? = state.withLock { state in
+            // Its session may have ended while its next page was still being read.
+            guard state.outboxes[ObjectIdentifier(outbox)] != nil else { return nil }
             let reader =
                 state.readers[environment]
                 ?? LiveReader(environment: environment, pool: pool, limits: limits, logger: logger)
@@ -50,7 +52,7 @@ final class LiveHub: Service, Sendable {
             state.outboxes[ObjectIdentifier(outbox)] = (outbox, reader)
             return reader
         }
-        reader.join(outbox, realms: realms, from: position)
+        reader?.join(outbox, realms: realms, from: position)
     }
 
     func leave(_ outbox: Outbox, in environment: EnvironmentID) {

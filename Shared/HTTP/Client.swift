@@ -33,6 +33,7 @@ package final class Client: Sendable {
 
     package init(configuration: Configuration = Configuration()) {
         self.configuration = configuration
+        _ = isLibraryReady
         let inbox = inbox
         Thread.start { TransferLoop.run(inbox, configuration) }
     }

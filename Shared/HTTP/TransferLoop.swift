@@ -32,9 +32,7 @@ import Synchronization
     }
 
     private init?(_ inbox: Inbox, _ configuration: Client.Configuration) {
-        guard curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK, let multi = unsafe curl_multi_init() else {
-            return nil
-        }
+        guard isLibraryReady, let multi = unsafe curl_multi_init() else { return nil }
         unsafe self.multi = unsafe multi
         epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
         self.inbox = inbox
@@ -230,3 +228,7 @@ extension Duration {
         return seconds.multipliedReportingOverflow(by: 1000).partialValue + (attoseconds + rest) / 1_000_000_000_000_000
     }
 }
+
+/// libcurl's own set-up, once, on the thread that first makes a client: on the client's own it could meet the end of a
+/// process that could not start, and end it with a signal.
+let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK

@@ -9,6 +9,7 @@ import Glibc
 
     /// Connects and waits for it, at most `limits.connectMax`.
     init(conninfo: String, limits: Limits) throws(PostgresError) {
+        try Self.check(conninfo)
         let settings = [
             ("dbname", conninfo),
             ("connect_timeout", String(max(2, limits.connectMax.components.seconds))),
@@ -31,14 +32,38 @@ import Glibc
 
     deinit { unsafe PQfinish(pointer) }
 
+    /// A text that libpq cannot read: its own message would quote a part of it, which may be of the password.
+    private static func check(_ conninfo: String) throws(PostgresError) {
+        let isName = !conninfo.contains("=") && !conninfo.contains("://")
+        if isName { return }
+        var message: UnsafeMutablePointer<CChar>?
+        let options = unsafe PQconninfoParse(conninfo, &message)
+        if let message = unsafe message { unsafe PQfreemem(message) }
+        defer { unsafe PQconninfoFree(options) }
+        var isReadable = unsafe options != nil
+        var next = unsafe options
+        while let option = unsafe next, let keyword = unsafe option.pointee.keyword {
+            if unsafe String(cString: keyword) == "port", let value = unsafe option.pointee.val {
+                let port = unsafe String(cString: value)
+                isReadable = isReadable && port.allSatisfy { "0123456789,".contains($0) }
+            }
+            unsafe next = option + 1
+        }
+        guard isReadable else {
+            throw PostgresError(
+                sqlState: nil,
+                message: "the connection string cannot be read: key=value pairs or a postgresql:// URI is allowed, "
+                    + "special characters of a URI's parts as %xx")
+        }
+    }
+
     var serverVersion: Int32 { unsafe PQserverVersion(pointer) }
     var isOpen: Bool { unsafe PQstatus(pointer) == CONNECTION_OK }
     var hasFailedTransaction: Bool { unsafe PQtransactionStatus(pointer) == PQTRANS_INERROR }
 
     var lastMessage: String { unsafe String(cString: PQerrorMessage(pointer)) }
 
-    /// Sets the session's time-outs; without them a forgotten transaction holds up its whole environment.
-    /// Sets the session's limits, and keeps the planner to indexes: every statement reads by a key, in its order. While
+    /// Sets the session's time-outs, without which a forgotten transaction holds up its whole environment, and keeps the planner to indexes: every statement reads by a key, in its order. While
     /// statistics are missing or the plan is a generic one, PostgreSQL preferred to read and sort the whole change log
     /// for each page of it (seen with PostgreSQL 15; what is off is still used where nothing else is possible).
     func apply(_ limits: Limits) throws(PostgresError) {

@@ -48,7 +48,7 @@ package func serve(
             exit(0)
         case .run(let file):
             let configuration = try Configuration(settings, file: file)
-            exit(try await run(name, configuration, build))
+            end(try await run(name, configuration, build))
         }
     } catch {
         exitWithLine(name, "\(error)", status: 1)
@@ -80,5 +80,11 @@ private func run(
 private func exitWithLine(_ name: String, _ message: String, status: Int32) -> Never {
     let line = message.unicodeScalars.map { $0.value < 0x20 ? " " : String($0) }.joined()
     write(Array("\(name): \(line)\n".utf8), to: STDERR_FILENO)
-    exit(status)
+    end(status)
+}
+
+/// Ends the process without the clean-up of its libraries: other threads may still use them.
+private func end(_ status: Int32) -> Never {
+    fflush(nil)
+    _exit(status)
 }

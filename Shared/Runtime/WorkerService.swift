@@ -89,7 +89,7 @@ func startThread(named name: String, _ body: @escaping @Sendable () -> Void) {
     guard status == 0 else {
         // The kernel's limit of threads is reached: nothing this process was started for can run.
         write(Array("cannot start the thread \(name)\n".utf8), to: STDERR_FILENO)
-        exit(1)
+        _exit(1)
     }
     pthread_detach(thread)
 }

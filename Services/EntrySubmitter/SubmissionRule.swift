@@ -146,6 +146,12 @@ struct SubmissionRule: Sendable {
             return SubmissionDecision(
                 ledger: next(ledger, .unknown),
                 step: .dead(reason: "\(count) records of the back end carry this entry's marker; a person must look"))
+        case .refused(let messages) where ledger.phase == .finding:
+            // It is the question that is refused, such as when the person's assignment is gone: the record may exist.
+            let reason = "the back end refuses to say whether it has the entry: " + messages.joined(separator: "; ")
+            return SubmissionDecision(
+                ledger: next(ledger, .unknown), lease: settleMin,
+                step: .park(reason: reason, after: max(settleMin, retryWait(attemptCount)), cause: .attempt))
         case .refused(let messages):
             // What the back end does not say cannot be shown: then at least that it refused.
             return refuse(messages.isEmpty ? ["The back end refused the entry without a reason"] : messages, ledger)

@@ -40,7 +40,7 @@ import Testing
         case 0: world.edit { $0.text = "text \(detail % 5)" }
         case 1: world.edit { $0.durationSeconds = Int(detail % 4) * 1_800 }
         case 2, 3: world.edit { $0.submitRequested = true }
-        case 4: if detail % 6 == 0 { world.delete() }
+        case 4: if detail % 6 == 0 { world.delete() } else if detail % 6 < 3 { world.isAssigned.toggle() }
         case 5, 6, 7:
             // A worker looks; now and then the phone's patch comes between its load and its commit, or another
             // worker decides in between.
@@ -77,13 +77,17 @@ import Testing
         }
         for message in world.invalidMessages {
             #expect(
-                ["no", "Duration must be more than 0", "The back end no longer has this entry; submit it again"]
-                    .contains(message), "seed \(seed)")
+                [
+                    "no", "no assignment", "Duration must be more than 0",
+                    "The back end no longer has this entry; submit it again",
+                ]
+                .contains(message), "seed \(seed)")
         }
     }
 
     /// No more faults: calls end, answers arrive, time passes, keys that are due are looked at.
     private func settle(_ world: inout SubmissionWorld, _ random: inout SplitMix64) {
+        world.isAssigned = true
         for _ in 0..<60 {
             while !world.flights.isEmpty || !world.answers.isEmpty {
                 while !world.flights.isEmpty { world.fly(0, .none) }

@@ -6,7 +6,7 @@ import Seeded
 @testable import EntrySubmitter
 
 /// One entry, its device, its ledger, and a back end that may do anything a real one does: refuse, be away, lose its
-/// answer after writing, commit late. Workers crash, look twice, and answer late. Time is a number.
+/// answer after writing, commit late. The people file changes. Workers crash, look twice, and answer late. Time is a number.
 struct SubmissionWorld {
     struct Record: Equatable {
         var wanted: Wanted
@@ -43,6 +43,8 @@ struct SubmissionWorld {
     var parkedUntil = 0
     var isDead = false
     var invalidMessages: [String] = []
+    /// Whether the people file tells the person's assignment; without it every call is refused before it is sent.
+    var isAssigned = true
 
     init(seed: UInt64) {
         random = SplitMix64(seed: seed)
@@ -154,6 +156,7 @@ struct SubmissionWorld {
     }
 
     private mutating func perform(_ action: SubmissionCall.Action, _ fault: Fault) -> SubmissionAnswer {
+        if !isAssigned { return .refused(["no assignment"]) }
         if fault == .away { return .notProcessed(reason: "away", retryAfter: nil) }
         if case .find(let id, _) = action { return find(id) }
         switch fault {

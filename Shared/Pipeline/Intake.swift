@@ -57,7 +57,7 @@ struct Intake {
                 try restart(event, consumer: &consumer, connection: &connection)
                 restarted.insert(message.topicPartition)
                 admitted.events.removeAll { $0.message.topicPartition == message.topicPartition }
-            } else if try isCurrent(event, connection: &connection) {
+            } else if try isCurrent(event.generation, of: event.environment, connection: &connection) {
                 admitted.events.append(event)
             } else {
                 admitted.dropped.append(message)
@@ -113,16 +113,20 @@ struct Intake {
         }
     }
 
-    private mutating func isCurrent(_ event: Event, connection: inout Connection) throws -> Bool {
-        if run.environment == event.environment, run.generation == event.generation { return true }
-        if generations[event.environment] == event.generation {
-            run.environment = event.environment
-            run.generation = event.generation
+    /// Asks PostgreSQL for a generation not known yet only: generations grow, so one below the known one is over.
+    mutating func isCurrent(
+        _ generation: Int64, of environment: EnvironmentID, connection: inout Connection
+    ) throws -> Bool {
+        if run.environment == environment, run.generation == generation { return true }
+        if let known = generations[environment], generation <= known {
+            guard generation == known else { return false }
+            run.environment = environment
+            run.generation = generation
             return true
         }
         for row in try connection.run("SELECT id, generation FROM realm.environment") {
             generations[EnvironmentID(rawValue: try row.value(0))] = try row.value(1)
         }
-        return generations[event.environment] == event.generation
+        return generations[environment] == generation
     }
 }

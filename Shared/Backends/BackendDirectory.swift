@@ -26,6 +26,18 @@ package struct BackendConnection: Sendable, Equatable {
             passwordVariable: try rows[0].value(3))
     }
 
+    /// Makes the adapter of an environment's back end, from what is stored now.
+    ///
+    /// - Throws: `MissingBackend`, which says what is not there, or `PostgresError`.
+    package static func backend(
+        of environment: EnvironmentID, client: Client, callMax: Duration, on connection: inout Connection
+    ) throws -> any TimeBackend {
+        guard let stored = try load(environment, on: &connection) else {
+            throw MissingBackend("environment \(environment) has no back end")
+        }
+        return try stored.make(client: client, callMax: callMax)
+    }
+
     /// Makes the adapter.
     ///
     /// - Parameters:

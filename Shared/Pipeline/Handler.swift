@@ -26,9 +26,17 @@ package protocol Handler: SendableMetatype {
     ) throws -> [Next<Call>]
 
     /// How a call is made. It runs outside the worker's thread, in a bounded window, and never throws: what went wrong
-    /// is an answer too.
+    /// is an answer too. It is kept for a short while and then made anew.
+    ///
+    /// - Throws: `CallerUnavailable` when it cannot be made for this environment: then what is to be called there waits.
     func caller(on connection: inout Connection, for environment: EnvironmentID) throws
         -> @Sendable (Call) async -> Answer
+}
+
+/// One environment's other system cannot be called as things are set up. The other environments go on.
+package struct CallerUnavailable: Error, Equatable {
+    package let reason: String
+    package init(reason: String) { self.reason = reason }
 }
 
 /// A key to decide about.

@@ -12,13 +12,17 @@ extension Worker {
             let environment = pending[0].input.environment
             var inputs = pending.filter { $0.input.environment == environment }
             if inputs.count > limits.batchCountMax { inputs.removeLast(inputs.count - limits.batchCountMax) }
-            let taken = Set(inputs.map(\.input.subject))
             try decide(inputs, in: environment)
-            // Decided or put back by `decide`: only what it put back, and what was not taken, is still pending.
-            pending.removeAll { $0.input.environment == environment && taken.contains($0.input.subject) }
             pending.append(contentsOf: missed)
             missed = []
         }
+    }
+
+    /// Inputs are no longer pending as soon as what was decided is committed: when others of the same round fail they
+    /// are not decided again, with their calls under way.
+    private mutating func wereDecided(_ inputs: [Pending], in environment: EnvironmentID) {
+        let subjects = Set(inputs.map(\.input.subject))
+        pending.removeAll { $0.input.environment == environment && subjects.contains($0.input.subject) }
     }
 
     /// Decides inputs of one environment and commits what was decided. Refused data is bisected until the one bad key
@@ -44,33 +48,36 @@ extension Worker {
         if !admitted.isEmpty {
             nexts = try handler.decide(admitted.map(\.input), in: environment, batch: &batch, on: &connection)
         }
-        if callers[environment] == nil, nexts.contains(where: \.isCall) {
-            callers[environment] = try handler.caller(on: &connection, for: environment)
-        }
+        let withdrawn = try withdrawCalls(&nexts, from: &batch, in: environment)
         var parkings: [ParkedKeys.Parking] = []
         var released: [(id: String, decision: Int)] = []
         for (index, item) in admitted.enumerated() {
             switch nexts[index] {
             case .finished: released.append((item.input.subject.id.text, index))
             case .call: break
+            // Below, with those that wait for the back end.
+            case .park where withdrawn.contains(index): break
             case .park(let reason, let after, let cause):
                 parkings.append(parking(item, reason, after, cause, decision: index))
             case .dead(let reason): parkings.append(parking(item, reason, nil, .planned, decision: index))
             }
         }
-        for (offset, (item, wait)) in waiting.enumerated() {
-            parkings.append(
-                ParkedKeys.Parking(
-                    subject: item.input.subject, partition: item.partition, reason: "the back end is away",
-                    isDead: false, isCircuit: true, attemptCount: item.input.attemptCount, wait: wait,
-                    decision: admitted.count + offset))
+        let called = withdrawn.map { (admitted[$0], limits.circuit.waitMin) }
+        for (offset, (item, wait)) in (waiting + called).enumerated() {
+            // A decision that was withdrawn misses, its key is parked all the same: under a number of its own.
+            parkings.append(parkingOfCircuit(item, wait, in: environment, decision: admitted.count + offset))
         }
         if !parkings.isEmpty { batch.also(ParkedKeys.park(parkings, group: group, environment: environment)) }
         if !released.isEmpty { batch.also(ParkedKeys.release(released, group: group, environment: environment)) }
         let outcome = try batch.commit(on: &connection)
+        wereDecided(inputs, in: environment)
         parkedCounter.increment(by: parkings.count)
         for (index, item) in admitted.enumerated() {
-            if outcome.missed.contains(index) { missed.append(item) } else { follow(nexts[index], item) }
+            if outcome.missed.contains(index), !withdrawn.contains(index) {
+                missed.append(item)
+            } else {
+                follow(nexts[index], item)
+            }
         }
         for (item, _) in waiting { release(Key(environment: environment, subject: item.input.subject)) }
     }
@@ -148,10 +155,21 @@ extension Worker {
             attemptCount: count, wait: after ?? .zero, decision: decision)
     }
 
+    /// Nothing was tried, so no attempt is counted.
+    private func parkingOfCircuit(
+        _ item: Pending, _ wait: Duration, in environment: EnvironmentID, decision: Int
+    ) -> ParkedKeys.Parking {
+        ParkedKeys.Parking(
+            subject: item.input.subject, partition: item.partition,
+            reason: unavailable[environment] ?? "the back end is away", isDead: false, isCircuit: true,
+            attemptCount: item.input.attemptCount, wait: wait, decision: decision)
+    }
+
     /// Parks one key dead in a transaction of its own.
     mutating func park(_ item: Pending, in environment: EnvironmentID, reason: String) throws {
         let parking = parking(item, reason, nil, .planned, decision: 0)
         try connection.run(ParkedKeys.park([parking], group: group, environment: environment))
+        wereDecided([item], in: environment)
         let key = Key(environment: environment, subject: item.input.subject)
         if probes[environment] == key {
             breakers[environment]?.probeWasNotMade(now: .now)
@@ -164,6 +182,7 @@ extension Worker {
     mutating func release(_ key: Key) {
         guard var entry = held.removeValue(forKey: key) else { return }
         guard entry.isOverdue else {
+            heldMessageCount -= entry.messages.count
             consumer.finish(entry.messages)
             return
         }

@@ -21,9 +21,12 @@ extension Worker {
         }
     }
 
+    /// How many more keys, or messages of held keys, may be taken.
+    private var room: Int { limits.heldMax - max(held.count, heldMessageCount) }
+
     /// Takes messages while there is room; a full worker keeps its place in the group without them.
     mutating func takeMessages() throws {
-        let room = limits.heldMax - held.count
+        let room = room
         guard room > 0 else {
             let since = fullSince ?? .now
             fullSince = since
@@ -68,6 +71,7 @@ extension Worker {
 
     mutating func hold(_ event: Event) {
         let key = Key(environment: event.environment, subject: event.subject)
+        heldMessageCount += 1
         if held[key] != nil {
             // Its earlier event, or a call, is under way: the key is decided again afterwards.
             held[key]?.messages.append(event.message)
@@ -84,7 +88,7 @@ extension Worker {
     mutating func takeDue() throws {
         guard ContinuousClock.now >= nextDue else { return }
         nextDue = .now + limits.dueInterval
-        let room = limits.heldMax - held.count
+        let room = room
         let assignment = consumer.assignment
         guard room > 0, !assignment.isEmpty else { return }
         let now = ContinuousClock.now

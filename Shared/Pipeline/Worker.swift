@@ -32,7 +32,7 @@ package struct WorkerLimits: Sendable {
     package var batchCountMax = 500
     /// Calls under way at a time.
     package var inFlightMax = 64
-    /// Keys held at a time: being called, waiting for a call, or waiting for their turn.
+    /// Keys held at a time: being called, waiting for a call, or waiting for their turn. And messages of held keys.
     package var heldMax = 1_024
     /// How long a parked key that was taken stays with this worker before another may take it.
     package var dueLease = Duration.seconds(30)
@@ -41,6 +41,8 @@ package struct WorkerLimits: Sendable {
     /// Tries of a key before it waits for a person.
     package var attemptsMax = 20
     package var circuit = CircuitBreaker()
+    /// How long calls are made as an environment's back end was found, before it is looked up again.
+    package var callerAgeMax = Duration.seconds(10)
 
     package init() {}
 }
@@ -70,6 +72,12 @@ package struct Worker<H: Handler>: ~Copyable {
         let subject: EventSubject
     }
 
+    /// How an environment's calls are made.
+    struct Caller {
+        let make: @Sendable (H.Call) async -> H.Answer
+        let madeAt: ContinuousClock.Instant
+    }
+
     /// PostgreSQL or Kafka cannot be used for now.
     struct Away {
         let reason: String
@@ -91,10 +99,14 @@ package struct Worker<H: Handler>: ~Copyable {
     /// What is decided again after this round.
     var missed: [Pending] = []
     var held: [Key: Held] = [:]
+    /// Messages of all held keys: a key that is called for long may have many.
+    var heldMessageCount = 0
     var breakers: [EnvironmentID: CircuitBreaker] = [:]
     /// The key whose call finds out whether a back end is there again.
     var probes: [EnvironmentID: Key] = [:]
-    var callers: [EnvironmentID: @Sendable (H.Call) async -> H.Answer] = [:]
+    var callers: [EnvironmentID: Caller] = [:]
+    /// Why an environment's calls cannot be made.
+    var unavailable: [EnvironmentID: String] = [:]
     /// Why the last round could not be done, and until when the next one waits.
     var away: Away?
     var backoff = Backoff(first: .milliseconds(100), waitMax: .seconds(5))

@@ -1,0 +1,94 @@
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import Synchronization
+
+@testable import Pipeline
+
+/// What a `CallingHandler` does, and what it has done. It stands for the back ends of several environments.
+final class Calls: Sendable {
+    private struct State {
+        var unavailable: [EnvironmentID: String] = [:]
+        var version = 0
+        var isHeld = false
+        var failures: [PostgresError] = []
+        var decided: [UUID: Int] = [:]
+        var made: [(id: UUID, version: Int)] = []
+    }
+    private let state = Mutex(State())
+
+    /// Environments that cannot be called, with the reason.
+    var unavailable: [EnvironmentID: String] {
+        get { state.withLock { $0.unavailable } }
+        set { state.withLock { $0.unavailable = newValue } }
+    }
+    /// Which callers are made.
+    var version: Int {
+        get { state.withLock { $0.version } }
+        set { state.withLock { $0.version = newValue } }
+    }
+    /// Calls do not end while it is set.
+    var isHeld: Bool {
+        get { state.withLock { $0.isHeld } }
+        set { state.withLock { $0.isHeld = newValue } }
+    }
+    /// How often each key was decided without being an answer.
+    var decided: [UUID: Int] { state.withLock { $0.decided } }
+    var made: [(id: UUID, version: Int)] { state.withLock { $0.made } }
+
+    /// What the next decisions throw, one after the other; `nil` lets one pass.
+    func fail(_ errors: [PostgresError?]) {
+        state.withLock { $0.failures = errors.map { $0 ?? PostgresError(sqlState: "00000", message: "passes") } }
+    }
+    func failIfAsked() throws(PostgresError) {
+        let error = state.withLock { $0.failures.isEmpty ? nil : $0.failures.removeFirst() }
+        if let error, error.sqlState != "00000" { throw error }
+    }
+    func decide(_ id: UUID) { state.withLock { $0.decided[id, default: 0] += 1 } }
+    func make(_ id: UUID, _ version: Int) async {
+        state.withLock { $0.made.append((id, version)) }
+        while isHeld { try? await Task.sleep(for: .milliseconds(5)) }
+    }
+}
+
+/// Calls for each key, and notes in the object that it did.
+struct CallingHandler: Handler {
+    let calls: Calls
+    private var directory = RealmDirectory()
+
+    init(_ calls: Calls) { self.calls = calls }
+
+    mutating func decide(
+        _ inputs: [Input<UUID>], in environment: EnvironmentID, batch: inout WriteBatch,
+        on connection: inout Connection
+    ) throws -> [Next<UUID>] {
+        try calls.failIfAsked()
+        guard let realm = try directory.id(of: .users, in: environment, create: true, on: &connection) else {
+            return []
+        }
+        return inputs.enumerated().map { index, input in
+            let key = ObjectKey(realm: realm, kind: .realms, id: input.subject.id)
+            switch input.origin {
+            case .event, .retry:
+                calls.decide(key.id)
+                batch.patch(key, JSONBytes(#"{"state": "called"}"#), decision: index)
+                return .call(key.id, startBefore: .now + .seconds(600))
+            case .answer:
+                batch.patch(key, JSONBytes(#"{"state": "done"}"#), decision: index)
+                return .finished
+            }
+        }
+    }
+
+    func caller(
+        on connection: inout Connection, for environment: EnvironmentID
+    ) throws -> @Sendable (UUID) async -> UUID {
+        if let reason = calls.unavailable[environment] { throw CallerUnavailable(reason: reason) }
+        let (calls, version) = (calls, calls.version)
+        return { id in
+            await calls.make(id, version)
+            return id
+        }
+    }
+}

@@ -110,7 +110,9 @@ let tests: [Target] = [
         path: "Tests/RuntimeTests"),
     .testTarget(
         name: "EntrySubmitterTests",
-        dependencies: ["Backends", "EntrySubmitter", "Model", "Postgres", "Realms", "Seeded", "TestSupport"],
+        dependencies: [
+            "Backends", "EntrySubmitter", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Seeded", "TestSupport",
+        ],
         path: "Tests/EntrySubmitterTests"),
     .testTarget(
         name: "RealmsTests", dependencies: ["Model", "Postgres", "Realms", "TestSupport"], path: "Tests/RealmsTests"),

@@ -58,31 +58,40 @@ struct EntryHandler: Handler {
                 nexts.append(.finished)
                 continue
             }
-            let (state, person) = try state(
-                objects[key], ledgers[key.id], input, key, in: environment, on: &connection)
-            let decision: SubmissionDecision
-            switch input.origin {
-            case .event, .retry: decision = rule.decide(state, .look, attemptCount: input.attemptCount)
-            case .answer(let answer):
-                decision = rule.decide(
-                    state, .answer(answer.found, version: answer.version), attemptCount: input.attemptCount)
-            }
             batch.expect(key, at: objects[key]?.position ?? 0, decision: index)
-            writes.add(decision, key: key, loaded: ledgers[key.id], decision: index, now: Clock.nowMilliseconds())
-            nexts.append(next(decision.step, key, person, started))
+            do {
+                let ledger = try ledgers[key.id]?.get()
+                let (state, person) = try state(objects[key], ledger, input, key, in: environment, on: &connection)
+                let decision = decide(state, input)
+                writes.add(decision, key: key, loaded: ledger, decision: index, now: Clock.nowMilliseconds())
+                nexts.append(next(decision.step, key, person, started))
+            } catch let error as Undecodable {
+                nexts.append(.dead(reason: error.description))
+            }
         }
         try writes.write(to: &batch, environment, connection: &connection)
         return nexts
     }
 
+    private func decide(_ state: SubmissionState, _ input: Input<Answer>) -> SubmissionDecision {
+        switch input.origin {
+        case .event, .retry: rule.decide(state, .look, attemptCount: input.attemptCount)
+        case .answer(let answer):
+            rule.decide(state, .answer(answer.found, version: answer.version), attemptCount: input.attemptCount)
+        }
+    }
+
     func caller(
         on connection: inout Connection, for environment: EnvironmentID
     ) throws -> @Sendable (Call) async -> Answer {
-        guard let stored = try BackendConnection.load(environment, on: &connection) else {
-            throw MissingBackend("environment \(environment) has no back end")
+        let caller: SubmissionCaller
+        do {
+            caller = SubmissionCaller(
+                backend: try BackendConnection.backend(
+                    of: environment, client: client, callMax: callMax, on: &connection))
+        } catch let error as MissingBackend {
+            throw CallerUnavailable(reason: error.description)
         }
-        let backend = try stored.make(client: client, callMax: callMax)
-        let caller = SubmissionCaller(backend: backend)
         return { call in
             let found = await caller.call(call.submission, marker: call.marker, person: call.person)
             return Answer(found: found, version: call.submission.version)
@@ -100,8 +109,9 @@ struct EntryHandler: Handler {
             try reporting.person(email, in: environment, on: &connection)
         }
         guard let object else { return (SubmissionState(entry: .missing, ledger: ledger), person) }
-        guard let fields = object.fields else { return (SubmissionState(entry: .tombstone, ledger: ledger), person) }
-        let entry = try decoder.decode(TimeEntry.self, from: Data(fields.bytes))
+        guard let entry = try object.decoded(as: TimeEntry.self, by: decoder) else {
+            return (SubmissionState(entry: .tombstone, ledger: ledger), person)
+        }
         var state = SubmissionState(entry: .live(entry, editPosition: object.editPosition), ledger: ledger)
         state.isPersonUnknown = person == nil
         guard entry.submitRequested == true, person != nil else { return (state, person) }

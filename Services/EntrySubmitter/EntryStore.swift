@@ -17,28 +17,37 @@ enum EntryStore {
         """
     }
 
-    static func ledgers(_ rows: Rows) throws -> [UUID: Ledger] {
-        var ledgers: [UUID: Ledger] = [:]
+    /// The rows of `loadLedgers` by entry. One that does not decode is not as if there were none: something was tried.
+    static func ledgers(_ rows: Rows) throws(PostgresError) -> [UUID: Result<Ledger, Undecodable>] {
+        var ledgers: [UUID: Result<Ledger, Undecodable>] = [:]
         let decoder = JSONDecoder()
         for row in rows {
+            let entry: UUID = try row.value(0)
+            let (phase, operation): (String, String) = (try row.value(2), try row.value(3))
+            let (wanted, confirmed): (JSONBytes?, JSONBytes?) = (try row.optional(7), try row.optional(8))
             var ledger = Ledger()
             ledger.version = try row.value(1)
-            guard let phase = Ledger.Phase(rawValue: try row.value(2)),
-                let operation = Ledger.Operation(rawValue: try row.value(3))
-            else { continue }
-            ledger.phase = phase
-            ledger.operation = operation
             ledger.editPosition = try row.value(4)
             ledger.leaseRemaining = .milliseconds(Int64(try row.value(5, as: Double.self) * 1_000))
             ledger.backendID = try row.optional(6)
-            ledger.wanted = try row.optional(7, as: JSONBytes.self).map { json in
-                try decoder.decode(Wanted.self, from: Data(json.bytes))
-            }
-            ledger.confirmed = try row.optional(8, as: JSONBytes.self).map { json in
-                try decoder.decode(Confirmed.self, from: Data(json.bytes))
-            }
             ledger.loggedAt = try row.value(9)
-            ledgers[try row.value(0)] = ledger
+            let name = "the submission ledger of TimeEntry \(entry.text)"
+            guard let phase = Ledger.Phase(rawValue: phase), let operation = Ledger.Operation(rawValue: operation)
+            else {
+                ledgers[entry] = .failure(
+                    Undecodable(description: "\(name) has the phase \(phase), the operation \(operation)"))
+                continue
+            }
+            ledger.phase = phase
+            ledger.operation = operation
+            do throws(Undecodable) {
+                ledger.wanted = try wanted?.decoded(as: Wanted.self, by: decoder, name: "\(name), wanted,")
+                ledger.confirmed = try confirmed?.decoded(
+                    as: Confirmed.self, by: decoder, name: "\(name), confirmed,")
+                ledgers[entry] = .success(ledger)
+            } catch {
+                ledgers[entry] = .failure(error)
+            }
         }
         return ledgers
     }

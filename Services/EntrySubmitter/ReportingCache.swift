@@ -34,6 +34,7 @@ struct ReportingCache {
     /// The reporting data of a person's realm.
     ///
     /// - Parameter isFresh: Read now, whatever is kept.
+    /// - Throws: `PostgresError`, or `Undecodable` for an object among the data.
     mutating func objects(
         realm: Int32, in environment: EnvironmentID, isFresh: Bool, directory: inout RealmDirectory,
         on connection: inout Connection
@@ -68,14 +69,13 @@ struct ReportingCache {
         let decoder = JSONDecoder()
         let kinds: [Kind] = [.user, .reportingTemplate, .reportingContext]
         for row in try connection.run(RealmObject.load(kinds: kinds, realm: name.realm, in: name.environment)) {
-            guard let object = try RealmObject(row), let fields = object.fields else { continue }
-            let data = Data(fields.bytes)
+            guard let object = try RealmObject(row) else { continue }
             switch object.key.kind {
-            case .user: loaded.catalogue = try decoder.decode(User.self, from: data).catalogue
+            case .user: loaded.catalogue = try object.decoded(as: User.self, by: decoder)?.catalogue
             case .reportingTemplate:
-                loaded.templates[object.key.id] = try decoder.decode(ReportingTemplate.self, from: data)
+                loaded.templates[object.key.id] = try object.decoded(as: ReportingTemplate.self, by: decoder)
             case .reportingContext:
-                loaded.contexts[object.key.id] = try decoder.decode(ReportingContext.self, from: data)
+                loaded.contexts[object.key.id] = try object.decoded(as: ReportingContext.self, by: decoder)
             case .realms, .reportingTreeNode, .timeEntry, .timeEntryStatus: break
             }
         }
@@ -93,8 +93,8 @@ struct ReportingCache {
         for row in try connection.run(
             RealmObject.load(kinds: [.reportingTreeNode], realm: name.realm, in: name.environment))
         {
-            guard let object = try RealmObject(row), let fields = object.fields else { continue }
-            loaded[object.key.id] = try decoder.decode(ReportingTreeNode.self, from: Data(fields.bytes))
+            guard let object = try RealmObject(row) else { continue }
+            loaded[object.key.id] = try object.decoded(as: ReportingTreeNode.self, by: decoder)
         }
         nodes[name] = Entry(value: loaded, loadedAt: .now)
         return loaded

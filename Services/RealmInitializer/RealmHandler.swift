@@ -28,11 +28,22 @@ struct RealmHandler: Handler {
         var written: Set<ObjectKey> = []
         var nexts: [Next<Call>] = []
         for (index, input) in inputs.enumerated() {
-            guard let object = objects[keys[index]], let fields = object.fields else {
+            guard let object = objects[keys[index]] else {
                 nexts.append(.finished)
                 continue
             }
-            let registration = try decoder.decode(Model.Realms.self, from: Data(fields.bytes))
+            let registration: Model.Realms
+            do {
+                guard let decoded = try object.decoded(as: Model.Realms.self, by: decoder) else {
+                    nexts.append(.finished)
+                    continue
+                }
+                registration = decoded
+            } catch {
+                batch.expect(keys[index], at: object.position, decision: index)
+                nexts.append(.dead(reason: error.description))
+                continue
+            }
             batch.expect(keys[index], at: object.position, decision: index)
             switch input.origin {
             case .event, .retry:
@@ -51,12 +62,14 @@ struct RealmHandler: Handler {
     func caller(
         on connection: inout Connection, for environment: EnvironmentID
     ) throws -> @Sendable (Call) async -> RealmFetcher.Found {
-        guard let stored = try BackendConnection.load(environment, on: &connection) else {
-            throw MissingBackend("environment \(environment) has no back end")
-        }
-        let backend = try stored.make(client: fetcher.client, callMax: fetcher.callMax)
         let fetcher = fetcher
-        return { call in await fetcher.fetch(call.person, from: backend) }
+        do {
+            let backend = try BackendConnection.backend(
+                of: environment, client: fetcher.client, callMax: fetcher.callMax, on: &connection)
+            return { call in await fetcher.fetch(call.person, from: backend) }
+        } catch let error as MissingBackend {
+            throw CallerUnavailable(reason: error.description)
+        }
     }
 
     private func start(

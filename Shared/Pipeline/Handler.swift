@@ -28,7 +28,7 @@ package protocol Handler: SendableMetatype {
     /// How a call is made. It runs outside the worker's thread, in a bounded window, and never throws: what went wrong
     /// is an answer too. It is kept for a short while and then made anew.
     ///
-    /// - Throws: `CallerUnavailable` when it cannot be made for this environment: then what is to be called there waits.
+    /// - Throws: `CallerUnavailable` when it cannot be made for this environment: its calls wait then.
     func caller(on connection: inout Connection, for environment: EnvironmentID) throws
         -> @Sendable (Call) async -> Answer
 }

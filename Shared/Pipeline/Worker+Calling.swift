@@ -13,7 +13,7 @@ extension Worker {
         calls.add(CallWindow.Call(key: key, startBefore: startBefore) { await make(call) })
     }
 
-    /// When the calls that were decided cannot be made, takes those decisions out of the batch: their keys wait instead.
+    /// When the calls that were decided cannot be made, takes those decisions out of the batch: their keys wait.
     ///
     /// - Returns: The decisions taken out.
     mutating func withdrawCalls(

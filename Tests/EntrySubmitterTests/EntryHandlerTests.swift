@@ -41,9 +41,7 @@ import Testing
 
         let client = Client()
         defer { client.shutDown() }
-        let rule = SubmissionRule(
-            lease: .seconds(70), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60))
-        var handler = EntryHandler(rule: rule, callMax: .seconds(10), client: client)
+        var handler = EntryHandler(rule: Self.rule, callMax: .seconds(10), client: client)
         let inputs = [(good, ana), (strange, ana), (tried, ana), (misled, ben)].map { id, realm in
             Input<EntryHandler.Answer>(
                 environment: environment, subject: EventSubject(realm: realm, kind: .timeEntry, id: id),
@@ -60,6 +58,36 @@ import Testing
         #expect(reasons[2].contains("ledger of TimeEntry \(tried.text)") && reasons[2].contains("day"))
         #expect(reasons[3].contains("ReportingTemplate \(template.text)"))
     }
+
+    /// The worker lets only this environment wait for it.
+    @Test func aMissingPasswordIsTheEnvironmentsOwnTrouble() throws {
+        var connection = try Connection(try makeFoundationDatabase())
+        let rows = try connection.run("INSERT INTO realm.environment (name) VALUES ('acme') RETURNING id")
+        let environment = EnvironmentID(rawValue: try rows[0].value(0))
+        let client = Client()
+        defer { client.shutDown() }
+        let handler = EntryHandler(rule: Self.rule, callMax: .seconds(10), client: client)
+        func reason() throws -> String {
+            do {
+                _ = try handler.caller(on: &connection, for: environment)
+                return ""
+            } catch let error as CallerUnavailable {
+                return error.reason
+            }
+        }
+        let none = try reason()
+        #expect(none == "environment \(environment) has no back end")
+        try connection.run(
+            """
+            INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
+            VALUES (\(environment.rawValue), 'sap', 'http://127.0.0.1:1', 'user', 'NO_SUCH_VARIABLE')
+            """)
+        let missing = try reason()
+        #expect(missing.contains("NO_SUCH_VARIABLE"))
+    }
+
+    private static let rule = SubmissionRule(
+        lease: .seconds(70), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60))
 
     private func put(
         _ objects: [(UUID, String)], _ kind: Kind, _ path: RealmPath, _ environment: EnvironmentID,

@@ -6,7 +6,8 @@ import Seeded
 @testable import EntrySubmitter
 
 /// One entry, its device, its ledger, and a back end that may do anything a real one does: refuse, be away, lose its
-/// answer after writing, commit late. The people file changes. Workers crash, look twice, and answer late. Time is a number.
+/// answer after writing, commit late. The people file changes. Workers crash, look twice, and answer late. Time is a
+/// number.
 struct SubmissionWorld {
     struct Record: Equatable {
         var wanted: Wanted

@@ -115,6 +115,10 @@ let tests: [Target] = [
         ],
         path: "Tests/EntrySubmitterTests"),
     .testTarget(
+        name: "RealmInitializerTests",
+        dependencies: ["HTTP", "Model", "Pipeline", "Postgres", "RealmInitializer", "Realms", "TestSupport"],
+        path: "Tests/RealmInitializerTests"),
+    .testTarget(
         name: "RealmsTests", dependencies: ["Model", "Postgres", "Realms", "TestSupport"], path: "Tests/RealmsTests"),
     .testTarget(
         name: "FlowTests",

@@ -32,19 +32,18 @@ struct RealmHandler: Handler {
                 nexts.append(.finished)
                 continue
             }
-            let registration: Model.Realms
+            batch.expect(keys[index], at: object.position, decision: index)
+            let decoded: Model.Realms?
             do {
-                guard let decoded = try object.decoded(as: Model.Realms.self, by: decoder) else {
-                    nexts.append(.finished)
-                    continue
-                }
-                registration = decoded
+                decoded = try object.decoded(as: Model.Realms.self, by: decoder)
             } catch {
-                batch.expect(keys[index], at: object.position, decision: index)
                 nexts.append(.dead(reason: error.description))
                 continue
             }
-            batch.expect(keys[index], at: object.position, decision: index)
+            guard let registration = decoded else {
+                nexts.append(.finished)
+                continue
+            }
             switch input.origin {
             case .event, .retry:
                 nexts.append(try start(registration, environment, &connection))

@@ -13,8 +13,8 @@ struct BenchApply: ParsableCommand {
         commandName: "apply",
         abstract: "Events consumed into copies of their objects, against libpq alone with the same rows.",
         discussion: """
-            The worker is the one that keeps 1:1 copies; it writes up to 4,000 events at a time, libpq alone 1,000. The \
-            clock starts when its first batch has come, which does not count.
+            The worker is the one that keeps 1:1 copies; it writes up to 4,000 events at a time, libpq alone 1,000. \
+            The clock starts when its first batch has come, which does not count.
             """)
 
     @OptionGroup var options: BenchOptions

@@ -139,7 +139,7 @@ import Testing
         var configuration = Client.Configuration()
         configuration.connectionsPerHostMax = 1
         let client = Client(configuration: configuration)
-        async let first: Response? = try? client.send(Request(server.url, totalMax: .milliseconds(400)))
+        async let first: Response? = try? client.send(Request(server.url, totalMax: .seconds(3)))
         #expect(try await eventually { server.requests.count == 1 })
         let error = await #expect(throws: HTTPError.self) {
             try await client.send(Request("POST", server.url, body: [1], totalMax: .milliseconds(50)))

@@ -7,12 +7,18 @@ let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
+let hummingbirdTLS = Target.Dependency.product(name: "HummingbirdTLS", package: "hummingbird")
 let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
 let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
+let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
+let nioHTTPTypesHTTP1 = Target.Dependency.product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras")
+let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
+let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 
 /// Executable → folder in `Services/` → what it imports. One list, so a new service is one line.
@@ -21,25 +27,30 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "realm-gateway", "RealmGateway",
         [
-            "HTTP", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, hummingbird, jwtKit, lifecycle,
-            logging,
-            nio,
+            "HTTP", "Identity", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, hummingbird, lifecycle,
+            logging, nio,
+        ]
+    ),
+    (
+        "onboarding", "Onboarding",
+        [
+            "HTTP", "Identity", "Model", "Postgres", "Realms", "Runtime", "Secrets", crypto, httpTypes, hummingbird,
+            lifecycle, logging, nio,
         ]
     ),
     (
         "realm-initializer", "RealmInitializer",
-        ["Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime"]
+        ["Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", "Secrets"]
     ),
     (
         "entry-submitter", "EntrySubmitter",
-        ["Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime"]
+        ["Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", "Secrets"]
     ),
     (
         "fieldpost", "Fieldpost",
         [
-            "Backends", "Commands", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", "Seeded",
-            "Suite",
-            argumentParser, crypto, logging,
+            "Backends", "Commands", "HTTP", "Identity", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime",
+            "Secrets", "Seeded", "Suite", argumentParser, crypto, logging, nio, nioPosix,
         ]
     ),
     (
@@ -67,12 +78,22 @@ let shared: [Target] = [
     .target(
         name: "Pipeline", dependencies: ["Kafka", "Model", "Postgres", "Realms", "Runtime", logging, metrics],
         path: "Shared/Pipeline"),
-    .target(name: "Backends", dependencies: ["HTTP", "Model", "Postgres", crypto], path: "Shared/Backends"),
+    .target(name: "Secrets", dependencies: [crypto], path: "Shared/Secrets"),
+    .target(name: "Backends", dependencies: ["HTTP", "Model", "Postgres", "Secrets", crypto], path: "Shared/Backends"),
+    .target(
+        name: "Identity",
+        dependencies: [
+            "Backends", "HTTP", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, jwtKit, lifecycle, logging,
+        ],
+        path: "Shared/Identity"),
     .target(name: "Suite", dependencies: ["HTTP", "Postgres"], path: "Shared/Suite"),
     .target(name: "Commands", dependencies: [argumentParser], path: "Shared/Commands"),
     .target(
         name: "Runtime",
-        dependencies: [hummingbird, hummingbirdCore, httpTypes, lifecycle, logging, metrics, nio, nioPosix, signals],
+        dependencies: [
+            hummingbird, hummingbirdCore, hummingbirdTLS, httpTypes, lifecycle, logging, metrics, nio, nioHTTP1,
+            nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix, nioSSL, nioWebSocket, signals,
+        ],
         path: "Shared/Runtime"),
 ]
 
@@ -90,12 +111,19 @@ let tests: [Target] = [
     .testTarget(
         name: "RealmGatewayTests",
         dependencies: [
-            "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "RealmGateway", "Realms", "Runtime", "Sandbox", "Seeded",
-            "TestSupport",
-            crypto,
-            httpTypes, jwtKit, lifecycle, logging, nio, nioPosix,
+            "HTTP", "Identity", "Kafka", "Model", "Pipeline", "Postgres", "RealmGateway", "Realms", "Runtime",
+            "Sandbox", "Seeded", "TestSupport", crypto, httpTypes, jwtKit, lifecycle, logging, nio, nioPosix,
         ],
         path: "Tests/RealmGatewayTests"),
+    .testTarget(
+        name: "OnboardingTests",
+        dependencies: [
+            "Backends", "HTTP", "Identity", "Model", "Onboarding", "Postgres", "RealmGateway", "Realms", "Runtime",
+            "Sandbox", "Secrets", "Suite", "TestSupport", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging,
+            nio,
+            nioPosix, nioWebSocket,
+        ],
+        path: "Tests/OnboardingTests"),
     .testTarget(
         name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
     .testTarget(
@@ -105,18 +133,22 @@ let tests: [Target] = [
     .testTarget(
         name: "RuntimeTests",
         dependencies: [
-            "ChangeRelay", "Postgres", "Runtime", "TestSupport", hummingbird, lifecycle, logging, metrics, nioPosix,
+            "ChangeRelay", "HTTP", "Postgres", "Runtime", "TestSupport", hummingbird, lifecycle, logging, metrics,
+            nioPosix,
         ],
         path: "Tests/RuntimeTests"),
     .testTarget(
         name: "EntrySubmitterTests",
         dependencies: [
-            "Backends", "EntrySubmitter", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Seeded", "TestSupport",
+            "Backends", "EntrySubmitter", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Secrets", "Seeded",
+            "TestSupport",
         ],
         path: "Tests/EntrySubmitterTests"),
     .testTarget(
         name: "RealmInitializerTests",
-        dependencies: ["HTTP", "Model", "Pipeline", "Postgres", "RealmInitializer", "Realms", "TestSupport"],
+        dependencies: [
+            "HTTP", "Model", "Pipeline", "Postgres", "RealmInitializer", "Realms", "Secrets", "TestSupport",
+        ],
         path: "Tests/RealmInitializerTests"),
     .testTarget(
         name: "RealmsTests", dependencies: ["Model", "Postgres", "Realms", "TestSupport"], path: "Tests/RealmsTests"),
@@ -137,6 +169,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),

@@ -23,9 +23,8 @@ enum Settings {
         help: "Tries of an entry before it waits for a person")
 
     static let all: [Setting] = [
-        .databaseURL, .kafkaBrokers, .kafkaProperties, .workerCount, inFlightMax, callMax, settleMin, retryMin,
-        retryMax,
-        attemptsMax,
+        .databaseURL, .kafkaBrokers, .kafkaProperties, .workerCount, .secretKeys, inFlightMax, callMax, settleMin,
+        retryMin, retryMax, attemptsMax,
     ]
 
     static func limits(_ configuration: Configuration) throws -> WorkerLimits {

@@ -6,6 +6,7 @@ import Kafka
 import Model
 import Pipeline
 import Runtime
+import Secrets
 
 await serve("entry-submitter", settings: Settings.all) { context in
     let configuration = context.configuration
@@ -15,6 +16,7 @@ await serve("entry-submitter", settings: Settings.all) { context in
         retryMin: try configuration.duration(Settings.retryMin), retryMax: try configuration.duration(Settings.retryMax)
     )
     let client = Client()
+    let secrets = try SecretBox(configuration.list(.secretKeys))
     let limits = try Settings.limits(configuration)
     let place = WorkerPlace(
         group: "entry-submitter", topics: [Topics.entry.name], brokers: try configuration.text(.kafkaBrokers),
@@ -22,7 +24,7 @@ await serve("entry-submitter", settings: Settings.all) { context in
         conninfo: try configuration.text(.databaseURL))
     return [
         .worker("entry-submitter", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
-            let handler = EntryHandler(rule: rule, callMax: callMax, client: client)
+            let handler = EntryHandler(rule: rule, callMax: callMax, secrets: secrets, client: client)
             var worker = try Worker(handler, at: place, limits: limits, logger: control.logger)
             try worker.run(control)
         }

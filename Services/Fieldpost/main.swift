@@ -14,6 +14,7 @@ struct FieldpostCommand: AsyncParsableCommand {
             EnvironmentCommand.self,
             LagCommand.self,
             ParkedCommand.self,
+            AuditCommand.self,
             DemoCommand.self,
             BenchCommand.self,
         ])

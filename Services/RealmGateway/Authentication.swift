@@ -1,31 +1,42 @@
+import Crypto
+import FoundationEssentials
 import HTTPTypes
+import Identity
 import Logging
 import Model
 import Postgres
+import Realms
 import Runtime
 import Synchronization
 
-/// Turns a request's bearer token into a person of an environment.
-final class Authentication: Sendable {
-    /// Who asks, and until when the token is good (seconds since 1970).
-    struct Caller: Sendable {
-        let person: Person
-        let expires: Int64
-    }
+/// A caller who came in.
+struct Login: Sendable {
+    let caller: Caller
+    /// Until when the token is good, in seconds since 1970.
+    let expires: Int64
+    /// Where the request comes from.
+    let address: String
+}
 
-    private struct Login: Hashable {
+/// Turns a request's bearer token into a person of an environment, or an integration.
+final class Authentication: Sendable {
+    private struct Known: Hashable {
         let environment: Int32
         let issuer: String
         let subject: String
     }
 
     private static let cachedCountMax = 50_000
+    /// A stream that was opened with a key, which has no end of its own, ends after this.
+    private static let keySecondsMax: Int64 = 86_400
 
     private let verifier: TokenVerifier
     private let directory: EnvironmentDirectory
     private let pool: Pool
     private let logger: Logger
-    private let known = Mutex<[Login: Person]>([:])
+    private let known = Mutex<[Known: Caller]>([:])
+    /// Who was refused: the audit log tells it once.
+    private let refused = Mutex<Set<Known>>([])
 
     init(verifier: TokenVerifier, directory: EnvironmentDirectory, pool: Pool, logger: Logger) {
         self.verifier = verifier
@@ -35,18 +46,20 @@ final class Authentication: Sendable {
     }
 
     /// - Throws: `Problem` with 401, 403 or 503.
-    func caller(_ headers: HTTPFields) async throws -> Caller {
+    func login(_ headers: HTTPFields, from context: GatewayContext) async throws -> Login {
         guard let value = headers[.authorization], let token = Self.token(in: value) else {
             throw Problems.tokenMissing
         }
-        let identity: Identity
+        let address = directory.clientAddress.address(of: context.channel, headers)
+        if token.hasPrefix(IntegrationKey.prefix) { return try await integration(key: token, from: address) }
         do {
-            identity = try await verifier.identity(of: token)
+            let identity = try await verifier.identity(of: token)
+            return Login(
+                caller: try await caller(identity, from: address), expires: identity.expires, address: address)
         } catch let error as TokenError {
-            logger.info("token refused", metadata: ["reason": "\(error)"])
+            logger.info("token refused", metadata: ["reason": "\(error)", "address": "\(address)"])
             throw error.problem
         }
-        return Caller(person: try await person(identity), expires: identity.expires)
     }
 
     private static func token(in value: String) -> String? {
@@ -55,20 +68,73 @@ final class Authentication: Sendable {
         return String(parts[1])
     }
 
-    private func person(_ identity: Identity) async throws -> Person {
-        let login = Login(environment: identity.environment, issuer: identity.issuer, subject: identity.subject)
-        if let person = known.withLock({ $0[login] }) { return person }
-        let mayJoin = directory.isMember(identity.email, of: EnvironmentID(rawValue: identity.environment))
-        let person = try await answering {
-            try await pool.run { connection in
-                try PersonBinding.person(identity, mayJoin: mayJoin, on: &connection)
+    private func caller(_ identity: Identity, from address: String) async throws -> Caller {
+        guard let email = identity.email else {
+            let environment = EnvironmentID(rawValue: identity.environment)
+            guard let caller = directory.integration(ofClients: identity.clients, in: environment) else {
+                throw TokenError.emailMissing
             }
+            return caller
         }
-        known.withLock { known in
-            if known.count >= Self.cachedCountMax { known.removeAll() }
-            known[login] = person
+        let known = Known(environment: identity.environment, issuer: identity.issuer, subject: identity.subject)
+        if let person = self.known.withLock({ $0[known] }) { return person }
+        let mayJoin = directory.isMember(email, of: EnvironmentID(rawValue: identity.environment))
+        let person: Caller
+        do {
+            person = try await answering {
+                try await pool.run { connection in
+                    Caller(
+                        try PersonBinding.person(
+                            identity, email: email, mayJoin: mayJoin, from: address, on: &connection))
+                }
+            }
+        } catch let refusal as BindingRefusal {
+            let problem = Problems.refused(refusal)
+            try await tell(of: problem, known, email: email, from: address)
+            throw problem
+        }
+        self.known.withLock { cache in
+            if cache.count >= Self.cachedCountMax { cache.removeAll() }
+            cache[known] = person
         }
         return person
+    }
+
+    private func tell(of problem: Problem, _ known: Known, email: String, from address: String) async throws {
+        let isNew = refused.withLock { refused in
+            if refused.count >= Self.cachedCountMax { refused.removeAll() }
+            return refused.insert(known).inserted
+        }
+        guard isNew else { return }
+        let record = AuditRecord(
+            actor: email, action: .refused, subject: "\(known.issuer) \(known.subject)",
+            detail: JSONBytes("{\"problem\":\"\(problem.type)\"}"), address: address)
+        try await answering {
+            try await pool.run { connection in
+                _ = try connection.run(AuditRecord.insert([record], in: EnvironmentID(rawValue: known.environment)))
+            }
+        }
+    }
+
+    private func integration(key: String, from address: String) async throws -> Login {
+        let hash = Array(SHA256.hash(data: Array(key.utf8)))
+        let found = try await answering {
+            try await pool.run { connection -> Caller? in
+                let rows = try connection.run(
+                    "SELECT environment_id, id, name FROM access.integration WHERE key_hash = \(Bytea(hash))")
+                guard rows.count == 1 else { return nil }
+                return Caller(
+                    environment: EnvironmentID(rawValue: try rows[0].value(0)),
+                    id: -(try rows[0].value(1, as: Int32.self)),
+                    identity: .integration(name: try rows[0].value(2)))
+            }
+        }
+        guard let found else {
+            logger.info("integration key refused", metadata: ["address": "\(address)"])
+            throw Problems.keyUnknown
+        }
+        return Login(
+            caller: found, expires: Timestamp.nowMilliseconds() / 1000 + Self.keySecondsMax, address: address)
     }
 }
 
@@ -78,5 +144,13 @@ func answering<Success: Sendable>(_ body: () async throws -> Success) async thro
         return try await body()
     } catch let error as PostgresError where error.isRetriable {
         throw Problems.databaseUnavailable
+    }
+}
+
+extension Caller {
+    fileprivate init(_ person: BoundPerson) {
+        self.init(
+            environment: person.environment, id: person.id,
+            identity: .person(email: person.email, realm: person.realm, object: person.object))
     }
 }

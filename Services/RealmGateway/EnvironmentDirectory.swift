@@ -1,3 +1,4 @@
+import Identity
 import Logging
 import Model
 import Postgres
@@ -10,6 +11,9 @@ final class EnvironmentDirectory: Service, Sendable {
     private struct State {
         var identities: [EnvironmentIdentity] = []
         var domains: [EnvironmentID: Set<String>] = [:]
+        /// The numbers of all integrations, and those that come with a token of the identity provider by client id.
+        var integrations: [EnvironmentID: Set<Int32>] = [:]
+        var clients: [EnvironmentID: [String: Caller]] = [:]
     }
 
     private let state = Mutex(State())
@@ -17,9 +21,16 @@ final class EnvironmentDirectory: Service, Sendable {
     private let interval: Duration
     private let health: Health?
     private let logger: Logger
+    /// Called when it was read again.
+    private let refreshed = Mutex<(@Sendable () -> Void)?>(nil)
+    let clientAddress: ClientAddress
 
-    init(pool: Pool, interval: Duration = .seconds(2), health: Health? = nil, logger: Logger) {
+    init(
+        pool: Pool, clientAddress: ClientAddress, interval: Duration = .seconds(2), health: Health? = nil,
+        logger: Logger
+    ) {
         self.pool = pool
+        self.clientAddress = clientAddress
         self.interval = interval
         self.health = health
         self.logger = logger
@@ -35,13 +46,38 @@ final class EnvironmentDirectory: Service, Sendable {
         return state.withLock { $0.domains[environment]?.contains(domain) ?? false }
     }
 
+    /// The integration that one of these client ids names.
+    func integration(ofClients clients: [String], in environment: EnvironmentID) -> Caller? {
+        let known = state.withLock { $0.clients[environment] } ?? [:]
+        return clients.lazy.compactMap { known[$0] }.first
+    }
+
+    /// Whether the caller is an integration that was removed.
+    func isRemoved(_ caller: Caller) -> Bool {
+        guard case .integration = caller.identity else { return false }
+        return state.withLock { $0.integrations[caller.environment]?.contains(caller.id) != true }
+    }
+
+    /// Has `body` called whenever the environments were read.
+    func onRefresh(_ body: @escaping @Sendable () -> Void) { refreshed.withLock { $0 = body } }
+
     /// Reads them now.
     func refresh() async throws {
         let read = try await pool.run { connection in
             var read = State()
-            let rows = try connection.run(
-                "SELECT environment_id, domains, issuer, audience, jwks_url FROM access.provider ORDER BY 1")
-            for row in rows {
+            let answers = try connection.run([
+                "SELECT environment_id, domains, issuer, audience, jwks_url FROM access.provider ORDER BY 1",
+                "SELECT environment_id, id, name, client_id FROM access.integration",
+            ])
+            for row in answers[1] {
+                let environment = EnvironmentID(rawValue: try row.value(0))
+                let caller = Caller(
+                    environment: environment, id: -(try row.value(1, as: Int32.self)),
+                    identity: .integration(name: try row.value(2)))
+                read.integrations[environment, default: []].insert(caller.id)
+                if let client: String = try row.optional(3) { read.clients[environment, default: [:]][client] = caller }
+            }
+            for row in answers[0] {
                 let id: Int32 = try row.value(0)
                 read.identities.append(
                     EnvironmentIdentity(
@@ -53,6 +89,7 @@ final class EnvironmentDirectory: Service, Sendable {
             return read
         }
         state.withLock { $0 = read }
+        refreshed.withLock { $0 }?()
     }
 
     func run() async throws {

@@ -1,4 +1,5 @@
 import Hummingbird
+import Identity
 import Logging
 import Model
 import Postgres
@@ -18,16 +19,19 @@ struct Gateway: Sendable {
     ///
     /// - Parameter fetch: Reads a JWKS document.
     init(
-        database: String, limits: GatewayLimits, tokens: TokenVerifier.Limits, health: Health? = nil, logger: Logger,
+        database: String, limits: GatewayLimits, tokens: TokenVerifier.Limits,
+        clientAddress: ClientAddress = ClientAddress(isForwarded: false), health: Health? = nil, logger: Logger,
         fetch: @escaping @Sendable (String) async throws -> [UInt8]
     ) async throws {
         let pool = try Pool(database, size: limits.poolSize)
         let commits = try Pool(database, size: limits.commitPoolSize)
         try await pool.run { connection in try Schema.check(on: &connection) }
-        let directory = EnvironmentDirectory(pool: pool, health: health, logger: logger)
+        let directory = EnvironmentDirectory(
+            pool: pool, clientAddress: clientAddress, health: health, logger: logger)
         try await directory.refresh()
         let livePool = try Pool(database, size: 1)
         let hub = LiveHub(pool: livePool, limits: limits, logger: logger)
+        directory.onRefresh { hub.close(where: directory.isRemoved) }
         let verifier = TokenVerifier(limits: tokens, environments: { directory.identities }, fetch: fetch)
         let authentication = Authentication(verifier: verifier, directory: directory, pool: pool, logger: logger)
         let numbers = RealmNumbers()
@@ -48,13 +52,15 @@ struct Gateway: Sendable {
 
     /// The parts to run: the live streams are ended before the server waits for its connections.
     func components(
-        host: String, port: Int, limits: HTTPLimits = HTTPLimits(),
+        host: String, port: Int, limits: HTTPLimits = HTTPLimits(), edge: HTTPEdge = HTTPEdge(),
         started: @escaping @Sendable (Int) -> Void = { _ in }
     ) -> [Component] {
         [
             .service("environments", directory),
-            .http("device-api", host: host, port: port, limits: limits, context: GatewayContext.self, started: started)
-            {
+            .http(
+                "device-api", host: host, port: port, limits: limits, edge: edge, context: GatewayContext.self,
+                started: started
+            ) {
                 addRoutes(to: $0)
             },
             .service("live", hub),
@@ -65,8 +71,8 @@ struct Gateway: Sendable {
     func close() { for pool in pools { pool.stop() } }
 
     private func addRoutes(to router: Router<GatewayContext>) {
-        router.get("/v1/realms") { request, _ in try await realms.handle(request) }
+        router.get("/v1/realms") { request, context in try await realms.handle(request, context) }
         router.post("/v1/sync") { request, context in try await sync.handle(request, context) }
-        router.post("/v1/mutations") { request, _ in try await mutations.handle(request) }
+        router.post("/v1/mutations") { request, context in try await mutations.handle(request, context) }
     }
 }

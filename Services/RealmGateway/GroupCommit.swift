@@ -1,3 +1,4 @@
+import Identity
 import Model
 import Postgres
 import Runtime
@@ -54,22 +55,22 @@ actor GroupCommit {
         isRunning = false
     }
 
-    /// The next transaction's requests, at most one of each client: a client's later ones need the earlier's outcome.
-    ///
-    /// Two people never meet at an object, because each writes to their own realm only.
+    /// The next transaction's requests: at most one of each client, since a client's later ones need the earlier's
+    /// outcome; and none that writes what another caller's writes or is permitted by.
     private func take() -> [Waiting] {
         var taken: [Waiting] = []
         var left: [Waiting] = []
         var clients: Set<ClientKey> = []
+        var footprints = Footprints()
         var mutationCount = 0
         for item in waiting {
-            let client = ClientKey(person: item.request.person.id, client: item.request.clientID)
+            let client = ClientKey(caller: item.request.caller.id, client: item.request.clientID)
             let isFirst = clients.insert(client).inserted
             let fits =
                 taken.isEmpty
                 || taken.count < Self.requestCountMax
                     && mutationCount + item.request.mutations.count <= Self.mutationCountMax
-            if isFirst && fits {
+            if isFirst && fits && footprints.admit(item.request) {
                 taken.append(item)
                 mutationCount += item.request.mutations.count
             } else {
@@ -78,5 +79,25 @@ actor GroupCommit {
         }
         waiting = left
         return taken
+    }
+}
+
+/// The realms that the requests of a transaction write, and whether people's permissions are read for it.
+struct Footprints {
+    private var writers: [RealmPath: Int32] = [:]
+    /// Callers whose permission is read from `/common`.
+    private var readers: Set<Int32> = []
+
+    /// Adds a request, unless it meets another caller's.
+    mutating func admit(_ request: MutationRequest) -> Bool {
+        let caller = request.caller.id
+        let realms = request.realms
+        let isReader = request.caller.object != nil && request.isBeyondOwn
+        guard realms.allSatisfy({ writers[$0] ?? caller == caller }) else { return false }
+        if isReader, let writer = writers[.common], writer != caller { return false }
+        if realms.contains(.common), readers.contains(where: { $0 != caller }) { return false }
+        for realm in realms { writers[realm] = caller }
+        if isReader { readers.insert(caller) }
+        return true
     }
 }

@@ -9,7 +9,7 @@ import Synchronization
 final class LiveHub: Service, Sendable {
     private struct State {
         var readers: [EnvironmentID: LiveReader] = [:]
-        var outboxes: [ObjectIdentifier: (outbox: Outbox, reader: LiveReader?)] = [:]
+        var outboxes: [ObjectIdentifier: (outbox: Outbox, caller: Caller, reader: LiveReader?)] = [:]
         var isClosed = false
     }
 
@@ -33,9 +33,9 @@ final class LiveHub: Service, Sendable {
     var count: Int { state.withLock { $0.outboxes.count } }
 
     /// Looks after a session's connection from now on.
-    func watch(_ outbox: Outbox) {
+    func watch(_ outbox: Outbox, of caller: Caller) {
         let isClosed = state.withLock { state in
-            state.outboxes[ObjectIdentifier(outbox)] = (outbox, nil)
+            state.outboxes[ObjectIdentifier(outbox)] = (outbox, caller, nil)
             return state.isClosed
         }
         if isClosed { outbox.close() }
@@ -49,7 +49,7 @@ final class LiveHub: Service, Sendable {
                 state.readers[environment]
                 ?? LiveReader(environment: environment, pool: pool, limits: limits, logger: logger)
             state.readers[environment] = reader
-            state.outboxes[ObjectIdentifier(outbox)] = (outbox, reader)
+            state.outboxes[ObjectIdentifier(outbox)]?.reader = reader
             return reader
         }
         reader?.join(outbox, realms: realms, from: position)
@@ -64,6 +64,12 @@ final class LiveHub: Service, Sendable {
 
     /// Something was committed: no need to wait for the next look.
     func committed(in environment: EnvironmentID) { state.withLock { $0.readers[environment] }?.hurry() }
+
+    /// Ends the streams of callers that may not come in any more.
+    func close(where isGone: (Caller) -> Bool) {
+        let gone = state.withLock { state in state.outboxes.values.filter { isGone($0.caller) }.map(\.outbox) }
+        for outbox in gone { outbox.close() }
+    }
 
     /// One ticker for all sessions; at a shutdown it ends them, so that the server can stop.
     func run() async throws {
@@ -88,7 +94,7 @@ final class LiveHub: Service, Sendable {
         let now = Timestamp.steadyNanoseconds()
         let (outboxes, readers) = state.withLock { (Array($0.outboxes.values), Array($0.readers.values)) }
         let positions = Dictionary(uniqueKeysWithValues: readers.map { (ObjectIdentifier($0), $0.position) })
-        for (outbox, reader) in outboxes {
+        for (outbox, _, reader) in outboxes {
             let position = reader.flatMap { positions[ObjectIdentifier($0)] } ?? 0
             outbox.tick(now: now, position: position, lagMax: lagMax)
         }

@@ -7,18 +7,34 @@ import Realms
 /// Changed objects of one realm, encoded once for all devices that have it open.
 final class LiveChunk: Sendable {
     let realm: Int32
-    /// Whether a `User` object is among them: permissions may have changed.
-    let hasUser: Bool
+    /// The objects among them that permissions are made of.
+    let touches: [Touch]
     let byteCount: Int
     private let objects: ObjectLine
     private let cursor: Cursor
     private let whole: ByteBuffer
 
-    init(realm: Int32, objects: ObjectLine, cursor: Cursor, hasUser: Bool) {
+    /// An object that permissions are made of.
+    struct Touch: Sendable {
+        let kind: Kind
+        let id: UUID
+
+        init?(kind: String, id: UUID) {
+            switch Kind(rawValue: kind) {
+            case .user?, .person?, .membership?, .team?, .share?: break
+            default: return nil
+            }
+            guard let kind = Kind(rawValue: kind) else { return nil }
+            self.kind = kind
+            self.id = id
+        }
+    }
+
+    init(realm: Int32, objects: ObjectLine, cursor: Cursor, touches: [Touch]) {
         self.realm = realm
         self.objects = objects
         self.cursor = cursor
-        self.hasUser = hasUser
+        self.touches = touches
         whole = objects.line(above: 0, cursor) ?? ByteBuffer()
         byteCount = whole.readableBytes
     }
@@ -60,12 +76,12 @@ struct LivePage: Sendable {
             Feed.changes(in: environment, after: position, kinds: Kind.allCases, countMax: countMax),
         ])
         let counter = try EnvironmentCounter(try firstRow(answers[0]))
-        var open: [Int32: (line: ObjectLine, hasUser: Bool)] = [:]
+        var open: [Int32: (line: ObjectLine, touches: [LiveChunk.Touch])] = [:]
         var chunks: [LiveChunk] = []
         func take(_ realm: Int32, at position: Int64) {
-            guard let (line, hasUser) = open.removeValue(forKey: realm) else { return }
+            guard let (line, touches) = open.removeValue(forKey: realm) else { return }
             let cursor = Cursor(generation: counter.generation, start: position, position: position)
-            chunks.append(LiveChunk(realm: realm, objects: line, cursor: cursor, hasUser: hasUser))
+            chunks.append(LiveChunk(realm: realm, objects: line, cursor: cursor, touches: touches))
         }
         var last = position
         for row in answers[1] {
@@ -73,10 +89,11 @@ struct LivePage: Sendable {
             let realm: Int32 = try row.value(1)
             guard try row.value(6, as: Bool.self), let path = path(realm) else { continue }
             let kind: String = try row.value(2)
-            var (line, hasUser) = open.removeValue(forKey: realm) ?? (ObjectLine(path), false)
-            line.append(kind: kind, id: try row.value(3), position: last, row: row, fieldsColumn: 5)
-            hasUser = hasUser || kind == Kind.user.rawValue
-            open[realm] = (line, hasUser)
+            let id: UUID = try row.value(3)
+            var (line, touches) = open.removeValue(forKey: realm) ?? (ObjectLine(path), [])
+            line.append(kind: kind, id: id, position: last, row: row, fieldsColumn: 5)
+            if let touch = LiveChunk.Touch(kind: kind, id: id) { touches.append(touch) }
+            open[realm] = (line, touches)
             if line.isFull { take(realm, at: last) }
         }
         for realm in open.keys.sorted() { take(realm, at: last) }

@@ -1,9 +1,10 @@
 import FoundationEssentials
+import Identity
 import Model
 import Postgres
 import Realms
 
-/// Several people's requests that share a transaction; at most one of each client.
+/// Several callers' requests that share a transaction: at most one of each client, and one caller for each realm.
 struct MutationBatch: Sendable {
     /// Decisions made again because somebody else was faster; then the device is told to come again.
     static let roundsMax = 8
@@ -14,6 +15,8 @@ struct MutationBatch: Sendable {
         case answers([MutationAnswer], next: Int64)
         /// Others were faster in every round.
         case contended
+        /// The integration is no more.
+        case removed
     }
 
     let store: MutationStore
@@ -68,21 +71,58 @@ struct MutationBatch: Sendable {
     }
 
     /// One round: load, decide, commit. What missed is `contended`.
-    private func decide(_ requests: [MutationRequest], on connection: inout Connection) throws -> [Outcome] {
-        let paths = Set(requests.map(\.person.realm))
-        let byPath = try numbers.numbers(of: Array(paths), in: store.environment, on: &connection)
-        var realms: [Int32: Int32] = [:]
-        for request in requests { realms[request.person.id] = byPath[request.person.realm] }
-        let loaded = try store.load(requests, realms: realms, on: &connection)
+    private func decide(_ all: [MutationRequest], on connection: inout Connection) throws -> [Outcome] {
+        let access = try access(of: all, on: &connection)
+        let requests = all.filter { access[$0.caller]?.isRemoved != true }
+        let realms = try numbers.numbers(
+            of: Self.permitted(requests, access), in: store.environment, on: &connection)
+        var loaded = try store.load(requests, realms: realms, on: &connection)
+        loaded.access = access
         let plan = MutationPlan(requests, loaded)
         let work = MutationWork(requests: requests, plan: plan, loaded: loaded, realms: realms)
         let outcome = try work.batch(store).commit(on: &connection)
-        return work.outcomes(outcome)
+        var outcomes = work.outcomes(outcome)[...]
+        return all.map { access[$0.caller]?.isRemoved == true ? .removed : outcomes.removeFirst() }
+    }
+
+    /// What those may do who want to write beyond their own realm.
+    private func access(
+        of requests: [MutationRequest], on connection: inout Connection
+    ) throws -> [Caller: AccessState] {
+        let callers = Dictionary(
+            grouping: requests.filter { $0.isBeyondOwn || $0.caller.object == nil }, by: \.caller)
+        if callers.isEmpty { return [:] }
+        var readers: [AccessReader] = []
+        for (caller, requests) in callers {
+            let named = requests.reduce(into: Set<RealmPath>()) { $0.formUnion($1.realms) }
+            readers.append(try AccessReader(caller, named: Array(named), numbers, on: &connection))
+        }
+        let answers = try connection.run(readers.flatMap(\.statements))
+        var access: [Caller: AccessState] = [:]
+        for (index, reader) in readers.enumerated() {
+            access[reader.caller] = try reader.state(answers[(2 * index)..<(2 * index + 2)])
+        }
+        return access
+    }
+
+    /// The realms that are looked at. One that nobody of the batch may read stays as it is: not even made.
+    private static func permitted(_ requests: [MutationRequest], _ access: [Caller: AccessState]) -> [RealmPath] {
+        var paths: Set<RealmPath> = access.isEmpty ? [] : [.common]
+        for request in requests {
+            let state = access[request.caller] ?? AccessState(request.caller)
+            for case .change(let path, let change) in request.mutations.map(\.intent) {
+                let isNewShare = change.kind == .share && change.operation == .put && request.caller.object != nil
+                if state.mayRead(path) || isNewShare && path == .share(change.id) { paths.insert(path) }
+            }
+        }
+        return Array(paths)
     }
 }
 
 extension MutationRequest {
     fileprivate func with(_ mutations: some Sequence<SubmittedMutation>) -> MutationRequest {
-        MutationRequest(person: person, clientID: clientID, traceparent: traceparent, mutations: Array(mutations))
+        MutationRequest(
+            caller: caller, address: address, clientID: clientID, traceparent: traceparent,
+            mutations: Array(mutations))
     }
 }

@@ -1,5 +1,7 @@
 import FoundationEssentials
+import Identity
 import Model
+import Realms
 
 /// What a mutation was answered.
 enum MutationAnswer: Sendable, Equatable {
@@ -7,15 +9,15 @@ enum MutationAnswer: Sendable, Equatable {
     case rejected(Rejection)
 }
 
-/// A client of a person. Two people's clients with the same id are two clients.
+/// A client of a caller. Two callers' clients with the same id are two clients.
 struct ClientKey: Hashable, Sendable {
-    let person: Int32
+    let caller: Int32
     let client: UUID
 }
 
-/// An object of a batch: its person's own realm, kind and id.
+/// An object of a batch.
 struct TargetKey: Hashable, Sendable {
-    let person: Int32
+    let realm: RealmPath
     let kind: Kind
     let id: UUID
 }
@@ -27,6 +29,8 @@ struct LoadedState: Sendable {
         var object: Model.StoredObject
     }
 
+    /// What the callers may do who write beyond their own realm.
+    var access: [Caller: AccessState] = [:]
     /// The environment's counter, read first.
     var position: Int64 = 0
     var nextSequences: [ClientKey: Int64] = [:]
@@ -44,12 +48,14 @@ struct FoldedTarget: Sendable {
 
     /// 0: it is not there.
     let loadedPosition: Int64
+    private let wasLive: Bool
     private(set) var object: Model.StoredObject?
     private(set) var write: Write?
 
     init(_ loaded: LoadedState.Target?) {
         loadedPosition = loaded?.position ?? 0
         object = loaded?.object
+        wasLive = if case .live? = loaded?.object { true } else { false }
     }
 
     mutating func apply(_ change: MutationDecision.Change) throws(JSONProblem) {
@@ -63,7 +69,7 @@ struct FoldedTarget: Sendable {
         case .tombstone:
             object = .tombstone
             // What came and went within the batch was never there.
-            if case .put = write { write = nil } else { write = .delete }
+            write = wasLive ? .delete : nil
         }
     }
 
@@ -79,7 +85,7 @@ struct FoldedTarget: Sendable {
     }
 }
 
-/// What one transaction does with several people's requests: a pure function of the requests and what was loaded.
+/// What one transaction does with several callers' requests: a pure function of the requests and what was loaded.
 struct MutationPlan: Sendable {
     enum Result: Sendable {
         /// Nothing of the request is done.
@@ -98,6 +104,10 @@ struct MutationPlan: Sendable {
     private(set) var targets: [TargetKey: FoldedTarget] = [:]
     /// The sequence each client is to go on from, where that changes.
     private(set) var nextSequences: [ClientKey: Int64] = [:]
+    /// Who wrote each target; a batch has one caller for each realm.
+    private(set) var writers: [TargetKey: Caller] = [:]
+    /// What the audit log is to tell.
+    private(set) var audit: [(caller: Caller, record: AuditRecord)] = []
 
     static let answerForgotten = Rejection(
         "answer-forgotten", "this mutation was decided before, but its answer is no longer kept")
@@ -107,7 +117,7 @@ struct MutationPlan: Sendable {
     }
 
     private mutating func decide(_ request: MutationRequest, _ loaded: LoadedState) -> Result {
-        let client = ClientKey(person: request.person.id, client: request.clientID)
+        let client = ClientKey(caller: request.caller.id, client: request.clientID)
         let expected = loaded.nextSequences[client] ?? 1
         switch MutationQueue.plan(expected: expected, sequences: request.mutations.map(\.sequence)) {
         case .gap(let expected): return .gap(expected: expected)
@@ -116,7 +126,7 @@ struct MutationPlan: Sendable {
                 switch step {
                 case .answerAgain:
                     Answer.again(loaded.answers[client]?[mutation.sequence] ?? .rejected(Self.answerForgotten))
-                case .apply: apply(mutation, of: request.person, loaded)
+                case .apply: apply(mutation, of: request, loaded)
                 }
             }
             let count = steps.count { $0 == .apply }
@@ -125,18 +135,27 @@ struct MutationPlan: Sendable {
         }
     }
 
-    private mutating func apply(_ mutation: SubmittedMutation, of person: Person, _ loaded: LoadedState) -> Answer {
+    private mutating func apply(
+        _ mutation: SubmittedMutation, of request: MutationRequest, _ loaded: LoadedState
+    ) -> Answer {
         switch mutation.intent {
         case .refused(let rejection): return .rejected(rejection)
-        case .change(let change):
-            let key = TargetKey(person: person.id, kind: change.kind, id: change.id)
+        case .change(let realm, let change):
+            let caller = request.caller
+            let access = (loaded.access[caller] ?? AccessState(caller)).access(to: realm)
+            let key = TargetKey(realm: realm, kind: change.kind, id: change.id)
             var target = targets[key] ?? FoldedTarget(loaded.targets[key])
-            defer { targets[key] = target }
-            switch MutationRules.decide(change, current: target.object) {
+            let before = target.object
+            switch MutationRules.decide(change, current: before, in: realm.realmClass, by: caller.author(access)) {
             case .reject(let problem): return .rejected(Rejection(problem))
-            case .accept(let change):
-                do { try target.apply(change) } catch {
+            case .accept(let decided):
+                do { try target.apply(decided) } catch {
                     return .rejected(Rejection("unreadable", "the stored object cannot be read: \(error)"))
+                }
+                targets[key] = target
+                writers[key] = caller
+                if decided != .none, let record = PermissionAudit.record(change, before: before, request) {
+                    audit.append((caller, record))
                 }
                 return .accepted(key)
             }

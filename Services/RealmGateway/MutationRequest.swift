@@ -1,11 +1,14 @@
 import FoundationEssentials
 import HTTPTypes
+import Identity
 import Model
 import Runtime
 
 /// A body of `POST /v1/mutations`, split but not decided.
 struct MutationRequest: Sendable {
-    let person: Person
+    let caller: Caller
+    /// Where the request comes from, for the audit log.
+    let address: String
     let clientID: UUID
     /// The request's W3C trace context, for the events of what it changes.
     let traceparent: String?
@@ -16,8 +19,8 @@ struct MutationRequest: Sendable {
 /// One mutation of a request.
 struct SubmittedMutation: Sendable {
     enum Intent: Sendable {
-        /// A change of an object of the person's own realm.
-        case change(Mutation)
+        /// A change of an object of a realm, not yet known to be permitted.
+        case change(RealmPath, Mutation)
         /// It can be seen without a look at the object that it will not be done.
         case refused(Rejection)
     }
@@ -45,7 +48,9 @@ extension MutationRequest {
     ///
     /// What is wrong inside one mutation rejects only that one; it needs a readable sequence for that.
     /// - Throws: `Problem` 400 when the body as a whole cannot be understood.
-    init(_ body: [UInt8], person: Person, traceparent: String?, countMax: Int) throws(Problem) {
+    init(
+        _ body: [UInt8], caller: Caller, address: String, traceparent: String?, countMax: Int
+    ) throws(Problem) {
         guard let members = JSONOutline.members(of: body, in: 0..<body.count, countMax: 8) else {
             throw Problems.malformed("The body is not a JSON object with clientId and mutations.")
         }
@@ -65,18 +70,32 @@ extension MutationRequest {
         }
         var mutations: [SubmittedMutation] = []
         for element in elements {
-            let mutation = try SubmittedMutation(Array(body[element]), own: person.realm)
+            let mutation = try SubmittedMutation(Array(body[element]))
             if let last = mutations.last, mutation.sequence != last.sequence + 1 {
                 throw Problems.malformed("Sequences must go up by 1: \(mutation.sequence) follows \(last.sequence).")
             }
             mutations.append(mutation)
         }
-        self.init(person: person, clientID: clientID, traceparent: traceparent, mutations: mutations)
+        self.init(
+            caller: caller, address: address, clientID: clientID, traceparent: traceparent, mutations: mutations)
     }
 }
 
+extension MutationRequest {
+    /// The realms it wants to write to.
+    var realms: Set<RealmPath> {
+        Set(
+            mutations.compactMap { mutation in
+                if case .change(let realm, _) = mutation.intent { realm } else { nil }
+            })
+    }
+
+    /// Whether it is decided from more than whose it is.
+    var isBeyondOwn: Bool { realms.contains { $0 != caller.own } }
+}
+
 extension SubmittedMutation {
-    fileprivate init(_ bytes: [UInt8], own: RealmPath) throws(Problem) {
+    fileprivate init(_ bytes: [UInt8]) throws(Problem) {
         let members = JSONOutline.members(of: bytes, in: 0..<bytes.count, countMax: 32) ?? []
         let sequence = members.first { $0.key.elementsEqual("sequence".utf8) }.flatMap { wholeNumber(bytes[$0.value]) }
         guard let sequence, sequence >= 1 else {
@@ -84,13 +103,14 @@ extension SubmittedMutation {
         }
         self.sequence = sequence
         do throws(Rejection) {
-            intent = .change(try Self.mutation(bytes, own: own))
+            let (realm, mutation) = try Self.mutation(bytes)
+            intent = .change(realm, mutation)
         } catch {
             intent = .refused(error)
         }
     }
 
-    private static func mutation(_ bytes: [UInt8], own: RealmPath) throws(Rejection) -> Mutation {
+    private static func mutation(_ bytes: [UInt8]) throws(Rejection) -> (RealmPath, Mutation) {
         let object: JSONObject
         do { object = try JSONObject(bytes) } catch { throw Rejection(.init(.invalidJSON, "the mutation: \(error)")) }
         let known = ["sequence", "realm", "op", "kind", "id", "fields"]
@@ -103,18 +123,15 @@ extension SubmittedMutation {
         guard let id = object.text(of: "id").flatMap({ UUID(uuidString: $0) }) else {
             throw Rejection("malformed-mutation", "'id' must be a UUID")
         }
-        guard let realm = object.text(of: "realm") else {
+        guard let realm = object.text(of: "realm").flatMap({ RealmPath($0) }) else {
             throw Rejection("malformed-mutation", "'realm' must be a realm's path")
-        }
-        guard realm == own.description else {
-            throw Rejection("realm-not-permitted", "you may write to \(own) only")
         }
         let name = object.text(of: "kind")
         guard let kind = name.flatMap(Kind.init(rawValue:)) else {
             throw Rejection("unknown-kind", "there is no kind '\(name?.prefix(64) ?? "")'")
         }
         let fields = object.value(of: "fields").map { Array($0) }
-        return Mutation(operation: operation, kind: kind, id: id, fields: fields)
+        return (realm, Mutation(operation: operation, kind: kind, id: id, fields: fields))
     }
 }
 

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Identity
 import Model
 import Postgres
 import Realms
@@ -10,16 +11,18 @@ struct MutationStore {
 
     // MARK: Reading
 
-    /// Everything a batch is decided from, in one round trip.
+    /// Everything a batch is decided from but permissions, in one round trip.
+    ///
+    /// - Parameter realms: The numbers of the realms that are written to; the others are not permitted.
     func load(
-        _ requests: [MutationRequest], realms: [Int32: Int32], on connection: inout Connection
+        _ requests: [MutationRequest], realms: [RealmPath: Int32], on connection: inout Connection
     ) throws -> LoadedState {
         var targets: [ObjectKey: TargetKey] = [:]
         for request in requests {
-            for case .change(let change) in request.mutations.map(\.intent) {
-                guard let realm = realms[request.person.id] else { continue }
+            for case .change(let path, let change) in request.mutations.map(\.intent) {
+                guard let realm = realms[path] else { continue }
                 targets[ObjectKey(realm: realm, kind: change.kind, id: change.id)] = TargetKey(
-                    person: request.person.id, kind: change.kind, id: change.id)
+                    realm: path, kind: change.kind, id: change.id)
             }
         }
         let answers = try connection.run([
@@ -29,7 +32,7 @@ struct MutationStore {
         var state = LoadedState()
         if answers[0].count == 1 { state.position = try EnvironmentCounter(answers[0][0]).position }
         for row in answers[1] {
-            state.nextSequences[ClientKey(person: try row.value(0), client: try row.value(1))] = try row.value(2)
+            state.nextSequences[ClientKey(caller: try row.value(0), client: try row.value(1))] = try row.value(2)
         }
         for row in answers[2] { try Self.read(row, into: &state) }
         for (key, object) in try RealmObject.byKey(answers[3]) {
@@ -41,7 +44,7 @@ struct MutationStore {
     }
 
     private static func read(_ row: Row, into state: inout LoadedState) throws(PostgresError) {
-        let client = ClientKey(person: try row.value(0), client: try row.value(1))
+        let client = ClientKey(caller: try row.value(0), client: try row.value(1))
         let answer: MutationAnswer
         if let position: Int64 = try row.optional(3) {
             answer = .accepted(position: position)
@@ -54,7 +57,7 @@ struct MutationStore {
     private func clients(_ requests: [MutationRequest]) -> Statement {
         """
         SELECT c.person_id, c.client_id, c.next_sequence
-        FROM unnest(\(requests.map(\.person.id)), \(requests.map(\.clientID))) AS r(person_id, client_id)
+        FROM unnest(\(requests.map(\.caller.id)), \(requests.map(\.clientID))) AS r(person_id, client_id)
         JOIN device.client c ON c.environment_id = \(environment.rawValue) AND c.person_id = r.person_id
             AND c.client_id = r.client_id
         """
@@ -63,7 +66,7 @@ struct MutationStore {
     private func earlierAnswers(_ requests: [MutationRequest]) -> Statement {
         """
         SELECT m.person_id, m.client_id, m.sequence, m.position, m.problem
-        FROM unnest(\(requests.map(\.person.id)), \(requests.map(\.clientID)),
+        FROM unnest(\(requests.map(\.caller.id)), \(requests.map(\.clientID)),
             \(requests.map { $0.mutations.first?.sequence ?? 1 }), \(requests.map { $0.mutations.last?.sequence ?? 0 }))
             AS r(person_id, client_id, first, last)
         JOIN device.mutation m ON m.environment_id = \(environment.rawValue) AND m.person_id = r.person_id
@@ -77,7 +80,7 @@ struct MutationStore {
     func guardStatement(_ clients: [(key: ClientKey, expected: Int64, decision: Int32)]) -> Statement {
         """
         SELECT realm.miss(array_agg(DISTINCT g.decision))
-        FROM unnest(\(clients.map(\.key.person)), \(clients.map(\.key.client)), \(clients.map(\.expected)),
+        FROM unnest(\(clients.map(\.key.caller)), \(clients.map(\.key.client)), \(clients.map(\.expected)),
             \(clients.map(\.decision))) AS g(person_id, client_id, expected, decision)
         LEFT JOIN device.client c ON c.environment_id = \(environment.rawValue) AND c.person_id = g.person_id
             AND c.client_id = g.client_id
@@ -85,11 +88,21 @@ struct MutationStore {
         """
     }
 
+    /// Misses the decisions of integrations that were removed since.
+    func guardIntegrations(_ callers: [(caller: Caller, decision: Int32)]) -> Statement {
+        """
+        SELECT realm.miss(array_agg(DISTINCT g.decision))
+        FROM unnest(\(callers.map { -$0.caller.id }), \(callers.map(\.decision))) AS g(id, decision)
+        WHERE NOT EXISTS (
+            SELECT FROM access.integration i WHERE i.environment_id = \(environment.rawValue) AND i.id = g.id)
+        """
+    }
+
     func advance(_ clients: [(key: ClientKey, next: Int64, decision: Int32)]) -> Statement {
         """
         INSERT INTO device.client AS c (environment_id, person_id, client_id, next_sequence)
         SELECT \(environment.rawValue), i.person_id, i.client_id, i.next_sequence
-        FROM unnest(\(clients.map(\.key.person)), \(clients.map(\.key.client)), \(clients.map(\.next)),
+        FROM unnest(\(clients.map(\.key.caller)), \(clients.map(\.key.client)), \(clients.map(\.next)),
             \(clients.map(\.decision))) AS i(person_id, client_id, next_sequence, decision)
         WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
         ON CONFLICT (environment_id, person_id, client_id) DO UPDATE SET next_sequence = excluded.next_sequence
@@ -116,7 +129,7 @@ struct MutationStore {
     func forget(_ clients: [(key: ClientKey, next: Int64)]) -> Statement {
         """
         DELETE FROM device.mutation m
-        USING unnest(\(clients.map(\.key.person)), \(clients.map(\.key.client)),
+        USING unnest(\(clients.map(\.key.caller)), \(clients.map(\.key.client)),
             \(clients.map { $0.next - 1 - answersKeptMax })) AS i(person_id, client_id, last)
         WHERE m.environment_id = \(environment.rawValue) AND m.person_id = i.person_id AND m.client_id = i.client_id
             AND m.sequence <= i.last
@@ -137,7 +150,7 @@ struct KeptAnswers {
     var isEmpty: Bool { persons.count == 0 }
 
     private mutating func append(_ client: ClientKey, _ sequence: Int64, _ decision: Int32) {
-        persons.append(client.person)
+        persons.append(client.caller)
         clients.append(client.client)
         sequences.append(sequence)
         decisions.append(decision)

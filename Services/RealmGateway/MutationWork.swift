@@ -1,32 +1,34 @@
+import Identity
 import Model
 import Postgres
 import Realms
 
-/// A plan on its way into a transaction and back. A person is one decision: their requests stand or fall together.
+/// A plan on its way into a transaction and back. A caller is one decision: their requests stand or fall together.
 struct MutationWork {
     private let requests: [MutationRequest]
     private let plan: MutationPlan
     private let loaded: LoadedState
-    /// Each person's own realm.
-    private let realms: [Int32: Int32]
-    private let decisions: [Int32: Int32]
+    private let realms: [RealmPath: Int32]
+    private let decisions: [Caller: Int32]
 
-    init(requests: [MutationRequest], plan: MutationPlan, loaded: LoadedState, realms: [Int32: Int32]) {
+    init(requests: [MutationRequest], plan: MutationPlan, loaded: LoadedState, realms: [RealmPath: Int32]) {
         self.requests = requests
         self.plan = plan
         self.loaded = loaded
         self.realms = realms
-        var decisions: [Int32: Int32] = [:]
-        for request in requests where decisions[request.person.id] == nil {
-            decisions[request.person.id] = Int32(decisions.count)
+        var decisions: [Caller: Int32] = [:]
+        for request in requests where decisions[request.caller] == nil {
+            decisions[request.caller] = Int32(decisions.count)
         }
         self.decisions = decisions
     }
 
-    private func decision(_ person: Int32) -> Int32 { decisions[person] ?? 0 }
+    private func decision(_ caller: Caller) -> Int32 { decisions[caller] ?? 0 }
+
+    private func decision(_ target: TargetKey) -> Int32 { plan.writers[target].map(decision) ?? 0 }
 
     private func key(_ target: TargetKey) -> ObjectKey {
-        ObjectKey(realm: realms[target.person] ?? 0, kind: target.kind, id: target.id)
+        ObjectKey(realm: realms[target.realm] ?? 0, kind: target.kind, id: target.id)
     }
 
     /// An accepted mutation's position when its object was not written: where it is, or where it is known not to be.
@@ -39,7 +41,7 @@ struct MutationWork {
         var batch = WriteBatch(environment: store.environment)
         batch.traceparent = requests.lazy.compactMap(\.traceparent).first
         for (target, folded) in plan.targets {
-            let decision = Int(decision(target.person))
+            let decision = Int(decision(target))
             batch.expect(key(target), at: folded.loadedPosition, decision: decision)
             switch folded.write {
             case .put(let fields): batch.put(key(target), JSONBytes(fields), decision: decision, isEdit: true)
@@ -48,7 +50,9 @@ struct MutationWork {
             case nil: break
             }
         }
-        let clients = plan.nextSequences.map { ($0.key, $0.value, decision($0.key.person)) }
+        expectPermissions(in: &batch, store)
+        let numbers = Dictionary(decisions.map { ($0.key.id, $0.value) }) { first, _ in first }
+        let clients = plan.nextSequences.map { ($0.key, $0.value, numbers[$0.key.caller] ?? 0) }
         if clients.isEmpty { return batch }
         batch.expect(store.guardStatement(clients.map { ($0.0, loaded.nextSequences[$0.0] ?? 1, $0.2) }))
         batch.also(store.keep(kept()))
@@ -58,12 +62,34 @@ struct MutationWork {
         return batch
     }
 
+    /// What the decisions were permitted by is compared under the counter's lock: who loses it meanwhile misses.
+    private func expectPermissions(in batch: inout WriteBatch, _ store: MutationStore) {
+        let written = Set(plan.writers.map { Permitted(caller: $0.value, realm: $0.key.realm) })
+        for permitted in written {
+            guard let state = loaded.access[permitted.caller], let common = realms[.common] else { continue }
+            for (key, position) in state.guards(for: permitted.realm, common: common) {
+                batch.expect(key, at: position, decision: Int(decision(permitted.caller)))
+            }
+        }
+        let integrations = decisions.filter { $0.key.object == nil }.map { (caller: $0.key, decision: $0.value) }
+        if !integrations.isEmpty { batch.expect(store.guardIntegrations(integrations)) }
+        if !plan.audit.isEmpty {
+            batch.also(
+                AuditRecord.insert(plan.audit.map { ($0.record, decision($0.caller)) }, in: store.environment))
+        }
+    }
+
+    private struct Permitted: Hashable {
+        let caller: Caller
+        let realm: RealmPath
+    }
+
     private func kept() -> KeptAnswers {
         var kept = KeptAnswers()
         for (request, result) in zip(requests, plan.results) {
             guard case .answers(let answers) = result else { continue }
-            let client = ClientKey(person: request.person.id, client: request.clientID)
-            let decision = decision(request.person.id)
+            let client = ClientKey(caller: request.caller.id, client: request.clientID)
+            let decision = decision(request.caller)
             for (mutation, answer) in zip(request.mutations, answers) {
                 switch answer {
                 case .again: break
@@ -84,8 +110,8 @@ struct MutationWork {
             switch result {
             case .gap(let expected): return .gap(expected: expected)
             case .answers(let answers):
-                if outcome.missed.contains(Int(decision(request.person.id))) { return .contended }
-                let client = ClientKey(person: request.person.id, client: request.clientID)
+                if outcome.missed.contains(Int(decision(request.caller))) { return .contended }
+                let client = ClientKey(caller: request.caller.id, client: request.clientID)
                 let next = plan.nextSequences[client] ?? loaded.nextSequences[client] ?? 1
                 return .answers(answers.map { final($0, outcome) }, next: next)
             }

@@ -1,5 +1,6 @@
 import HTTPTypes
 import Hummingbird
+import Identity
 import Model
 import NIOCore
 import Runtime
@@ -21,17 +22,19 @@ final class MutationsRoute: Sendable {
         self.makeCommit = makeCommit
     }
 
-    @concurrent func handle(_ request: Request) async throws -> Response {
-        let caller = try await authentication.caller(request.headers)
+    @concurrent func handle(_ request: Request, _ context: GatewayContext) async throws -> Response {
+        let login = try await authentication.login(request.headers, from: context)
         let body = try await JSONBody.read(request, bytesMax: limits.mutationsBodyBytesMax)
         let traceparent = Traceparent.read(request.headers)
         let mutations = try MutationRequest(
-            body, person: caller.person, traceparent: traceparent, countMax: limits.mutationCountMax)
+            body, caller: login.caller, address: login.address, traceparent: traceparent,
+            countMax: limits.mutationCountMax)
         guard !mutations.mutations.isEmpty else { throw Problems.malformed("'mutations' is empty.") }
-        let outcome = try await answering { try await commit(caller.person.environment).submit(mutations) }
+        let outcome = try await answering { try await commit(login.caller.environment).submit(mutations) }
         switch outcome {
         case .gap(let expected): throw Problems.sequenceGap(expected: expected)
         case .contended: throw Problems.busy
+        case .removed: throw Problems.keyUnknown
         case .answers(let answers, let next): return Self.response(mutations, answers, next: next)
         }
     }

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Identity
 import Runtime
 
 /// The problems the device API answers with; `deploy/openapi.yaml` lists their types.
@@ -6,6 +7,10 @@ enum Problems {
     static let tokenMissing = Problem(
         .unauthorized, name: "token-missing", detail: "The request needs a bearer token.",
         headers: [.wwwAuthenticate: "Bearer"])
+
+    static let keyUnknown = Problem(
+        .unauthorized, name: "invalid-token", detail: "The key is not valid here.",
+        headers: [.wwwAuthenticate: "Bearer error=\"invalid_token\", error_description=\"The key is not valid here\""])
 
     static let boundElsewhere = Problem(
         .forbidden, name: "identity-bound-elsewhere",
@@ -16,6 +21,14 @@ enum Problems {
 
     static let emailUnusable = Problem(
         .forbidden, name: "email-unusable", detail: "This e-mail address cannot name a realm.")
+
+    static func refused(_ refusal: BindingRefusal) -> Problem {
+        switch refusal {
+        case .boundElsewhere: boundElsewhere
+        case .notAMember: notAMember
+        case .emailUnusable: emailUnusable
+        }
+    }
 
     static let contentTypeWrong = Problem(
         .unsupportedMediaType, name: "content-type", detail: "The body must be application/json.")

@@ -38,10 +38,11 @@ enum Settings {
         "token.skew.max", .duration(.seconds(0) ... .seconds(600)), default: "60s",
         help: "by how much the identity provider's clock may differ")
 
-    static let all: [Setting] = [
-        httpHost, httpPort, connectionsMax, .databaseURL, poolSize, commitPoolSize, waitingMax, catchUpMax,
-        queueBytesMax, lagMax, liveInterval, liveIdleInterval, keepalive, tokenSkewMax,
-    ]
+    static let all: [Setting] =
+        [
+            httpHost, httpPort, connectionsMax, .databaseURL, poolSize, commitPoolSize, waitingMax, catchUpMax,
+            queueBytesMax, lagMax, liveInterval, liveIdleInterval, keepalive, tokenSkewMax,
+        ] + Setting.edge
 }
 
 /// The bounds of the device API. Those that are settings have the setting's default here.
@@ -52,8 +53,8 @@ struct GatewayLimits: Sendable {
     var waitingMax = 1_000
     var mutationsBodyBytesMax = 1 << 20
     var mutationCountMax = 500
-    var syncBodyBytesMax = 64 << 10
-    var syncRealmCountMax = 64
+    var syncBodyBytesMax = 512 << 10
+    var syncRealmCountMax = 1_000
     /// A device that lags by more positions reads its realms instead of the change log.
     var catchUpCountMax: Int64 = 20_000
     /// Pointers read from the change log at a time.

@@ -10,6 +10,8 @@ struct DownloadPage: Sendable {
     let lines: [ByteBuffer]
     let next: OpenRealm.Download
     let isLast: Bool
+    /// Whether the caller may still read the realm, after what was read here.
+    let isPermitted: Bool
     /// How many objects to ask for next, by the size of these.
     let countNext: Int
 
@@ -18,15 +20,16 @@ struct DownloadPage: Sendable {
     /// Reads one page. No snapshot is held afterwards.
     static func read(
         _ realm: OpenRealm, _ download: OpenRealm.Download, in environment: EnvironmentID, generation: Int64,
-        count: Int, countMax: Int, on connection: inout Connection
+        count: Int, countMax: Int, access: AccessReader, on connection: inout Connection
     ) throws -> DownloadPage {
-        // The floor is read after the page: tombstones go only after it has moved.
-        let answers = try connection.run([
-            Feed.page(
-                of: realm.number, in: environment, after: download.key.map { ($0.kind, $0.id) },
-                changedAfter: download.base, includingTombstones: download.base > 0, countMax: count),
-            EnvironmentCounter.load(environment),
-        ])
+        // The floor is read after the page: tombstones go only after it has moved. So are the permissions.
+        let answers = try connection.run(
+            [
+                Feed.page(
+                    of: realm.number, in: environment, after: download.key.map { ($0.kind, $0.id) },
+                    changedAfter: download.base, includingTombstones: download.base > 0, countMax: count),
+                EnvironmentCounter.load(environment),
+            ] + access.statements)
         let counter = try EnvironmentCounter(try firstRow(answers[1]))
         var next = download
         var lines: [ByteBuffer] = []
@@ -53,6 +56,7 @@ struct DownloadPage: Sendable {
         let wanted = bytes == 0 ? countMax : Self.bytesWanted / max(bytes / rows.count, 1)
         return DownloadPage(
             counter: counter, lines: lines, next: next, isLast: rows.count < count,
+            isPermitted: try access.state(answers[2...]).mayRead(realm.path),
             countNext: min(max(wanted, 16), countMax))
     }
 }
@@ -60,7 +64,7 @@ struct DownloadPage: Sendable {
 /// One snapshot's view of what is new for a device: permissions, counter and a page of the change log.
 struct ChangePage: Sendable {
     let counter: EnvironmentCounter
-    let catalogue: UUID?
+    let access: AccessState
     /// Lines of the realms, and how far each has got with them.
     var lines: [ByteBuffer] = []
     var positions: [Int32: Int64] = [:]
@@ -69,19 +73,14 @@ struct ChangePage: Sendable {
     /// Realms that cannot go on from where they are were left alone: the caller looks at the counter.
     var isRead = false
 
-    /// - Parameter own: The number of the person's own realm, which has their `User` object.
     static func read(
-        _ realms: [OpenRealm], own: Int32, in environment: EnvironmentID, limits: GatewayLimits,
+        _ realms: [OpenRealm], access: AccessReader, in environment: EnvironmentID, limits: GatewayLimits,
         on connection: inout Connection
     ) throws -> ChangePage {
         try connection.transaction(.snapshot) { transaction in
-            let answers = try transaction.run([
-                EnvironmentCounter.load(environment), RealmObject.load(kinds: [.user], realm: own, in: environment),
-            ])
+            let answers = try transaction.run([EnvironmentCounter.load(environment)] + access.statements)
             let counter = try EnvironmentCounter(try firstRow(answers[0]))
-            let user = answers[1].count > 0 ? try RealmObject(answers[1][0]) : nil
-            var page = ChangePage(
-                counter: counter, catalogue: (user?.fields?.bytes).flatMap(Permissions.catalogue(inUser:)))
+            var page = ChangePage(counter: counter, access: try access.state(answers[1...]))
             let positions = realms.compactMap { realm -> Int64? in
                 guard case .whole(let position) = realm.progress, realm.isGood(for: counter),
                     counter.position - position <= limits.catchUpCountMax

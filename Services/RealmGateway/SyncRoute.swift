@@ -1,4 +1,5 @@
 import Hummingbird
+import Identity
 import NIOCore
 import Runtime
 
@@ -8,17 +9,17 @@ struct SyncRoute: Sendable {
     let services: SyncServices
 
     @concurrent func handle(_ request: Request, _ context: GatewayContext) async throws -> Response {
-        let caller = try await authentication.caller(request.headers)
+        let login = try await authentication.login(request.headers, from: context)
         let limits = services.limits
         let body = try await JSONBody.read(request, bytesMax: limits.syncBodyBytesMax)
         let sync = try SyncRequest(body, realmCountMax: limits.syncRealmCountMax)
         let channel = context.channel
-        let left = caller.expires - Timestamp.nowMilliseconds() / 1000
+        let left = login.expires - Timestamp.nowMilliseconds() / 1000
         let outbox = Outbox(bytesMax: limits.queueBytesMax, expiresIn: .seconds(max(left, 0))) {
             channel.close(promise: nil)
         }
         let session = try await answering {
-            try await SyncSession(services, caller: caller, request: sync, outbox: outbox)
+            try await SyncSession(services, login, request: sync, outbox: outbox)
         }
         return Response(
             status: .ok, headers: [.contentType: "application/x-ndjson", .cacheControl: "no-store"],

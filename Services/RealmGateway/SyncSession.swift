@@ -1,4 +1,5 @@
 import Hummingbird
+import Identity
 import Model
 import NIOCore
 import Postgres
@@ -16,13 +17,19 @@ struct SyncServices: Sendable {
 /// One device's stream: it brings the realms the person may open up to date, and then keeps them so.
 struct SyncSession {
     private let services: SyncServices
-    private let person: Person
+    private let environment: EnvironmentID
     private let expires: Int64
     private let request: SyncRequest
     private let outbox: Outbox
-    private let own: Int32
+    private let access: AccessReader
     private let generation: Int64
+    /// The realms the device names: those it may open only some day are opened then.
+    private let named: [RealmPath]
+    /// What the last snapshot permitted.
+    private var state: AccessState
     private var realms: [OpenRealm] = []
+    /// The realms that the live reader hands on, by number.
+    private var joined: [Int32] = []
     /// Cursors of the request that were not used yet.
     private var cursors: [String: Cursor?]
     /// The device holds everything up to here.
@@ -37,25 +44,28 @@ struct SyncSession {
     struct Ended: Error {}
 
     /// Reads where the environment stands, so that a database that is away is an answer with a status.
-    init(_ services: SyncServices, caller: Authentication.Caller, request: SyncRequest, outbox: Outbox) async throws {
-        let (person, numbers) = (caller.person, services.numbers)
+    init(_ services: SyncServices, _ login: Login, request: SyncRequest, outbox: Outbox) async throws {
+        let (caller, numbers) = (login.caller, services.numbers)
+        let named = request.cursors.keys.sorted().compactMap { RealmPath($0) }
         self.services = services
-        self.person = person
-        expires = caller.expires
+        self.named = named
+        environment = caller.environment
+        state = AccessState(caller)
+        expires = login.expires
         self.request = request
         self.outbox = outbox
         cursors = request.cursors
-        (own, generation) = try await services.pool.run { connection in
-            let own = try numbers.number(of: person.realm, in: person.environment, on: &connection)
+        (access, generation) = try await services.pool.run { connection in
+            let access = try AccessReader(caller, named: named, numbers, on: &connection)
             let counter = try EnvironmentCounter(
-                try firstRow(try connection.run(EnvironmentCounter.load(person.environment))))
-            return (own, counter.generation)
+                try firstRow(try connection.run(EnvironmentCounter.load(caller.environment))))
+            return (access, counter.generation)
         }
     }
 
     @concurrent mutating func run(_ writer: inout any ResponseBodyWriter) async throws {
-        services.hub.watch(outbox)
-        defer { services.hub.leave(outbox, in: person.environment) }
+        services.hub.watch(outbox, of: access.caller)
+        defer { services.hub.leave(outbox, in: environment) }
         try await catchUp(&writer)
         if request.isLive { try await follow(&writer) }
     }
@@ -97,8 +107,9 @@ struct SyncSession {
         let page = try await readChanges()
         // The live reader hands on what comes from here: the last snapshot is taken after it was asked to.
         guard try await !open(page) else {
+            joined = realms.map(\.number)
             if request.isLive {
-                services.hub.join(outbox, in: person.environment, realms: realms, from: page.counter.position)
+                services.hub.join(outbox, in: environment, realms: realms, from: page.counter.position)
             }
             return false
         }
@@ -114,20 +125,20 @@ struct SyncSession {
     }
 
     private func readChanges() async throws -> ChangePage {
-        let (realms, own, environment, limits) = (realms, own, person.environment, services.limits)
+        let (realms, access, environment, limits) = (realms, access, environment, services.limits)
         let page = try await services.pool.run { connection in
-            try ChangePage.read(realms, own: own, in: environment, limits: limits, on: &connection)
+            try ChangePage.read(realms, access: access, in: environment, limits: limits, on: &connection)
         }
-        guard page.counter.generation == generation else { throw Ended() }
+        guard page.counter.generation == generation, !page.access.isRemoved else { throw Ended() }
         return page
     }
 
     /// Opens and closes realms by what the snapshot permits, and begins downloads where the change log will not do.
     ///
-    /// - Returns: Whether other realms are open than before.
+    /// - Returns: Whether other realms are open than the live reader hands on.
     private mutating func open(_ page: ChangePage) async throws -> Bool {
-        let before = realms.map(\.number)
-        let permitted = Permissions.grants(own: person.realm, catalogue: page.catalogue).map(\.realm)
+        state = page.access
+        let permitted = state.opened(named: named)
         for realm in realms where !permitted.contains(realm.path) {
             pending.append(Lines.closed(realm.path.description))
         }
@@ -138,8 +149,8 @@ struct SyncSession {
         }
         for index in realms.indices { goOn(index, page.counter) }
         let missing = permitted.filter { path in !realms.contains { $0.path == path } }
-        if missing.isEmpty { return realms.map(\.number) != before }
-        let (environment, numbers) = (person.environment, services.numbers)
+        if missing.isEmpty { return realms.map(\.number) != joined }
+        let (environment, numbers) = (environment, services.numbers)
         let found = try await services.pool.run { connection in
             try numbers.numbers(of: missing, in: environment, on: &connection)
         }
@@ -173,16 +184,24 @@ struct SyncSession {
         realms[index].progress = .download(page.next)
         pageCount = page.isLast ? Self.firstPageCount : page.countNext
         guard realms[index].isGood(for: page.counter) else { return goOn(index, page.counter) }
+        guard page.isPermitted else {
+            // Half a realm is none: should it be permitted again, it begins anew.
+            pending.append(Lines.closed(realm.path.description))
+            realms.remove(at: index)
+            pageCount = Self.firstPageCount
+            return
+        }
         pending += page.lines
         if page.isLast { realms[index].progress = .whole(page.next.start) }
     }
 
     private func readPage(_ realm: OpenRealm, _ download: OpenRealm.Download, count: Int) async throws -> DownloadPage {
-        let (environment, generation, countMax) = (person.environment, generation, services.limits.pageCountMax)
+        let (environment, access) = (environment, access)
+        let (generation, countMax) = (generation, services.limits.pageCountMax)
         return try await services.pool.run { connection in
             try DownloadPage.read(
                 realm, download, in: environment, generation: generation, count: count, countMax: countMax,
-                on: &connection)
+                access: access, on: &connection)
         }
     }
 
@@ -213,18 +232,24 @@ struct SyncSession {
     @concurrent private mutating func send(_ deliveries: [Delivery], _ writer: inout any ResponseBodyWriter)
         async throws
     {
+        // Nothing is handed on before it is known to be still permitted: a snapshot tells.
+        let own = access.own
+        let isTouched = deliveries.contains { delivery in
+            delivery.position > checkpoint
+                && delivery.chunks.contains { chunk in
+                    chunk.touches.contains { state.isTouched(by: $0, in: chunk.realm, own: own) }
+                }
+        }
+        if isTouched { return try await catchUp(&writer) }
         var whole: Int64?
-        var isUserChanged = false
         for delivery in deliveries where delivery.position > checkpoint {
-            for chunk in delivery.chunks {
+            for chunk in delivery.chunks where joined.contains(chunk.realm) {
                 if let line = chunk.line(above: checkpoint) { pending.append(line) }
-                if chunk.realm == own && chunk.hasUser { isUserChanged = true }
             }
             if delivery.isWhole { whole = delivery.position }
         }
         // What was sent comes again from the change log only if it has changed since: the realms are moved on first.
         if let reached = deliveries.last?.position { moveOn(to: max(reached, checkpoint)) }
-        if isUserChanged { return try await catchUp(&writer) }
         if let whole { add(checkpoint: whole) }
         try await flush(&writer)
     }

@@ -1,6 +1,7 @@
 // The device API: which realms a person may open, what is in them, and what the device changes.
 // Reads and writes objects in PostgreSQL; never calls a back end.
 
+import Identity
 import Runtime
 
 await serve("realm-gateway", settings: Settings.all) { context in
@@ -10,10 +11,13 @@ await serve("realm-gateway", settings: Settings.all) { context in
     let keys = JWKS()
     let gateway = try await Gateway(
         database: configuration.text(.databaseURL), limits: GatewayLimits(configuration), tokens: tokens,
-        health: context.health, logger: context.logger, fetch: { try await keys.fetch($0) })
+        clientAddress: ClientAddress(isForwarded: try configuration.flag(.httpForwarded)), health: context.health,
+        logger: context.logger, fetch: { try await keys.fetch($0) })
     var http = HTTPLimits()
     http.connectionCountMax = try configuration.integer(Settings.connectionsMax)
+    http.headMax = try configuration.duration(.httpHeadMax)
+    http.bodyMax = try configuration.duration(.httpBodyMax)
     return gateway.components(
         host: try configuration.text(Settings.httpHost), port: try configuration.integer(Settings.httpPort),
-        limits: http)
+        limits: http, edge: try HTTPEdge(configuration))
 }

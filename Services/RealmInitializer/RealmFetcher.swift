@@ -2,11 +2,13 @@ import Backends
 import FoundationEssentials
 import HTTP
 import Model
+import Secrets
 
 /// Asks a back end for all that a person's realm begins with.
 struct RealmFetcher: Sendable {
     let client: Client
     let callMax: Duration
+    let secrets: SecretBox
     /// How many days back existing entries are fetched.
     let entryDays: Int
 

@@ -12,6 +12,6 @@ enum Settings {
         help: "How many days back existing time entries are fetched")
 
     static let all: [Setting] = [
-        .databaseURL, .kafkaBrokers, .kafkaProperties, .workerCount, inFlightMax, callMax, entryDays,
+        .databaseURL, .kafkaBrokers, .kafkaProperties, .workerCount, .secretKeys, inFlightMax, callMax, entryDays,
     ]
 }

@@ -6,6 +6,7 @@ import Kafka
 import Model
 import Pipeline
 import Runtime
+import Secrets
 
 await serve("realm-initializer", settings: Settings.all) { context in
     let configuration = context.configuration
@@ -17,6 +18,7 @@ await serve("realm-initializer", settings: Settings.all) { context in
         conninfo: try configuration.text(.databaseURL))
     let fetcher = RealmFetcher(
         client: Client(), callMax: try configuration.duration(Settings.callMax),
+        secrets: try SecretBox(configuration.list(.secretKeys)),
         entryDays: try configuration.integer(Settings.entryDays))
     return [
         .worker("realm-initializer", count: try configuration.integer(.workerCount), isFinal: isFinal) {

@@ -12,13 +12,19 @@ struct IdentityClaims: JWTPayload {
     var aud: String
     var exp: Int
     var iat: Int
-    var email: String
-    var emailVerified: Bool
+    var email: String?
+    var emailVerified: Bool?
     var name: String?
+    var nonce: String?
+    var authTime: Int?
+    var roles: [String]?
+    var authorizedParty: String?
 
     enum CodingKeys: String, CodingKey {
-        case iss, sub, aud, exp, iat, email, name
+        case iss, sub, aud, exp, iat, email, name, nonce, roles
         case emailVerified = "email_verified"
+        case authTime = "auth_time"
+        case authorizedParty = "azp"
     }
 
     /// The sandbox only signs.
@@ -53,7 +59,7 @@ struct TokenRequest: Decodable, Sendable {
     var algorithm: String?
 }
 
-/// An identity provider for a laptop: discovery, keys and tokens.
+/// An identity provider for a laptop: an OpenID provider with a login page, and tokens for whoever asks.
 struct IdentityProvider: Sendable {
     static let tokenSecondsDefault = 3600
     static let bulkCountMax = 10_000
@@ -61,14 +67,44 @@ struct IdentityProvider: Sendable {
     let issuer: String
     let audience: String
     let keys: IdentityKeys
+    var state = IdentityState(password: "sandbox")
 
     @Sendable func addRoutes(to router: Router<BasicRequestContext>) {
+        router.add(middleware: IdentityFailures(state: state))
         // An environment's issuer has the same documents below its own path.
         for prefix in ["", "{environment}/"] {
             router.get("\(prefix).well-known/openid-configuration") { _, context in
                 try json(Discovery(issuer: issuer(of: context.parameters.get("environment"))))
             }
             router.get("\(prefix)jwks") { _, _ in try json(["keys": try await keys.publicKeys()]) }
+            router.get("\(prefix)authorize") { request, context in
+                authorize(request, environment: context.parameters.get("environment"))
+            }
+            router.post("\(prefix)login") { request, context in
+                try await logIn(request, environment: context.parameters.get("environment"))
+            }
+            router.post("\(prefix)consent") { request, _ in try await consent(request) }
+            router.post("\(prefix)token") { request, context in
+                try await giveToken(request, environment: context.parameters.get("environment"))
+            }
+            router.post("\(prefix)revoke") { request, _ in try await revoke(request) }
+        }
+        addControls(to: router)
+    }
+
+    /// What tests and the demo ask for, beside the protocol.
+    private func addControls(to router: Router<BasicRequestContext>) {
+        router.post("sandbox/switches") { request, _ in
+            state.switches = try await decode(IdentitySwitches.self, request)
+            return try json(state.switches)
+        }
+        router.post("sandbox/clients") { request, _ in
+            state.add(try await decode(IdentityClient.self, request))
+            return Response(status: .noContent)
+        }
+        router.post("sandbox/people") { request, _ in
+            state.add(try await decode(IdentityPerson.self, request))
+            return Response(status: .noContent)
         }
         router.post("sandbox/rotate") { _, _ in
             try await keys.rotate()
@@ -90,7 +126,7 @@ struct IdentityProvider: Sendable {
     }
 
     func token(for request: TokenRequest) async throws -> String {
-        let now = Int(Timestamp.nowMilliseconds() / 1000)
+        let now = state.now
         let claims = IdentityClaims(
             iss: issuer(of: request.environment), sub: request.subject ?? request.email,
             aud: request.audience ?? audience, exp: now + (request.expiresIn ?? Self.tokenSecondsDefault), iat: now,
@@ -102,7 +138,7 @@ struct IdentityProvider: Sendable {
         }
     }
 
-    private func issuer(of environment: String?) -> String {
+    func issuer(of environment: String?) -> String {
         environment.map { "\(issuer)/\($0)" } ?? issuer
     }
 
@@ -115,7 +151,7 @@ struct IdentityProvider: Sendable {
         }
     }
 
-    private func json(_ value: some Encodable) throws -> Response {
+    func json(_ value: some Encodable) throws -> Response {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         return Response(
@@ -124,7 +160,7 @@ struct IdentityProvider: Sendable {
     }
 }
 
-/// The members of OpenID Connect Discovery 1.0 §3 that hold without a login flow.
+/// OpenID Connect Discovery 1.0 §3.
 private struct Discovery: Encodable {
     let issuer: String
     var jwksURI: String { issuer + "/jwks" }
@@ -132,6 +168,14 @@ private struct Discovery: Encodable {
     enum CodingKeys: String, CodingKey {
         case issuer
         case jwksURI = "jwks_uri"
+        case authorization = "authorization_endpoint"
+        case token = "token_endpoint"
+        case revocation = "revocation_endpoint"
+        case scopes = "scopes_supported"
+        case grants = "grant_types_supported"
+        case methods = "code_challenge_methods_supported"
+        case authentication = "token_endpoint_auth_methods_supported"
+        case issuerInAnswer = "authorization_response_iss_parameter_supported"
         case responseTypes = "response_types_supported"
         case subjectTypes = "subject_types_supported"
         case algorithms = "id_token_signing_alg_values_supported"
@@ -141,6 +185,14 @@ private struct Discovery: Encodable {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(issuer, forKey: .issuer)
         try container.encode(jwksURI, forKey: .jwksURI)
+        try container.encode(issuer + "/authorize", forKey: .authorization)
+        try container.encode(issuer + "/token", forKey: .token)
+        try container.encode(issuer + "/revoke", forKey: .revocation)
+        try container.encode(["openid", "email", "profile", "offline_access"], forKey: .scopes)
+        try container.encode(["authorization_code", "refresh_token", "client_credentials"], forKey: .grants)
+        try container.encode(["S256"], forKey: .methods)
+        try container.encode(["client_secret_basic", "client_secret_post"], forKey: .authentication)
+        try container.encode(true, forKey: .issuerInAnswer)
         try container.encode(["code"], forKey: .responseTypes)
         try container.encode(["public"], forKey: .subjectTypes)
         try container.encode(["ES256", "RS256"], forKey: .algorithms)

@@ -2,14 +2,27 @@ import FoundationEssentials
 package import HTTP
 package import Model
 package import Postgres
+package import Secrets
 
 /// The back end of an environment, as `fieldpost environment add` stored it.
 package struct BackendConnection: Sendable, Equatable {
     package let kind: String
     package let url: String
     package let userName: String
-    /// Names the environment variable of this process that holds the password.
-    package let passwordVariable: String
+    /// Where the password is.
+    package let password: Password
+
+    package enum Password: Sendable, Equatable {
+        /// In the environment variable of this process that it names.
+        case variable(String)
+        /// Sealed, at `BackendConnection.secretPlace`.
+        case sealed([UInt8])
+    }
+
+    /// What an environment's password is sealed for.
+    package static func secretPlace(_ environment: EnvironmentID) -> String { "backend/\(environment)/password" }
+
+    private let environment: EnvironmentID
 
     /// - Returns: `nil` when the environment has no back end.
     package static func load(
@@ -17,41 +30,69 @@ package struct BackendConnection: Sendable, Equatable {
     ) throws(PostgresError) -> BackendConnection? {
         let rows = try connection.run(
             """
-            SELECT kind, url, user_name, password_variable FROM backend.connection
+            SELECT kind, url, user_name, password_variable, password FROM backend.connection
             WHERE environment_id = \(environment.rawValue)
             """)
         guard rows.count == 1 else { return nil }
+        let password: Password
+        if let variable = try rows[0].optional(3, as: String.self) {
+            password = .variable(variable)
+        } else {
+            password = .sealed(try rows[0].value(4, as: Bytea.self).bytes)
+        }
         return BackendConnection(
-            kind: try rows[0].value(0), url: try rows[0].value(1), userName: try rows[0].value(2),
-            passwordVariable: try rows[0].value(3))
+            kind: try rows[0].value(0), url: try rows[0].value(1), userName: try rows[0].value(2), password: password,
+            environment: environment)
+    }
+
+    /// Whether an environment has a back end. Rows: one boolean.
+    package static func exists(in environment: EnvironmentID) -> Statement {
+        "SELECT EXISTS (SELECT FROM backend.connection WHERE environment_id = \(environment.rawValue))"
     }
 
     /// Makes the adapter of an environment's back end, from what is stored now.
     ///
     /// - Throws: `MissingBackend`, which says what is not there, or `PostgresError`.
     package static func backend(
-        of environment: EnvironmentID, client: Client, callMax: Duration, on connection: inout Connection
+        of environment: EnvironmentID, client: Client, secrets: SecretBox, callMax: Duration,
+        on connection: inout Connection
     ) throws -> any TimeBackend {
         guard let stored = try load(environment, on: &connection) else {
             throw MissingBackend("environment \(environment) has no back end")
         }
-        return try stored.make(client: client, callMax: callMax)
+        return try stored.make(client: client, secrets: secrets, callMax: callMax)
     }
 
     /// Makes the adapter.
     ///
     /// - Parameters:
+    ///   - secrets: Opens a sealed password.
     ///   - callMax: The longest a single HTTP call may take.
     /// - Throws: `MissingBackend`, which says what is not there.
-    package func make(client: Client, callMax: Duration) throws(MissingBackend) -> any TimeBackend {
+    package func make(client: Client, secrets: SecretBox, callMax: Duration) throws(MissingBackend) -> any TimeBackend {
         guard kind == "sap" else { throw MissingBackend("there is no adapter for the back end '\(kind)'") }
-        guard let password = ProcessInfo.processInfo.environment[passwordVariable] else {
-            throw MissingBackend("the environment variable \(passwordVariable) with the back end's password is not set")
-        }
-        var settings = SAPSettings(baseURL: url, user: userName, password: password)
+        var settings = SAPSettings(baseURL: url, user: userName, password: try passwordText(secrets))
         settings.totalMax = callMax
         return SAPBackend(settings, client: client) {
             Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
+        }
+    }
+}
+
+extension BackendConnection {
+    private func passwordText(_ secrets: SecretBox) throws(MissingBackend) -> String {
+        switch password {
+        case .variable(let name):
+            guard let text = ProcessInfo.processInfo.environment[name] else {
+                throw MissingBackend("the environment variable \(name) with the back end's password is not set")
+            }
+            return text
+        case .sealed(let bytes):
+            do {
+                return try secrets.openText(bytes, at: Self.secretPlace(environment))
+            } catch {
+                throw MissingBackend("the back end's password: \(error)")
+            }
         }
     }
 }

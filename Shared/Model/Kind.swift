@@ -14,4 +14,18 @@ public enum Kind: String, Codable, CaseIterable, Sendable {
     case timeEntry = "TimeEntry"
     /// One line of an entry's status log; fields: ``TimeEntryStatus`` (the type).
     case timeEntryStatus = "TimeEntryStatus"
+    /// What everybody may know of a person, in `/common`; fields: ``Person`` (the type).
+    case person = "Person"
+    /// What a person wants to be found by, in `/common`; fields: ``PersonLookup`` (the type).
+    case personLookup = "PersonLookup"
+    /// A team, in `/common`; fields: ``Team`` (the type).
+    case team = "Team"
+    /// That a person is in a team, in `/common`; fields: ``Membership`` (the type).
+    case membership = "Membership"
+    /// Where a person was last, in the own realm; fields: ``Location`` (the type).
+    case location = "Location"
+    /// A piece of work; fields: ``FieldTask`` (the type).
+    case fieldTask = "FieldTask"
+    /// That a person shares items with another; fields: ``Share`` (the type).
+    case share = "Share"
 }

@@ -24,17 +24,30 @@ public struct RealmPath: Codable, Hashable, Comparable, Sendable, LosslessString
     /// The realm of all `Realms` objects, which services follow to hear of new users.
     public static let users = RealmPath(trusted: "/users")
 
+    /// The realm that everybody of the environment reads: people, teams, memberships.
+    public static let common = RealmPath(trusted: "/common")
+
+    /// The managers' realm: master tasks.
+    public static let manager = RealmPath(trusted: "/manager")
+
     /// The personal realm of the user with this e-mail address.
     ///
     /// Letters are lowered, because identity providers differ in how they write one person's address.
     ///
     /// - Throws: ``InvalidRealmPath`` when the address is empty or has characters a path must not have.
     public static func user(_ email: String) throws(InvalidRealmPath) -> RealmPath {
-        try RealmPath(validating: "/users/" + email.lowercased())
+        // Before it is lowered: U+212A would become a "k" and make one person's realm another's.
+        try RealmPath(validating: "/users/" + EmailAddress.lowered(email))
     }
 
     /// The realm of reporting trees shared by all users who may report on the same nodes.
     public static func catalogue(_ id: UUID) -> RealmPath { RealmPath(trusted: "/catalogues/" + id.text) }
+
+    /// The realm of a team's tasks.
+    public static func team(_ id: UUID) -> RealmPath { RealmPath(trusted: "/teams/" + id.text) }
+
+    /// The realm of what one person shares with another.
+    public static func share(_ id: UUID) -> RealmPath { RealmPath(trusted: "/shares/" + id.text) }
 
     /// Reads a path; `nil` when it is not one.
     public init?(_ description: String) { try? self.init(validating: description) }

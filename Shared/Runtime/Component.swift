@@ -40,29 +40,31 @@ package struct Component: Sendable {
     ///
     /// - Parameters:
     ///   - port: 0 takes a free one; the log says which.
+    ///   - edge: How it meets strangers; `nil` for a server that only the operator's own programs reach.
     ///   - started: Called with the port once it listens.
     ///   - routes: Called once, before the server listens.
     package static func http(
-        _ name: String, host: String, port: Int, limits: HTTPLimits = HTTPLimits(),
+        _ name: String, host: String, port: Int, limits: HTTPLimits = HTTPLimits(), edge: HTTPEdge? = nil,
         started: @escaping @Sendable (_ port: Int) -> Void = { _ in },
         routes: @escaping @Sendable (Router<BasicRequestContext>) -> Void
     ) -> Component {
         http(
-            name, host: host, port: port, limits: limits, context: BasicRequestContext.self, started: started,
-            routes: routes)
+            name, host: host, port: port, limits: limits, edge: edge, context: BasicRequestContext.self,
+            started: started, routes: routes)
     }
 
-    /// The same with a request context of the service's own.
+    /// The same with a request context of the service's own, and requests that may open a WebSocket.
     package static func http<RouteContext: RequestContext>(
-        _ name: String, host: String, port: Int, limits: HTTPLimits = HTTPLimits(), context: RouteContext.Type,
-        started: @escaping @Sendable (_ port: Int) -> Void = { _ in },
+        _ name: String, host: String, port: Int, limits: HTTPLimits = HTTPLimits(), edge: HTTPEdge? = nil,
+        context: RouteContext.Type,
+        started: @escaping @Sendable (_ port: Int) -> Void = { _ in }, webSocket: WebSocketRoute? = nil,
         routes: @escaping @Sendable (Router<RouteContext>) -> Void
     ) -> Component where RouteContext.Source == ApplicationRequestContextSource {
         Component(name: name, usesEventLoops: true) { environment in
             environment.health.ready(false, source: name, reason: "starting")
             return HTTPServer(
-                name: name, host: host, port: port, limits: limits, environment: environment, routes: routes,
-                started: started)
+                name: name, host: host, port: port, limits: limits, edge: edge, environment: environment,
+                routes: routes, started: started, webSocket: webSocket)
         }
     }
 }

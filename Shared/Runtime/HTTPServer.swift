@@ -1,6 +1,7 @@
 import HTTPTypes
 import Hummingbird
 import HummingbirdCore
+import HummingbirdTLS
 import Logging
 import NIOCore
 import NIOPosix
@@ -16,11 +17,17 @@ package struct HTTPLimits: Sendable {
     package var connectionCountMax: Int
     /// Longest silence of a client that is not waiting for an answer.
     package var idleMax: Duration
+    /// Longest time from a connection's beginning to the end of its first request's head.
+    package var headMax: Duration
+    /// Longest time from the head of a request to the end of its body.
+    package var bodyMax: Duration
 
     package init(
         bodyBytesMax: Int = 1 << 20, headerBytesMax: Int = 32_768, connectionCountMax: Int = 10_000,
-        idleMax: Duration = .seconds(75)
+        idleMax: Duration = .seconds(75), headMax: Duration = .seconds(15), bodyMax: Duration = .seconds(120)
     ) {
+        self.headMax = headMax
+        self.bodyMax = bodyMax
         self.bodyBytesMax = bodyBytesMax
         self.headerBytesMax = headerBytesMax
         self.connectionCountMax = connectionCountMax
@@ -35,14 +42,18 @@ where RouteContext.Source == ApplicationRequestContextSource {
     let host: String
     let port: Int
     let limits: HTTPLimits
+    /// `nil`: only the operator's own programs call.
+    let edge: HTTPEdge?
     let environment: ComponentEnvironment
     let routes: @Sendable (Router<RouteContext>) -> Void
     /// Called with the port once it listens.
     var started: @Sendable (Int) -> Void = { _ in }
+    var webSocket: WebSocketRoute?
 
     func run() async throws {
         let router = Router(context: RouteContext.self)
         router.add(middleware: RequestMetricsMiddleware())
+        if let edge { router.add(middleware: EdgeMiddleware(edge: edge)) }
         router.add(middleware: ProblemMiddleware(bodyBytesMax: limits.bodyBytesMax))
         routes(router)
         Self.refuseOtherMethods(of: router)
@@ -53,11 +64,15 @@ where RouteContext.Source == ApplicationRequestContextSource {
         decoder.maxHeaderFieldSize = limits.headerBytesMax
         decoder.maxHeaderListSize = limits.headerBytesMax
         decoder.maxHeaderFieldCount = 100
+        let limits = limits
+        let plain = server(
+            HTTP1Channel.Configuration(
+                additionalChannelHandlers: [RequestDeadline(limits)],
+                idleTimeout: .milliseconds(limits.idleMax.milliseconds), httpDecoderConfiguration: decoder))
+        let tls = try edge.flatMap { edge in try edge.tls.map { try edge.configuration(of: $0) } }
         let application = Application(
             responder: ApartResponder(inner: router.buildResponder()),
-            server: .http1(
-                configuration: .init(
-                    idleTimeout: .milliseconds(limits.idleMax.milliseconds), httpDecoderConfiguration: decoder)),
+            server: try tls.map { try .tls(plain, tlsConfiguration: $0) } ?? plain,
             configuration: configuration,
             onServerRunning: { channel in announce(channel) },
             eventLoopGroupProvider: .shared(environment.eventLoops), logger: quietLogger)
@@ -67,6 +82,15 @@ where RouteContext.Source == ApplicationRequestContextSource {
             throw ComponentError("\(name) cannot listen on \(host):\(port): \(error.description)")
         } catch let error as SocketAddressError {
             throw ComponentError("\(name) cannot listen on \(host):\(port): \(error)")
+        }
+    }
+
+    private func server(_ configuration: HTTP1Channel.Configuration) -> HTTPServerBuilder {
+        guard let webSocket else { return .http1(configuration: configuration) }
+        return HTTPServerBuilder { responder in
+            UpgradingChannel(
+                http: HTTP1Channel(responder: responder, configuration: configuration), route: webSocket,
+                headMax: limits.idleMax)
         }
     }
 
@@ -87,11 +111,12 @@ where RouteContext.Source == ApplicationRequestContextSource {
 
     /// A path that exists under another method answers 405 with `Allow` (RFC 9110 §15.5.6), not 404.
     private static func refuseOtherMethods(of router: Router<RouteContext>) {
+        let unusual: [HTTPRequest.Method] = ["CONNECT", "QUERY"].compactMap { HTTPRequest.Method($0) }
         let byPath = Dictionary(grouping: router.routes, by: { $0.path.description })
         for routes in byPath.values {
             let allowed = routes.map(\.method)
             let allow = allowed.map(\.rawValue).sorted().joined(separator: ", ")
-            let others: [HTTPRequest.Method] = [.get, .head, .post, .put, .patch, .delete, .options]
+            let others = [.get, .head, .post, .put, .patch, .delete, .options, .trace] + unusual
             for method in others where !allowed.contains(method) {
                 router.on(routes[0].path, method: method) { _, _ -> Response in
                     throw Problem(.methodNotAllowed, detail: "Allowed here: \(allow).", headers: [.allow: allow])

@@ -13,6 +13,9 @@ extension Setting {
     package static let workerCount = Setting(
         "worker.count", .integer(1...64), default: "2",
         help: "worker threads, each with a Kafka consumer and a PostgreSQL connection")
+    package static let secretKeys = Setting(
+        "secret.keys", .list(countMax: 8), default: "", isSecret: true,
+        help: "keys of 32 bytes in base64 that secrets in the database are sealed with; the first seals, all open")
     package static let logLevel = Setting(
         "log.level", .choice(["trace", "debug", "info", "notice", "warning", "error", "critical"]), default: "info",
         help: "least severe level that is logged")
@@ -31,11 +34,37 @@ extension Setting {
         "stall.max", .duration(.seconds(1) ... .seconds(3600)), default: "60s",
         help: "a worker loop without progress for longer fails /health/live")
 
+    package static let tlsCertificate = Setting(
+        "tls.certificate", .text(lengthMax: 4096), default: "",
+        help: "PEM file of the certificate and its chain; with tls.key the service speaks TLS itself")
+    package static let tlsKey = Setting(
+        "tls.key", .text(lengthMax: 4096), default: "", help: "PEM file of the certificate's private key")
+    package static let corsOrigins = Setting(
+        "cors.origins", .list(countMax: 32), default: "",
+        help: "origins whose pages may call, such as https://app.example.com")
+    package static let httpForwarded = Setting(
+        "http.forwarded", .flag, default: "false",
+        help: "whether all requests come through a proxy that adds the client's address to X-Forwarded-For")
+    package static let httpHeadMax = Setting(
+        "http.head.max", .duration(.seconds(1) ... .seconds(600)), default: "15s",
+        help: "time for a connection's first request to arrive up to its body")
+    package static let httpBodyMax = Setting(
+        "http.body.max", .duration(.seconds(1) ... .seconds(600)), default: "120s",
+        help: "time for a request's body to arrive")
+
+    /// Settings of services that meet strangers.
+    package static let edge: [Setting] = [
+        .tlsCertificate, .tlsKey, .corsOrigins, .httpForwarded, .httpHeadMax, .httpBodyMax,
+    ]
+
     /// Settings that every service has.
     package static let runtime: [Setting] = [
         .logLevel, .logFormat, .adminHost, .adminPort, .shutdownMax, .stallMax,
     ]
 
     /// Settings a service accepts without having them, so that services can share one environment and one file.
-    package static let shared: [Setting] = runtime + [.databaseURL, .kafkaBrokers, .kafkaProperties, .workerCount]
+    package static let shared: [Setting] =
+        runtime + [
+            .databaseURL, .kafkaBrokers, .kafkaProperties, .workerCount, .secretKeys,
+        ]
 }

@@ -45,12 +45,15 @@ extension Suite {
     /// How a part is run. The database is no such part.
     func command(_ part: Part) -> SuiteProcess.Command {
         let port = ports[part].map { ["--port", "\($0)"] } ?? []
+        let client = "\(Self.clientID),\(Self.clientSecret),\(onboardingURL)/auth_callback"
         let (program, arguments): (String, [String]) =
             switch part {
             case .broker: ("sandbox", ["broker"] + port)
-            case .identity: ("sandbox", ["identity", "--key-file", folder.path + "/identity.keys"] + port)
+            case .identity:
+                ("sandbox", ["identity", "--key-file", folder.path + "/identity.keys", "--client", client] + port)
             case .sap: ("sandbox", ["sap", "--state", folder.path + "/sap.journal"] + port)
-            case .relay, .gateway, .initializer, .submitter, .database: (part.rawValue, [])
+            case .relay, .gateway, .initializer, .submitter, .database, .onboarding: (part.rawValue, [])
+            case .onboardingTwo: (Part.onboarding.rawValue, [])
             }
         return SuiteProcess.Command(
             executable: "\(Self.executables)/\(program)", arguments: arguments, environment: variables(part),
@@ -61,7 +64,17 @@ extension Suite {
         var variables = common
         variables["FIELDPOST_KAFKA_BROKERS"] = brokers
         variables["FIELDPOST_ADMIN_PORT"] = adminPorts[part].map { "\($0)" }
-        if part == .gateway { variables["FIELDPOST_HTTP_PORT"] = ports[.gateway].map { "\($0)" } }
+        switch part {
+        case .gateway, .onboarding, .onboardingTwo:
+            variables["FIELDPOST_HTTP_PORT"] = ports[part].map { "\($0)" }
+            if part == .gateway { break }
+            variables["FIELDPOST_ONBOARDING_URL"] = onboardingURL
+            if options.deviceHasPage {
+                variables["FIELDPOST_ONBOARDING_DEVICE_PAGE"] = "true"
+                variables["FIELDPOST_ONBOARDING_DEVICE_GATEWAY"] = gatewayURL
+            }
+        case .database, .broker, .identity, .sap, .relay, .initializer, .submitter: break
+        }
         return variables.merging(options.variables[part] ?? [:]) { $1 }
     }
 
@@ -69,7 +82,8 @@ extension Suite {
         [
             "PATH": "/usr/bin:/bin", "TMPDIR": FileManager.default.temporaryDirectory.path,
             SuiteFolder.mark: folder.path, "FIELDPOST_DATABASE_URL": conninfo,
-            Self.passwordVariable: Self.passwordOfSAP,
+            Self.passwordVariable: Self.passwordOfSAP, Self.clientSecretVariable: Self.clientSecret,
+            "FIELDPOST_SECRET_KEYS": Data((0..<32).map { UInt8($0) }).base64EncodedString(),
         ]
     }
 }

@@ -16,6 +16,9 @@ package final class Suite: Sendable {
         case gateway = "realm-gateway"
         case initializer = "realm-initializer"
         case submitter = "entry-submitter"
+        case onboarding = "onboarding"
+        /// A second instance of onboarding, behind the first one's address.
+        case onboardingTwo = "onboarding-two"
 
         package static let services: [Part] = [.relay, .gateway, .initializer, .submitter]
     }
@@ -23,6 +26,8 @@ package final class Suite: Sendable {
     package struct Options: Sendable {
         /// The services to run.
         package var services = Part.services
+        /// Whether onboarding serves the page on which a person is a device.
+        package var deviceHasPage = false
         /// Environment variables per service, beside those that make up the suite.
         package var variables: [Part: [String: String]] = [:]
         /// PostgreSQL's settings.
@@ -51,9 +56,16 @@ package final class Suite: Sendable {
     package let gatewayURL: String
     package let identityURL: String
     package let sapURL: String
+    package let onboardingURL: String
+    package let onboardingTwoURL: String
     /// The variable under which services find the password of SAP's user `FIELDPOST`.
     package static let passwordVariable = "SANDBOX_SAP_PASSWORD"
     package static let passwordOfSAP = "sandbox"
+    /// The OAuth client that the identity provider knows, with its secret.
+    package static let clientID = "fieldpost"
+    package static let clientSecret = "sandbox-secret"
+    /// The variable of `fieldpost` that holds the secret.
+    package static let clientSecretVariable = "SANDBOX_CLIENT_SECRET"
 
     let server: SuiteServer
     let client: Client
@@ -69,13 +81,17 @@ package final class Suite: Sendable {
         self.folder = folder
         var ports: [Part: Int] = [:]
         var adminPorts: [Part: Int] = [:]
-        for part in [Part.broker, .identity, .sap, .gateway] { ports[part] = try Ports.free() }
+        for part in [Part.broker, .identity, .sap, .gateway, .onboarding, .onboardingTwo] {
+            ports[part] = try Ports.free()
+        }
         for part in options.services { adminPorts[part] = try Ports.free() }
         func address(_ part: Part) -> String { "127.0.0.1:\(ports[part] ?? 0)" }
         brokers = address(.broker)
         gatewayURL = "http://" + address(.gateway)
         identityURL = "http://" + address(.identity)
         sapURL = "http://" + address(.sap)
+        onboardingURL = "http://" + address(.onboarding)
+        onboardingTwoURL = "http://" + address(.onboardingTwo)
         self.ports = ports
         self.adminPorts = adminPorts
         client = Client()
@@ -164,7 +180,8 @@ package final class Suite: Sendable {
         case .broker: Ports.isListening(ports[.broker] ?? 0)
         case .identity: await answers(identityURL + "/.well-known/openid-configuration")
         case .sap: await answers(sapURL + "/sandbox/stats")
-        case .relay, .gateway, .initializer, .submitter: await answers(adminURL(part) + "/health/ready")
+        case .relay, .gateway, .initializer, .submitter, .onboarding, .onboardingTwo:
+            await answers(adminURL(part) + "/health/ready")
         }
     }
 

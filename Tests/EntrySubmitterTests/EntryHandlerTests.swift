@@ -4,6 +4,7 @@ import HTTP
 import Model
 import Postgres
 import Realms
+import Secrets
 import TestSupport
 import Testing
 
@@ -17,6 +18,11 @@ import Testing
         var connection = try Connection(try makeFoundationDatabase())
         let rows = try connection.run("INSERT INTO realm.environment (name) VALUES ('acme') RETURNING id")
         let environment = EnvironmentID(rawValue: try rows[0].value(0))
+        try connection.run(
+            """
+            INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
+            VALUES (\(environment.rawValue), 'sap', 'http://127.0.0.1:1', 'user', 'NO_SUCH_VARIABLE')
+            """)
         let (ana, ben) = (try RealmPath.user("ana@example.com"), try RealmPath.user("ben@example.com"))
         let (good, strange, tried, misled) = (UUID(), UUID(), UUID(), UUID())
         let template = UUID()
@@ -41,7 +47,7 @@ import Testing
 
         let client = Client()
         defer { client.shutDown() }
-        var handler = EntryHandler(rule: Self.rule, callMax: .seconds(10), client: client)
+        var handler = EntryHandler(rule: Self.rule, callMax: .seconds(10), secrets: try SecretBox([]), client: client)
         let inputs = [(good, ana), (strange, ana), (tried, ana), (misled, ben)].map { id, realm in
             Input<EntryHandler.Answer>(
                 environment: environment, subject: EventSubject(realm: realm, kind: .timeEntry, id: id),
@@ -66,7 +72,7 @@ import Testing
         let environment = EnvironmentID(rawValue: try rows[0].value(0))
         let client = Client()
         defer { client.shutDown() }
-        let handler = EntryHandler(rule: Self.rule, callMax: .seconds(10), client: client)
+        let handler = EntryHandler(rule: Self.rule, callMax: .seconds(10), secrets: try SecretBox([]), client: client)
         func reason() throws -> String {
             do {
                 _ = try handler.caller(on: &connection, for: environment)

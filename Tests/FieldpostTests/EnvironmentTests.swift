@@ -85,5 +85,81 @@ import Testing
         #expect(realms == Realms(userId: "p7@example.com", path: try RealmPath.user("p7@example.com")))
         let invited = try run("list", "--json").rows().first?["invited"] as? Int
         #expect(invited == 600)
+        let named = try connection.run(
+            """
+            SELECT o.fields->>'name' FROM access.person p JOIN realm.object o ON o.id = p.object_id
+            WHERE o.kind = 'Person' AND p.email = 'p7@example.com'
+            """)
+        #expect(try named.map { try $0.value(0, as: String.self) } == ["p7"])
+        let audit = try fieldpost(
+            ["audit", "list", "--action", "people", "--json"], environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        #expect(try audit.rows().map { $0["action"] as? String } == ["people.invited", "people.invited"])
+    }
+
+    @Test func whatIsNotGivenStaysAndSecretsAreSealed() throws {
+        #expect(try add("[]").status == 0)
+        let key = Data((0..<32).map { UInt8($0) }).base64EncodedString()
+        let variables = [
+            "FIELDPOST_DATABASE_URL": conninfo, "FIELDPOST_SECRET_KEYS": key, "CLIENT_SECRET": "much-secret",
+            "SAP_SECRET": "more-secret",
+        ]
+        let edited = try fieldpost(
+            [
+                "environment", "edit", "acme", "--address", "Guest@Elsewhere.example", "--client-id", "app",
+                "--client-secret-from", "CLIENT_SECRET", "--backend-password-from", "SAP_SECRET", "--hide-unknown",
+                "no", "--initialise-on", "login", "--poll-interval", "60",
+            ], environment: variables)
+        #expect(edited.status == 0, "\(edited.errors)")
+        let shown = try run("show", "acme", "--json")
+        let json = try #require(try JSONSerialization.jsonObject(with: Data(shown.output.utf8)) as? [String: Any])
+        #expect(json["domains"] as? [String] == ["example.com"])
+        #expect(json["addresses"] as? [String] == ["guest@elsewhere.example"])
+        #expect(json["hasClientSecret"] as? Bool == true && json["hasBackendPassword"] as? Bool == true)
+        #expect(json["backendPasswordVariable"] == nil && json["backendURL"] as? String == "http://127.0.0.1:8200")
+        #expect(json["hidesUnknown"] as? Bool == false && json["initialiseOn"] as? String == "login")
+        #expect(!shown.output.contains("secret\"") && !shown.output.contains("much"))
+        var connection = try Connection(conninfo)
+        let sealed = try connection.run("SELECT client_secret FROM access.provider")[0].value(0, as: Bytea.self)
+        #expect(!String(decoding: sealed.bytes, as: UTF8.self).contains("much-secret"))
+        // Without a key nothing is stored; without the variable neither.
+        let arguments = ["environment", "edit", "acme", "--client-secret-from", "CLIENT_SECRET"]
+        #expect(try fieldpost(arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo]).status == 1)
+        #expect(
+            try fieldpost(
+                arguments, environment: variables.filter { $0.key != "CLIENT_SECRET" }
+            ).errors.contains("CLIENT_SECRET is not set"))
+    }
+
+    @Test func anIntegrationMayLookAfterIt() throws {
+        #expect(try add("[]").status == 0)
+        let edited = try run("edit", "acme", "--backend", "none")
+        #expect(edited.status == 0 && !edited.output.contains("8200"), "\(edited.errors)")
+        #expect(try run("show", "acme").output.contains("an integration looks after it"))
+        #expect(try run("check", "acme", "--json").rows().last?["works"] as? Bool == true)
+        let described = try run("edit", "acme", "--backend-url", "http://127.0.0.1:8200")
+        #expect(described.status == 1 && described.errors.contains("belong to --backend sap"), "\(described.errors)")
+        #expect(try run("edit", "acme", "--backend", "sap").errors.contains("missing: --backend-url, --backend-user"))
+        #expect(try add("[]").output.contains("http://127.0.0.1:8200"))
+        let audit = try fieldpost(
+            ["audit", "list", "--action", "environment", "--json"], environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        #expect(try audit.rows().map { $0["subject"] as? String } == ["acme", "acme", "acme"])
+    }
+
+    @Test func aDomainBelongsToOneEnvironment() throws {
+        #expect(try add("[]").status == 0)
+        let other = try run(
+            "add", "other", "--domain", "Example.com", "--issuer", "http://127.0.0.1:9", "--audience", "x",
+            "--jwks-url", "http://127.0.0.1:9/jwks", "--backend", "sap", "--backend-url", "http://127.0.0.1:9",
+            "--backend-user", "F", "--backend-password-variable", "X")
+        #expect(other.status == 1 && other.errors.contains("belongs to the environment acme"), "\(other.errors)")
+        #expect(try run("edit", "none", "--domain", "x.example").errors.contains("there is no environment none"))
+    }
+
+    @Test func checkSaysWhatDoesNotWork() throws {
+        #expect(try add(#"[{"email": "ana@example.com", "reference": {}}]"#).status == 0)
+        let checked = try run("check", "acme", "--json")
+        #expect(checked.status == 1)
+        let works = try checked.rows().map { "\($0["what"] ?? "") \($0["works"] as? Bool ?? true)" }
+        #expect(works == ["discovery false", "keys false", "back end false"])
     }
 }

@@ -49,8 +49,8 @@ struct SmallOrganisation: Sendable {
         let reference: [String: String]
     }
 
-    /// Loads SAP, adds the environment, and invites everybody.
-    func load(into suite: Suite) async throws {
+    /// Loads SAP, adds the environment, and invites everybody, unless they are to come by themselves.
+    func load(into suite: Suite, invites: Bool = true) async throws {
         let data = MasterData(
             people: people.map {
                 .init(
@@ -86,7 +86,7 @@ struct SmallOrganisation: Sendable {
             "--backend-url", suite.sapURL, "--backend-user", "FIELDPOST",
             "--backend-password-variable", Suite.passwordVariable, "--people", file,
         ])
-        try await suite.runCommand(["environment", "invite", "--all"])
+        if invites { try await suite.runCommand(["environment", "invite", "--all"]) }
     }
 }
 

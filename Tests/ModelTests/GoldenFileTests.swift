@@ -14,13 +14,24 @@ import Testing
             case .reportingTemplate: try expectUnchanged(ReportingTemplate.self, kind)
             case .timeEntry: try expectUnchanged(TimeEntry.self, kind)
             case .timeEntryStatus: try expectUnchanged(TimeEntryStatus.self, kind)
+            case .person: try expectUnchanged(Person.self, kind)
+            case .personLookup: try expectUnchanged(PersonLookup.self, kind)
+            case .team: try expectUnchanged(Team.self, kind)
+            case .membership: try expectUnchanged(Membership.self, kind)
+            case .location: try expectUnchanged(Location.self, kind)
+            case .fieldTask: try expectUnchanged(FieldTask.self, kind)
+            case .share: try expectUnchanged(Share.self, kind)
             }
         }
     }
 
     @Test func theFilesHaveEveryField() throws {
-        let entry = try #require(try canonical(golden("TimeEntry.v1")) as? [String: Any])
-        #expect(Set(DeviceWrites.fields(of: .timeEntry)).union(["backendId", "deleteRequested"]) == Set(entry.keys))
+        for kind in Kind.allCases {
+            let data = try golden("\(kind.rawValue).v1")
+            let fields = try #require(try canonical(data) as? [String: Any])
+            #expect(Set(kind.fieldNames) == Set(fields.keys), "\(kind)")
+            #expect(kind.objection(to: Array(data)) == nil, "\(kind)")
+        }
     }
 
     @Test func whatIsAbsentOrNullHasAMeaning() throws {

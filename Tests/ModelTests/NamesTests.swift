@@ -41,7 +41,7 @@ import Testing
         #expect(
             Kind.allCases.map(\.rawValue) == [
                 "Realms", "User", "ReportingTreeNode", "ReportingContext", "ReportingTemplate", "TimeEntry",
-                "TimeEntryStatus",
+                "TimeEntryStatus", "Person", "PersonLookup", "Team", "Membership", "Location", "FieldTask", "Share",
             ])
     }
 

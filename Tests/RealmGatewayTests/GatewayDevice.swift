@@ -26,8 +26,13 @@ actor GatewayDevice {
     private(set) var checkpoint = 0
     private(set) var checkpointCount = 0
     private(set) var keepaliveCount = 0
+    /// Realms that were begun anew, but for the one that everybody has.
     private(set) var resets: [String] = []
     private(set) var closed: [String] = []
+    /// How many objects of a realm there were at most.
+    private(set) var mostHeld: [String: Int] = [:]
+    /// The highest position of an object that ever came, by realm.
+    private(set) var highest: [String: Int] = [:]
     /// Objects that came although the device had them already, or newer.
     private(set) var repeats: [String] = []
     /// Lines longer than the API promises.
@@ -40,6 +45,14 @@ actor GatewayDevice {
         self.gateway = gateway
         self.email = email
         token = try await fixture.keys.token(email, expiresIn: expiresIn)
+    }
+
+    /// A caller with any bearer token.
+    init(_ fixture: GatewayFixture, bearer token: String) {
+        self.fixture = fixture
+        gateway = 0
+        email = ""
+        self.token = token
     }
 
     nonisolated func request(_ method: String, _ path: String, _ body: String? = nil, at other: Int? = nil) -> Request {
@@ -57,19 +70,22 @@ actor GatewayDevice {
         return Answer(try await fixture.client.send(request("POST", "/v1/mutations", body, at: other)))
     }
 
-    /// The next mutation's JSON, of the own realm.
-    func mutation(_ op: String, _ id: UUID, _ fields: String? = nil, kind: String = "TimeEntry") -> String {
+    /// The next mutation's JSON; of the own realm unless another is given.
+    func mutation(
+        _ op: String, _ id: UUID, _ fields: String? = nil, kind: String = "TimeEntry", in other: String? = nil
+    ) -> String {
         sequence += 1
         let tail = fields.map { ",\"fields\":\($0)" } ?? ""
         return """
-            {"sequence":\(sequence),"realm":"\(realm)","op":"\(op)","kind":"\(kind)","id":"\(id)"\(tail)}
+            {"sequence":\(sequence),"realm":"\(other ?? realm)","op":"\(op)","kind":"\(kind)","id":"\(id)"\(tail)}
             """
     }
 
     // MARK: Sync
 
-    private func syncBody(live: Bool) -> String {
-        let realms = cursors.map { "\"\($0)\":\"\($1)\"" }.joined(separator: ",")
+    private func syncBody(live: Bool, naming names: [String] = []) -> String {
+        let held = cursors.map { "\"\($0)\":\"\($1)\"" }
+        let realms = (held + names.map { "\"\($0)\":null" }).joined(separator: ",")
         return "{\"realms\":{\(realms)},\"live\":\(live)}"
     }
 
@@ -92,9 +108,12 @@ actor GatewayDevice {
     }
 
     /// Follows the stream until the task is cancelled, the server ends it, or so many checkpoints have come.
-    func follow(untilCheckpoints count: Int = .max) async throws {
+    ///
+    /// - Parameter names: Further realms to ask for.
+    func follow(untilCheckpoints count: Int = .max, naming names: [String] = []) async throws {
         let start = checkpointCount
-        let response = try await fixture.client.stream(request("POST", "/v1/sync", syncBody(live: true)))
+        let body = syncBody(live: true, naming: names)
+        let response = try await fixture.client.stream(request("POST", "/v1/sync", body))
         try #require(response.status == 200)
         for try await line in response.body.lines(bytesMax: 1 << 20) {
             try apply(line)
@@ -130,7 +149,7 @@ actor GatewayDevice {
     private func open(_ value: [String: Any]) throws {
         let realm = try #require(value["realm"] as? String)
         guard value["reset"] as? Bool == true else { return }
-        resets.append(realm)
+        if realm != "/common" { resets.append(realm) }
         copy[realm] = [:]
         cursors[realm] = nil
     }
@@ -149,10 +168,12 @@ actor GatewayDevice {
             } else {
                 #expect(item["deleted"] as? Bool == true)
             }
+            highest[realm] = max(highest[realm] ?? 0, position)
             if let held = copy[realm]?[key], held.position >= position { repeats.append(key) }
             copy[realm, default: [:]][key] = Object(position: position, fields: fields)
         }
         cursors[realm] = try #require(value["cursor"] as? String)
+        mostHeld[realm] = max(mostHeld[realm] ?? 0, copy[realm]?.count ?? 0)
     }
 
     /// What the device shows of a realm: objects that are not deleted.

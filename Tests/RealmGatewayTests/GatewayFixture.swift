@@ -12,6 +12,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import Identity
 @testable import RealmGateway
 @testable import Runtime
 
@@ -57,7 +58,8 @@ struct GatewayFixture: Sendable {
 
 /// Starts gateways, lends them, and stops them.
 func withGateway(
-    count: Int = 1, limits: GatewayLimits = GatewayLimits(), _ body: @Sendable (GatewayFixture) async throws -> Void
+    count: Int = 1, limits: GatewayLimits = GatewayLimits(), isForwarded: Bool = false,
+    fetch: (@Sendable (String) async throws -> [UInt8])? = nil, _ body: @Sendable (GatewayFixture) async throws -> Void
 ) async throws {
     let database = try TestServer.shared.makeDatabase()
     try migrate(database)
@@ -73,7 +75,9 @@ func withGateway(
     let (started, announce) = AsyncStream.makeStream(of: (Int, Int).self)
     for index in 0..<count {
         let gateway = try await Gateway(
-            database: database, limits: limits, tokens: TokenVerifier.Limits(), logger: logger, fetch: { _ in jwks })
+            database: database, limits: limits, tokens: TokenVerifier.Limits(),
+            clientAddress: ClientAddress(isForwarded: isForwarded), logger: logger,
+            fetch: fetch ?? { _ in jwks })
         gateways.append(gateway)
         services += gateway.components(host: "127.0.0.1", port: 0) { announce.yield((index, $0)) }
             .map { $0.make(environment) }
@@ -135,6 +139,18 @@ struct TestKeys: Sendable {
         func verify(using algorithm: some JWTAlgorithm) {}
     }
 
+    /// A program's token: no e-mail address, but the client it was given to.
+    struct ClientClaims: JWTPayload {
+        var iss = GatewayFixture.issuer
+        var sub: String
+        var aud = GatewayFixture.audience
+        var exp: Int
+        var azp: String?
+        var email: String?
+        var email_verified: Bool?
+        func verify(using algorithm: some JWTAlgorithm) {}
+    }
+
     init() async throws {
         let key = P256.Signing.PrivateKey()
         let x963 = key.publicKey.x963Representation
@@ -148,6 +164,14 @@ struct TestKeys: Sendable {
             """
         jwks = Array(text.utf8)
         await collection.add(ecdsa: try ES256PrivateKey(pem: key.pemRepresentation), kid: "1")
+    }
+
+    func clientToken(_ client: String?, subject: String, email: String? = nil) async throws -> String {
+        let now = Int(Date().timeIntervalSince1970)
+        return try await collection.sign(
+            ClientClaims(
+                sub: subject, exp: now + 600, azp: client, email: email, email_verified: email.map { _ in true }),
+            kid: "1")
     }
 
     func token(_ email: String, subject: String? = nil, expiresIn: Int = 600) async throws -> String {

@@ -62,7 +62,7 @@ import Testing
                 ),
                 ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[],\"more\":1}", 400, "malformed-request"),
                 ("mutations", "{\"x\":\"\(String(repeating: "x", count: 1 << 20))\"}", 413, "body-too-large"),
-                ("sync", "{\"x\":\"\(String(repeating: "x", count: 70_000))\"}", 413, "body-too-large"),
+                ("sync", "{\"x\":\"\(String(repeating: "x", count: 600_000))\"}", 413, "body-too-large"),
                 ("sync", "nonsense", 400, "malformed-request"),
                 ("sync", "{\"live\":1}", 400, "malformed-request"),
                 ("sync", "{\"realms\":{\"/users/a b\":null}}", 400, "malformed-request"),
@@ -107,7 +107,8 @@ import Testing
             let renamed = try await realms("ana.b@example.com", subject: "ana@example.com")
             #expect(
                 renamed.body
-                    == "{\"realms\":[{\"realm\":\"/users/ana@example.com\",\"permissions\":[\"read\",\"write\"]}]}")
+                    == "{\"realms\":[{\"realm\":\"/users/ana@example.com\",\"permissions\":[\"read\",\"write\"]},"
+                    + "{\"realm\":\"/common\",\"permissions\":[\"read\",\"write\"]}]}")
             // A guest that was invited although their domain is another.
             try fixture.withDatabase { connection in
                 _ = try connection.run(

@@ -4,6 +4,7 @@ import Postgres
 import Realms
 import Testing
 
+@testable import Identity
 @testable import RealmGateway
 
 /// A sequence is applied once, whoever repeats it, and nobody's write is lost.
@@ -69,7 +70,8 @@ import Testing
             }
             #expect(try fixture.stored(await phone.realm).count == 60)
             let changes = try fixture.withDatabase { connection in
-                try connection.run("SELECT count(*) FROM realm.change")[0].value(0, as: Int64.self)
+                try connection.run("SELECT count(*) FROM realm.change WHERE kind = 'TimeEntry'")[0].value(
+                    0, as: Int64.self)
             }
             #expect(changes == 60)
         }
@@ -106,13 +108,16 @@ import Testing
             let other = Mutation(operation: .delete, kind: .timeEntry, id: UUID())
             for (mutation, isObject) in [(patch, true), (other, false)] {
                 let isContended = try fixture.withDatabase { connection in
-                    let id: Int32 = try connection.run("SELECT id FROM access.person")[0].value(0)
-                    let person = Person(environment: fixture.environment, id: id, realm: try .user("ana@example.com"))
+                    let row = try connection.run("SELECT id, object_id FROM access.person")[0]
+                    let (email, path) = ("ana@example.com", try RealmPath.user("ana@example.com"))
+                    let caller = Caller(
+                        environment: fixture.environment, id: try row.value(0),
+                        identity: .person(email: email, realm: path, object: try row.value(1)))
                     let store = MutationStore(environment: fixture.environment, answersKeptMax: 10)
                     let request = MutationRequest(
-                        person: person, clientID: UUID(), traceparent: nil,
-                        mutations: [SubmittedMutation(sequence: 1, intent: .change(mutation))])
-                    let realms = [person.id: realm]
+                        caller: caller, address: "", clientID: UUID(), traceparent: nil,
+                        mutations: [SubmittedMutation(sequence: 1, intent: .change(path, mutation))])
+                    let realms = [path: realm]
                     let loaded = try store.load([request], realms: realms, on: &connection)
                     if isObject {
                         var batch = WriteBatch(environment: fixture.environment)
@@ -120,7 +125,7 @@ import Testing
                         _ = try batch.commit(on: &connection)
                     } else {
                         try connection.run(
-                            "INSERT INTO device.client VALUES (1, \(person.id), \(request.clientID), 2)")
+                            "INSERT INTO device.client VALUES (1, \(caller.id), \(request.clientID), 2)")
                     }
                     let work = MutationWork(
                         requests: [request], plan: MutationPlan([request], loaded), loaded: loaded, realms: realms)

@@ -6,6 +6,7 @@ import Runtime
 import Synchronization
 import Testing
 
+@testable import Identity
 @testable import RealmGateway
 @testable import Sandbox
 

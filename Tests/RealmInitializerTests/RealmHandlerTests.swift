@@ -3,6 +3,7 @@ import HTTP
 import Model
 import Postgres
 import Realms
+import Secrets
 import TestSupport
 import Testing
 
@@ -15,6 +16,11 @@ import Testing
         var connection = try Connection(try makeFoundationDatabase())
         let rows = try connection.run("INSERT INTO realm.environment (name) VALUES ('acme') RETURNING id")
         let environment = EnvironmentID(rawValue: try rows[0].value(0))
+        try connection.run(
+            """
+            INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
+            VALUES (\(environment.rawValue), 'sap', 'http://127.0.0.1:1', 'user', 'NO_SUCH_VARIABLE')
+            """)
         var directory = RealmDirectory()
         let users = try #require(try directory.id(of: .users, in: environment, create: true, on: &connection))
         let (good, strange) = (UUID(), UUID())
@@ -30,7 +36,8 @@ import Testing
 
         let client = Client()
         defer { client.shutDown() }
-        var handler = RealmHandler(RealmFetcher(client: client, callMax: .seconds(10), entryDays: 1))
+        var handler = RealmHandler(
+            RealmFetcher(client: client, callMax: .seconds(10), secrets: try SecretBox([]), entryDays: 1))
         let inputs = objects.map { id, _ in
             Input<RealmFetcher.Found>(
                 environment: environment, subject: EventSubject(realm: .users, kind: .realms, id: id), origin: .event,

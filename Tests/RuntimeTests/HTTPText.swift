@@ -9,7 +9,12 @@ func exchange(_ request: String, port: Int) async -> String {
     await onThread(named: "exchange") { exchangeBlocking(request, port: port) }
 }
 
-private func exchangeBlocking(_ request: String, port: Int) -> String {
+/// The same, but after `beginning` it goes on for ever with a byte every 100 milliseconds.
+func trickle(_ beginning: String, port: Int) async -> String {
+    await onThread(named: "trickle") { exchangeBlocking(beginning, port: port, trickles: true) }
+}
+
+private func exchangeBlocking(_ request: String, port: Int, trickles: Bool = false) -> String {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }
     var address = sockaddr_in()
@@ -24,10 +29,21 @@ private func exchangeBlocking(_ request: String, port: Int) -> String {
     guard status == 0 else { return "no connection" }
     let bytes = Array(request.utf8)
     _ = unsafe bytes.withUnsafeBytes { unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+    if trickles {
+        var wait = timeval(tv_sec: 0, tv_usec: 100_000)
+        _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &wait, socklen_t(MemoryLayout<timeval>.size))
+    }
     var answer: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 65_536)
     while true {
         let count = unsafe chunk.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
+        if trickles, count < 0, errno == EAGAIN {
+            let byte: [UInt8] = [UInt8(ascii: "x")]
+            guard unsafe send(descriptor, byte, 1, Int32(MSG_NOSIGNAL)) == 1 else {
+                return String(decoding: answer, as: UTF8.self)
+            }
+            continue
+        }
         guard count > 0 else { return String(decoding: answer, as: UTF8.self) }
         answer += chunk[..<count]
     }

@@ -7,28 +7,17 @@ import Postgres
 struct EnvironmentCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "environment", abstract: "The tenants: their people, identity provider and back end.",
-        subcommands: [Add.self, List.self, Invite.self])
+        subcommands: [
+            Add.self, Edit.self, Show.self, List.self, Check.self, Invite.self, Revoke.self, RoleCommand.self,
+            IntegrationCommand.self,
+        ])
 
-    struct Add: ParsableCommand {
+    struct Add: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Add an environment, or bring what is stored of it up to date.",
-            discussion: """
-                FILE of --people is a JSON array: [{"email": "ana@example.com", "reference": {…}}]. The reference is how
-                the back end calls the person; for SAP: personWorkAgreementExternalId, companyCode, businessPartnerUuid.
-                People who are not in the file stay as they are.
-                """)
+            discussion: EnvironmentOptions.discussion)
         @Argument(help: "Small letters, digits and hyphens.") var name: String
-        @Option(name: .customLong("domain"), help: "An e-mail domain of its people; may be repeated.")
-        var domains: [String]
-        @Option(help: "The identity provider, as its tokens name it.") var issuer: String
-        @Option(help: "The audience that tokens for Fieldpost name.") var audience: String
-        @Option(help: "Where the identity provider's keys are.") var jwksUrl: String
-        @Option(help: "The kind of back end: sap.") var backend: String
-        @Option(help: "The back end's base URL.") var backendUrl: String
-        @Option(help: "Fieldpost's user at the back end.") var backendUser: String
-        @Option(help: "The environment variable in which the services find that user's password.")
-        var backendPasswordVariable: String
-        @Option(help: ArgumentHelp("The people, as a JSON file.", valueName: "file")) var people: String?
+        @OptionGroup var options: EnvironmentOptions
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 
@@ -37,30 +26,31 @@ struct EnvironmentCommand: ParsableCommand {
             guard let first = name.utf8.first, isName(first), name.utf8.count <= 63,
                 name.utf8.allSatisfy({ isName($0) || $0 == UInt8(ascii: "-") })
             else { throw ValidationError("the name must be small letters, digits and hyphens, at most 63") }
-            guard !domains.isEmpty else { throw ValidationError("--domain is missing") }
-            guard backend == "sap" else { throw ValidationError("--backend \(backend): there is only sap") }
-            for (option, url) in [("--jwks-url", jwksUrl), ("--backend-url", backendUrl)] {
-                guard url.hasPrefix("http://") || url.hasPrefix("https://"), URL(string: url)?.host != nil else {
-                    throw ValidationError("\(option) \(url) is not an http or https URL")
-                }
-            }
-            guard !backendPasswordVariable.isEmpty, !backendPasswordVariable.hasPrefix("FIELDPOST_") else {
-                throw ValidationError(
-                    "--backend-password-variable must not begin with FIELDPOST_: those are the services' settings")
-            }
         }
 
-        func run() throws {
-            let domains = domains.map { $0.lowercased() }
-            let people = try people.map { try Person.read($0, domains: domains) } ?? []
+        func run() async throws {
             var connection = try database.connect()
-            try connection.run(
-                EnvironmentStore.add(
-                    name, provider: .init(domains: domains, issuer: issuer, audience: audience, jwksURL: jwksUrl),
-                    backend: .init(
-                        kind: backend, url: backendUrl, userName: backendUser, passwordVariable: backendPasswordVariable
-                    ),
-                    people: people))
+            let stored = try EnvironmentStore.load(name, on: &connection) ?? StoredEnvironment(name: name)
+            try await options.save(over: stored, on: &connection)
+            try showEnvironments(try EnvironmentStore.list(on: &connection).filter { $0.name == name }, output)
+        }
+    }
+
+    struct Edit: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Change what is given of an environment, and leave the rest.",
+            discussion: EnvironmentOptions.discussion)
+        @Argument(help: "The environment.") var name: String
+        @OptionGroup var options: EnvironmentOptions
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            var connection = try database.connect()
+            guard let stored = try EnvironmentStore.load(name, on: &connection) else {
+                throw CommandFailure("there is no environment \(name)")
+            }
+            try await options.save(over: stored, on: &connection)
             try showEnvironments(try EnvironmentStore.list(on: &connection).filter { $0.name == name }, output)
         }
     }
@@ -81,7 +71,7 @@ struct EnvironmentCommand: ParsableCommand {
         let email: String
         let reference: [String: String]
 
-        static func read(_ path: String, domains: [String]) throws -> [Person] {
+        static func read(_ path: String, domains: [String], addresses: [String]) throws -> [Person] {
             guard let data = try? Data(contentsOf: URL(filePath: path)) else {
                 throw CommandFailure("cannot read \(path)")
             }
@@ -90,13 +80,13 @@ struct EnvironmentCommand: ParsableCommand {
             }
             var emails: Set<String> = []
             for person in people {
-                let email = person.email.lowercased()
-                guard (try? RealmPath.user(email)) != nil, let at = email.lastIndex(of: "@"), at > email.startIndex
-                else { throw CommandFailure("\(path): '\(person.email)' is not an e-mail address") }
-                guard domains.contains(String(email[email.index(after: at)...])) else {
+                guard let email = EmailAddress(person.email) else {
+                    throw CommandFailure("\(path): '\(person.email)' is not an e-mail address")
+                }
+                guard domains.contains(email.domain) || addresses.contains(email.description) else {
                     throw CommandFailure("\(path): \(person.email) is of none of the domains")
                 }
-                guard emails.insert(email).inserted else {
+                guard emails.insert(email.description).inserted else {
                     throw CommandFailure("\(path): \(person.email) is there twice")
                 }
             }

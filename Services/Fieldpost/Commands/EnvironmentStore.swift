@@ -4,20 +4,6 @@ import Postgres
 
 /// The SQL of environments and what belongs to them.
 enum EnvironmentStore {
-    struct Provider {
-        let domains: [String]
-        let issuer: String
-        let audience: String
-        let jwksURL: String
-    }
-
-    struct Backend {
-        let kind: String
-        let url: String
-        let userName: String
-        let passwordVariable: String
-    }
-
     struct Row: Encodable {
         let id: Int32
         let name: String
@@ -35,28 +21,92 @@ enum EnvironmentStore {
         let backendURL: String?
     }
 
-    /// Adds or updates all of it, as one transaction.
-    static func add(
-        _ name: String, provider: Provider, backend: Backend, people: [EnvironmentCommand.Person]
-    ) throws -> [Statement] {
+    /// What is stored of an environment; `nil` when it is not there.
+    static func load(_ name: String, on connection: inout Connection) throws -> StoredEnvironment? {
+        let rows = try connection.run(
+            """
+            SELECT e.id, p.domains, p.issuer, p.audience, p.jwks_url, p.discovery_url, p.client_id, p.client_secret,
+                p.scopes, p.initialise_on, p.hide_unknown, b.kind, b.url, b.user_name, b.password_variable, b.password,
+                b.poll_interval_seconds,
+                coalesce((SELECT array_agg(email ORDER BY email) FROM access.address WHERE environment_id = e.id), '{}')
+            FROM realm.environment e
+            LEFT JOIN access.provider p ON p.environment_id = e.id
+            LEFT JOIN backend.connection b ON b.environment_id = e.id
+            WHERE e.name = \(name)
+            """)
+        return rows.count == 1 ? try StoredEnvironment(name: name, rows[0]) : nil
+    }
+
+    /// Stores all of it.
+    static func save(_ environment: StoredEnvironment) -> [Statement] {
+        let (name, e) = (environment.name, environment)
         return [
             "INSERT INTO realm.environment (name) VALUES (\(name)) ON CONFLICT (name) DO NOTHING",
             """
-            INSERT INTO access.provider (environment_id, domains, issuer, audience, jwks_url)
-            SELECT id, \(provider.domains), \(provider.issuer), \(provider.audience), \(provider.jwksURL)
+            INSERT INTO access.provider (environment_id, domains, issuer, audience, jwks_url, discovery_url, client_id,
+                client_secret, scopes, initialise_on, hide_unknown)
+            SELECT id, \(e.domains), \(e.issuer), \(e.audience), \(e.jwksURL), \(e.discoveryURL), \(e.clientID),
+                \(e.clientSecret), \(e.scopes), \(e.initialiseOn), \(e.hidesUnknown)
             FROM realm.environment WHERE name = \(name)
             ON CONFLICT (environment_id) DO UPDATE SET domains = excluded.domains, issuer = excluded.issuer,
-                audience = excluded.audience, jwks_url = excluded.jwks_url
+                audience = excluded.audience, jwks_url = excluded.jwks_url, discovery_url = excluded.discovery_url,
+                client_id = excluded.client_id, client_secret = excluded.client_secret, scopes = excluded.scopes,
+                initialise_on = excluded.initialise_on, hide_unknown = excluded.hide_unknown
+            """,
+            connect(e),
+            """
+            DELETE FROM access.address a USING realm.environment e
+            WHERE e.name = \(name) AND a.environment_id = e.id AND a.email <> ALL (\(e.addresses))
             """,
             """
-            INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
-            SELECT id, \(backend.kind), \(backend.url), \(backend.userName), \(backend.passwordVariable)
-            FROM realm.environment WHERE name = \(name)
-            ON CONFLICT (environment_id) DO UPDATE SET kind = excluded.kind, url = excluded.url,
-                user_name = excluded.user_name, password_variable = excluded.password_variable
+            INSERT INTO access.address (email, environment_id)
+            SELECT a, e.id FROM realm.environment e, unnest(\(e.addresses)) AS u(a)
+            WHERE e.name = \(name) AND NOT EXISTS (
+                SELECT FROM access.address o WHERE o.email = a AND o.environment_id = e.id)
             """,
-            try addPeople(people, to: name),
         ]
+    }
+
+    /// What is stored of the back end goes when there is none.
+    private static func connect(_ e: StoredEnvironment) -> Statement {
+        guard e.hasBackend else {
+            return """
+                DELETE FROM backend.connection
+                WHERE environment_id = (SELECT id FROM realm.environment WHERE name = \(e.name))
+                """
+        }
+        return """
+            INSERT INTO backend.connection
+                (environment_id, kind, url, user_name, password_variable, password, poll_interval_seconds)
+            SELECT id, \(e.backend), \(e.backendURL), \(e.backendUser), \(e.backendPasswordVariable),
+                \(e.backendPassword), \(e.pollSeconds)
+            FROM realm.environment WHERE name = \(e.name)
+            ON CONFLICT (environment_id) DO UPDATE SET kind = excluded.kind, url = excluded.url,
+                user_name = excluded.user_name, password_variable = excluded.password_variable,
+                password = excluded.password, poll_interval_seconds = excluded.poll_interval_seconds
+            """
+    }
+
+    /// An environment's number; made by the first statement of `save`, so that secrets can be sealed for it before.
+    static func make(_ name: String, on connection: inout Connection) throws -> EnvironmentID {
+        let rows = try connection.run([
+            "INSERT INTO realm.environment (name) VALUES (\(name)) ON CONFLICT (name) DO NOTHING",
+            "SELECT id FROM realm.environment WHERE name = \(name)",
+        ])[1]
+        return EnvironmentID(rawValue: try rows[0].value(0))
+    }
+
+    /// Another environment that has one of the domains already: people of both would all come into one.
+    static func ownerOfDomain(
+        among domains: [String], beside name: String, on connection: inout Connection
+    ) throws -> (domain: String, environment: String)? {
+        let rows = try connection.run(
+            """
+            SELECT d, e.name FROM access.provider p JOIN realm.environment e ON e.id = p.environment_id,
+                unnest(p.domains) AS u(d)
+            WHERE d = ANY (\(domains)) AND e.name <> \(name) LIMIT 1
+            """)
+        return rows.count == 1 ? (try rows[0].value(0), try rows[0].value(1)) : nil
     }
 
     /// Adds people to an environment that is there, or brings their references up to date.

@@ -1,6 +1,5 @@
 import ArgumentParser
-import Backends
-import FoundationEssentials
+import Identity
 import Model
 import Postgres
 import Realms
@@ -43,7 +42,16 @@ extension EnvironmentCommand {
             var rows: [Invitation] = []
             for start in stride(from: 0, to: people.count, by: Self.batchCountMax) {
                 let batch = people[start..<min(start + Self.batchCountMax, people.count)]
-                rows += try Self.invite(Array(batch), in: environment, on: &connection)
+                rows += try Registration.register(Array(batch), in: environment, on: &connection).map {
+                    Invitation(email: $0.email, realm: $0.path.description, isNew: $0.isNew)
+                }
+            }
+            let invited = rows.filter(\.isNew).map(\.email)
+            if !invited.isEmpty {
+                try connection.run(
+                    Administrator.audit(
+                        .peopleInvited, invited.joined(separator: " "), in: environment,
+                        detail: ["count": "\(invited.count)"]))
             }
             try show(rows)
         }
@@ -65,42 +73,5 @@ extension EnvironmentCommand {
             let realm: String
             let isNew: Bool
         }
-
-        /// Invites at most ``batchCountMax`` people in one transaction.
-        @discardableResult
-        static func invite(
-            _ emails: [String], in environment: EnvironmentID, on connection: inout Connection
-        ) throws -> [Invitation] {
-            var directory = RealmDirectory()
-            guard let users = try directory.id(of: .users, in: environment, create: true, on: &connection) else {
-                throw CommandFailure("the realm \(RealmPath.users) could not be made")
-            }
-            var batch = WriteBatch(environment: environment)
-            let paths = try emails.map { try RealmPath.user($0) }
-            for (decision, email) in emails.enumerated() {
-                let key = ObjectKey(realm: users, kind: .realms, id: objectID(of: email, in: environment))
-                let fields = try JSONEncoder().encode(Realms(userId: email, path: paths[decision]))
-                batch.expect(key, at: 0, decision: decision)
-                batch.put(key, JSONBytes(Array(fields)), decision: decision)
-            }
-            batch.also(
-                """
-                INSERT INTO access.person (environment_id, email)
-                SELECT \(environment.rawValue), e FROM unnest(\(emails)) AS p(e) ON CONFLICT DO NOTHING
-                """)
-            let missed = try batch.commit(on: &connection).missed
-            return emails.indices.map {
-                Invitation(email: emails[$0], realm: paths[$0].description, isNew: !missed.contains($0))
-            }
-        }
-
-        /// The same person has the same object, whoever invites and how often.
-        static func objectID(of email: String, in environment: EnvironmentID) -> UUID {
-            UUID(name: "\(environment)/\(email)", in: namespace)
-        }
-
-        /// The namespace of `Realms` objects, chosen once and for ever.
-        private static let namespace = UUID(
-            uuid: (0x6B, 0x1D, 0x3C, 0x0A, 0x52, 0x7E, 0x4F, 0x0B, 0x9A, 0x61, 0x08, 0x2F, 0xD4, 0x73, 0xC5, 0x19))
     }
 }

@@ -23,6 +23,10 @@ struct MigrateCommand: ParsableCommand {
         limits.lockMax = .seconds(120)
         var connection = try database.connect(limits)
         let applied = try Migration.run(files, on: &connection)
+        let new = applied.filter(\.isNew).map(\.file)
+        if !new.isEmpty {
+            try connection.run(Administrator.audit(.schemaMigrated, new.joined(separator: " "), in: nil))
+        }
         var table = Table(
             [("NUMBER", .right), ("FILE", .left), ("APPLIED AT", .left), ("STATE", .left)], empty: "no schema files")
         for row in applied {

@@ -3,6 +3,7 @@ import FoundationEssentials
 import Glibc
 import Model
 import Postgres
+import Realms
 import Runtime
 
 /// `fieldpost parked`: keys whose event could not be handled, for the person they wait for.
@@ -87,6 +88,7 @@ struct ParkedCommand: ParsableCommand {
         func run() throws {
             var connection = try database.connect()
             let count = try connection.run(ParkedStore.retry(selection.select())).affectedCount
+            if count > 0 { try connection.run(Administrator.audit(.parkedRetried, "\(count)", in: nil)) }
             try answer(count, "tried again", selection, output)
         }
     }
@@ -115,6 +117,10 @@ struct ParkedCommand: ParsableCommand {
             }
             // Only what was shown: what was parked meanwhile stays.
             let count = try connection.run(ParkedStore.discard(rows)).affectedCount
+            if count > 0 {
+                try connection.run(
+                    Administrator.audit(.parkedDiscarded, rows.map(\.key).joined(separator: " "), in: nil))
+            }
             try answer(count, "discarded", selection, output)
         }
     }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import HTTP
+import Identity
 import Model
 import Postgres
 
@@ -34,13 +35,13 @@ struct DemoSetup: Sendable {
                 try connection.run(EnvironmentStore.addPeople(members, to: name))
                 return there
             }
+            var environment = StoredEnvironment(name: name)
+            environment.domains = domains
+            (environment.issuer, environment.audience, environment.jwksURL) = (issuer, Self.audience, keys)
+            (environment.backend, environment.backendURL, environment.backendUser) = ("sap", sapURL, Self.sapUser)
+            environment.backendPasswordVariable = Self.passwordVariable
             try connection.run(
-                EnvironmentStore.add(
-                    name,
-                    provider: .init(domains: domains, issuer: issuer, audience: Self.audience, jwksURL: keys),
-                    backend: .init(
-                        kind: "sap", url: sapURL, userName: Self.sapUser, passwordVariable: Self.passwordVariable),
-                    people: members))
+                EnvironmentStore.save(environment) + [try EnvironmentStore.addPeople(members, to: name)])
             return try Self.found(name, on: &connection)
         }
     }
@@ -74,7 +75,7 @@ struct DemoSetup: Sendable {
         for start in stride(from: 0, to: people.count, by: countMax) {
             let emails = people[start..<min(start + countMax, people.count)].map { $0.email.lowercased() }
             _ = try await pool.run { connection in
-                try EnvironmentCommand.Invite.invite(emails, in: environment, on: &connection).count
+                try Registration.register(emails, in: environment, on: &connection).count
             }
         }
     }

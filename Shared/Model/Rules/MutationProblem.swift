@@ -6,11 +6,15 @@ public struct MutationProblem: Error, Equatable, Sendable {
         case invalidJSON = "invalid-json"
         /// The fields are larger than ``DeviceWrites/fieldsBytesMax``.
         case tooLarge = "too-large"
-        /// Devices do not write objects of this kind.
+        /// The caller may not write to the realm.
+        case realmNotPermitted = "realm-not-permitted"
+        /// The caller may not write such an object there.
         case kindNotAllowed = "kind-not-allowed"
+        /// The caller may write the object, but not do this with it.
+        case operationNotAllowed = "operation-not-allowed"
         /// The kind has no such field.
         case unknownField = "unknown-field"
-        /// The field belongs to the server.
+        /// The field belongs to the server, or to somebody else.
         case fieldNotAllowed = "field-not-allowed"
         /// The field's value has not the shape it needs.
         case invalidField = "invalid-field"

@@ -1,127 +1,177 @@
-/// Decides what a device's mutation does to an object.
+import FoundationEssentials
+
+/// Decides what a mutation does to an object: whether it is permitted, and what it then amounts to.
 ///
-/// Repeating a mutation changes nothing more. A device never gives an entry a status that tells what a back end did,
+/// Repeating a mutation changes nothing more. A person never gives an entry a status that tells what a back end did,
 /// never changes a recorded entry, and never makes an entry vanish that a back end may know.
 public enum MutationRules {
     /// Decides about a mutation of the object that is stored now (`nil`: there is none, nor a tombstone).
-    public static func decide(_ mutation: Mutation, current: StoredObject?) -> MutationDecision {
+    ///
+    /// - Parameters:
+    ///   - realm: The realm the object is in.
+    ///   - author: Who asks, and how they stand to that realm.
+    public static func decide(
+        _ mutation: Mutation, current: StoredObject?, in realm: RealmClass = .user, by author: Author = .owner
+    ) -> MutationDecision {
         do throws(MutationProblem) {
-            try DeviceWrites.check(mutation.kind)
-            return .accept(try change(mutation, current))
+            let writer = try permit(mutation, current, realm, author)
+            return .accept(try change(mutation, current, realm, writer))
         } catch {
             return .reject(error)
         }
     }
 
+    private static func permit(
+        _ mutation: Mutation, _ current: StoredObject?, _ realm: RealmClass, _ author: Author
+    ) throws(MutationProblem) -> Writer {
+        var given: JSONObject?
+        if let fields = mutation.fields {
+            do { given = try JSONObject(fields) } catch { throw MutationProblem(.invalidJSON, "fields: \(error)") }
+        }
+        var object = ObjectStanding(mutation.kind, isOwn: mutation.id == author.person, isNew: current == nil)
+        if mutation.kind == .person, let given, given.value(of: "role") != nil {
+            object.roleAfter = given.text(of: "role").flatMap(Role.init(rawValue:)) ?? .worker
+            if case .live(let stored) = current {
+                object.roleBefore = role(in: try self.object(stored))
+            }
+        }
+        var access = author.access
+        // A share that is not there yet belongs to who makes it.
+        if mutation.kind == .share, current == nil, let person = author.person, access.relation == .none,
+            given?.text(of: "owner").flatMap({ UUID(uuidString: $0) }) == person
+        {
+            access.relation = .owner
+        }
+        let names = given?.members.map(\.key) ?? []
+        if let problem = Permissions.objection(to: mutation.operation, object, fields: names, in: realm, access) {
+            throw problem
+        }
+        guard access.standing != .integration else { return .integration }
+        let grant = Permissions.grant(object, in: realm, access)
+        return .person(email: author.email, fields: grant?.fields ?? [])
+    }
+
+    /// The role that the fields of a stored `Person` object give; what cannot be understood gives none.
+    public static func role(in person: JSONObject) -> Role {
+        person.text(of: "role").flatMap(Role.init(rawValue:)) ?? .worker
+    }
+
     private static func change(
-        _ mutation: Mutation, _ current: StoredObject?
+        _ mutation: Mutation, _ current: StoredObject?, _ realm: RealmClass, _ writer: Writer
     ) throws(MutationProblem) -> MutationDecision.Change {
         switch mutation.operation {
         case .put:
-            let fields = try checkedFields(of: mutation)
-            switch current {
-            case .none: return .insert(fields: try newEntry(fields))
-            case .tombstone: throw deleted
-            case .live(let stored): return .merge(fields: try replacement(fields, of: try StoredEntry(stored)))
+            try checkID(of: mutation, realm)
+            let fields = try checkedFields(of: mutation, writer)
+            switch (current, writer) {
+            case (.tombstone, .person):
+                guard hasNaturalID(mutation.kind) else { throw deleted }
+                return .insert(fields: try new(fields, mutation, writer))
+            case (.none, _), (_, .integration): return .insert(fields: try new(fields, mutation, writer))
+            case (.live(let stored), .person(_, let own)):
+                return .merge(fields: try replacement(fields, own, of: try object(stored), mutation, writer))
             }
         case .patch:
-            let fields = try checkedFields(of: mutation)
+            let fields = try checkedFields(of: mutation, writer)
             switch current {
             case .none: throw MutationProblem(.unknownObject, "there is no such object to patch; put it first")
             case .tombstone: throw deleted
-            case .live(let stored): return .merge(fields: try edit(fields, of: try StoredEntry(stored)))
+            case .live(let stored): return .merge(fields: try edit(fields, of: try object(stored), mutation, writer))
             }
         case .delete:
             guard mutation.fields == nil else { throw MutationProblem(.fieldsMismatch, "a delete has no fields") }
-            switch current {
+            switch (current, writer) {
             // A tombstone may have been compacted away since the delete was first sent.
-            case .none, .tombstone: return .none
-            case .live(let stored): return try deletion(of: try StoredEntry(stored))
+            case (.none, _), (.tombstone, _): return .none
+            case (.live, .integration): return .tombstone
+            case (.live(let stored), .person):
+                return mutation.kind == .timeEntry ? try EntryEdits.deletion(of: try StoredEntry(stored)) : .tombstone
             }
         }
+    }
+
+    /// Whether the id says what the object is about, so that it comes again with it; other ids are not used again.
+    private static func hasNaturalID(_ kind: Kind) -> Bool {
+        switch kind {
+        case .membership, .personLookup, .location: true
+        case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
+            .person, .team, .fieldTask, .share:
+            false
+        }
+    }
+
+    /// A share's realm is named by its `Share` object.
+    private static func checkID(of mutation: Mutation, _ realm: RealmClass) throws(MutationProblem) {
+        guard mutation.kind == .share, case .share(let id) = realm, id != mutation.id else { return }
+        throw MutationProblem(.invalidField, "the id of this Share must be its realm's: \(id.text)")
     }
 
     private static let deleted = MutationProblem(.deleted, "the object was deleted; its id cannot be used again")
 
-    private static func checkedFields(of mutation: Mutation) throws(MutationProblem) -> JSONObject {
+    private static func checkedFields(of mutation: Mutation, _ writer: Writer) throws(MutationProblem) -> JSONObject {
         guard let fields = mutation.fields else {
             throw MutationProblem(.fieldsMismatch, "a \(mutation.operation.rawValue) needs fields")
         }
-        return try DeviceWrites.check(fields, of: mutation.kind)
+        return try DeviceWrites.check(fields, of: mutation.kind, by: writer)
     }
 
-    /// A new entry's fields; it is a draft unless it says otherwise.
-    private static func newEntry(_ fields: JSONObject) throws(MutationProblem) -> [UInt8] {
-        guard let status = status(in: fields) else {
-            return fields.merging(try object([("status", Array("\"draft\"".utf8)[...])]))
-        }
-        try checkDeviceMaySet(status)
+    private static func new(
+        _ fields: JSONObject, _ mutation: Mutation, _ writer: Writer
+    ) throws(MutationProblem) -> [UInt8] {
+        if mutation.kind == .timeEntry, case .person = writer { return try EntryEdits.new(fields) }
+        try check(fields.bytes, of: mutation, writer)
         return fields.bytes
     }
 
-    /// A put over an existing entry: the device-owned fields it lacks become null, and its status stays.
+    /// A put over an existing object: the writer's own fields that it lacks become null; an entry's status stays.
     private static func replacement(
-        _ fields: JSONObject, of entry: StoredEntry
+        _ fields: JSONObject, _ own: [String], of stored: JSONObject, _ mutation: Mutation, _ writer: Writer
     ) throws(MutationProblem) -> [UInt8] {
         let given = Set(fields.members.map(\.key))
-        let lost = DeviceWrites.fields(of: .timeEntry).filter { name in
-            name != EntryField.status.rawValue && !given.contains(name) && entry.fields.value(of: name) != nil
+        let lost = own.filter { name in
+            name != EntryField.status.rawValue && !given.contains(name) && stored.value(of: name) != nil
         }
-        let nulls = try object(lost.map { ($0, Array("null".utf8)[...]) })
-        let whole: JSONObject
-        do { whole = try JSONObject(fields.merging(nulls)) } catch { throw unreadable("\(error)") }
-        return try edit(whole, of: entry)
+        let nulls = try object(JSONObject.bytes(of: lost.map { ($0, Array("null".utf8)[...]) }))
+        return try edit(try object(fields.merging(nulls)), of: stored, mutation, writer)
     }
 
-    private static func edit(_ fields: JSONObject, of entry: StoredEntry) throws(MutationProblem) -> [UInt8] {
-        try entry.checkIsOpen()
-        if let status = status(in: fields) { try checkMove(from: entry.status, to: status) }
-        let size = entry.fields.merging(fields).count
-        guard size <= DeviceWrites.fieldsBytesMax else {
-            throw MutationProblem(
-                .tooLarge, "the object would have \(size) bytes; at most \(DeviceWrites.fieldsBytesMax) are allowed")
+    private static func edit(
+        _ fields: JSONObject, of stored: JSONObject, _ mutation: Mutation, _ writer: Writer
+    ) throws(MutationProblem) -> [UInt8] {
+        let whole = stored.merging(fields)
+        try DeviceWrites.checkSize(whole.count, of: mutation.kind, "the object would have")
+        if mutation.kind == .timeEntry, case .person = writer {
+            return try EntryEdits.edit(fields, of: try StoredEntry(stored.bytes))
         }
+        try check(whole, of: mutation, writer)
         return fields.bytes
     }
 
-    /// At once when no back end can know the entry. The submitter sets `submitted` before its first call, so a
-    /// suggestion or draft without a back end's id has not been sent.
-    private static func deletion(of entry: StoredEntry) throws(MutationProblem) -> MutationDecision.Change {
-        guard !entry.isDeletionPending else { return .none }
-        try entry.checkIsOpen()
-        return switch entry.status {
-        case .suggestion, .draft, .invalid: entry.isKnownToBackend ? .requestDeletion : .tombstone
-        case .submitted, .released, .rejected, .approved, .recorded: .requestDeletion
+    /// Checks an object as it would be stored.
+    private static func check(
+        _ whole: [UInt8], of mutation: Mutation, _ writer: Writer
+    ) throws(MutationProblem) {
+        if let objection = mutation.kind.objection(to: whole) {
+            throw MutationProblem(.invalidField, "this is not a \(mutation.kind.rawValue): \(objection)")
         }
-    }
-
-    private static func checkMove(from current: EntryStatus, to next: EntryStatus) throws(MutationProblem) {
-        try checkDeviceMaySet(next)
-        guard current != next else { return }
-        guard current.canMove(to: next) else {
+        let fields = try object(whole)
+        if mutation.kind == .membership,
+            let person = fields.text(of: "person").flatMap({ UUID(uuidString: $0) }),
+            let team = fields.text(of: "team").flatMap({ UUID(uuidString: $0) }),
+            mutation.id != Membership.id(of: person, in: team)
+        {
             throw MutationProblem(
-                .statusNotAllowed,
-                "'status' cannot go from \(current.rawValue) to \(next.rawValue); leave it out of the fields")
+                .invalidField,
+                "the id of this Membership must be \(Membership.id(of: person, in: team).text): the person's first "
+                    + "eight bytes, then the team's last eight")
+        }
+        if mutation.kind == .personLookup, case .person(let email, _) = writer, fields.text(of: "email") != email {
+            throw MutationProblem(.invalidField, "'email' must be your own")
         }
     }
 
-    private static func checkDeviceMaySet(_ status: EntryStatus) throws(MutationProblem) {
-        guard EntryStatus.deviceMay(set: status) else {
-            throw MutationProblem(
-                .statusNotAllowed,
-                "'status' \(status.rawValue) is set by the server only; a device may set suggestion or draft, "
-                    + "and asks for submission with submitRequested")
-        }
-    }
-
-    private static func status(in fields: JSONObject) -> EntryStatus? {
-        fields.text(of: EntryField.status.rawValue).flatMap { EntryStatus(rawValue: $0) }
-    }
-
-    private static func object(
-        _ members: [(key: String, value: ArraySlice<UInt8>)]
-    ) throws(MutationProblem) -> JSONObject {
-        do { return try JSONObject(JSONObject.bytes(of: members)) } catch { throw unreadable("\(error)") }
+    private static func object(_ bytes: [UInt8]) throws(MutationProblem) -> JSONObject {
+        do { return try JSONObject(bytes) } catch { throw unreadable("\(error)") }
     }
 
     static func unreadable(_ reason: String) -> MutationProblem {

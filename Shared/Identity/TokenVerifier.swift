@@ -5,24 +5,33 @@ import Runtime
 import Synchronization
 
 /// Whose tokens an environment accepts.
-struct EnvironmentIdentity: Sendable, Equatable {
-    let environment: Int32
+package struct EnvironmentIdentity: Sendable, Equatable {
+    package let environment: Int32
     /// Exactly as in the token's `iss`.
-    let issuer: String
-    let audience: String
-    let jwksURL: String
+    package let issuer: String
+    package let audience: String
+    package let jwksURL: String
+
+    package init(environment: Int32, issuer: String, audience: String, jwksURL: String) {
+        self.environment = environment
+        self.issuer = issuer
+        self.audience = audience
+        self.jwksURL = jwksURL
+    }
 }
 
 /// Says who a bearer token speaks for, and in which environment.
 ///
 /// A token is read fully once; until it expires, each further request costs a hash and a look-up.
-final class TokenVerifier: Sendable {
-    struct Limits: Sendable {
-        var tokenBytesMax = 8192
-        var clockSkewMax: Duration = .seconds(60)
-        var refetchMin: Duration = .seconds(10)
-        var keyAgeMax: Duration = .seconds(3600)
-        var cachedCountMax = 20_000
+package final class TokenVerifier: Sendable {
+    package struct Limits: Sendable {
+        package var tokenBytesMax = 8192
+        package var clockSkewMax: Duration = .seconds(60)
+        package var refetchMin: Duration = .seconds(10)
+        package var keyAgeMax: Duration = .seconds(3600)
+        package var cachedCountMax = 20_000
+
+        package init() {}
     }
 
     /// Signatures by a provider's key pair. `none`, and HMAC with its shared secret, are never among them.
@@ -39,7 +48,7 @@ final class TokenVerifier: Sendable {
     ///   - environments: Asked on every request, so it must be quick; what it leaves out is refused at once.
     ///   - now: Seconds since 1970.
     ///   - fetch: Reads a JWKS document. It sets its own bounds of time and size.
-    init(
+    package init(
         limits: Limits = Limits(), environments: @escaping @Sendable () -> [EnvironmentIdentity],
         now: @escaping @Sendable () -> Int64 = { Timestamp.nowMilliseconds() / 1000 },
         fetch: @escaping @Sendable (String) async throws -> [UInt8]
@@ -53,7 +62,7 @@ final class TokenVerifier: Sendable {
 
     /// - Parameter token: What follows `Bearer ` in the request's `Authorization`.
     /// - Throws: `TokenError`.
-    func identity(of token: String) async throws -> Identity {
+    package func identity(of token: String) async throws -> Identity {
         let bytes = Array(token.utf8)
         guard bytes.count <= limits.tokenBytesMax else { throw TokenError.malformed("too long") }
         let digest = SHA256.hash(data: bytes)

@@ -1,15 +1,17 @@
-import HTTP
+package import HTTP
 
 /// Fetches an identity provider's keys.
-struct JWKS: Sendable {
-    private let client = Client()
+package struct JWKS: Sendable {
+    private let client: Client
 
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
+    package init(client: Client = Client()) { self.client = client }
+
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
     }
 
     /// The document's bytes. At most 5 s and `KeySet.bytesMax`.
-    func fetch(_ url: String) async throws -> [UInt8] {
+    package func fetch(_ url: String) async throws -> [UInt8] {
         let request = Request(
             url, headers: [("Accept", "application/json")], connectMax: .seconds(2), totalMax: .seconds(5),
             answerBytesMax: KeySet.bytesMax)

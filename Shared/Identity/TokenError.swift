@@ -1,8 +1,8 @@
 import HTTPTypes
-import Runtime
+package import Runtime
 
 /// Why a bearer token was not accepted.
-enum TokenError: Error, Equatable, CustomStringConvertible {
+package enum TokenError: Error, Equatable, CustomStringConvertible {
     case malformed(String)
     case algorithmRefused(String)
     case keyUnknown
@@ -17,7 +17,7 @@ enum TokenError: Error, Equatable, CustomStringConvertible {
     case keysUnavailable(String)
 
     /// For the log. It may say more than the client is told, but never holds the token.
-    var description: String {
+    package var description: String {
         switch self {
         case .malformed(let reason): "malformed token: \(reason)"
         case .algorithmRefused(let name): "token algorithm refused: \(name.prefix(16))"
@@ -34,7 +34,7 @@ enum TokenError: Error, Equatable, CustomStringConvertible {
     }
 
     /// What the client is told. RFC 6750 §3: 401 with `WWW-Authenticate`, whose text is ASCII without quotes.
-    var problem: Problem {
+    package var problem: Problem {
         if case .keysUnavailable = self {
             return Problem(
                 .serviceUnavailable, name: "identity-provider-unavailable",

@@ -1,15 +1,22 @@
 import FoundationEssentials
+import Model
 
 /// Who a token speaks for.
-struct Identity: Sendable, Equatable {
-    let environment: Int32
-    let issuer: String
-    let subject: String
-    /// Lower case, verified by the issuer.
-    let email: String
-    let name: String?
+package struct Identity: Sendable, Equatable {
+    package let environment: Int32
+    package let issuer: String
+    package let subject: String
+    /// Its ASCII letters lowered, verified by the issuer; `nil` in a program's token.
+    package let email: String?
+    package let name: String?
     /// Seconds since 1970.
-    let expires: Int64
+    package let expires: Int64
+    /// What a program's token calls the program: its client id, or else its subject. Empty in a person's token.
+    package var clients: [String] = []
+    /// What an ID token repeats of its authentication request (OpenID Connect Core 1.0 §2).
+    package var nonce: String? = nil
+    /// The client a token was issued to (`azp`), when it says so.
+    package var authorizedParty: String? = nil
 }
 
 /// The parts of a token before anything of it is believed.
@@ -69,14 +76,20 @@ struct TokenClaims: Decodable {
     let nbf: Double?
     let iat: Double?
     let email: String?
+    let nonce: String?
+    let authorizedParty: String?
     /// Whether the provider vouches for the address: a token that does not say so is refused, whoever issued it. Some
     /// providers write the word as a text.
     let isEmailVerified: Bool
     let name: String?
+    /// The client the token was issued to: OpenID Connect's `azp`, RFC 9068's `client_id`, or `appid`.
+    let client: String?
 
     private enum CodingKeys: String, CodingKey {
-        case iss, sub, aud, exp, nbf, iat, email, name
+        case iss, sub, aud, exp, nbf, iat, email, name, nonce, appid
         case isEmailVerified = "email_verified"
+        case authorizedParty = "azp"
+        case clientID = "client_id"
     }
 
     init(from decoder: any Decoder) throws {
@@ -93,6 +106,11 @@ struct TokenClaims: Decodable {
         iat = try container.decodeIfPresent(Double.self, forKey: .iat)
         email = try container.decodeIfPresent(String.self, forKey: .email)
         name = try container.decodeIfPresent(String.self, forKey: .name)
+        nonce = try container.decodeIfPresent(String.self, forKey: .nonce)
+        authorizedParty = try container.decodeIfPresent(String.self, forKey: .authorizedParty)
+        client =
+            try authorizedParty ?? container.decodeIfPresent(String.self, forKey: .clientID)
+            ?? container.decodeIfPresent(String.self, forKey: .appid)
         if let text = try? container.decode(String.self, forKey: .isEmailVerified) {
             isEmailVerified = text == "true"
         } else {
@@ -117,10 +135,17 @@ struct TokenClaims: Decodable {
         }
         guard aud.contains(environment.audience) else { throw .audienceWrong }
         guard !sub.isEmpty, sub.utf8.count <= 255 else { throw .malformed("sub") }
-        guard let email, email.utf8.count <= 254, email.contains("@") else { throw .emailMissing }
+        guard let email else {
+            // A person's token always names an address, so that nobody is taken for the app they came with.
+            return Identity(
+                environment: environment.environment, issuer: iss, subject: sub, email: nil, name: name,
+                expires: Int64(exp), clients: client.map { [$0] } ?? [sub])
+        }
+        guard email.utf8.count <= 254, email.contains("@") else { throw .emailMissing }
         guard isEmailVerified else { throw .emailUnverified }
         return Identity(
-            environment: environment.environment, issuer: iss, subject: sub, email: email.lowercased(), name: name,
-            expires: Int64(exp))
+            environment: environment.environment, issuer: iss, subject: sub, email: EmailAddress.lowered(email),
+            name: name,
+            expires: Int64(exp), nonce: nonce, authorizedParty: authorizedParty)
     }
 }

@@ -1,0 +1,136 @@
+import ArgumentParser
+import Backends
+import FoundationEssentials
+import HTTP
+import Identity
+import Model
+import Postgres
+import Secrets
+
+extension EnvironmentCommand {
+    /// `fieldpost environment check`: calls what an environment depends on, and says what works.
+    struct Check: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Call the identity provider and the back end of an environment, and say what works.",
+            discussion: "Ends with status 1 when something does not work.")
+        @Argument(help: "The environment.") var name: String
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            var connection = try database.connect()
+            guard let stored = try EnvironmentStore.load(name, on: &connection), let id = stored.id else {
+                throw CommandFailure("there is no environment \(name)")
+            }
+            let backend = try BackendConnection.load(id, on: &connection)
+            let first = try connection.run(
+                "SELECT email FROM backend.person WHERE environment_id = \(id.rawValue) ORDER BY email LIMIT 1")
+            let emails = try first.map { try $0.value(0, as: String.self) }
+            let person = try BackendPerson.load(emails, in: id, on: &connection).values.first
+            let check = EnvironmentCheck(stored: stored, id: id, backend: backend, person: person)
+            let findings = await check.findings()
+            var table = Table([("WHAT", .left), ("STATE", .left), ("DETAIL", .left)], empty: "")
+            for finding in findings { table.add([finding.what, finding.works ? "works" : "FAILS", finding.detail]) }
+            try output.show(findings, table)
+            if findings.contains(where: { !$0.works }) { throw ExitCode(1) }
+        }
+    }
+}
+
+/// What was found of one thing an environment depends on.
+struct EnvironmentFinding: Encodable {
+    let what: String
+    let works: Bool
+    let detail: String
+}
+
+/// Calls each of them once, within bounds of time.
+struct EnvironmentCheck {
+    let stored: StoredEnvironment
+    let id: EnvironmentID
+    let backend: BackendConnection?
+    /// Somebody whose entries are asked for.
+    let person: BackendPerson?
+
+    private static let callMax = Duration.seconds(10)
+
+    func findings() async -> [EnvironmentFinding] {
+        let client = Client()
+        defer { client.shutDown() }
+        var findings: [EnvironmentFinding] = []
+        let provider = OpenIDProvider(client: client, callMax: Self.callMax)
+        do throws(ProviderFailure) {
+            let metadata = try await provider.discover(stored.issuer, at: stored.discoveryURL)
+            findings.append(.init(what: "discovery", works: true, detail: metadata.issuer))
+            let isSame = metadata.jwksURL == stored.jwksURL
+            findings.append(await keys(at: stored.jwksURL, client, isSame ? nil : metadata.jwksURL))
+            findings.append(await application(provider, metadata))
+        } catch {
+            findings.append(.init(what: "discovery", works: false, detail: error.description))
+            findings.append(await keys(at: stored.jwksURL, client, nil))
+        }
+        findings.append(await backEnd(client))
+        return findings
+    }
+
+    private func keys(at url: String, _ client: Client, _ other: String?) async -> EnvironmentFinding {
+        struct Document: Decodable {
+            struct Key: Decodable { let kty: String }
+            let keys: [Key]
+        }
+        do {
+            let bytes = try await JWKS(client: client).fetch(url)
+            let document = try JSONDecoder().decode(Document.self, from: Data(bytes))
+            if let other {
+                return .init(
+                    what: "keys", works: false, detail: "stored \(url), but the provider says \(other): --jwks-url")
+            }
+            return .init(
+                what: "keys", works: !document.keys.isEmpty,
+                detail: document.keys.isEmpty ? "\(url) has none" : "\(document.keys.count) at \(url)")
+        } catch {
+            return .init(what: "keys", works: false, detail: "\(url): \(error)")
+        }
+    }
+
+    /// A code that nobody gave: a provider that knows the client refuses the code, else the client.
+    private func application(_ provider: OpenIDProvider, _ metadata: ProviderMetadata) async -> EnvironmentFinding {
+        guard let clientID = stored.clientID, let sealed = stored.clientSecret else {
+            return .init(what: "client", works: false, detail: "not set: --client-id, --client-secret-from")
+        }
+        do {
+            let secret = try SecretOptions.box().openText(sealed.bytes, at: OAuthClient.secretPlace(id))
+            _ = try await provider.exchange(
+                "fieldpost-environment-check", verifier: "check", redirect: "https://fieldpost.invalid/auth_callback",
+                as: ProviderClient(id: clientID, secret: secret), at: metadata)
+            return .init(what: "client", works: false, detail: "the provider took a code that it did not give")
+        } catch let failure as ProviderFailure {
+            if case .refused(let code, _) = failure, code == "invalid_grant" {
+                return .init(what: "client", works: true, detail: "\(clientID) is known, and its secret right")
+            }
+            return .init(what: "client", works: false, detail: failure.description)
+        } catch {
+            return .init(what: "client", works: false, detail: "\(error)")
+        }
+    }
+
+    private func backEnd(_ client: Client) async -> EnvironmentFinding {
+        guard stored.hasBackend else {
+            return .init(what: "back end", works: true, detail: "none: an integration looks after the environment")
+        }
+        guard let backend else { return .init(what: "back end", works: false, detail: "not set: --backend") }
+        do {
+            let adapter = try backend.make(client: client, secrets: try SecretOptions.box(), callMax: Self.callMax)
+            guard let person else {
+                return .init(what: "back end", works: false, detail: "nobody to ask for: --people")
+            }
+            let today = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
+            let entries = try await adapter.entries(of: person, from: today, through: today)
+            return .init(
+                what: "back end", works: true,
+                detail: "\(backend.kind) \(backend.url): \(entries.count) entries of \(person.email) today")
+        } catch {
+            return .init(what: "back end", works: false, detail: "\(backend.kind) \(backend.url): \(error)")
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import ArgumentParser
+import FoundationEssentials
+
+extension EnvironmentCommand {
+    /// `fieldpost environment show`: all that is stored of one, without its secrets.
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Show all that is stored of an environment.")
+        @Argument(help: "The environment.") var name: String
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            var connection = try database.connect()
+            guard let stored = try EnvironmentStore.load(name, on: &connection) else {
+                throw CommandFailure("there is no environment \(name)")
+            }
+            let shown = Shown(stored)
+            if output.json { return try printJSON(shown) }
+            var table = Table([("SETTING", .left), ("VALUE", .left)], empty: "")
+            for (setting, value) in shown.lines { table.add([setting, value]) }
+            print(table.text, terminator: "")
+        }
+    }
+
+    private struct Shown: Encodable {
+        let name: String
+        let domains: [String]
+        let addresses: [String]
+        let issuer: String
+        let audience: String
+        let jwksURL: String
+        let discoveryURL: String?
+        let clientID: String?
+        let hasClientSecret: Bool
+        let scopes: [String]
+        let initialiseOn: String
+        let hidesUnknown: Bool
+        let backend: String
+        /// This and the next are `nil` without a back end.
+        let backendURL: String?
+        let backendUser: String?
+        /// The services' variable, or `nil` when the password is stored.
+        let backendPasswordVariable: String?
+        let hasBackendPassword: Bool
+        let pollIntervalSeconds: Int32?
+
+        init(_ stored: StoredEnvironment) {
+            name = stored.name
+            domains = stored.domains
+            addresses = stored.addresses
+            issuer = stored.issuer
+            audience = stored.audience
+            jwksURL = stored.jwksURL
+            discoveryURL = stored.discoveryURL
+            clientID = stored.clientID
+            hasClientSecret = stored.clientSecret != nil
+            scopes = stored.scopes
+            initialiseOn = stored.initialiseOn
+            hidesUnknown = stored.hidesUnknown
+            backend = stored.backend
+            backendURL = stored.hasBackend ? stored.backendURL : nil
+            backendUser = stored.hasBackend ? stored.backendUser : nil
+            backendPasswordVariable = stored.backendPasswordVariable
+            hasBackendPassword = stored.backendPassword != nil
+            pollIntervalSeconds = stored.hasBackend ? stored.pollSeconds : nil
+        }
+
+        var lines: [(String, String)] {
+            [
+                ("name", name), ("domains", domains.joined(separator: ", ")),
+                ("addresses", addresses.isEmpty ? "-" : addresses.joined(separator: ", ")), ("issuer", issuer),
+                ("audience", audience), ("keys", jwksURL), ("configuration", discoveryURL ?? "below the issuer"),
+                ("client", clientID ?? "-"), ("client's secret", hasClientSecret ? "stored, sealed" : "not set"),
+                ("scopes", scopes.joined(separator: " ")), ("realms are filled on", initialiseOn),
+                ("strangers learn who is known", hidesUnknown ? "no" : "yes"),
+            ] + backendLines
+        }
+
+        private var backendLines: [(String, String)] {
+            guard let backendURL, let backendUser, let pollIntervalSeconds else {
+                return [("back end", "none: an integration looks after it")]
+            }
+            return [
+                ("back end", "\(backend) \(backendURL)"), ("back end's user", backendUser),
+                (
+                    "its password",
+                    backendPasswordVariable.map { "in the services' variable \($0)" }
+                        ?? (hasBackendPassword ? "stored, sealed" : "not set")
+                ), ("looked for changes every", "\(pollIntervalSeconds) s"),
+            ]
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import Model
+import Postgres
+
+/// An environment as it is stored, with its secrets sealed.
+struct StoredEnvironment {
+    let name: String
+    /// `nil` before it is stored.
+    var id: EnvironmentID?
+    var domains: [String] = []
+    /// Addresses of its own, whatever their domain.
+    var addresses: [String] = []
+    var issuer = ""
+    var audience = ""
+    var jwksURL = ""
+    var discoveryURL: String?
+    var clientID: String?
+    var clientSecret: Bytea?
+    var scopes = ["openid", "email", "profile"]
+    var initialiseOn = "registration"
+    var hidesUnknown = true
+    /// The kind of back end, or ``noBackend``.
+    var backend = ""
+    var backendURL = ""
+    var backendUser = ""
+    var backendPasswordVariable: String?
+    var backendPassword: Bytea?
+    var pollSeconds: Int32 = 300
+
+    /// An integration looks after the environment.
+    static let noBackend = "none"
+
+    var hasBackend: Bool { backend != Self.noBackend }
+
+    /// One that is not there yet.
+    init(name: String) { self.name = name }
+
+    init(name: String, _ row: Row) throws {
+        self.init(name: name)
+        id = EnvironmentID(rawValue: try row.value(0))
+        addresses = try row.value(17)
+        // An environment may be there without its provider and back end, when adding it was interrupted.
+        if let domains = try row.optional(1, as: [String].self) {
+            self.domains = domains
+            issuer = try row.value(2)
+            audience = try row.value(3)
+            jwksURL = try row.value(4)
+            discoveryURL = try row.optional(5)
+            clientID = try row.optional(6)
+            clientSecret = try row.optional(7)
+            scopes = try row.value(8)
+            initialiseOn = try row.value(9)
+            hidesUnknown = try row.value(10)
+            backend = Self.noBackend
+        }
+        if let kind = try row.optional(11, as: String.self) {
+            backend = kind
+            backendURL = try row.value(12)
+            backendUser = try row.value(13)
+            backendPasswordVariable = try row.optional(14)
+            backendPassword = try row.optional(15)
+            pollSeconds = try row.value(16)
+        }
+    }
+
+    /// Leaves it to an integration.
+    mutating func removeBackend() {
+        (backend, backendURL, backendUser) = (Self.noBackend, "", "")
+        (backendPasswordVariable, backendPassword, pollSeconds) = (nil, nil, 300)
+    }
+}

@@ -1,0 +1,54 @@
+import HTTP
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import Runtime
+
+/// A page on which a person walks through as a phone would, for demonstrations; off unless it is asked for.
+///
+/// Its script speaks with the same routes as a phone. The device API may live at another address: what the page reads
+/// of it goes through here.
+struct DevicePage: Sendable {
+    /// The device API's address, without a slash at the end.
+    let gateway: String
+    let client: Client
+
+    func addRoutes(to router: Router<OnboardingContext>) {
+        router.get("/device") { _, _ in file("text/html; charset=utf-8", Self.html) }
+        router.get("/device/page.js") { _, _ in file("text/javascript; charset=utf-8", Self.script) }
+        router.get("/device/page.css") { _, _ in file("text/css; charset=utf-8", Self.style) }
+        router.post("/device/sync") { request, _ in try await sync(request) }
+    }
+
+    private func file(_ type: String, _ text: String) -> Response {
+        var fields: HTTPFields = [
+            .contentType: type, .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+            .contentSecurityPolicy: "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+                + "form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
+        ]
+        fields[.connection] = "close"
+        return Response(status: .ok, headers: fields, body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+    }
+
+    /// The live stream of the device API, as it comes.
+    @concurrent private func sync(_ request: Hummingbird.Request) async throws -> Hummingbird.Response {
+        let stream: StreamedResponse
+        do {
+            stream = try await client.stream(
+                HTTP.Request(
+                    "POST", gateway + "/v1/sync",
+                    headers: [
+                        ("Authorization", request.headers[.authorization] ?? ""), ("Content-Type", "application/json"),
+                    ], body: Array(#"{"live":true}"#.utf8)), idleMax: .seconds(90))
+        } catch {
+            throw Problem(.badGateway, detail: "The device API does not answer.")
+        }
+        return Response(
+            status: .init(code: stream.status),
+            headers: [.contentType: stream.headers["Content-Type"] ?? "", .cacheControl: "no-store"],
+            body: ResponseBody { writer in
+                for try await bytes in stream.body { try await writer.write(ByteBuffer(bytes: bytes)) }
+                try await writer.finish(nil)
+            })
+    }
+}

@@ -1,0 +1,121 @@
+import FoundationEssentials
+import Model
+import Postgres
+import Secrets
+
+/// The SQL of events.
+struct EventStore: Sendable {
+    let secrets: SecretBox
+
+    /// An event to be told to a session's device.
+    struct New: Sendable {
+        let session: Bytea
+        let event: DeviceEvent
+        /// What the session knows of its realm afterwards.
+        var progress: Int16 = 0
+    }
+
+    /// An event as it is stored.
+    struct Stored: Sendable {
+        let session: Bytea
+        /// Its id for the device, which grows in the order of commits.
+        let position: Int64
+        let name: String
+        let payload: [UInt8]
+
+        /// The line a device gets.
+        var line: String {
+            "{\"id\":\(position),\"event\":\"\(name)\",\"payload\":\(String(decoding: payload, as: UTF8.self))}"
+        }
+    }
+
+    private static func place(_ session: Bytea, _ name: String) -> String {
+        "event/\(base64URL(session.bytes))/\(name)"
+    }
+
+    /// The statements that store events, in one transaction with whatever follows them.
+    ///
+    /// They begin with the counter's lock, so that who has seen a position has seen all before it. A session has each
+    /// event but `error` once: a repeat does nothing.
+    func append(_ news: [New]) throws -> [Statement] {
+        let sessions = news.map(\.session)
+        let payloads = try news.map { new in
+            Bytea(try secrets.seal(try new.event.payload(), at: Self.place(new.session, new.event.name)))
+        }
+        let count = Int64(news.count)
+        return [
+            "UPDATE onboarding.counter SET position = position + \(count)",
+            """
+            INSERT INTO onboarding.event (session_id, position, name, payload)
+            SELECT i.session_id, c.position - \(count) + i.n, i.name, i.payload
+            FROM onboarding.counter c,
+                unnest(\(sessions), \(news.map(\.event.name)), \(payloads))
+                    WITH ORDINALITY AS i(session_id, name, payload, n)
+            JOIN onboarding.session s ON s.id = i.session_id AND s.expires_at > now()
+            ON CONFLICT DO NOTHING
+            """,
+            """
+            UPDATE onboarding.session s SET progress = greatest(s.progress, i.progress)
+            FROM (
+                SELECT session_id, max(progress) AS progress
+                FROM unnest(\(sessions), \(news.map(\.progress))) AS u(session_id, progress) GROUP BY 1
+            ) i
+            WHERE s.id = i.session_id AND s.progress < i.progress
+            """,
+        ]
+    }
+
+    static func position(on connection: inout Connection) throws -> Int64 {
+        try connection.run("SELECT position FROM onboarding.counter")[0].value(0)
+    }
+
+    /// Events after a position that wait for their device, in their order.
+    func events(after position: Int64, countMax: Int, on connection: inout Connection) throws -> [Stored] {
+        try stored(
+            connection.run(
+                """
+                SELECT session_id, position, name, payload FROM onboarding.event
+                WHERE position > \(position) AND payload IS NOT NULL ORDER BY position LIMIT \(Int64(countMax))
+                """))
+    }
+
+    /// What waits for a session's device.
+    func waiting(for session: Bytea, on connection: inout Connection) throws -> [Stored] {
+        try stored(try connection.run(Self.waiting(for: session)))
+    }
+
+    private static func waiting(for session: Bytea) -> Statement {
+        """
+        SELECT session_id, position, name, payload FROM onboarding.event
+        WHERE session_id = \(session) AND payload IS NOT NULL ORDER BY position
+        """
+    }
+
+    /// Forgets what a device has: an acknowledged event is not told again.
+    ///
+    /// - Returns: Whether the session has come to its end: logged in, told all there is, and all acknowledged.
+    static func acknowledge(_ position: Int64, of session: Bytea, on connection: inout Connection) throws -> Bool {
+        let answers = try connection.run([
+            """
+            UPDATE onboarding.event SET payload = NULL WHERE session_id = \(session) AND position = \(position)
+            """,
+            """
+            SELECT s.person_id IS NOT NULL AND s.progress >= 2 AND NOT EXISTS (
+                SELECT FROM onboarding.event e WHERE e.session_id = s.id AND e.payload IS NOT NULL)
+            FROM onboarding.session s WHERE s.id = \(session)
+            """,
+        ])
+        return answers[1].count == 1 ? try answers[1][0].value(0) : false
+    }
+
+    private func stored(_ rows: Rows) throws -> [Stored] {
+        try rows.map { row in
+            let session: Bytea = try row.value(0)
+            let name: String = try row.value(2)
+            let sealed: Bytea = try row.value(3)
+            return Stored(
+                session: session, position: try row.value(1), name: name,
+                payload: try secrets.open(sealed.bytes, at: Self.place(session, name)))
+        }
+    }
+}

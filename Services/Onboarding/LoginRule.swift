@@ -1,0 +1,59 @@
+import Identity
+import Model
+
+/// What a provider's answer is worth. Pure functions of what came.
+enum LoginRule {
+    /// What the browser brought back from the provider.
+    enum Answer: Equatable {
+        case code(String)
+        case problem(LoginProblem)
+    }
+
+    /// Reads the parameters of the redirect (RFC 6749 §4.1.2, RFC 9207).
+    static func answer(_ fields: FormFields, issuer: String) -> Answer {
+        if let claimed = fields["iss"], claimed != issuer { return .problem(.tokenRefused("iss is \(claimed)")) }
+        if let error = fields["error"] {
+            return switch error {
+            case "access_denied": .problem(.consentRefused)
+            case "server_error", "temporarily_unavailable": .problem(.providerUnavailable)
+            default: .problem(.providerError(String(error.prefix(64))))
+            }
+        }
+        guard let code = fields["code"], !code.isEmpty, code.utf8.count <= 2_048 else {
+            return .problem(.tokenRefused("no code"))
+        }
+        return .code(code)
+    }
+
+    /// What a failed exchange of the code means.
+    static func problem(_ failure: ProviderFailure) -> LoginProblem {
+        switch failure {
+        case .unavailable: .providerUnavailable
+        case .invalid(let reason): .tokenRefused(reason)
+        case .refused(let code, _): .providerError(code)
+        }
+    }
+
+    static func problem(_ error: TokenError) -> LoginProblem {
+        switch error {
+        case .emailUnverified: .emailUnverified
+        case .keysUnavailable: .providerUnavailable
+        case .malformed, .algorithmRefused, .keyUnknown, .signatureWrong, .expired, .notYetValid, .issuerUnknown,
+            .audienceWrong, .emailMissing:
+            .tokenRefused("\(error)")
+        }
+    }
+
+    /// Why an ID token whose signature, issuer, audience and times are right does not end this login.
+    ///
+    /// OpenID Connect Core 1.0 §3.1.3.7.
+    static func objection(
+        to identity: Identity, nonce: String, client: String, email: EmailAddress
+    ) -> LoginProblem? {
+        guard identity.nonce == nonce else { return .tokenRefused("nonce") }
+        if let party = identity.authorizedParty, party != client { return .tokenRefused("azp") }
+        guard let address = identity.email else { return .tokenRefused("email") }
+        guard EmailAddress(address) == email else { return .otherAddress }
+        return nil
+    }
+}

@@ -1,0 +1,128 @@
+import HTTP
+import HTTPTypes
+import Hummingbird
+import Identity
+import Logging
+import Model
+import NIOCore
+import Postgres
+import Realms
+import Runtime
+import Secrets
+
+/// Onboarding, put together.
+struct Onboarding: Sendable {
+    let hub: SessionHub
+    private let register: RegisterRoute
+    private let login: LoginFlow
+    private let socket: SessionSocket
+    private let limits: OnboardingLimits
+    private let proxies: Set<String>
+    private let page: DevicePage?
+    private let pools: [Pool]
+    private let logger: Logger
+
+    /// Opens the database's connections and checks its schema.
+    ///
+    /// - Parameters:
+    ///   - url: Where browsers reach this service.
+    ///   - gateway: The device API's address, when the device page is served.
+    init(
+        database: String, url: String, secrets: SecretBox, limits: OnboardingLimits, proxies: [String] = [],
+        gateway: String? = nil,
+        health: Health? = nil, logger: Logger, client: Client = Client()
+    ) async throws {
+        guard secrets.canSeal else { throw ConfigurationError("\(Setting.secretKeys.variable) is not set") }
+        let base = url.hasSuffix("/") ? String(url.dropLast()) : url
+        guard OpenIDProvider.isUsable(base) else {
+            throw ConfigurationError("\(Settings.url.variable) must be an https address, or http on this machine")
+        }
+        let pool = try Pool(database, size: limits.poolSize)
+        try await pool.run { connection in try Schema.check(on: &connection) }
+        let own = try Pool(database, size: 1)
+        let store = SessionStore(secrets: secrets, limits: limits)
+        let events = EventStore(secrets: secrets)
+        let provider = OpenIDProvider(client: client)
+        let providers = ProviderDirectory(provider)
+        let redirect = base + "/auth_callback"
+        let proxies = Set(proxies)
+        hub = SessionHub(pool: own, events: events, limits: limits, health: health, logger: logger)
+        register = RegisterRoute(
+            store: store, pool: pool, limits: limits, providers: providers, redirect: redirect, proxies: proxies)
+        login = LoginFlow(
+            store: store, pool: pool, limits: limits, redirect: redirect, provider: provider, providers: providers,
+            check: TokenCheck(keys: JWKS(client: client)), logger: logger)
+        socket = SessionSocket(
+            pool: pool, events: events, hub: hub, limits: limits, proxies: proxies, logger: logger)
+        page = gateway.map { DevicePage(gateway: $0.hasSuffix("/") ? String($0.dropLast()) : $0, client: client) }
+        pools = [pool, own]
+        self.limits = limits
+        self.proxies = proxies
+        self.logger = logger
+    }
+
+    /// The parts to run: sockets are ended before the server waits for its connections.
+    func components(
+        host: String, port: Int, connectionCountMax: Int = 20_000,
+        started: @escaping @Sendable (Int) -> Void = { _ in }
+    ) -> [Component] {
+        let http = HTTPLimits(
+            bodyBytesMax: limits.bodyBytesMax, headerBytesMax: 16_384, connectionCountMax: connectionCountMax,
+            idleMax: limits.requestMax)
+        return [
+            .http(
+                "onboarding", host: host, port: port, limits: http, context: OnboardingContext.self, started: started,
+                webSocket: socket.route
+            ) { addRoutes(to: $0) },
+            .service("sessions", hub),
+        ]
+    }
+
+    /// Ends the database's connections once their work is done.
+    func close() { for pool in pools { pool.stop() } }
+
+    private func addRoutes(to router: Router<OnboardingContext>) {
+        page?.addRoutes(to: router)
+        router.post("/register_device") { request, context in try await register.handle(request, context) }
+        router.get("/sessions/{session}") { request, context in try await explain(request, context) }
+        router.get("/auth_callback") { request, context in
+            await page(request, context) { fields, client in try await login.finish(fields, from: client) }
+        }
+        router.post("/auth_confirm") { request, context in
+            let bytes = try await collect(request.body, within: limits.requestMax, bytesMax: limits.bodyBytesMax)
+            return await page(request, context, String(decoding: bytes, as: UTF8.self)) { fields, client in
+                try await login.confirm(fields, from: client)
+            }
+        }
+    }
+
+    @concurrent private func page(
+        _ request: Request, _ context: OnboardingContext, _ form: String? = nil,
+        _ body: (FormFields, ClientAddress) async throws -> LoginFlow.Page
+    ) async -> Response {
+        guard let fields = FormFields(form ?? request.uri.query ?? "") else { return Pages.response(.linkNotValid) }
+        do {
+            return Pages.response(try await body(fields, client(request, context)))
+        } catch {
+            logger.warning("a login cannot go on", metadata: ["error": "\(error)"])
+            return Pages.unavailable
+        }
+    }
+
+    private func client(_ request: Request, _ context: OnboardingContext) -> ClientAddress {
+        ClientAddress(peer: context.peer, forwarded: request.headers.forwarded, proxies: proxies)
+    }
+
+    /// A request for a session that opened no WebSocket: says why.
+    @concurrent private func explain(_ request: Request, _ context: OnboardingContext) async throws -> Response {
+        let client = client(request, context)
+        let id = SessionSocket.session(in: request.uri.path)
+        let limits = limits
+        let problem = try await answering {
+            try await register.pool.run { connection in
+                try SessionSocket.objection(to: id, from: client, limits, on: &connection)
+            }
+        }
+        throw problem ?? Problems.upgradeNeeded
+    }
+}

@@ -1,0 +1,127 @@
+import FoundationEssentials
+import HTTPTypes
+import Hummingbird
+import Identity
+import Model
+import NIOCore
+import Postgres
+import Runtime
+
+/// `POST /register_device`: where the person logs in, and the session the device waits in.
+struct RegisterRoute: Sendable {
+    let store: SessionStore
+    let pool: Pool
+    let limits: OnboardingLimits
+    let providers: ProviderDirectory
+    let redirect: String
+    let proxies: Set<String>
+
+    private struct Body: Decodable {
+        let email: String
+    }
+
+    private struct Answer: Encodable {
+        let login_url: String
+        let session_id: String
+        let expires_in: Int64
+    }
+
+    @concurrent func handle(_ request: Request, _ context: OnboardingContext) async throws -> Response {
+        let email = try await email(in: request)
+        let client = ClientAddress(peer: context.peer, forwarded: request.headers.forwarded, proxies: proxies)
+        let organisation = try await organisation(of: email, for: client)
+        let metadata: ProviderMetadata
+        do {
+            metadata = try await providers.metadata(of: organisation.issuer, at: organisation.discoveryURL)
+        } catch {
+            throw Problems.providerUnavailable
+        }
+        let (id, attempt) = (Capability(), LoginAttempt())
+        let device = Self.shown(request.headers[.userAgent] ?? "")
+        try await answering {
+            try await pool.run { [store] connection in
+                _ = try connection.run(
+                    try store.begin(id, email, organisation, attempt, from: client, device: device))
+            }
+        }
+        return try json(
+            Answer(
+                login_url: attempt.url(organisation, metadata, email: email, redirect: redirect), session_id: id.text,
+                expires_in: limits.sessionMax.components.seconds))
+    }
+
+    private func organisation(of email: EmailAddress, for client: ClientAddress) async throws -> Organisation {
+        let keys = [
+            RateLimiter.key(address: email.description, limits), RateLimiter.key(domain: email.domain, limits),
+            RateLimiter.key(client: client, limits),
+        ]
+        let place = try await answering {
+            try await pool.run { [store] connection in
+                guard try RateLimiter.count(keys, on: &connection) else { throw Problems.tooMany }
+                return try Organisation.find(email, store.secrets, on: &connection)
+            }
+        }
+        switch place {
+        case .none: throw Problems.organisationUnknown
+        case .notSetUp: throw Problems.loginNotSetUp
+        case .found(let organisation, let isKnown):
+            // Where it may be told; else who is unknown gets the same answer, after the same work.
+            guard isKnown || organisation.hidesUnknown else { throw Problems.personUnknown }
+            return organisation
+        }
+    }
+
+    private func email(in request: Request) async throws -> EmailAddress {
+        let type = request.headers[.contentType]?.split(separator: ";").first?.lowercased() ?? ""
+        guard type.split(separator: " ").first == "application/json" else { throw Problems.contentTypeWrong }
+        let bytes = try await collect(request.body, within: limits.requestMax, bytesMax: limits.bodyBytesMax)
+        guard let body = try? JSONDecoder().decode(Body.self, from: Data(bytes)) else { throw Problems.malformed }
+        guard let email = EmailAddress(body.email) else { throw Problems.emailUnusable }
+        return email
+    }
+
+    /// What a device calls itself, for people and logs: printable ASCII.
+    private static func shown(_ agent: String) -> String {
+        String(decoding: agent.utf8.prefix(100).map { (0x20...0x7E).contains($0) ? $0 : 0x3F }, as: UTF8.self)
+    }
+
+    private func json(_ value: some Encodable) throws -> Response {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return Response(
+            status: .ok,
+            headers: [.contentType: "application/json", .cacheControl: "no-store", .connection: "close"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder.encode(value))))
+    }
+}
+
+/// Runs `body`; a database that does not answer becomes a problem the client may retry after.
+func answering<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
+    do {
+        return try await body()
+    } catch let error as PostgresError where error.isRetriable {
+        throw Problems.databaseUnavailable
+    }
+}
+
+/// A request's body, if all of it comes in time.
+@concurrent func collect(_ body: RequestBody, within: Duration, bytesMax: Int) async throws -> [UInt8] {
+    try await withThrowingTaskGroup(of: [UInt8].self) { group in
+        group.addTask {
+            var bytes: [UInt8] = []
+            for try await part in body {
+                bytes += part.readableBytesView
+                guard bytes.count <= bytesMax else {
+                    throw Problem(.contentTooLarge, detail: "The body is larger than \(bytesMax) bytes.")
+                }
+            }
+            return bytes
+        }
+        group.addTask {
+            try await Task.sleep(for: within)
+            throw Problems.tooSlow
+        }
+        defer { group.cancelAll() }
+        return try await group.next() ?? []
+    }
+}

@@ -1,0 +1,199 @@
+import FoundationEssentials
+import Identity
+import Model
+import Postgres
+import Secrets
+
+/// The SQL of sessions and of attempts to log in.
+struct SessionStore: Sendable {
+    let secrets: SecretBox
+    let limits: OnboardingLimits
+
+    /// A session that was found by one of its attempts.
+    struct Found: Sendable {
+        let session: Bytea
+        let email: EmailAddress
+        let organisation: Organisation
+        let nonce: String
+        let verifier: String
+        let deviceAddress: String
+        let deviceName: String
+    }
+
+    private static func verifierPlace(_ state: Bytea) -> String { "login/\(base64URL(state.bytes))/verifier" }
+
+    /// The statements that begin a session with its first attempt.
+    func begin(
+        _ id: Capability, _ email: EmailAddress, _ organisation: Organisation, _ attempt: LoginAttempt,
+        from client: ClientAddress, device: String
+    ) throws -> [Statement] {
+        let environment = organisation.environment
+        let realms = Registration.objectID(of: email.description, in: environment)
+        let seconds = Double(limits.sessionMax.components.seconds)
+        return [
+            """
+            INSERT INTO onboarding.session
+                (id, environment_id, email, realms_id, expires_at, device_address, device_name, wants_realm)
+            VALUES (\(id.key), \(environment.rawValue), \(email.description), \(realms),
+                now() + make_interval(secs => \(seconds)), \(client.text), \(device),
+                \(!organisation.initialisesOnLogin))
+            """,
+            try add(attempt, to: id.key),
+        ]
+    }
+
+    /// One more attempt for a session, unless it has had as many as it may.
+    func add(_ attempt: LoginAttempt, to session: Bytea) throws -> Statement {
+        let state = attempt.state.key
+        let verifier = Bytea(try secrets.seal(attempt.verifier.text, at: Self.verifierPlace(state)))
+        return """
+            INSERT INTO onboarding.login (state, session_id, nonce, verifier)
+            SELECT \(state), \(session), \(attempt.nonce.text), \(verifier)
+            WHERE (SELECT count(*) FROM onboarding.login WHERE session_id = \(session))
+                < \(Int64(limits.loginCountMax))
+            """
+    }
+
+    /// Uses up an attempt: whoever comes second with the same `state` finds nothing.
+    func take(_ state: Capability, on connection: inout Connection) throws -> Found? {
+        let rows = try connection.run(
+            """
+            UPDATE onboarding.login l SET used_at = now() FROM onboarding.session s, access.provider p
+            WHERE l.state = \(state.key) AND l.used_at IS NULL AND s.id = l.session_id AND s.expires_at > now()
+                AND s.person_id IS NULL AND p.environment_id = s.environment_id
+            RETURNING \(sql: Organisation.columns), s.id, s.email, l.nonce, l.verifier, s.device_address, s.device_name
+            """)
+        guard rows.count == 1, let organisation = try Organisation(rows[0], secrets: secrets),
+            let email = EmailAddress(try rows[0].value(10, as: String.self))
+        else { return nil }
+        let sealed: Bytea = try rows[0].value(12)
+        return Found(
+            session: try rows[0].value(9), email: email, organisation: organisation, nonce: try rows[0].value(11),
+            verifier: try secrets.openText(sealed.bytes, at: Self.verifierPlace(state.key)),
+            deviceAddress: try rows[0].value(13), deviceName: try rows[0].value(14))
+    }
+
+    /// Numbers a new socket of a session: those with lower numbers are not the session's any more.
+    ///
+    /// - Returns: Its number, and when the session expires in milliseconds since 1970; `nil` when it is not there.
+    static func claim(
+        _ id: Capability, on connection: inout Connection
+    ) throws -> (number: Int32, expires: Int64)? {
+        let rows = try connection.run(
+            """
+            UPDATE onboarding.session SET socket = socket + 1 WHERE id = \(id.key) AND expires_at > now()
+            RETURNING socket, expires_at
+            """)
+        guard rows.count == 1 else { return nil }
+        return (try rows[0].value(0), try rows[0].value(1, as: PostgresTime.self).millisecondsSince1970)
+    }
+
+    // MARK: The end of a login
+
+    /// The session's person is known from now on.
+    func complete(_ found: Found, person: BoundPerson, refreshToken: String?) throws -> [Statement] {
+        let environment = found.organisation.environment
+        var statements: [Statement] = [
+            """
+            UPDATE onboarding.session SET person_id = \(person.id),
+                wants_realm = wants_realm OR \(found.organisation.initialisesOnLogin)
+            WHERE id = \(found.session) AND person_id IS NULL
+            """
+        ]
+        if let refreshToken {
+            let place = RefreshTokens.secretPlace(environment, person: person.id)
+            let sealed = Bytea(try secrets.seal(refreshToken, at: place))
+            statements.append(
+                """
+                INSERT INTO onboarding.refresh_token (environment_id, person_id, token)
+                VALUES (\(environment.rawValue), \(person.id), \(sealed))
+                """)
+        }
+        return statements
+    }
+
+    private static func tokensPlace(_ confirm: Bytea) -> String { "login/\(base64URL(confirm.bytes))/tokens" }
+
+    /// Keeps what a provider gave while the person is asked.
+    func keep(_ tokens: ProviderTokens, for state: Capability, confirm: Capability) throws -> Statement {
+        let json = Array(try JSONEncoder().encode(tokens))
+        let sealed = Bytea(try secrets.seal(json, at: Self.tokensPlace(confirm.key)))
+        return """
+            UPDATE onboarding.login SET confirm = \(confirm.key), tokens = \(sealed) WHERE state = \(state.key)
+            """
+    }
+
+    /// What was kept; once.
+    func takeConfirmed(
+        _ confirm: Capability, on connection: inout Connection
+    ) throws -> (found: Found, tokens: ProviderTokens)? {
+        let rows = try connection.run(
+            """
+            UPDATE onboarding.login l SET confirm = NULL, tokens = NULL
+            FROM onboarding.session s, access.provider p, onboarding.login o
+            WHERE l.confirm = \(confirm.key) AND o.state = l.state AND s.id = l.session_id AND s.expires_at > now()
+                AND s.person_id IS NULL AND p.environment_id = s.environment_id
+            RETURNING \(sql: Organisation.columns), s.id, s.email, l.nonce, s.device_address, s.device_name, o.tokens
+            """)
+        guard rows.count == 1, let organisation = try Organisation(rows[0], secrets: secrets),
+            let email = EmailAddress(try rows[0].value(10, as: String.self))
+        else { return nil }
+        let sealed: Bytea = try rows[0].value(14)
+        let json = try secrets.open(sealed.bytes, at: Self.tokensPlace(confirm.key))
+        return (
+            Found(
+                session: try rows[0].value(9), email: email, organisation: organisation, nonce: try rows[0].value(11),
+                verifier: "", deviceAddress: try rows[0].value(12), deviceName: try rows[0].value(13)),
+            try JSONDecoder().decode(ProviderTokens.self, from: Data(json))
+        )
+    }
+
+    /// Whether there is such a session that has not expired.
+    static func isThere(_ id: Capability, on connection: inout Connection) throws -> Bool {
+        let rows = try connection.run(
+            "SELECT FROM onboarding.session WHERE id = \(id.key) AND expires_at > now()")
+        return rows.count == 1
+    }
+
+    /// Sessions that wait for their person's realm to be registered, the oldest first.
+    static func wantingRealm(countMax: Int, on connection: inout Connection) throws -> [Wanting] {
+        try connection.run(
+            """
+            SELECT s.id, s.environment_id, s.email, b.email IS NOT NULL
+            FROM (
+                SELECT * FROM onboarding.session WHERE wants_realm AND expires_at > now()
+                ORDER BY created_at LIMIT \(Int64(countMax))
+            ) s
+            LEFT JOIN backend.person b ON b.environment_id = s.environment_id AND b.email = s.email
+            """
+        ).map { row in
+            Wanting(
+                session: try row.value(0), environment: EnvironmentID(rawValue: try row.value(1)),
+                email: try row.value(2), isKnown: try row.value(3))
+        }
+    }
+
+    /// A session whose person's realm is to be registered.
+    struct Wanting: Sendable {
+        let session: Bytea
+        let environment: EnvironmentID
+        let email: String
+        /// Whether the back end knows the person; without that nothing is registered.
+        let isKnown: Bool
+    }
+
+    /// Deletes sessions whose time has passed, with all that belongs to them, and counts that no longer count.
+    static func forgetExpired(countMax: Int, on connection: inout Connection) throws {
+        try connection.run([
+            """
+            DELETE FROM onboarding.session WHERE id IN (
+                SELECT id FROM onboarding.session WHERE expires_at < now() - interval '10 seconds'
+                LIMIT \(Int64(countMax)) FOR UPDATE SKIP LOCKED)
+            """,
+            """
+            DELETE FROM onboarding.rate WHERE key IN (
+                SELECT key FROM onboarding.rate WHERE until_at < now() LIMIT \(Int64(countMax)) FOR UPDATE SKIP LOCKED)
+            """,
+        ])
+    }
+}

@@ -1,0 +1,99 @@
+import Runtime
+
+/// What `onboarding` can be told.
+enum Settings {
+    static let httpHost = Setting(
+        "http.host", .text(lengthMax: 255), default: "127.0.0.1", help: "address devices and browsers are served on")
+    static let httpPort = Setting(
+        "http.port", .integer(0...65535), default: "8082", help: "its port; 0 takes a free one")
+    static let connectionsMax = Setting(
+        "http.connections.max", .integer(1...200_000), default: "20000", help: "connections at a time")
+    static let url = Setting(
+        "onboarding.url", .text(lengthMax: 1024), default: nil,
+        help: "where browsers reach this service, for example https://onboarding.example.com; the redirect address "
+            + "registered at identity providers is this with /auth_callback")
+    static let proxies = Setting(
+        "onboarding.proxies", .list(countMax: 64), default: "",
+        help: "addresses of proxies whose X-Forwarded-For is believed")
+    static let sessionMax = Setting(
+        "onboarding.session.max", .duration(.seconds(1) ... .seconds(86_400)), default: "15m",
+        help: "how long a device has to come in")
+    static let poolSize = Setting(
+        "database.pool.size", .integer(1...64), default: "4", help: "connections to PostgreSQL")
+    static let addressMax = Setting(
+        "onboarding.address.max", .integer(1...1_000_000), default: "10",
+        help: "registrations of one e-mail address in a minute, over all instances")
+    static let clientMax = Setting(
+        "onboarding.client.max", .integer(1...1_000_000), default: "60",
+        help: "registrations, and wrong guesses, from one network address in a minute, over all instances")
+    static let domainMax = Setting(
+        "onboarding.domain.max", .integer(1...1_000_000), default: "600",
+        help: "registrations of one e-mail domain in a minute, over all instances")
+    static let confirm = Setting(
+        "onboarding.confirm", .choice(["different", "always", "never"]), default: "different",
+        help: "when a person is asked whether the device is theirs: when the browser's network address is another than "
+            + "the device's, always, or never")
+    static let pingInterval = Setting(
+        "onboarding.ping", .duration(.seconds(1) ... .seconds(300)), default: "20s",
+        help: "how often a waiting device is asked whether it is there")
+    static let answerMax = Setting(
+        "onboarding.answer.max", .duration(.seconds(1) ... .seconds(300)), default: "20s",
+        help: "how long a device may leave a ping unanswered, or read nothing")
+    static let requestMax = Setting(
+        "onboarding.request.max", .duration(.milliseconds(100) ... .seconds(120)), default: "10s",
+        help: "how long a request's head, and its body, may take to arrive")
+    static let interval = Setting(
+        "onboarding.interval", .duration(.milliseconds(1) ... .seconds(10)), default: "25ms",
+        help: "how often events are looked for")
+    static let devicePage = Setting(
+        "onboarding.device.page", .flag, default: "false",
+        help: "serve a page at /device on which a person walks through as a phone would; for demonstrations")
+    static let gateway = Setting(
+        "onboarding.device.gateway", .text(lengthMax: 1024), default: "",
+        help: "the device API's address, for that page")
+
+    static let all: [Setting] = [
+        httpHost, httpPort, connectionsMax, .databaseURL, .secretKeys, url, proxies, sessionMax, poolSize, addressMax,
+        clientMax, domainMax, confirm, pingInterval, answerMax, requestMax, interval, devicePage, gateway,
+    ]
+}
+
+/// When a person is asked whether the device that waits is theirs.
+enum Confirmation: String, Sendable {
+    /// When browser and device have different network addresses.
+    case different
+    case always
+    case never
+}
+
+/// The bounds of onboarding. Those that are settings have the setting's default here.
+struct OnboardingLimits: Sendable {
+    var sessionMax = Duration.seconds(900)
+    var poolSize = 4
+    var addressCountMax = 10
+    var clientCountMax = 60
+    var domainCountMax = 600
+    var requestMax = Duration.seconds(10)
+    var interval = Duration.milliseconds(25)
+    var confirm = Confirmation.different
+    var socket = WebSocketRoute.Limits()
+    /// Logins of one session, failed ones included.
+    var loginCountMax = 6
+    /// Longest body of a request.
+    var bodyBytesMax = 4_096
+
+    init() {}
+
+    init(_ configuration: Configuration) throws(ConfigurationError) {
+        sessionMax = try configuration.duration(Settings.sessionMax)
+        poolSize = try configuration.integer(Settings.poolSize)
+        addressCountMax = try configuration.integer(Settings.addressMax)
+        clientCountMax = try configuration.integer(Settings.clientMax)
+        domainCountMax = try configuration.integer(Settings.domainMax)
+        requestMax = try configuration.duration(Settings.requestMax)
+        interval = try configuration.duration(Settings.interval)
+        confirm = Confirmation(rawValue: try configuration.text(Settings.confirm)) ?? .different
+        socket.pingInterval = try configuration.duration(Settings.pingInterval)
+        socket.answerMax = try configuration.duration(Settings.answerMax)
+    }
+}

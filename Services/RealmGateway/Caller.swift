@@ -1,0 +1,50 @@
+import FoundationEssentials
+import Model
+
+/// Who asks: a person of an environment, or a program that integrates a back end with it.
+struct Caller: Sendable, Hashable {
+    enum Identity: Sendable, Hashable {
+        /// - Parameters:
+        ///   - email: The address at the first login, which names the own realm.
+        ///   - object: The id of the `Person` object.
+        case person(email: String, realm: RealmPath, object: UUID)
+        case integration(name: String)
+    }
+
+    let environment: EnvironmentID
+    /// Their number among clients: a person's in `access.person`; an integration's in `access.integration`, negated.
+    let id: Int32
+    let identity: Identity
+
+    /// A person's own realm.
+    var own: RealmPath? {
+        switch identity {
+        case .person(_, let realm, _): realm
+        case .integration: nil
+        }
+    }
+
+    /// The id of a person's `Person` object.
+    var object: UUID? {
+        switch identity {
+        case .person(_, _, let object): object
+        case .integration: nil
+        }
+    }
+
+    /// For the audit log.
+    var name: String {
+        switch identity {
+        case .person(let email, _, _): email
+        case .integration(let name): "integration:\(name)"
+        }
+    }
+
+    /// The caller before a realm, when nothing of it is known but whose it is.
+    func author(_ access: Access) -> Author {
+        switch identity {
+        case .person(let email, _, let object): Author(access, person: object, email: email)
+        case .integration: Author(access)
+        }
+    }
+}

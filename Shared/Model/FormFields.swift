@@ -1,0 +1,117 @@
+/// Names and values as `application/x-www-form-urlencoded` has them, in a form's body or an address's query.
+///
+/// Source: WHATWG URL Standard §5.
+public struct FormFields: Equatable, Sendable {
+    /// In their order.
+    public private(set) var items: [Item]
+
+    /// One name with its value.
+    public struct Item: Equatable, Sendable {
+        /// The field's name.
+        public let name: String
+        /// Its value.
+        public let value: String
+    }
+
+    /// More fields than this are refused.
+    public static let countMax = 64
+
+    /// No field.
+    public init() { items = [] }
+
+    /// Reads encoded text; `nil` when it is not UTF-8 after decoding, or has too many fields.
+    public init?(_ text: some StringProtocol) {
+        items = []
+        for part in text.utf8.split(separator: UInt8(ascii: "&")) {
+            let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = Self.decode(pair[0]), let value = pair.count > 1 ? Self.decode(pair[1]) : "",
+                items.count < Self.countMax
+            else { return nil }
+            items.append(Item(name: name, value: value))
+        }
+    }
+
+    /// The value of a field that is there once; `nil` when it is missing, or there twice: parameters of OAuth must not
+    /// be repeated (RFC 6749 §3.1).
+    public subscript(name: String) -> String? {
+        let found = items.filter { $0.name == name }
+        return found.count == 1 ? found[0].value : nil
+    }
+
+    /// Adds a field.
+    public mutating func add(_ name: String, _ value: String) { items.append(Item(name: name, value: value)) }
+
+    /// The encoded text, pure ASCII.
+    public var encoded: String {
+        items.map { Self.encode($0.name) + "=" + Self.encode($0.value) }.joined(separator: "&")
+    }
+
+    /// Percent-encodes all but RFC 3986's unreserved characters.
+    public static func encode(_ text: String) -> String {
+        var encoded: [UInt8] = []
+        let digits = Array("0123456789ABCDEF".utf8)
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                encoded.append(byte)
+            default: encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: encoded, as: UTF8.self)
+    }
+
+    private static func decode(_ text: some Sequence<UInt8>) -> String? {
+        var bytes: [UInt8] = []
+        var digits: [UInt8]?
+        for byte in text {
+            if let high = digits {
+                guard let digit = hexadecimal(byte) else { return nil }
+                if high.isEmpty {
+                    digits = [digit]
+                } else {
+                    bytes.append(high[0] << 4 | digit)
+                    digits = nil
+                }
+            } else if byte == UInt8(ascii: "%") {
+                digits = []
+            } else {
+                bytes.append(byte == UInt8(ascii: "+") ? UInt8(ascii: " ") : byte)
+            }
+        }
+        return digits == nil ? String(validating: bytes, as: UTF8.self) : nil
+    }
+
+    private static func hexadecimal(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}
+
+/// Text for HTML: what could end the text or an attribute's value is written as a character reference.
+public struct HTMLText: CustomStringConvertible, Sendable {
+    /// The escaped text.
+    public let description: String
+
+    /// Escapes `text`; control characters become blanks.
+    public init(_ text: String) {
+        var escaped = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "&": escaped += "&amp;"
+            case "<": escaped += "&lt;"
+            case ">": escaped += "&gt;"
+            case "\"": escaped += "&quot;"
+            case "'": escaped += "&#39;"
+            case _ where scalar.value < 0x20 || scalar.value == 0x7F: escaped += " "
+            default: escaped.unicodeScalars.append(scalar)
+            }
+        }
+        description = escaped
+    }
+}

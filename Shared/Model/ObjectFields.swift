@@ -1,0 +1,67 @@
+import FoundationEssentials
+
+extension Kind {
+    /// The names of the kind's fields. A golden file says the same.
+    public var fieldNames: [String] {
+        switch self {
+        case .realms: ["userId", "path", "isInitialized"]
+        case .user: ["email", "name", "catalogue", "reportingTemplates"]
+        case .reportingTreeNode: ["name", "title", "referenceId", "parent", "hasDependencies", "dependencies"]
+        case .reportingContext: ["name", "required", "visible", "readOnly", "preselected", "sections"]
+        case .reportingTemplate: ["name", "type", "reportingContexts"]
+        case .timeEntry: EntryField.allCases.map(\.rawValue)
+        case .timeEntryStatus: ["entry", "status", "timestamp", "message"]
+        case .person: ["name", "avatar", "role"]
+        case .personLookup: ["name", "email"]
+        case .team: ["name", "teamDescription", "backgroundColor", "image"]
+        case .membership: ["person", "team"]
+        case .location: ["latitude", "longitude", "timestamp"]
+        case .fieldTask: ["title", "taskDescription", "dueDate", "isCompleted", "completionDate", "assignee", "team"]
+        case .share: ["owner", "recipient"]
+        }
+    }
+
+    /// Why these fields are not those of an object of this kind; `nil` when they are.
+    public func objection(to fields: [UInt8]) -> String? {
+        switch self {
+        case .realms: Self.read(Realms.self, fields)
+        case .user: Self.read(User.self, fields)
+        case .reportingTreeNode: Self.read(ReportingTreeNode.self, fields)
+        case .reportingContext: Self.read(ReportingContext.self, fields)
+        case .reportingTemplate: Self.read(ReportingTemplate.self, fields)
+        case .timeEntry: Self.read(TimeEntry.self, fields)
+        case .timeEntryStatus: Self.read(TimeEntryStatus.self, fields)
+        case .person: Self.read(Person.self, fields)
+        case .personLookup: Self.read(PersonLookup.self, fields)
+        case .team: Self.read(Team.self, fields)
+        case .membership: Self.read(Membership.self, fields)
+        case .location: Self.read(Location.self, fields)
+        case .fieldTask: Self.read(FieldTask.self, fields)
+        case .share: Self.read(Share.self, fields)
+        }
+    }
+
+    private static func read<Fields: Decodable>(_ type: Fields.Type, _ fields: [UInt8]) -> String? {
+        do {
+            _ = try JSONDecoder().decode(type, from: Data(fields))
+            return nil
+        } catch let error as DecodingError {
+            return describe(error)
+        } catch {
+            return "it cannot be read"
+        }
+    }
+
+    private static func describe(_ error: DecodingError) -> String {
+        func place(_ context: DecodingError.Context) -> String {
+            context.codingPath.first.map { "'\($0.stringValue)'" } ?? "the object"
+        }
+        return switch error {
+        case .keyNotFound(let key, _): "'\(key.stringValue)' is missing"
+        case .valueNotFound(_, let context): "\(place(context)) is missing"
+        case .typeMismatch(_, let context): "\(place(context)) has not the shape it needs"
+        case .dataCorrupted(let context): "\(place(context)): \(context.debugDescription.prefix(200))"
+        @unknown default: "it cannot be read"
+        }
+    }
+}

@@ -1,0 +1,42 @@
+public import FoundationEssentials
+
+/// What a realm is for, which decides on who may do what in it.
+public enum RealmClass: Equatable, Sendable {
+    /// `/users`: the `Realms` objects.
+    case users
+    /// `/users/{id}`: one person's own.
+    case user
+    /// `/catalogues/{id}`: reporting trees.
+    case catalogue(UUID)
+    /// `/common`: people, teams and memberships.
+    case common
+    /// `/manager`: master tasks.
+    case manager
+    /// `/teams/{id}`: a team's tasks.
+    case team(UUID)
+    /// `/shares/{id}`: what one person shares with another.
+    case share(UUID)
+    /// Any other: the services' own, which no device and no integration opens.
+    case system
+}
+
+extension RealmPath {
+    /// What the realm is for. A path that is not written as Fieldpost writes it is a system realm's, and so nobody's.
+    public var realmClass: RealmClass {
+        switch self {
+        case .users: return .users
+        case .common: return .common
+        case .manager: return .manager
+        default: break
+        }
+        if let email, email == email.lowercased() { return .user }
+        let candidates: [(prefix: String, make: (UUID) -> RealmClass)] = [
+            ("/catalogues/", RealmClass.catalogue), ("/teams/", RealmClass.team), ("/shares/", RealmClass.share),
+        ]
+        for (prefix, make) in candidates where description.hasPrefix(prefix) {
+            let text = String(description.dropFirst(prefix.count))
+            if let id = UUID(uuidString: text), id.text == text { return make(id) }
+        }
+        return .system
+    }
+}

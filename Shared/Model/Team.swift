@@ -1,0 +1,51 @@
+public import FoundationEssentials
+
+/// Fields of a `Team` object, in `/common`. Its tasks are in ``RealmPath/team(_:)``, under the team's id.
+public struct Team: Codable, Equatable, Sendable {
+    /// What people call it.
+    public var name: String
+    /// What it is for.
+    public var teamDescription: String?
+    /// Its colour as six hexadecimal digits.
+    public var backgroundColor: String?
+    /// The blob of its picture.
+    public var image: UUID?
+
+    /// A team.
+    public init(name: String, teamDescription: String? = nil, backgroundColor: String? = nil, image: UUID? = nil) {
+        self.name = name
+        self.teamDescription = teamDescription
+        self.backgroundColor = backgroundColor
+        self.image = image
+    }
+}
+
+/// Fields of a `Membership` object: a person is in a team. In `/common`.
+///
+/// An object of its own, because several managers write a team's members at once. Its id is made of both
+/// (``id(of:in:)``): there is one per pair, and a person's memberships are neighbours in the order of ids.
+public struct Membership: Codable, Equatable, Sendable {
+    /// The id of the `Person` object.
+    public var person: UUID
+    /// The id of the `Team` object.
+    public var team: UUID
+
+    /// A membership.
+    public init(person: UUID, team: UUID) {
+        self.person = person
+        self.team = team
+    }
+
+    /// The id of the membership of a person in a team: the person's first eight bytes, then the team's last eight.
+    public static func id(of person: UUID, in team: UUID) -> UUID {
+        let (p, t) = (person.uuid, team.uuid)
+        return UUID(uuid: (p.0, p.1, p.2, p.3, p.4, p.5, p.6, p.7, t.8, t.9, t.10, t.11, t.12, t.13, t.14, t.15))
+    }
+
+    /// The ids among which all of a person's memberships are.
+    public static func ids(of person: UUID) -> ClosedRange<UUID> {
+        let zero = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+        let last = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255))
+        return id(of: person, in: zero)...id(of: person, in: last)
+    }
+}

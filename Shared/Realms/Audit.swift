@@ -1,0 +1,74 @@
+package import Model
+package import Postgres
+
+/// The audit log: who did what, when, and from where.
+package struct AuditRecord: Sendable, Equatable {
+    /// What was done; the names are stable, for programs.
+    package enum Action: String, Sendable, CaseIterable {
+        /// An identity was bound to an e-mail address at its first login.
+        case bound = "login.bound"
+        /// A login was refused although its token was good.
+        case refused = "login.refused"
+        case roleChanged = "role.changed"
+        case membershipAdded = "membership.added"
+        case membershipRemoved = "membership.removed"
+        case teamRemoved = "team.removed"
+        case environmentChanged = "environment.changed"
+        case peopleInvited = "people.invited"
+        case integrationAdded = "integration.added"
+        case integrationRemoved = "integration.removed"
+        case schemaMigrated = "schema.migrated"
+        case parkedRetried = "parked.retried"
+        case parkedDiscarded = "parked.discarded"
+    }
+
+    /// Texts are cut at this many characters; control characters are not kept, so that no line can be forged.
+    package static let textLengthMax = 400
+
+    package var actor: String
+    package var action: Action
+    package var subject: String
+    /// A JSON object.
+    package var detail: JSONBytes
+    package var address: String
+
+    package init(
+        actor: String, action: Action, subject: String, detail: JSONBytes = JSONBytes("{}"), address: String
+    ) {
+        self.actor = Self.plain(actor)
+        self.action = action
+        self.subject = Self.plain(subject)
+        self.detail = detail
+        self.address = Self.plain(address)
+    }
+
+    private static func plain(_ text: String) -> String {
+        String(
+            String.UnicodeScalarView(
+                text.unicodeScalars.prefix(textLengthMax).map { scalar in
+                    scalar.properties.generalCategory == .control || scalar.properties.generalCategory == .format
+                        ? "?" : scalar
+                }))
+    }
+
+    /// The statement that writes records.
+    ///
+    /// - Parameter environment: `nil`: they concern the whole installation.
+    package static func insert(_ records: [AuditRecord], in environment: EnvironmentID?) -> Statement {
+        insert(records.map { ($0, -1) }, in: environment)
+    }
+
+    /// The same in a ``WriteBatch``: a record is written when its decision was.
+    package static func insert(
+        _ records: [(record: AuditRecord, decision: Int32)], in environment: EnvironmentID?
+    ) -> Statement {
+        """
+        INSERT INTO access.audit (environment_id, actor, action, subject, detail, address)
+        SELECT \(environment?.rawValue), a.actor, a.action, a.subject, a.detail, a.address
+        FROM unnest(\(records.map(\.record.actor)), \(records.map(\.record.action.rawValue)),
+            \(records.map(\.record.subject)), \(records.map(\.record.detail)), \(records.map(\.record.address)),
+            \(records.map(\.decision))) AS a(actor, action, subject, detail, address, decision)
+        WHERE a.decision <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+}

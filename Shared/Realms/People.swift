@@ -1,0 +1,25 @@
+package import FoundationEssentials
+package import Model
+package import Postgres
+
+/// The `Person` objects that the server makes in `/common`.
+package enum People {
+    /// Makes the objects of people who have none, so that a manager can name them; others stay as they are.
+    package static func add(
+        _ people: [(id: UUID, name: String)], in environment: EnvironmentID, on connection: inout Connection
+    ) throws {
+        var directory = RealmDirectory()
+        let found = try directory.id(of: .common, in: environment, create: true, on: &connection)
+        guard let common = found, !people.isEmpty else { return }
+        let keys = people.map { ObjectKey(realm: common, kind: .person, id: $0.id) }
+        let there = try RealmObject.byKey(try connection.run(RealmObject.load(keys, in: environment)))
+        var batch = WriteBatch(environment: environment)
+        for (decision, (person, key)) in zip(people, keys).enumerated() where there[key] == nil {
+            batch.expect(key, at: 0, decision: decision)
+            let fields = try JSONEncoder().encode(Person(name: person.name))
+            batch.put(key, JSONBytes(Array(fields)), decision: decision)
+        }
+        // Who misses was made by somebody else meanwhile.
+        _ = try batch.commit(on: &connection)
+    }
+}

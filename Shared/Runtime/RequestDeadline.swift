@@ -1,0 +1,50 @@
+import NIOCore
+import NIOHTTPTypes
+
+/// Closes a connection whose request takes too long to arrive, however busy its trickle of bytes looks.
+///
+/// A connection's first head has `headMax` from the moment it was accepted, TLS included; a further one has `idleMax`
+/// from the end of the answer before it; a body has `bodyMax` from its head.
+final class RequestDeadline: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPRequestPart
+    typealias OutboundIn = HTTPResponsePart
+
+    private let limits: HTTPLimits
+    private var deadline: Scheduled<Void>?
+    private var isBodyWhole = true
+
+    init(_ limits: HTTPLimits) { self.limits = limits }
+
+    func handlerAdded(context: ChannelHandlerContext) { expect(within: limits.headMax, context) }
+
+    func handlerRemoved(context: ChannelHandlerContext) { deadline?.cancel() }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        deadline?.cancel()
+        context.fireChannelInactive()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .head:
+            isBodyWhole = false
+            expect(within: limits.bodyMax, context)
+        case .end:
+            isBodyWhole = true
+            deadline?.cancel()
+        case .body: break
+        }
+        context.fireChannelRead(data)
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        if case .end = unwrapOutboundIn(data), isBodyWhole { expect(within: limits.idleMax, context) }
+        context.write(data, promise: promise)
+    }
+
+    private func expect(within time: Duration, _ context: ChannelHandlerContext) {
+        deadline?.cancel()
+        let channel = context.channel
+        deadline = context.eventLoop.scheduleTask(in: .milliseconds(time.milliseconds)) { channel.close(promise: nil) }
+    }
+}

@@ -1,0 +1,135 @@
+import NIOCore
+import NIOWebSocket
+import Synchronization
+
+/// An open WebSocket: the server's side of RFC 6455.
+///
+/// Nothing is queued here: `send` waits until the client takes what was sent before, and a client that takes nothing
+/// for `answerMax`, or does not answer a ping, is disconnected.
+package final class WebSocket: Sendable {
+    typealias Channel = NIOAsyncChannel<WebSocketFrame, WebSocketFrame>
+
+    private struct State {
+        /// When the write began that still waits, steady nanoseconds.
+        var writingSince: Int64?
+        var pingedSince: Int64?
+        var isClosed = false
+    }
+
+    private let channel: any NIOCore.Channel
+    private let outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>
+    private let limits: WebSocketRoute.Limits
+    private let state = Mutex(State())
+    private let incoming: AsyncStream<String>.Continuation
+    /// What the client says; it ends when the socket does. Messages beyond 16 that nobody reads close the socket.
+    package let messages: AsyncStream<String>
+
+    private static let unreadCountMax = 16
+
+    init(
+        _ channel: any NIOCore.Channel, _ outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>,
+        limits: WebSocketRoute.Limits
+    ) {
+        self.channel = channel
+        self.outbound = outbound
+        self.limits = limits
+        (messages, incoming) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.unreadCountMax))
+    }
+
+    /// Waits until the client's connection has taken it.
+    ///
+    /// - Throws: When the socket is closed.
+    package func send(_ text: String) async throws {
+        try await write(WebSocketFrame(fin: true, opcode: .text, data: ByteBuffer(string: text)))
+    }
+
+    // MARK: Running
+
+    /// Runs `body` until it or the client ends the socket.
+    func run(_ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ body: @escaping WebSocketRoute.Body) async {
+        let reason = await withTaskGroup(of: WebSocketClose?.self) { group in
+            group.addTask { await self.read(inbound) }
+            group.addTask { await self.watch() }
+            group.addTask { await body(self) }
+            let first = await group.next() ?? nil
+            incoming.finish()
+            group.cancelAll()
+            return first
+        }
+        await close(reason)
+    }
+
+    /// - Returns: Why the socket is closed; `nil` when the client is gone.
+    private func read(_ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>) async -> WebSocketClose? {
+        var messages = WebSocketMessages(limits: limits)
+        var minute: (start: Int64, count: Int) = (Timestamp.steadyNanoseconds(), 0)
+        do {
+            for try await frame in inbound {
+                let now = Timestamp.steadyNanoseconds()
+                if now - minute.start > 60_000_000_000 { minute = (now, 0) }
+                minute.count += 1
+                guard minute.count <= limits.framesPerMinuteMax else { return .tooMany }
+                switch messages.take(frame) {
+                case .nothing: break
+                case .message(let text):
+                    if case .dropped = incoming.yield(text) { return .tooMany }
+                case .ping(let data): try await write(WebSocketFrame(fin: true, opcode: .pong, data: data))
+                case .pong: state.withLock { $0.pingedSince = nil }
+                case .closed: return .done
+                case .refuse(let reason): return reason
+                }
+            }
+        } catch {
+            return nil
+        }
+        return nil
+    }
+
+    /// Pings, and ends a socket whose client does not answer or does not read.
+    private func watch() async -> WebSocketClose? {
+        var pingedAt = Timestamp.steadyNanoseconds()
+        let answerMax = limits.answerMax.milliseconds * 1_000_000
+        while !Task.isCancelled {
+            try? await Task.sleep(for: min(.seconds(1), limits.pingInterval / 4))
+            let now = Timestamp.steadyNanoseconds()
+            let waiting = state.withLock { [$0.writingSince, $0.pingedSince].compactMap(\.self).min() }
+            if let waiting, now - waiting > answerMax {
+                // What waits in the connection cannot be sent any more, and a close frame would wait behind it.
+                channel.close(promise: nil)
+                return .unresponsive
+            }
+            guard now - pingedAt >= limits.pingInterval.milliseconds * 1_000_000 else { continue }
+            pingedAt = now
+            state.withLock { $0.pingedSince = $0.pingedSince ?? now }
+            // Not waited for: the wait for its answer is what is measured.
+            Task { try? await self.write(WebSocketFrame(fin: true, opcode: .ping, data: ByteBuffer())) }
+        }
+        return nil
+    }
+
+    private func write(_ frame: WebSocketFrame) async throws {
+        let isFirst = state.withLock { state in
+            guard !state.isClosed, state.writingSince == nil else { return false }
+            state.writingSince = Timestamp.steadyNanoseconds()
+            return true
+        }
+        defer { if isFirst { state.withLock { $0.writingSince = nil } } }
+        try await outbound.write(frame)
+    }
+
+    private func close(_ reason: WebSocketClose?) async {
+        guard let reason, reason != .unresponsive, !state.withLock({ $0.isClosed }) else { return }
+        state.withLock { $0.isClosed = true }
+        var data = ByteBuffer()
+        data.writeInteger(reason.code)
+        data.writeString(String(reason.reason.prefix(100)))
+        let frame = WebSocketFrame(fin: true, opcode: .connectionClose, data: data)
+        // A client that does not read must not hold this up: the connection ends in any case.
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { try? await self.outbound.write(frame) }
+            group.addTask { try? await Task.sleep(for: .seconds(1)) }
+            _ = await group.next()
+            group.cancelAll()
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+/// Who may come in and who did what, on the command line.
+@Suite struct IntegrationTests {
+    private let conninfo: String
+
+    init() throws {
+        conninfo = try makeFoundationDatabase()
+        var connection = try Connection(conninfo)
+        try connection.run([
+            "INSERT INTO realm.environment (id, name) VALUES (1, 'acme')",
+            "INSERT INTO access.person (environment_id, email) VALUES (1, 'ana@example.com')",
+        ])
+    }
+
+    private func run(_ arguments: String...) throws -> Answer {
+        try fieldpost(
+            arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo, "SSH_CONNECTION": "10.0.0.7 1 2 22"])
+    }
+
+    @Test func aKeyIsShownOnceAndStoredAsItsHash() throws {
+        let added = try run("environment", "integration", "add", "books")
+        #expect(added.status == 0, "\(added.errors)")
+        let key = added.output.trimmingCharacters(in: .whitespacesAndNewlines)
+        #expect(key.hasPrefix("fpk_") && key.count == 47)
+        var connection = try Connection(conninfo)
+        let row = try connection.run("SELECT row_to_json(i)::text FROM access.integration i")[0]
+        #expect(try !row.value(0, as: String.self).contains(key.dropFirst(4)))
+        #expect(try row.value(0, as: String.self).contains("key_hash"))
+        let second = try run("environment", "integration", "add", "books")
+        #expect(second.status == 1 && second.errors.contains("remove it first") && second.output.isEmpty)
+        #expect(try run("environment", "integration", "add", "erp", "--client-id", "erp-client").status == 0)
+        let list = try run("environment", "integration", "list").output
+        #expect(list.contains("a key") && list.contains("tokens of erp-client") && !list.contains(key))
+        #expect(try run("environment", "integration", "remove", "books").status == 0)
+        #expect(try run("environment", "integration", "remove", "books").status == 1)
+        let audit = try run("audit", "list", "--json").rows()
+        #expect(
+            audit.map { $0["action"] as? String } == ["integration.added", "integration.added", "integration.removed"])
+        #expect(audit.allSatisfy { $0["address"] as? String == "10.0.0.7" && $0["environment"] as? String == "acme" })
+        #expect(audit.allSatisfy { ($0["actor"] as? String)?.hasPrefix("cli:") == true })
+    }
+
+    @Test func anEnvironmentGetsItsFirstAdmin() throws {
+        let stranger = try run("environment", "role", "admin", "eve@example.com")
+        #expect(stranger.status == 1 && stranger.errors.contains("eve@example.com"))
+        #expect(try run("environment", "role", "emperor", "ana@example.com").status != 0)
+        let made = try run("environment", "role", "admin", "Ana@example.com")
+        #expect(made.output == "ana@example.com is admin\n", "\(made.errors)")
+        var connection = try Connection(conninfo)
+        let roles = try connection.run(
+            """
+            SELECT o.fields->>'role' FROM realm.object o JOIN access.person p ON p.object_id = o.id
+            WHERE o.kind = 'Person'
+            """)
+        #expect(try roles.map { try $0.value(0, as: String.self) } == ["admin"])
+        #expect(try run("audit", "list", "--action", "role").output.contains("role.changed"))
+        #expect(try run("audit", "list", "--action", "login").output == "there are no such records\n")
+        #expect(try run("audit", "prune", "--keep", "1h").status != 0)
+        try connection.run("UPDATE access.audit SET happened_at = now() - interval '2 years'")
+        #expect(try run("audit", "prune", "--keep", "400d").output == "1 records removed\n")
+    }
+}

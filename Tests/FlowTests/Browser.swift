@@ -1,0 +1,164 @@
+import Foundation
+import Suite
+import Synchronization
+
+/// A headless Chromium, spoken with in the Chrome DevTools Protocol over two pipes.
+actor Browser {
+    struct Problem: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// A page of the browser.
+    struct Page: Sendable {
+        fileprivate let session: String
+    }
+
+    private let folder: String
+    private let process: SuiteProcess
+    private let commands: FileHandle
+    private let answers: FileHandle
+    private var waiting: [Int: CheckedContinuation<Data, any Error>] = [:]
+    private var lastID = 0
+
+    /// Starts it.
+    ///
+    /// - Throws: When there is no Chromium (apt-get install chromium), or when it does not start.
+    init(in suite: Suite) async throws {
+        folder = suite.folder.path + "/chromium"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let (commandPath, answerPath) = (folder + "/commands", folder + "/answers")
+        for path in [commandPath, answerPath] {
+            guard unsafe mkfifo(path, 0o600) == 0 else { throw Problem(description: "no pipe at \(path)") }
+        }
+        // It reads commands from descriptor 3 and answers on descriptor 4, each message ended by a NUL.
+        let options =
+            "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --remote-debugging-pipe"
+        process = try SuiteProcess(
+            SuiteProcess.Command(
+                executable: "/bin/sh",
+                arguments: [
+                    "-c", "exec chromium \(options) --user-data-dir=\"$0/profile\" about:blank 3<>\"$1\" 4<>\"$2\"",
+                    folder, commandPath, answerPath,
+                ],
+                environment: [
+                    "PATH": "/usr/bin:/bin", "HOME": folder, "TMPDIR": FileManager.default.temporaryDirectory.path,
+                    SuiteFolder.mark: suite.folder.path,
+                ], logPath: folder + "/log"))
+        guard let commands = FileHandle(forUpdatingAtPath: commandPath),
+            let answers = FileHandle(forUpdatingAtPath: answerPath)
+        else { throw Problem(description: "the pipes cannot be opened") }
+        (self.commands, self.answers) = (commands, answers)
+        Thread.detachNewThread { [self] in
+            var rest = Data()
+            while true {
+                let data = answers.availableData
+                if data.isEmpty { break }
+                rest += data
+                while let end = rest.firstIndex(of: 0) {
+                    let message = Data(rest[rest.startIndex..<end])
+                    rest = Data(rest[rest.index(after: end)...])
+                    Task { await self.take(message) }
+                }
+            }
+        }
+        Task { [process] in
+            // A browser that ends answers nothing any more.
+            while process.isRunning { try? await Task.sleep(for: .milliseconds(200)) }
+            self.fail("chromium ended: \(process.logTail())")
+        }
+    }
+
+    func end() {
+        process.kill9()
+        try? commands.close()
+    }
+
+    // MARK: Pages
+
+    func open(_ url: String) async throws -> Page {
+        let target = try await send("Target.createTarget", ["url": "about:blank"])
+        let attached = try await send(
+            "Target.attachToTarget", ["targetId": try text(target, "targetId"), "flatten": "true"])
+        let page = Page(session: try text(attached, "sessionId"))
+        _ = try await send("Page.enable", on: page)
+        try await go(to: url, on: page)
+        return page
+    }
+
+    func go(to url: String, on page: Page) async throws {
+        _ = try await send("Page.navigate", ["url": url], on: page)
+    }
+
+    /// What an expression of JavaScript is, as text.
+    func value(_ expression: String, on page: Page) async throws -> String {
+        let answer = try await send(
+            "Runtime.evaluate", ["expression": "String(\(expression))", "returnByValue": "true"], on: page)
+        let result = (answer["result"] as? [String: Any])?["value"] as? String
+        return result ?? ""
+    }
+
+    /// Waits until an expression is true.
+    func wait(_ expression: String, on page: Page, within: Duration = .seconds(30)) async throws {
+        let deadline = ContinuousClock.now + within
+        // A page that is on its way has no document for a moment.
+        while (try? await value("(() => { try { return !!(\(expression)) } catch { return false } })()", on: page))
+            != "true"
+        {
+            guard .now < deadline else { throw Problem(description: "not within \(within): \(expression)") }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
+    /// A picture of the page, as PNG.
+    func screenshot(of page: Page) async throws -> Data {
+        let answer = try await send("Page.captureScreenshot", on: page)
+        return Data(base64Encoded: try text(answer, "data")) ?? Data()
+    }
+
+    // MARK: Messages
+
+    private func send(
+        _ method: String, _ parameters: [String: String] = [:], on page: Page? = nil
+    ) async throws -> [String: Any] {
+        lastID += 1
+        let id = lastID
+        var message: [String: Any] = [
+            "id": id, "method": method,
+            "params": parameters.mapValues { $0 == "true" ? true as Any : $0 as Any },
+        ]
+        if let page { message["sessionId"] = page.session }
+        let data = try JSONSerialization.data(withJSONObject: message) + [0]
+        let timer = Task {
+            try await Task.sleep(for: .seconds(30))
+            self.answer(id, .failure(Problem(description: "chromium does not answer \(method)")))
+        }
+        defer { timer.cancel() }
+        let answer = try await withCheckedThrowingContinuation { continuation in
+            waiting[id] = continuation
+            do { try commands.write(contentsOf: data) } catch { self.answer(id, .failure(error)) }
+        }
+        let json = try JSONSerialization.jsonObject(with: answer) as? [String: Any] ?? [:]
+        guard let result = json["result"] as? [String: Any] else {
+            throw Problem(description: "\(method): \(String(decoding: answer, as: UTF8.self).prefix(300))")
+        }
+        return result
+    }
+
+    private func take(_ message: Data) {
+        struct Answer: Decodable { let id: Int? }
+        if let id = (try? JSONDecoder().decode(Answer.self, from: message))?.id { answer(id, .success(message)) }
+    }
+
+    private func answer(_ id: Int, _ result: Result<Data, any Error>) {
+        waiting.removeValue(forKey: id)?.resume(with: result)
+    }
+
+    private func fail(_ reason: String) {
+        for id in Array(waiting.keys) { answer(id, .failure(Problem(description: reason))) }
+    }
+
+    private func text(_ answer: [String: Any], _ name: String) throws -> String {
+        guard let text = answer[name] as? String else { throw Problem(description: "no \(name) in an answer") }
+        return text
+    }
+}

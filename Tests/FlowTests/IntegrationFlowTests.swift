@@ -1,0 +1,140 @@
+import Foundation
+import HTTP
+import Postgres
+import Suite
+import Testing
+
+extension FlowTests {
+    /// The integration that README shows, run as it stands there, does what the services would.
+    @Test(.timeLimit(.minutes(3))) func theReadmesIntegrationDoesABackEndsThreeJobs() async throws {
+        let suite = try await Suite("integration")
+        do { try await run(suite) } catch {
+            await suite.stop()
+            throw error
+        }
+        await suite.stop()
+    }
+
+    private func run(_ suite: Suite) async throws {
+        let people = suite.folder.path + "/people.json"
+        try Data(#"[{"email": "ana@example.com", "reference": {}}]"#.utf8).write(to: URL(filePath: people))
+        try await suite.runCommand([
+            "environment", "add", "outside", "--domain", "example.com", "--issuer", suite.identityURL, "--audience",
+            "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "none", "--people", people,
+        ])
+        let key = try await suite.runCommand(["environment", "integration", "add", "books"]).split(separator: "\n")
+        let python = try SuiteProcess(
+            SuiteProcess.Command(
+                executable: "/usr/bin/python3", arguments: ["-c", try Self.program()],
+                environment: ["GATEWAY_URL": suite.gatewayURL, "FIELDPOST_KEY": String(try #require(key.last))],
+                logPath: suite.folder.path + "/integration.log"))
+        defer { python.kill9() }
+        try await suite.runCommand(["environment", "invite", "--all"])
+
+        let phone = try await IntegrationPhone(suite, "ana@example.com")
+        try await eventually("the gateway knows the environment", within: .seconds(20)) {
+            let status = try await phone.status()
+            return status == 200 ? nil : "\(status)"
+        }
+        try await eventually("the realm is filled", within: .seconds(30)) {
+            let objects = try await phone.read()
+            if let end = python.end { return "the integration ended (\(end)): \(python.logTail())" }
+            return objects.contains { $0.kind == "ReportingTreeNode" && $0.fields["name"] as? String == "Roof" }
+                ? nil : "\(objects.map(\.kind))"
+        }
+        let objects = try await phone.read()
+        let context = try #require(objects.first { $0.kind == "ReportingContext" }?.id)
+        let node = try #require(objects.first { $0.fields["referenceId"] as? String == "P1" }?.id)
+        let (good, bad) = (UUID().uuidString.lowercased(), UUID().uuidString.lowercased())
+        try await phone.submit(good, #""reporting":[{"context":"\#(context)","node":"\#(node)"}],"#)
+        try await phone.submit(bad, "")
+        try await eventually("both are answered", within: .seconds(30)) {
+            let entries = try await phone.read().filter { $0.kind == "TimeEntry" }
+            let statuses = Dictionary(uniqueKeysWithValues: entries.map { ($0.id, $0.fields["status"] as? String) })
+            return statuses == [good: "released", bad: "invalid"] ? nil : "\(statuses) \(python.logTail())"
+        }
+        let answered = try await phone.read()
+        let lines = answered.filter { $0.kind == "TimeEntryStatus" }
+        #expect(
+            lines.first { $0.fields["entry"] as? String == bad }?.fields["message"] as? String == "Project is missing")
+        #expect(lines.count == 2)
+        #expect(answered.first { $0.id == good }?.fields["backendId"] as? String == "B-" + good.prefix(8))
+        #expect(try await suite.runCommand(["environment", "list"]).contains(" 1      1"))
+        #expect(try await suite.runCommand(["parked", "list", "--json"]).contains("[\n\n]"))
+        let audit = try await suite.runCommand(["audit", "list"])
+        #expect(audit.contains("integration.added") && audit.contains("login.bound"))
+
+        try await suite.runCommand(["environment", "integration", "remove", "books"])
+        try await eventually("it is shut out", within: .seconds(20)) { python.end == nil ? "it runs" : nil }
+        #expect(suite.fallen.isEmpty, "\(suite.fallen)")
+    }
+
+    /// The first Python program of README's chapter, which promises at most 60 lines of it.
+    private static func program() throws -> String {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let text = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
+        let chapter = try #require(text.components(separatedBy: "\n## Integrations\n").last)
+        let program = try #require(
+            chapter.components(separatedBy: "```python\n").dropFirst().first?.components(separatedBy: "```").first)
+        #expect(program.split(separator: "\n", omittingEmptySubsequences: false).count <= 61)
+        return program
+    }
+}
+
+/// A phone that reads its realms whole, and submits entries.
+private struct IntegrationPhone {
+    struct Object {
+        let kind: String
+        let id: String
+        let fields: [String: Any]
+    }
+
+    let suite: Suite
+    let email: String
+    let headers: [(name: String, value: String)]
+    let client = Client()
+
+    init(_ suite: Suite, _ email: String) async throws {
+        self.suite = suite
+        self.email = email
+        let asked = try await client.send(
+            Request(
+                "POST", suite.identityURL + "/sandbox/token", headers: [("Content-Type", "application/json")],
+                body: Array("{\"email\":\"\(email)\"}".utf8)))
+        let json = try JSONSerialization.jsonObject(with: Data(asked.body)) as? [String: Any]
+        let token = try #require(json?["access_token"] as? String)
+        headers = [("Authorization", "Bearer \(token)"), ("Content-Type", "application/json")]
+    }
+
+    func status() async throws -> Int {
+        try await client.send(Request("GET", suite.gatewayURL + "/v1/realms", headers: headers)).status
+    }
+
+    func read() async throws -> [Object] {
+        let answer = try await client.send(
+            Request("POST", suite.gatewayURL + "/v1/sync", headers: headers, body: Array("{}".utf8)))
+        try #require(answer.status == 200, "\(String(decoding: answer.body, as: UTF8.self))")
+        // What changes while it is read comes again: the last counts.
+        var last: [String: Object] = [:]
+        for line in answer.body.split(separator: UInt8(ascii: "\n")) {
+            let object = try JSONSerialization.jsonObject(with: Data(line)) as? [String: [String: Any]]
+            for item in object?["objects"]?["list"] as? [[String: Any]] ?? [] {
+                let id = item["id"] as? String ?? ""
+                last[id] = Object(
+                    kind: item["kind"] as? String ?? "", id: id, fields: item["fields"] as? [String: Any] ?? [:])
+            }
+        }
+        return Array(last.values)
+    }
+
+    func submit(_ entry: String, _ fields: String) async throws {
+        let body = """
+            {"clientId":"\(UUID())","mutations":[{"sequence":1,"realm":"/users/\(email)","op":"put","kind":"TimeEntry",
+            "id":"\(entry)","fields":{\(fields)"text":"roof","durationSeconds":3600,"submitRequested":true}}]}
+            """
+        let answer = try await client.send(
+            Request("POST", suite.gatewayURL + "/v1/mutations", headers: headers, body: Array(body.utf8)))
+        try #require(String(decoding: answer.body, as: UTF8.self).contains("accepted"))
+    }
+}

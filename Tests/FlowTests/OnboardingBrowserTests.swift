@@ -1,0 +1,95 @@
+import Foundation
+import HTTP
+import Suite
+import Testing
+
+extension FlowTests {
+    /// A person walks the whole login in a real browser, with every executable behind it.
+    struct OnboardingBrowserTests {
+        @Test(.timeLimit(.minutes(3))) func aPersonComesInThroughTheDevicePage() async throws {
+            var options = Suite.Options.quick
+            options.services = [.relay, .gateway, .initializer, .onboarding]
+            options.deviceHasPage = true
+            try await withSuite("browser", options) { suite in
+                let organisation = SmallOrganisation(peopleCount: 2)
+                try await organisation.load(into: suite, invites: false)
+                try await suite.runCommand([
+                    "environment", "edit", SmallOrganisation.environment, "--client-id", Suite.clientID,
+                    "--client-secret-from", Suite.clientSecretVariable,
+                ])
+                let checked = try await suite.runCommand(["environment", "check", SmallOrganisation.environment])
+                #expect(checked.contains("client") && !checked.contains("FAILS"), "\(checked)")
+                let browser = try await Browser(in: suite)
+                let device = try await browser.open(suite.onboardingURL + "/device")
+                let outcome: Result<Void, any Error>
+                do {
+                    outcome = .success(try await walk(browser, device, organisation.people[0].email))
+                } catch {
+                    outcome = .failure(error)
+                    await keepPicture(of: device, browser)
+                }
+                await browser.end()
+                try outcome.get()
+            }
+        }
+
+        private func walk(_ browser: Browser, _ device: Browser.Page, _ email: String) async throws {
+            try await browser.wait("document.getElementById('email')", on: device)
+            _ = try await browser.value(
+                "(document.getElementById('email').value = '\(email)', document.getElementById('begin').click())",
+                on: device)
+            try await browser.wait("!document.getElementById('login').hidden", on: device)
+            let url = try await browser.value("document.getElementById('login').href", on: device)
+
+            // First with a wrong password, then refusing, then as it should be.
+            let login = try await browser.open(url)
+            try await logIn(browser, login, email, password: "wrong")
+            try await browser.wait("document.getElementById('problem')", on: login)
+            try await logIn(browser, login, email, password: "sandbox")
+            try await choose("refuse", browser, login)
+            try await browser.wait("document.querySelector('[data-code=consent-refused]')", on: login)
+            try await browser.wait("document.getElementById('problem').textContent.includes('refused')", on: device)
+            _ = try await browser.value("document.getElementById('retry').click()", on: login)
+            try await logIn(browser, login, email, password: "sandbox")
+            try await choose("allow", browser, login)
+            try await browser.wait("document.getElementById('done')", on: login)
+
+            try await browser.wait(
+                "document.getElementById('token').textContent.startsWith('received')", on: device)
+            try await browser.wait(
+                "document.getElementById('realm').textContent === '/users/\(email)'", on: device)
+            try await browser.wait("document.getElementById('data').textContent === 'ready'", on: device)
+            try await browser.wait("document.getElementById('live').textContent.startsWith('live')", on: device)
+            try await browser.wait("document.querySelector('[data-kind=ReportingTreeNode]')", on: device)
+            #expect(try await browser.value("document.getElementById('problem').textContent", on: device) == "")
+        }
+
+        private func logIn(
+            _ browser: Browser, _ page: Browser.Page, _ email: String, password: String
+        ) async throws {
+            try await browser.wait("document.querySelector('input[name=password]')", on: page)
+            _ = try await browser.value(
+                """
+                (document.querySelector('input[name=email]').value = '\(email)',
+                    document.querySelector('input[name=password]').value = '\(password)',
+                    document.querySelector('form button').click())
+                """, on: page)
+            if password == "wrong" { return }
+            try await browser.wait("document.querySelector('button[value=allow]')", on: page)
+        }
+
+        private func choose(_ decision: String, _ browser: Browser, _ page: Browser.Page) async throws {
+            _ = try await browser.value("document.querySelector('button[value=\(decision)]').click()", on: page)
+        }
+
+        /// What the person would have seen, for whoever reads the failure.
+        private func keepPicture(of page: Browser.Page, _ browser: Browser) async {
+            let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+                .deletingLastPathComponent()
+            let path = folder.appendingPathComponent(".build/device-page.png")
+            guard let picture = try? await browser.screenshot(of: page) else { return }
+            try? picture.write(to: path)
+            print("the device page as it was: \(path.path)")
+        }
+    }
+}

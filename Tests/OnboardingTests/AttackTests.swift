@@ -1,0 +1,246 @@
+import Foundation
+import HTTP
+import Model
+import NIOCore
+import Testing
+
+@testable import Onboarding
+@testable import Runtime
+@testable import Sandbox
+
+/// Attacks on the login and on the requests around it.
+@Suite struct AttackTests {
+    // MARK: Sessions
+
+    @Test func aSessionCannotBeChosenByTheClient() async throws {
+        try await withOnboarding { fixture in
+            let wanted = Capability().text
+            let answer = try await fixture.client.send(
+                Request(
+                    "POST", fixture.url("/register_device?session_id=\(wanted)"),
+                    headers: [("Content-Type", "application/json"), ("Cookie", "session_id=\(wanted)")],
+                    body: Array(#"{"email":"ana@example.com","session_id":"\#(wanted)"}"#.utf8)))
+            #expect(answer.status == 200)
+            #expect(!String(decoding: answer.body, as: UTF8.self).contains(wanted))
+            let socket = try await TestSocket(port: fixture.ports[0], path: "/sessions/\(wanted)")
+            #expect(await socket.status == 404)
+        }
+    }
+
+    @Test func sessionsCannotBeGuessed() async throws {
+        var limits = OnboardingLimits.quick
+        limits.clientCountMax = 20
+        try await withOnboarding(limits: limits) { fixture in
+            let device = try await TestDevice(fixture)
+            // Ids are random through and through.
+            let ids = (0..<1_000).map { _ in Capability().text }
+            #expect(Set(ids).count == 1_000)
+            #expect(Set(ids.map { $0.prefix(3) }).count > 900)
+            var statuses: [Int] = []
+            let near = String(device.session.dropLast()) + (device.session.hasSuffix("A") ? "E" : "A")
+            for id in [near, near.lowercased(), "..", "%00", ""] + ids.prefix(30) {
+                let socket = try await TestSocket(
+                    port: fixture.ports[0], path: "/sessions/\(id)", headers: "X-Forwarded-For: 203.0.113.9\r\n")
+                statuses.append(await socket.status)
+                await socket.disconnect()
+            }
+            #expect(!statuses.contains(101))
+            #expect(statuses.contains(404) && statuses.last == 429, "\(statuses)")
+            // Not even the right one helps whoever guessed so often; the device itself is elsewhere.
+            let late = try await TestSocket(
+                port: fixture.ports[0], path: "/sessions/\(device.session)",
+                headers: "X-Forwarded-For: 203.0.113.9\r\n")
+            #expect(await late.status != 101)
+            #expect(await (try device.connect()).status == 101)
+        }
+    }
+
+    /// Somebody begins a session for Ana's address and has Ana open the login page.
+    @Test func aPersonIsAskedBeforeAStrangersDeviceGetsIn() async throws {
+        try await withOnboarding { fixture in
+            let stranger = try await TestDevice(fixture, address: "203.0.113.9")
+            let socket = try await TestSocket(port: fixture.ports[0], path: "/sessions/\(stranger.session)")
+            let ana = TestBrowser(fixture: fixture, address: "192.0.2.1")
+            let page = try await ana.logIn(at: stranger.loginURL)
+            #expect(page.title == "Is this your device?" && page.body.contains("203.0.113.9"), "\(page.body)")
+            #expect(page.body.contains("Test phone"))
+            #expect(await socket.events.isEmpty)
+            let end = try await ana.submit(page, ["decision": "no"])
+            #expect(end.problem == "not-confirmed" && end.retry == nil)
+            #expect(try await socket.event("error").payload["code"] == "not-confirmed")
+            // The answer counts once.
+            #expect(try await ana.submit(page, ["decision": "yes"]).status == 400)
+            #expect(await socket.events.map(\.name) == ["error"])
+        }
+    }
+
+    @Test func whoSaysYesComesIn() async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture, address: "203.0.113.9")
+            let socket = try await device.connect()
+            let browser = TestBrowser(fixture: fixture, address: "192.0.2.1")
+            let page = try await browser.logIn(at: device.loginURL)
+            for decision in ["", "maybe", "yes"] where decision != "yes" {
+                _ = try await browser.open(fixture.url("/auth_confirm?decision=\(decision)"))
+            }
+            let end = try await browser.submit(page, ["decision": "yes"])
+            #expect(end.status == 200 && end.title == "You are logged in", "\(end.body)")
+            try await socket.event("token")
+        }
+    }
+
+    // MARK: Codes
+
+    /// The code of another login in one's own session, and one's own in another's.
+    @Test func aCodeWorksOnlyInTheLoginItWasGivenFor() async throws {
+        try await withOnboarding { fixture in
+            let browser = TestBrowser(fixture: fixture)
+            let (ana, eve) = (try await TestDevice(fixture), try await TestDevice(fixture))
+            let sockets = [try await ana.connect(), try await eve.connect()]
+            let first = try await browser.logIn(at: ana.loginURL, stopsBeforeCallback: true)
+            let second = try await browser.logIn(at: eve.loginURL, stopsBeforeCallback: true)
+            let fields = [first, second].map { FormFields(URL(string: $0.url)?.query ?? "") ?? FormFields() }
+            var injected = FormFields()
+            injected.add("code", fields[0]["code"] ?? "")
+            injected.add("state", fields[1]["state"] ?? "")
+            let page = try await browser.open(fixture.url("/auth_callback?\(injected.encoded)"))
+            // PKCE: the provider refuses the other login's verifier.
+            #expect(page.problem == "provider-error", "\(page.body)")
+            #expect(try await sockets[1].event("error").payload["code"] == "provider-error")
+            #expect(await sockets[0].events.isEmpty)
+        }
+    }
+
+    @Test func anAnswerOfAnotherIssuerIsRefused() async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture)
+            let browser = TestBrowser(fixture: fixture)
+            let back = try await browser.logIn(at: device.loginURL, stopsBeforeCallback: true)
+            let mixed = back.url.replacingOccurrences(of: "iss=http", with: "iss=https")
+            #expect(try await browser.open(mixed).problem == "token-refused")
+        }
+    }
+
+    // MARK: Addresses, headers, pages
+
+    @Test func nobodyIsSentElsewhere() async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture)
+            let answer = try await fixture.client.send(
+                Request(
+                    "POST", fixture.url("/register_device"),
+                    headers: [
+                        ("Content-Type", "application/json"), ("X-Forwarded-Host", "evil.example"),
+                        ("X-Forwarded-Proto", "https"), ("Forwarded", "host=evil.example"),
+                    ], body: Array(#"{"email":"ana@example.com","redirect_uri":"https://evil.example"}"#.utf8)))
+            #expect(!String(decoding: answer.body, as: UTF8.self).contains("evil"))
+            let state = FormFields(URL(string: device.loginURL)?.query ?? "")?["state"] ?? ""
+            for query in [
+                "redirect_uri=https://evil.example", "next=//evil.example", "return_to=https://evil.example",
+                "state=\(state)&error=access_denied&error_uri=https://evil.example&redirect_uri=https://evil.example",
+            ] {
+                let page = try await TestBrowser(fixture: fixture).open(fixture.url("/auth_callback?\(query)"))
+                #expect(page.headers["Location"] == nil && !page.body.contains("evil"), "\(page.body)")
+            }
+            // The sandbox's provider sends nobody to an address that is not registered.
+            let elsewhere = device.loginURL.replacingOccurrences(
+                of: "redirect_uri=http%3A%2F%2F127.0.0.1", with: "redirect_uri=http%3A%2F%2Fevil.example")
+            let refused = try await TestBrowser(fixture: fixture).open(elsewhere)
+            #expect(refused.status == 400 && refused.headers["Location"] == nil)
+        }
+    }
+
+    @Test func nothingFromOutsideIsWrittenIntoHeadersOrPages() async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture)
+            let socket = try await device.connect()
+            let state = FormFields(URL(string: device.loginURL)?.query ?? "")?["state"] ?? ""
+            var fields = FormFields()
+            fields.add("state", state)
+            fields.add("error", "<script>alert(1)</script>\r\nSet-Cookie: a=b")
+            fields.add("error_description", "\r\n\r\n<h1>evil</h1>")
+            let page = try await TestBrowser(fixture: fixture).open(fixture.url("/auth_callback?\(fields.encoded)"))
+            #expect(page.problem == "provider-error")
+            #expect(!page.body.contains("script") && !page.body.contains("evil"))
+            #expect(page.headers["Set-Cookie"] == nil)
+            #expect(page.headers["Content-Security-Policy"]?.hasPrefix("default-src 'none'") == true)
+            #expect(page.headers["Cache-Control"] == "no-store" && page.headers["Referrer-Policy"] == "no-referrer")
+            let event = try await socket.event("error")
+            #expect(event.payload.values.allSatisfy { !$0.contains("script") && !$0.contains("evil") })
+        }
+    }
+
+    @Test func aDevicesNameIsShownAsText() async throws {
+        var limits = OnboardingLimits.quick
+        limits.confirm = .always
+        try await withOnboarding(limits: limits) { fixture in
+            let answer = try await fixture.client.send(
+                Request(
+                    "POST", fixture.url("/register_device"),
+                    headers: [
+                        ("Content-Type", "application/json"), ("User-Agent", "<script>alert(\"1\")</script>"),
+                        ("X-Forwarded-For", "<b>\"', 192.0.2.1"),
+                    ], body: Array(#"{"email":"ana@example.com"}"#.utf8)))
+            let json = try #require(try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any])
+            let page = try await TestBrowser(fixture: fixture).logIn(
+                at: try #require(json["login_url"] as? String))
+            #expect(page.body.contains("&lt;script&gt;alert(&quot;1&quot;)") && !page.body.contains("<script"))
+        }
+    }
+
+    // MARK: Sizes and slowness
+
+    @Test func whatIsTooLargeIsRefused() async throws {
+        try await withOnboarding { fixture in
+            let large = #"{"email":"\#(String(repeating: "a", count: 5_000))@example.com"}"#
+            let answer = try await fixture.client.send(
+                Request(
+                    "POST", fixture.url("/register_device"), headers: [("Content-Type", "application/json")],
+                    body: Array(large.utf8)))
+            #expect(answer.status == 413)
+            // Without a length, too.
+            let chunked = try await TestSocket(
+                port: fixture.ports[0], path: "",
+                handshake: "POST /register_device HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                    + "Transfer-Encoding: chunked\r\n\r\n"
+                    + String(repeating: "400\r\n\(String(repeating: "a", count: 1_024))\r\n", count: 6) + "0\r\n\r\n")
+            #expect(await chunked.status == 413)
+            let head = try await TestSocket(
+                port: fixture.ports[0], path: "/sessions/x",
+                headers: "X-Long: \(String(repeating: "a", count: 20_000))\r\n")
+            #expect([0, 400, 431].contains(await head.status))
+            let many = try await TestSocket(
+                port: fixture.ports[0], path: "/sessions/x", headers: String(repeating: "X-Y: z\r\n", count: 200))
+            #expect([0, 400, 431].contains(await many.status))
+        }
+    }
+
+    @Test func whoSendsSlowlyIsDisconnected() async throws {
+        var limits = OnboardingLimits.quick
+        limits.requestMax = .milliseconds(400)
+        try await withOnboarding(limits: limits) { fixture in
+            // A head that never ends, one that ends slowly, and a body that drips.
+            let silent = try await TestSocket(port: fixture.ports[0], path: "", handshake: "GET / HTTP/1.1\r\n")
+            #expect(await silent.isEnded)
+            let head = try await slowly(fixture, "", "GET /sessions/x HTTP/1.1\r\nHost: x\r\nX-Long: ")
+            #expect(await head.status == 0)
+            let body = try await slowly(
+                fixture,
+                "POST /register_device HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                    + "Content-Length: 4000\r\n\r\n", "")
+            // Told why, unless the connection was found idle first.
+            #expect([0, 408].contains(await body.status))
+        }
+    }
+
+    private func slowly(_ fixture: OnboardingFixture, _ head: String, _ rest: String) async throws -> TestSocket {
+        let socket = try await TestSocket(port: fixture.ports[0], path: "", handshake: head + rest, waits: false)
+        for _ in 0..<200 {
+            try? await Task.sleep(for: .milliseconds(20))
+            if await socket.isEnded { break }
+            try? await socket.raw([UInt8(ascii: "a")])
+        }
+        #expect(await socket.isEnded, "it could go on for ever")
+        return socket
+    }
+}

@@ -1,0 +1,197 @@
+import Foundation
+import HTTP
+import Model
+import Postgres
+import Testing
+
+@testable import Onboarding
+@testable import Sandbox
+
+/// What may go wrong on the way in: the person sees a page, the device hears of it, and where it helps may try again.
+@Suite struct OnboardingFailureTests {
+    /// How a login fails, and what makes it work again.
+    struct Failure: Sendable, CustomTestStringConvertible {
+        let code: String
+        let status: Int
+        var decision = "allow"
+        var address = OnboardingFixture.known
+        var person: IdentityPerson?
+        var switches = IdentitySwitches()
+        var mayRetry = true
+        var testDescription: String { "\(code) \(address) \(person?.tokenEmail ?? "")" }
+    }
+
+    static let failures = [
+        Failure(code: "consent-refused", status: 403, decision: "refuse"),
+        Failure(code: "other-address", status: 403, address: "bo@example.com"),
+        Failure(
+            code: "other-address", status: 403,
+            person: IdentityPerson(email: OnboardingFixture.known, tokenEmail: "ana+x@example.com")),
+        Failure(
+            code: "other-address", status: 403,
+            person: IdentityPerson(email: OnboardingFixture.known, tokenEmail: "\u{0430}na@example.com")),
+        Failure(
+            code: "email-unverified", status: 403,
+            person: IdentityPerson(email: OnboardingFixture.known, emailVerified: false)),
+        Failure(
+            code: "provider-unavailable", status: 503, switches: IdentitySwitches(failure: .down, failureAt: "token")),
+        Failure(
+            code: "provider-unavailable", status: 503, switches: IdentitySwitches(failure: .down, failureAt: "jwks")),
+        Failure(
+            code: "provider-unavailable", status: 503,
+            switches: IdentitySwitches(failure: .serverError, failureAt: "token")),
+        Failure(code: "token-refused", status: 502, switches: IdentitySwitches(clockSkewSeconds: 600)),
+        Failure(code: "token-refused", status: 502, switches: IdentitySwitches(clockSkewSeconds: -86_400)),
+    ]
+
+    @Test(arguments: failures) func aLoginThatFailsIsToldAndMayBeTriedAgain(failure: Failure) async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture)
+            let socket = try await device.connect()
+            if let person = failure.person { fixture.identity.add(person) }
+            fixture.identity.switches = failure.switches
+            let browser = TestBrowser(fixture: fixture)
+            let page = try await browser.logIn(at: device.loginURL, as: failure.address, decision: failure.decision)
+            #expect(page.problem == failure.code && page.status == failure.status, "\(page.status) \(page.body)")
+            let event = try await socket.event("error")
+            #expect(event.payload["code"] == failure.code)
+            #expect(event.payload["message"]?.isEmpty == false)
+            let retry = try #require(event.payload["login_url"])
+            #expect(page.retry == retry && retry != device.loginURL)
+
+            fixture.identity.switches = IdentitySwitches()
+            fixture.identity.add(IdentityPerson(email: OnboardingFixture.known))
+            // Keys that could not be read are asked for again after a while.
+            if failure.switches.failureAt == "jwks" { return }
+            let second = try await browser.logIn(at: retry)
+            #expect(second.status == 200, "\(second.body)")
+            try await socket.event("token")
+        }
+    }
+
+    @Test func aWrongPasswordIsTheProvidersMatter() async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture)
+            var browser = TestBrowser(fixture: fixture)
+            browser.password = "wrong"
+            let page = try await browser.logIn(at: device.loginURL)
+            #expect(page.status == 401 && page.body.contains("password is wrong"))
+            let consent = try await browser.submit(page, ["email": OnboardingFixture.known, "password": "right"])
+            #expect(try await browser.submit(consent, ["decision": "allow"]).status == 200)
+        }
+    }
+
+    @Test func aSessionHasSoManyAttempts() async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture)
+            let browser = TestBrowser(fixture: fixture)
+            var url: String? = device.loginURL
+            var count = 0
+            while let next = url {
+                url = try await browser.logIn(at: next, decision: "refuse").retry
+                count += 1
+            }
+            #expect(count == OnboardingLimits().loginCountMax)
+        }
+    }
+
+    @Test func anAnswerWithoutItsStateIsNobodys() async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture)
+            let socket = try await device.connect()
+            let browser = TestBrowser(fixture: fixture)
+            let back = try await browser.logIn(at: device.loginURL, stopsBeforeCallback: true)
+            let code = try #require(FormFields(URL(string: back.url)?.query ?? "")?["code"])
+            for query in [
+                "code=\(code)", "code=\(code)&state=", "code=\(code)&state=\(Capability().text)",
+                "code=\(code)&state=\(Capability().text)&state=\(Capability().text)", "error=access_denied", "",
+            ] {
+                let page = try await browser.open(fixture.url("/auth_callback?\(query)"))
+                #expect(page.status == 400 && page.title.contains("not valid"), "\(query): \(page.body)")
+            }
+            // The right one still works: nothing of it was used up.
+            #expect(try await browser.open(back.url).status == 200)
+            try await socket.event("token")
+            #expect(await socket.events.filter { $0.name == "error" }.isEmpty)
+        }
+    }
+
+    @Test func anAnswerIsUsedOnce() async throws {
+        try await withOnboarding(instances: 2) { fixture in
+            let device = try await TestDevice(fixture)
+            let browser = TestBrowser(fixture: fixture)
+            let back = try await browser.logIn(at: device.loginURL, stopsBeforeCallback: true)
+            var other = browser
+            other.instance = 1
+            // At once on both instances: one of them gets it.
+            async let one = browser.open(back.url)
+            async let two = other.open(back.url)
+            let pages = try await [one, two]
+            #expect(pages.map(\.status).sorted() == [200, 400])
+            #expect(try await browser.open(back.url).status == 400)
+            #expect(try fixture.count("SELECT count(*) FROM onboarding.event WHERE name = 'token'") == 1)
+        }
+    }
+
+    @Test func aSessionExpires() async throws {
+        var limits = OnboardingLimits.quick
+        limits.sessionMax = .seconds(1)
+        try await withOnboarding(limits: limits) { fixture in
+            let device = try await TestDevice(fixture)
+            let socket = try await device.connect()
+            let browser = TestBrowser(fixture: fixture)
+            let back = try await browser.logIn(at: device.loginURL, stopsBeforeCallback: true)
+            #expect(try await socket.ended() == 4001)
+            #expect(try await browser.open(back.url).status == 400)
+            let late = try await device.connect()
+            #expect(await late.status == 404)
+        }
+    }
+
+    @Test func aProviderThatIsAwayFromTheStartIsSaidSo() async throws {
+        try await withOnboarding { fixture in
+            fixture.identity.switches = IdentitySwitches(failure: .down)
+            let answer = try await TestDevice.register(fixture, OnboardingFixture.known)
+            #expect(answer.status == 503)
+            #expect(String(decoding: answer.body, as: UTF8.self).contains("identity-provider-unavailable"))
+            fixture.identity.switches = IdentitySwitches()
+            try await eventually("it is asked again") {
+                try await TestDevice.register(fixture, OnboardingFixture.known).status == 200
+            }
+        }
+    }
+
+    @Test func aReassignedAddressInheritsNothing() async throws {
+        try await withOnboarding { fixture in
+            let first = try await TestDevice(fixture)
+            #expect(try await TestBrowser(fixture: fixture).logIn(at: first.loginURL).status == 200)
+            fixture.identity.add(IdentityPerson(email: OnboardingFixture.known, subject: "somebody-else"))
+            let second = try await TestDevice(fixture)
+            let socket = try await second.connect()
+            let page = try await TestBrowser(fixture: fixture).logIn(at: second.loginURL)
+            #expect(page.problem == "identity-bound-elsewhere" && page.retry == nil)
+            #expect(try await socket.event("error").payload["code"] == "identity-bound-elsewhere")
+            #expect(await socket.events.map(\.name) == ["error"])
+        }
+    }
+}
+
+/// Waits until a condition holds.
+func eventually(_ what: String, _ condition: () async throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while try await !condition() {
+        guard .now < deadline else {
+            Issue.record("not in time: \(what)")
+            throw CancellationError()
+        }
+        try await Task.sleep(for: .milliseconds(10))
+    }
+}
+
+extension OnboardingFixture {
+    /// As `initialize`, once the realm is registered.
+    func initializeWhenRegistered(_ email: String = known) async throws {
+        try await eventually("the realm of \(email) is registered") { try isRegistered(email) }
+        try initialize(email)
+    }
+}

@@ -1,0 +1,211 @@
+import Foundation
+import HTTP
+import Identity
+import Logging
+import Model
+import NIOPosix
+import Postgres
+import Realms
+import Secrets
+import ServiceLifecycle
+import Suite
+import TestSupport
+import Testing
+
+@testable import Onboarding
+@testable import Runtime
+@testable import Sandbox
+
+/// Instances of onboarding and an identity provider that really listen, on one database of their own.
+struct OnboardingFixture: Sendable {
+    let database: String
+    let environment = EnvironmentID(rawValue: 1)
+    let ports: [Int]
+    let identityPort: Int
+    let identity: IdentityState
+    let keys: IdentityKeys
+    let secrets: SecretBox
+    let client = Client()
+    let stopInstance: @Sendable (Int) async -> Void
+
+    static let clientID = "fieldpost-app"
+    static let clientSecret = "s3cret: with + signs"
+    static let audience = "fieldpost"
+    static let known = "ana@example.com"
+    static let unknown = "eve@example.com"
+
+    var issuer: String { "http://127.0.0.1:\(identityPort)/acme" }
+    func url(_ path: String, instance: Int = 0) -> String { "http://127.0.0.1:\(ports[instance])\(path)" }
+
+    /// Lends a connection to the database. It blocks, which a test may.
+    func withDatabase<Success: Sendable>(_ body: @Sendable (inout Connection) throws -> Success) throws -> Success {
+        var connection = try Connection(database)
+        return try body(&connection)
+    }
+
+    /// Does what `realm-initializer` does at its end.
+    func initialize(_ email: String = known) throws {
+        try withDatabase { connection in
+            var directory = RealmDirectory()
+            let users = try #require(
+                try directory.id(of: .users, in: environment, create: false, on: &connection))
+            let key = ObjectKey(
+                realm: users, kind: .realms, id: Registration.objectID(of: email, in: environment))
+            var batch = WriteBatch(environment: environment)
+            batch.patch(key, JSONBytes(#"{"isInitialized":true}"#), decision: 0)
+            let outcome = try batch.commit(on: &connection)
+            #expect(outcome.positions[key] != nil, "the realm of \(email) was not registered")
+        }
+    }
+
+    /// Whether a person's realm is registered.
+    func isRegistered(_ email: String) throws -> Bool {
+        try withDatabase { connection in
+            let id = Registration.objectID(of: email, in: environment)
+            return try connection.run("SELECT FROM realm.object WHERE kind = 'Realms' AND id = \(id)").count == 1
+        }
+    }
+
+    func count(_ statement: Statement) throws -> Int {
+        try withDatabase { Int(try $0.run(statement)[0].value(0, as: Int64.self)) }
+    }
+}
+
+/// So many fixtures at a time: PostgreSQL's connections are not without end.
+private actor Turns {
+    static let shared = Turns(count: 8)
+
+    private var count: Int
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    init(count: Int) { self.count = count }
+
+    func take() async {
+        if count > 0 {
+            count -= 1
+        } else {
+            await withCheckedContinuation { waiting.append($0) }
+        }
+    }
+
+    func give() { if waiting.isEmpty { count += 1 } else { waiting.removeFirst().resume() } }
+}
+
+/// Starts the parts, lends them, and stops them.
+func withOnboarding(
+    instances: Int = 1, limits: OnboardingLimits = .quick, proxies: [String] = ["127.0.0.1"], settings: String = "",
+    _ body: @Sendable (OnboardingFixture) async throws -> Void
+) async throws {
+    await Turns.shared.take()
+    let outcome: Result<Void, any Error>
+    do {
+        outcome = .success(
+            try await runOnboarding(
+                instances: instances, limits: limits, proxies: proxies, settings: settings, body))
+    } catch {
+        outcome = .failure(error)
+    }
+    await Turns.shared.give()
+    try outcome.get()
+}
+
+private func runOnboarding(
+    instances: Int, limits: OnboardingLimits, proxies: [String], settings: String,
+    _ body: @Sendable (OnboardingFixture) async throws -> Void
+) async throws {
+    let database = try makeFoundationDatabase()
+    let secrets = try SecretBox([Data((0..<32).map { UInt8($0) }).base64EncodedString()])
+    let keys = try await IdentityKeys.load(from: nil)
+    let state = IdentityState(password: "right")
+    let ports = try (0..<instances).map { _ in try Ports.free() }
+    let identityPort = try Ports.free()
+    state.add(
+        IdentityClient(
+            id: OnboardingFixture.clientID, secret: OnboardingFixture.clientSecret,
+            redirectURIs: ["http://127.0.0.1:\(ports[0])/auth_callback"]))
+    let provider = IdentityProvider(
+        issuer: "http://127.0.0.1:\(identityPort)", audience: OnboardingFixture.audience, keys: keys, state: state)
+    var logger = Logger(label: "test")
+    logger.logLevel = ProcessInfo.processInfo.environment["ONBOARDING_LOG"] == nil ? .critical : .debug
+    let runtime = ComponentEnvironment(
+        logger: logger, health: Health(stallMax: .seconds(60)), eventLoops: MultiThreadedEventLoopGroup.singleton)
+    try makeEnvironment(database, identityPort: identityPort, secrets: secrets, settings: settings)
+
+    let (started, announce) = AsyncStream.makeStream(of: Int.self)
+    var groups: [(group: ServiceGroup, onboarding: Onboarding?, running: Task<Void, any Error>)] = []
+    func start(_ components: [Component], _ onboarding: Onboarding?) {
+        let group = ServiceGroup(services: components.map { $0.make(runtime) }, logger: logger)
+        groups.append((group, onboarding, Task { try await group.run() }))
+    }
+    start(
+        [
+            .http("identity", host: "127.0.0.1", port: identityPort, started: { announce.yield($0) }) {
+                provider.addRoutes(to: $0)
+            }
+        ], nil)
+    for port in ports {
+        let onboarding = try await Onboarding(
+            database: database, url: "http://127.0.0.1:\(ports[0])", secrets: secrets, limits: limits,
+            proxies: proxies, logger: logger)
+        start(
+            onboarding.components(host: "127.0.0.1", port: port, started: { announce.yield($0) }), onboarding)
+    }
+    var startedCount = 0
+    for await _ in started {
+        startedCount += 1
+        if startedCount == instances + 1 { break }
+    }
+    let parts = groups
+    let fixture = OnboardingFixture(
+        database: database, ports: ports, identityPort: identityPort, identity: state, keys: keys, secrets: secrets,
+        stopInstance: { index in
+            await parts[index + 1].group.triggerGracefulShutdown()
+            _ = try? await parts[index + 1].running.value
+        })
+    let outcome: Result<Void, any Error>
+    do { outcome = .success(try await body(fixture)) } catch { outcome = .failure(error) }
+    fixture.client.shutDown()
+    for part in parts { await part.group.triggerGracefulShutdown() }
+    for part in parts {
+        _ = try? await part.running.value
+        part.onboarding?.close()
+    }
+    try outcome.get()
+}
+
+extension OnboardingLimits {
+    /// Short waits, and bounds that only their own tests meet.
+    static var quick: OnboardingLimits {
+        var limits = OnboardingLimits()
+        limits.interval = .milliseconds(5)
+        limits.poolSize = 2
+        limits.clientCountMax = 10_000
+        limits.addressCountMax = 1_000
+        limits.domainCountMax = 10_000
+        return limits
+    }
+}
+
+private func makeEnvironment(
+    _ database: String, identityPort: Int, secrets: SecretBox, settings: String
+) throws {
+    var connection = try Connection(database)
+    let sealed = Bytea(
+        try secrets.seal(
+            OnboardingFixture.clientSecret, at: OAuthClient.secretPlace(EnvironmentID(rawValue: 1))))
+    let issuer = "http://127.0.0.1:\(identityPort)/acme"
+    try connection.run([
+        "INSERT INTO realm.environment (id, name) VALUES (1, 'acme')",
+        """
+        INSERT INTO access.provider
+            (environment_id, domains, issuer, audience, jwks_url, client_id, client_secret)
+        VALUES (1, \(["example.com"]), \(issuer), \(OnboardingFixture.audience), \(issuer + "/jwks"),
+            \(OnboardingFixture.clientID), \(sealed))
+        """,
+        """
+        INSERT INTO backend.person (environment_id, email, reference)
+        SELECT 1, e, '{}' FROM unnest(\([OnboardingFixture.known, "bo@example.com"])) AS u(e)
+        """,
+    ])
+    if !settings.isEmpty { try connection.runScript("UPDATE access.provider SET \(settings)") }
+}

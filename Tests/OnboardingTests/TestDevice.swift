@@ -1,0 +1,230 @@
+import Foundation
+import HTTP
+import Model
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import Onboarding
+
+/// A phone that comes in.
+struct TestDevice: Sendable {
+    let fixture: OnboardingFixture
+    let session: String
+    let loginURL: String
+
+    /// Registers an address.
+    init(
+        _ fixture: OnboardingFixture, _ email: String = OnboardingFixture.known, instance: Int = 0,
+        address: String = "192.0.2.1"
+    ) async throws {
+        let answer = try await Self.register(fixture, email, instance: instance, address: address)
+        try #require(answer.status == 200, "\(String(decoding: answer.body, as: UTF8.self))")
+        let json = try #require(try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any])
+        self.fixture = fixture
+        session = try #require(json["session_id"] as? String)
+        loginURL = try #require(json["login_url"] as? String)
+    }
+
+    static func register(
+        _ fixture: OnboardingFixture, _ email: String, instance: Int = 0, address: String = "192.0.2.1"
+    ) async throws -> Response {
+        let body = try JSONSerialization.data(withJSONObject: ["email": email])
+        return try await fixture.client.send(
+            Request(
+                "POST", fixture.url("/register_device", instance: instance),
+                headers: [
+                    ("Content-Type", "application/json"), ("X-Forwarded-For", address), ("User-Agent", "Test phone"),
+                ], body: Array(body)))
+    }
+
+    /// Opens its WebSocket.
+    func connect(instance: Int = 0) async throws -> TestSocket {
+        try await TestSocket(port: fixture.ports[instance], path: "/sessions/\(session)")
+    }
+}
+
+/// A WebSocket client, byte by byte: it can also say what a client must not.
+actor TestSocket {
+    struct Event: Sendable, Equatable {
+        let id: Int
+        let name: String
+        let payload: [String: String]
+    }
+
+    private let channel: any Channel
+    private var bytes: [UInt8] = []
+    private(set) var status = 0
+    private(set) var events: [Event] = []
+    private(set) var closeCode: Int?
+    private(set) var isEnded = false
+    private(set) var pingCount = 0
+    var answersPings = true
+
+    init(
+        port: Int, path: String, headers: String = "", handshake: String? = nil, reads: Bool = true,
+        waits: Bool = true
+    ) async throws {
+        let (stream, continuation) = AsyncStream.makeStream(of: ByteBuffer.self)
+        channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelOption(.autoRead, value: reads)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(Forward(continuation))
+                }
+            }
+            .connect(host: "127.0.0.1", port: port).get()
+        let text =
+            handshake
+                ?? """
+                GET \(path) HTTP/1.1\r
+                Host: 127.0.0.1\r
+                Upgrade: websocket\r
+                Connection: Upgrade\r
+                Sec-WebSocket-Version: 13\r
+                Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r
+                \(headers)\r
+
+                """
+        try await channel.writeAndFlush(ByteBuffer(string: text))
+        Task { await self.read(stream) }
+        if reads, waits { try await wait("the handshake is answered") { $0.status != 0 || $0.isEnded } }
+    }
+
+    deinit { channel.close(promise: nil) }
+
+    // MARK: Speaking
+
+    func acknowledge(_ id: Int) async throws { try await send("{\"acknowledge\":\(id)}") }
+
+    func send(_ text: String) async throws { try await frame(0x81, Array(text.utf8)) }
+
+    /// A frame with a mask; the first byte as it is.
+    func frame(_ first: UInt8, _ data: [UInt8], isMasked: Bool = true) async throws {
+        var bytes: [UInt8] = [first]
+        let mask: UInt8 = isMasked ? 0x80 : 0
+        if data.count < 126 {
+            bytes.append(mask | UInt8(data.count))
+        } else {
+            bytes += [mask | 126, UInt8(data.count >> 8), UInt8(data.count & 255)]
+        }
+        if isMasked {
+            let key: [UInt8] = [1, 2, 3, 4]
+            bytes += key + data.enumerated().map { $0.element ^ key[$0.offset % 4] }
+        } else {
+            bytes += data
+        }
+        try await raw(bytes)
+    }
+
+    func raw(_ bytes: [UInt8]) async throws { try await channel.writeAndFlush(ByteBuffer(bytes: bytes)) }
+
+    func disconnect() { channel.close(promise: nil) }
+    func ignorePings() { answersPings = false }
+
+    // MARK: Hearing
+
+    private func read(_ stream: AsyncStream<ByteBuffer>) async {
+        for await buffer in stream {
+            bytes += Array(buffer.readableBytesView)
+            if status == 0 { readHead() }
+            if status == 101 { while readFrame() {} }
+        }
+        isEnded = true
+    }
+
+    private func readHead() {
+        guard let text = String(bytes: bytes, encoding: .isoLatin1), let end = text.range(of: "\r\n\r\n") else {
+            return
+        }
+        status = Int(text.split(separator: " ").dropFirst().first ?? "") ?? -1
+        bytes.removeFirst(text[..<end.upperBound].utf16.count)
+    }
+
+    private func readFrame() -> Bool {
+        guard bytes.count >= 2 else { return false }
+        var length = Int(bytes[1] & 0x7F)
+        var offset = 2
+        if length == 126 {
+            guard bytes.count >= 4 else { return false }
+            length = Int(bytes[2]) << 8 | Int(bytes[3])
+            offset = 4
+        }
+        guard bytes.count >= offset + length else { return false }
+        let data = Array(bytes[offset..<offset + length])
+        let opcode = bytes[0] & 0x0F
+        bytes.removeFirst(offset + length)
+        switch opcode {
+        case 1: hear(data)
+        case 8: closeCode = data.count >= 2 ? Int(data[0]) << 8 | Int(data[1]) : 1005
+        case 9:
+            pingCount += 1
+            if answersPings { Task { try? await self.frame(0x8A, data) } }
+        default: break
+        }
+        return true
+    }
+
+    private func hear(_ data: [UInt8]) {
+        guard let json = try? JSONSerialization.jsonObject(with: Data(data)) as? [String: Any],
+            let id = json["id"] as? Int, let name = json["event"] as? String
+        else {
+            Issue.record("not an event: \(String(decoding: data, as: UTF8.self))")
+            return
+        }
+        events.append(Event(id: id, name: name, payload: json["payload"] as? [String: String] ?? [:]))
+    }
+
+    /// Waits for a condition on what was heard.
+    func wait(
+        _ what: String, within: Duration = .seconds(20), _ condition: @Sendable (isolated TestSocket) -> Bool
+    ) async throws {
+        let deadline = ContinuousClock.now + within
+        while !condition(self) {
+            guard ContinuousClock.now < deadline else {
+                Issue.record("not in time: \(what); status \(status), events \(events), close \(closeCode ?? -1)")
+                throw CancellationError()
+            }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+    }
+
+    /// The next event of that name.
+    @discardableResult
+    func event(_ name: String) async throws -> Event {
+        try await wait("event \(name)") { socket in socket.events.contains { $0.name == name } }
+        return try #require(events.last { $0.name == name })
+    }
+
+    /// Waits for the end, and gives its code.
+    func ended() async throws -> Int? {
+        try await wait("the socket ends") { $0.isEnded }
+        return closeCode
+    }
+}
+
+private final class Forward: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    private let continuation: AsyncStream<ByteBuffer>.Continuation
+
+    init(_ continuation: AsyncStream<ByteBuffer>.Continuation) { self.continuation = continuation }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { continuation.yield(unwrapInboundIn(data)) }
+    func channelInactive(context: ChannelHandlerContext) { continuation.finish() }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+}
+
+extension TestSocket {
+    /// Whether writing to it fails by now.
+    var isDisconnected: Bool {
+        get async {
+            do {
+                try await raw([0x8A, 0x80, 0, 0, 0, 0])
+                return false
+            } catch {
+                return true
+            }
+        }
+    }
+}

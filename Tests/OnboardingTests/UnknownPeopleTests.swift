@@ -1,0 +1,126 @@
+import Foundation
+import HTTP
+import Model
+import Postgres
+import Testing
+
+@testable import Onboarding
+@testable import Sandbox
+
+/// Who is not known, and what strangers can find out.
+@Suite struct UnknownPeopleTests {
+    @Test func aStrangerCannotTellWhoIsKnown() async throws {
+        try await withOnboarding { fixture in
+            var shapes: Set<[String]> = []
+            for email in [OnboardingFixture.known, OnboardingFixture.unknown] {
+                let answer = try await TestDevice.register(fixture, email)
+                let json = try #require(try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any])
+                let url = try #require(json["login_url"] as? String)
+                let names = FormFields(URL(string: url)?.query ?? "")?.items.map(\.name) ?? []
+                let headers = answer.headers.map(\.name).filter { $0.lowercased() != "date" }
+                shapes.insert(["\(answer.status)"] + json.keys.sorted() + names + headers)
+                // Nothing is told before the login, known or not.
+                let device = try await TestDevice(fixture, email)
+                let socket = try await device.connect()
+                try await eventually("the session was looked at") {
+                    try fixture.count("SELECT count(*) FROM onboarding.session WHERE wants_realm") == 0
+                }
+                #expect(await socket.events.isEmpty)
+            }
+            #expect(shapes.count == 1)
+            #expect(try fixture.isRegistered(OnboardingFixture.known))
+            #expect(try !fixture.isRegistered(OnboardingFixture.unknown))
+            #expect(try fixture.count("SELECT count(*) FROM onboarding.event") == 0)
+        }
+    }
+
+    /// Medians of interleaved requests: what differs between the two must be lost in what differs anyway.
+    @Test func theTimeOfAnAnswerDoesNotTellEither() async throws {
+        try await withOnboarding { fixture in
+            var times: [String: [Duration]] = [:]
+            for round in 0..<80 {
+                for email in ["known\(round)@example.com", "unknown\(round)@example.com"].shuffled() {
+                    if email.hasPrefix("known") {
+                        try fixture.withDatabase { connection in
+                            _ = try connection.run("INSERT INTO backend.person VALUES (1, \(email), '{}')")
+                        }
+                    }
+                    let start = ContinuousClock.now
+                    _ = try await TestDevice.register(fixture, email)
+                    times[email.hasPrefix("known") ? "known" : "unknown", default: []].append(.now - start)
+                }
+            }
+            let known = try #require(times["known"]?.sorted())
+            let unknown = try #require(times["unknown"]?.sorted())
+            // The medians lie well within the middle half of each other's times.
+            #expect(known[40] > unknown[8] && known[40] < unknown[72], "\(known[40]) against \(unknown[40])")
+            #expect(unknown[40] > known[8] && unknown[40] < known[72], "\(known[40]) against \(unknown[40])")
+        }
+    }
+
+    @Test func whomTheBackEndDoesNotKnowHearsOfItAfterTheLogin() async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture, OnboardingFixture.unknown)
+            let socket = try await device.connect()
+            _ = try await TestBrowser(fixture: fixture).logIn(at: device.loginURL, as: OnboardingFixture.unknown)
+            try await socket.event("token")
+            let event = try await socket.event("error")
+            #expect(event.payload["code"] == "person-unknown" && event.payload["login_url"] == nil)
+            #expect(try !fixture.isRegistered(OnboardingFixture.unknown))
+        }
+    }
+
+    @Test func anEnvironmentMaySayWhoIsKnown() async throws {
+        try await withOnboarding(settings: "hide_unknown = false") { fixture in
+            let answer = try await TestDevice.register(fixture, OnboardingFixture.unknown)
+            #expect(answer.status == 404)
+            #expect(String(decoding: answer.body, as: UTF8.self).contains("person-unknown"))
+            // Then a device hears of its realm before the login, too.
+            let socket = try await TestDevice(fixture).connect()
+            try await socket.event("realm initialized")
+            try fixture.initialize()
+            try await socket.event("data ready")
+            #expect(await socket.events.map(\.name) == ["realm initialized", "data ready"])
+        }
+    }
+
+    @Test(arguments: [
+        (#"{"email": "ana@elsewhere.example"}"#, 404, "organisation-unknown"),
+        (#"{"email": "ana@sub.example.com"}"#, 404, "organisation-unknown"),
+        (#"{"email": "ana@example.com.evil.example"}"#, 404, "organisation-unknown"),
+        (#"{"email": "\u212Aarl@example.com"}"#, 400, "email-unusable"),
+        (#"{"email": "ana@example.com\r\nX: y"}"#, 400, "email-unusable"),
+        (#"{"email": ""}"#, 400, "email-unusable"), (#"{"email": 1}"#, 400, "malformed-request"),
+        (#"{"mail": "ana@example.com"}"#, 400, "malformed-request"), ("", 400, "malformed-request"),
+        ("[]", 400, "malformed-request"), ("{\"email\": \"\u{0}\"}", 400, "malformed-request"),
+    ]) func whatIsNoAddressHereIsRefused(body: String, status: Int, problem: String) async throws {
+        try await withOnboarding { fixture in
+            let answer = try await fixture.client.send(
+                Request(
+                    "POST", fixture.url("/register_device"), headers: [("Content-Type", "application/json")],
+                    body: Array(body.utf8)))
+            #expect(answer.status == status)
+            #expect(answer.headers["Content-Type"] == "application/problem+json")
+            #expect(String(decoding: answer.body, as: UTF8.self).contains(":\(problem)\""))
+        }
+    }
+
+    @Test func registrationsAreLimitedPerAddressDomainAndClientOverAllInstances() async throws {
+        for limit in [\OnboardingLimits.addressCountMax, \.domainCountMax, \.clientCountMax] {
+            var limits = OnboardingLimits.quick
+            limits[keyPath: limit] = 4
+            try await withOnboarding(instances: 2, limits: limits) { fixture in
+                var statuses: [Int] = []
+                for index in 0..<6 {
+                    let answer = try await TestDevice.register(fixture, OnboardingFixture.known, instance: index % 2)
+                    statuses.append(answer.status)
+                    if answer.status == 429 { #expect(answer.headers["Retry-After"] == "60") }
+                }
+                #expect(statuses == [200, 200, 200, 200, 429, 429])
+                // What is limited is what was exceeded, and nothing else.
+                let other = try await TestDevice.register(fixture, "bo@example.com", address: "198.51.100.7")
+                #expect(other.status == (limit == \.domainCountMax ? 429 : 200))
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import Foundation
+import HTTP
+import Model
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import RealmGateway
+
+/// `deploy/openapi.yaml` names the gateway's routes, their statuses and the kinds of problems, and no others.
+@Suite struct GatewayContractTests {
+    /// Route, method and status, as in `/v1/sync post 200`.
+    private static func documented() throws -> Set<String> {
+        var found: Set<String> = []
+        var (path, method) = ("", "")
+        for line in try document().split(separator: "\n") {
+            let indent = line.prefix { $0 == " " }.count
+            let word = line.drop { $0 == " " }.prefix { $0 != ":" }
+            switch indent {
+            case 2: path = word.hasPrefix("/v1/") ? String(word) : ""
+            case 4: method = String(word)
+            case 8 where !path.isEmpty && word.hasPrefix("\""):
+                found.insert("\(path) \(method) \(word.filter(\.isNumber))")
+            default: break
+            }
+        }
+        return found
+    }
+
+    private static func document() throws -> String {
+        try String(contentsOf: projectFolder.appendingPathComponent("deploy/openapi.yaml"), encoding: .utf8)
+    }
+
+    @Test func everyRouteAnswersWithEveryStatusItIsSaidTo() async throws {
+        let log = ContractLog(document: try Self.document())
+        try await withGateway { fixture in
+            let ana = try await GatewayDevice(fixture, "ana@example.com")
+            let stranger = try await GatewayDevice(fixture, "eve@elsewhere.com")
+            let nobody = GatewayDevice(fixture, bearer: "x.y.z")
+            let good = "{\"clientId\":\"\(UUID())\",\"mutations\":[{\"sequence\":1}]}"
+            let gap = "{\"clientId\":\"\(UUID())\",\"mutations\":[{\"sequence\":7}]}"
+            let cases: [(GatewayDevice, String, String, String?)] = [
+                (ana, "GET", "/v1/realms", nil), (ana, "GET", "/v1/realms?after=x", nil),
+                (nobody, "GET", "/v1/realms", nil), (stranger, "GET", "/v1/realms", nil),
+                (ana, "POST", "/v1/sync", "{}"), (ana, "POST", "/v1/sync", "["), (nobody, "POST", "/v1/sync", "{}"),
+                (stranger, "POST", "/v1/sync", "{}"),
+                (ana, "POST", "/v1/sync", "{\"x\":\"\(String(repeating: "x", count: 600_000))\"}"),
+                (ana, "POST", "/v1/mutations", good), (ana, "POST", "/v1/mutations", "{}"),
+                (nobody, "POST", "/v1/mutations", good), (stranger, "POST", "/v1/mutations", good),
+                (ana, "POST", "/v1/mutations", gap),
+                (ana, "POST", "/v1/mutations", "{\"x\":\"\(String(repeating: "x", count: 1 << 20))\"}"),
+            ]
+            for (device, method, path, body) in cases {
+                log.check(method, path, Answer(try await fixture.client.send(device.request(method, path, body))))
+            }
+            for path in ["/v1/sync", "/v1/mutations"] {
+                var request = ana.request("POST", path, "{}")
+                request.headers = [("Authorization", "Bearer \(ana.token)"), ("Content-Type", "text/plain")]
+                log.check("POST", path, Answer(try await fixture.client.send(request)))
+            }
+            let without = Answer(try await fixture.client.send(Request(fixture.url("/v1/realms"))))
+            log.check("GET", "/v1/realms", without)
+        }
+        struct Away: Error {}
+        try await withGateway(fetch: { _ in throw Away() }) { fixture in
+            let ana = try await GatewayDevice(fixture, "ana@example.com")
+            for (method, path) in [("GET", "/v1/realms"), ("POST", "/v1/sync"), ("POST", "/v1/mutations")] {
+                log.check(method, path, Answer(try await fixture.client.send(ana.request(method, path, "{}"))))
+            }
+        }
+        #expect(log.seen.withLock { $0 } == (try Self.documented()))
+    }
+
+    /// Why a mutation is rejected is one of the document's list.
+    @Test func everyRejectionIsInTheDocument() throws {
+        let listed = Set(
+            try Self.document().split(separator: "\n").filter { $0.contains("- \"urn:fieldpost:problem:") }.map {
+                line in
+                line.split(separator: ":").last.map { String($0.dropLast()) } ?? ""
+            })
+        let codes = MutationProblem.Code.allCases.map(\.rawValue)
+        #expect(listed == Set(codes + ["answer-forgotten", "data-refused", "malformed-mutation", "unknown-kind"]))
+    }
+
+    @Test func everyKindIsInTheDocument() throws {
+        let lines = try Self.document().split(separator: "\n").map { $0.drop { $0 == " " } }
+        for kind in Kind.allCases { #expect(lines.contains("- \(kind.rawValue)"), "\(kind)") }
+    }
+}
+
+/// The answers that came, each checked against the document.
+private final class ContractLog: Sendable {
+    let document: String
+    /// As in `/v1/sync post 200`.
+    let seen = Mutex<Set<String>>([])
+
+    init(document: String) { self.document = document }
+
+    func check(_ method: String, _ path: String, _ answer: Answer) {
+        let route = path.split(separator: "?")[0]
+        seen.withLock { _ = $0.insert("\(route) \(method.lowercased()) \(answer.status)") }
+        let type = answer.headers["Content-Type"] ?? ""
+        guard answer.status != 200 else {
+            #expect(type == (route == "/v1/sync" ? "application/x-ndjson" : "application/json"))
+            return
+        }
+        #expect(type == "application/problem+json")
+        let problem = answer.problem ?? "none"
+        #expect(document.contains("`\(problem)`"), "\(route) \(answer.status): \(problem) is not in the document")
+        #expect(answer.json["status"] as? Int == answer.status && answer.json["title"] is String)
+        #expect((answer.status == 401) == (answer.headers["WWW-Authenticate"] != nil))
+        #expect((answer.status == 503) == (answer.headers["Retry-After"] != nil))
+    }
+}

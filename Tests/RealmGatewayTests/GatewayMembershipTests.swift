@@ -1,0 +1,150 @@
+import Foundation
+import Model
+import Postgres
+import Realms
+import Testing
+
+@testable import RealmGateway
+
+/// A permission that comes or goes while a device is live.
+@Suite struct GatewayMembershipTests {
+    @Test func aTeamOpensAndClosesAtOnce() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let (me, team) = (try fixture.person("ana@example.com"), UUID())
+            let path = RealmPath.team(team).description
+            try fixture.makeTeam(team)
+            for number in 0..<3 { try fixture.put(.fieldTask, UUID(), "{\"title\":\"\(number)\"}", in: .team(team)) }
+            let following = Task { try await ana.follow() }
+            defer { following.cancel() }
+            try await ana.wait("live") { $0.checkpointCount == 1 }
+            #expect(await ana.shown(path).isEmpty)
+            try fixture.add(me, to: team)
+            try await ana.wait("the team") { $0.shown(path).count == 3 && $0.cursors[path] != nil }
+            try fixture.remove(me, from: team)
+            // What is written after the removal is not seen, however soon it comes.
+            try fixture.put(.fieldTask, UUID(), "{\"title\":\"secret\"}", in: .team(team))
+            try await ana.wait("closed") { $0.closed == [path] }
+            #expect(await ana.shown(path).isEmpty)
+            try fixture.add(me, to: team)
+            try await ana.wait("again, from its beginning") { $0.shown(path).count == 4 }
+            #expect(await ana.resets.filter { $0 == path }.count == 2)
+            // A team that is no more has no members.
+            try fixture.delete(.team, team, in: .common)
+            try await ana.wait("closed again") { $0.closed == [path, path] }
+        }
+    }
+
+    @Test func aManagersRealmsComeAndGoWithTheRole() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let team = UUID()
+            try fixture.makeTeam(team)
+            try fixture.put(.fieldTask, UUID(), "{\"title\":\"1\"}", in: .manager)
+            try fixture.put(.fieldTask, UUID(), "{\"title\":\"1\"}", in: .team(team))
+            let path = RealmPath.team(team).description
+            let following = Task { try await ana.follow(naming: [path]) }
+            defer { following.cancel() }
+            try await ana.wait("live") { $0.checkpointCount == 1 }
+            #expect(await ana.closed == [path])
+            try fixture.set(.manager, of: "ana@example.com")
+            // The team was named: it opens when it may.
+            try await ana.wait("open") { $0.shown("/manager").count == 1 && $0.shown(path).count == 1 }
+            try fixture.set(.worker, of: "ana@example.com")
+            try await ana.wait("closed") { $0.closed.sorted() == ["/manager", path, path].sorted() }
+        }
+    }
+
+    @Test func aRecipientRemovesAShare() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let ben = try await fixture.device("ben@example.com")
+            let ids = try ["ana", "ben"].map { try fixture.person("\($0)@example.com") }
+            let share = UUID()
+            let path = RealmPath.share(share).description
+            // The owner makes it; sharing makes the references.
+            let fields = "{\"owner\":\"\(ids[0].text)\",\"recipient\":\"\(ids[1].text)\"}"
+            let put = await ana.mutation("put", share, fields, kind: "Share", in: path)
+            #expect(try await ana.send([put]).results[0].hasPrefix("accepted"))
+            for email in ["ana@example.com", "ben@example.com"] {
+                try fixture.put(.share, share, fields, in: try .user(email))
+            }
+            let following = [ana, ben].map { device in Task { try await device.follow() } }
+            defer { for task in following { task.cancel() } }
+            for device in [ana, ben] { try await device.wait("the share") { $0.shown(path).count == 1 } }
+            let edit = await ben.mutation("patch", share, "{\"owner\":\"\(ids[1].text)\"}", kind: "Share", in: path)
+            let remove = await ben.mutation("delete", share, kind: "Share", in: path)
+            let results = try await ben.send([edit, remove]).results
+            #expect(results[0] == "operation-not-allowed" && results[1].hasPrefix("accepted"))
+            for device in [ana, ben] { try await device.wait("closed") { $0.closed == [path] } }
+        }
+    }
+
+    /// A long first download does not outlive its permission.
+    @Test func aDownloadEndsWithItsPermission() async throws {
+        var limits = GatewayLimits()
+        limits.pageCountMax = 20
+        try await withGateway(limits: limits) { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let (me, team) = (try fixture.person("ana@example.com"), UUID())
+            try fixture.makeTeam(team, members: [me])
+            let number = try fixture.realm(.team(team))
+            let more = String(repeating: "x", count: 8_000)
+            try fixture.write { batch in
+                for _ in 0..<3_000 {
+                    batch.put(
+                        ObjectKey(realm: number, kind: .fieldTask, id: UUID()),
+                        JSONBytes("{\"title\":\"t\",\"taskDescription\":\"\(more)\"}"), decision: 0)
+                }
+            }
+            let path = RealmPath.team(team).description
+            let following = Task { try await ana.follow() }
+            defer { following.cancel() }
+            try await ana.wait("some of it") { ($0.copy[path]?.count ?? 0) > 100 }
+            try fixture.remove(me, from: team)
+            try await ana.wait("closed") { $0.closed == [path] && $0.checkpointCount > 0 }
+            #expect(await ana.mostHeld[path] ?? 0 < 3_000)
+        }
+    }
+
+    /// A membership that is taken away between the decision and the commit makes the write miss.
+    @Test func aMembershipTakenAwayMeanwhileIsSeenByTheWrite() async throws {
+        try await withGateway { fixture in
+            _ = try await fixture.device("ana@example.com")
+            let (me, team, task) = (try fixture.person("ana@example.com"), UUID(), UUID())
+            try fixture.makeTeam(team, members: [me])
+            try fixture.put(.fieldTask, task, "{\"title\":\"t\"}", in: .team(team))
+            let done = Mutation(
+                operation: .patch, kind: .fieldTask, id: task, fields: Array("{\"isCompleted\":true}".utf8))
+            let outcomes = try fixture.withDatabase { connection in
+                let id: Int32 = try connection.run("SELECT id FROM access.person")[0].value(0)
+                let caller = Caller(
+                    environment: fixture.environment, id: id,
+                    identity: .person(email: "ana@example.com", realm: try .user("ana@example.com"), object: me))
+                let request = MutationRequest(
+                    caller: caller, address: "", clientID: UUID(), traceparent: nil,
+                    mutations: [SubmittedMutation(sequence: 1, intent: .change(.team(team), done))])
+                let store = MutationStore(environment: fixture.environment, answersKeptMax: 10)
+                let numbers = RealmNumbers()
+                let access = try AccessReader(caller, numbers, on: &connection)
+                let realms = try numbers.numbers(of: [.common, .team(team)], in: fixture.environment, on: &connection)
+                var loaded = try store.load([request], realms: realms, on: &connection)
+                loaded.access = [caller: try access.read(on: &connection)]
+                let plan = MutationPlan([request], loaded)
+                try fixture.remove(me, from: team)
+                let work = MutationWork(requests: [request], plan: plan, loaded: loaded, realms: realms)
+                let first = work.outcomes(try work.batch(store).commit(on: &connection))[0]
+                let second = try MutationBatch(store: store, numbers: numbers).run([request], on: &connection)[0]
+                return [first, second]
+            }
+            guard case .contended = outcomes[0], case .answers(let answers, _) = outcomes[1],
+                case .rejected(let rejection)? = answers.first
+            else {
+                Issue.record("\(outcomes)")
+                return
+            }
+            #expect(String(decoding: rejection.problem, as: UTF8.self).contains("realm-not-permitted"))
+            #expect(try fixture.stored("/teams/\(team.text)").values.first == "{\"title\":\"t\"}")
+        }
+    }
+}

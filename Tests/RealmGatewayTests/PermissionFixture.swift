@@ -1,0 +1,66 @@
+import Foundation
+import HTTP
+import Model
+import Postgres
+import Realms
+import Testing
+
+@testable import RealmGateway
+
+/// What managers and the server write, and who people are.
+extension GatewayFixture {
+    /// The id of a person's `Person` object; they have logged in before.
+    func person(_ email: String) throws -> UUID {
+        try withDatabase { connection in
+            let rows = try connection.run("SELECT object_id FROM access.person WHERE email = \(email)")
+            return try #require(rows.first { _ in true }).value(0)
+        }
+    }
+
+    /// A device whose person has logged in.
+    func device(_ email: String, role: Role? = nil, gateway: Int = 0) async throws -> GatewayDevice {
+        let device = try await GatewayDevice(self, email, gateway: gateway)
+        let answer = Answer(try await client.send(device.request("GET", "/v1/realms")))
+        try #require(answer.status == 200, "\(answer.body)")
+        if let role { try set(role, of: email) }
+        return device
+    }
+
+    func set(_ role: Role, of email: String) throws {
+        let key = ObjectKey(realm: try realm(.common), kind: .person, id: try person(email))
+        try write { $0.patch(key, JSONBytes("{\"role\":\"\(role.rawValue)\"}"), decision: 0) }
+    }
+
+    func put(_ kind: Kind, _ id: UUID, _ fields: String, in path: RealmPath) throws {
+        let key = ObjectKey(realm: try realm(path), kind: kind, id: id)
+        try write { $0.put(key, JSONBytes(fields), decision: 0) }
+    }
+
+    func delete(_ kind: Kind, _ id: UUID, in path: RealmPath) throws {
+        let key = ObjectKey(realm: try realm(path), kind: kind, id: id)
+        try write { $0.delete(key, decision: 0) }
+    }
+
+    func makeTeam(_ team: UUID, members: [UUID] = []) throws {
+        try put(.team, team, "{\"name\":\"\(team)\"}", in: .common)
+        for person in members { try add(person, to: team) }
+    }
+
+    func add(_ person: UUID, to team: UUID) throws {
+        try put(
+            .membership, Membership.id(of: person, in: team),
+            "{\"person\":\"\(person)\",\"team\":\"\(team.text)\"}"
+                .lowercased(), in: .common)
+    }
+
+    func remove(_ person: UUID, from team: UUID) throws {
+        try delete(.membership, Membership.id(of: person, in: team), in: .common)
+    }
+
+    /// A share, and the references to it that sharing makes.
+    func makeShare(_ share: UUID, owner: UUID, recipient: UUID, emails: [String]) throws {
+        let fields = "{\"owner\":\"\(owner.text)\",\"recipient\":\"\(recipient.text)\"}"
+        try put(.share, share, fields, in: .share(share))
+        for email in emails { try put(.share, share, fields, in: try .user(email)) }
+    }
+}

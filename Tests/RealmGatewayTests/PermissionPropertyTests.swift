@@ -1,0 +1,115 @@
+import Foundation
+import Model
+import Seeded
+import Synchronization
+import Testing
+
+@testable import RealmGateway
+
+/// A worker finds no way to read or write outside the table, also in the moment a membership is taken away.
+///
+/// 1. A write into a team is accepted only at positions at which the worker was a member; everything else never.
+/// 2. A device that follows a team gets nothing of it from after the removal of its person.
+/// 3. At the end people, teams, memberships and tasks are what the manager made of them.
+@Suite struct PermissionPropertyTests {
+    @Test(arguments: [UInt64(1), UInt64.random(in: 0...UInt64.max)])
+    func nothingOutsideTheTable(seed: UInt64) async throws {
+        print("seed \(seed)")
+        var limits = GatewayLimits()
+        limits.changeCountMax = 50
+        try await withGateway(count: 2, limits: limits) { fixture in
+            let world = try await PermissionWorld(fixture, workerCount: 3, teamCount: 2)
+            let live = world.workers.map { device in Task { try await device.follow() } }
+            defer { for task in live { task.cancel() } }
+            for device in world.workers { try await device.wait("live") { $0.checkpointCount > 0 } }
+            var random = SplitMix64(seed: seed)
+            var acceptedCount = 0
+            var refusedCount = 0
+            for _ in 0..<6 {
+                let seeds = world.workers.map { _ in random.next() }
+                let counts = try await self.round(world, seeds: seeds, toggles: 20, &random)
+                acceptedCount += counts.accepted
+                refusedCount += counts.refused
+            }
+            #expect(acceptedCount > 20 && refusedCount > 100, "\(acceptedCount) accepted, \(refusedCount) refused")
+            try checkEnd(world)
+        }
+    }
+
+    /// Workers work while memberships come and go; at the end there is none.
+    private func round(
+        _ world: PermissionWorld, seeds: [UInt64], toggles: Int, _ random: inout SplitMix64
+    ) async throws -> (accepted: Int, refused: Int) {
+        let isOver = Flag()
+        let working = seeds.indices.map { worker in
+            Task { try await world.work(worker, seed: seeds[worker]) { isOver.isUp } }
+        }
+        var intervals: [Pair: [PermissionWorld.Interval]] = [:]
+        func toggle(_ pair: Pair, isMember: Bool) async throws {
+            let position = try await world.toggle(pair.worker, pair.team, isMember: isMember)
+            if isMember {
+                intervals[pair, default: []].append(.init(from: position))
+            } else {
+                let last = (intervals[pair]?.count ?? 1) - 1
+                intervals[pair]?[last].until = position
+            }
+        }
+        var members: Set<Pair> = []
+        for _ in 0..<toggles {
+            let pair = Pair(
+                worker: Int.random(in: 0..<world.workers.count, using: &random),
+                team: Int.random(in: 0..<world.teams.count, using: &random))
+            let isMember = members.remove(pair) == nil
+            if isMember { members.insert(pair) }
+            try await toggle(pair, isMember: isMember)
+            if !isMember { try await checkReading(world, [pair.worker], team: pair.team) }
+        }
+        for pair in members { try await toggle(pair, isMember: false) }
+        for team in world.teams.indices { try await checkReading(world, Array(world.workers.indices), team: team) }
+        isOver.raise()
+        var counts = (accepted: 0, refused: 0)
+        for (worker, task) in working.enumerated() {
+            let (accepted, tried) = try await task.value
+            counts.accepted += accepted.count
+            counts.refused += tried - accepted.count
+            for (team, position) in accepted {
+                let known = intervals[Pair(worker: worker, team: team)] ?? []
+                let isInside = known.contains { $0.from < position && position < $0.until }
+                #expect(isInside, "worker \(worker) wrote in team \(team) at \(position): \(known)")
+            }
+        }
+        return counts
+    }
+
+    private struct Pair: Hashable {
+        let worker: Int
+        let team: Int
+    }
+
+    /// Whoever is not a member of a team now gets nothing of what comes from now on.
+    private func checkReading(_ world: PermissionWorld, _ workers: [Int], team: Int) async throws {
+        let position = try await world.write(in: team)
+        let end = try await world.beat()
+        let realm = RealmPath.team(world.teams[team]).description
+        for worker in workers {
+            let device = world.workers[worker]
+            try await device.wait("what came after") { $0.checkpoint >= end }
+            let (highest, copy) = (await device.highest[realm] ?? 0, await device.copy[realm])
+            #expect(highest < position && copy == nil, "worker \(worker), team \(team)")
+        }
+    }
+
+    private func checkEnd(_ world: PermissionWorld) throws {
+        let common = try world.fixture.stored("/common")
+        #expect(common.keys.filter { $0.hasPrefix("Membership/") }.isEmpty)
+        #expect(Set(common.keys.filter { $0.hasPrefix("Team/") }) == Set(world.teams.map { "Team/\($0.text)" }))
+        for (number, id) in world.ids.enumerated() {
+            #expect(common["Person/\(id.text)"]?.contains("\"worker\"") == true, "\(number)")
+        }
+        for (team, task) in zip(world.teams, world.tasks) {
+            let fields = try world.fixture.stored("/teams/\(team.text)")["FieldTask/\(task.text)"]
+            #expect(fields?.contains("\"kept\"") == true && fields?.contains("assignee") == false)
+        }
+        #expect(try world.fixture.stored("/manager").count == 1)
+    }
+}

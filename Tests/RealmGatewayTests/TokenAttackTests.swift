@@ -1,0 +1,124 @@
+import Crypto
+import FoundationEssentials
+import JWTKit
+import Synchronization
+import Testing
+
+@testable import Identity
+@testable import Sandbox
+
+/// Tokens by somebody who can sign, but not with the environment's key.
+@Suite struct TokenAttackTests {
+    private static let now: Int64 = 1_800_000_000
+
+    /// Two environments with a provider each, and what was fetched from where.
+    private final class World: Sendable {
+        let providers: [IdentityProvider]
+        let fetched = Mutex<[String]>([])
+
+        init() async throws {
+            var providers: [IdentityProvider] = []
+            for name in ["http://one", "http://two"] {
+                providers.append(
+                    IdentityProvider(
+                        issuer: name, audience: "fieldpost", keys: try await IdentityKeys.load(from: nil)))
+            }
+            self.providers = providers
+        }
+
+        func verifier() -> TokenVerifier {
+            let environments = providers.enumerated().map { number, provider in
+                EnvironmentIdentity(
+                    environment: Int32(number + 1), issuer: provider.issuer, audience: "fieldpost",
+                    jwksURL: provider.issuer + "/jwks")
+            }
+            return TokenVerifier(
+                environments: { environments }, now: { TokenAttackTests.now },
+                fetch: { url in
+                    self.fetched.withLock { $0.append(url) }
+                    guard let provider = self.providers.first(where: { url == $0.issuer + "/jwks" }) else {
+                        throw TokenError.keyUnknown
+                    }
+                    return Array(try JSONEncoder().encode(["keys": try await provider.keys.publicKeys()]))
+                })
+        }
+
+        /// A token with any header, whose claims are of the first environment, signed with any key.
+        func token(header: String, key: P256.Signing.PrivateKey) throws -> String {
+            let now = TokenAttackTests.now
+            let claims = """
+                {"iss":"http://one","sub":"1","aud":"fieldpost","exp":\(now + 600),"iat":\(now),
+                "email":"boss@example.com","email_verified":true}
+                """
+            let signed = base64URL(Array(header.utf8)) + "." + base64URL(Array(claims.utf8))
+            let signature = try key.signature(for: Array(signed.utf8)).rawRepresentation
+            return signed + "." + base64URL(signature)
+        }
+
+        func kid(of provider: Int) async throws -> String {
+            try #require(await providers[provider].keys.keys.first { $0.algorithm == "ES256" }).kid
+        }
+    }
+
+    /// The key a token brings along, or names an address of, is nobody's but its maker's.
+    @Test func aKeyInTheTokenIsNotBelieved() async throws {
+        let world = try await World()
+        let mine = P256.Signing.PrivateKey()
+        let point = mine.publicKey.rawRepresentation
+        let (x, y) = (base64URL(point.prefix(32)), base64URL(point.suffix(32)))
+        let jwk = "{\"kty\":\"EC\",\"crv\":\"P-256\",\"kid\":\"mine\",\"x\":\"\(x)\",\"y\":\"\(y)\"}"
+        let kid = try await world.kid(of: 0)
+        let headers: [(String, TokenError)] = [
+            ("{\"alg\":\"ES256\",\"kid\":\"mine\",\"jwk\":\(jwk)}", .keyUnknown),
+            ("{\"alg\":\"ES256\",\"kid\":\"\(kid)\",\"jwk\":\(jwk)}", .signatureWrong),
+            ("{\"alg\":\"ES256\",\"kid\":\"mine\",\"jku\":\"http://evil/jwks\"}", .keyUnknown),
+            ("{\"alg\":\"ES256\",\"kid\":\"\(kid)\",\"jku\":\"http://evil/jwks\"}", .signatureWrong),
+            ("{\"alg\":\"ES256\",\"kid\":\"\(kid)\",\"x5u\":\"http://evil/certificate\"}", .signatureWrong),
+            (
+                "{\"alg\":\"ES256\",\"kid\":\"\(kid)\",\"crit\":[\"b64\"],\"b64\":false}",
+                .malformed("critical extensions")
+            ),
+        ]
+        for (header, error) in headers {
+            let token = try world.token(header: header, key: mine)
+            let verifier = world.verifier()
+            await #expect(throws: error, "\(header)") { try await verifier.identity(of: token) }
+        }
+        #expect(Set(world.fetched.withLock { $0 }) == ["http://one/jwks"])
+    }
+
+    /// A `kid` is looked up among the provider's keys, and nothing else is done with it.
+    @Test func aKidIsOnlyAName() async throws {
+        let world = try await World()
+        let mine = P256.Signing.PrivateKey()
+        let kids = [
+            "../../../../dev/null", "/etc/passwd", "' OR '1'='1", "http://evil/jwks", "%00", "a\\u0000b", "",
+            String(repeating: "k", count: 4_000), "file:///etc/passwd", "|id", "\\r\\nX-Injected: yes",
+        ]
+        let verifier = world.verifier()
+        for kid in kids {
+            let token = try world.token(header: "{\"alg\":\"ES256\",\"kid\":\"\(kid)\"}", key: mine)
+            await #expect(throws: TokenError.keyUnknown, "\(kid.prefix(40))") { try await verifier.identity(of: token) }
+        }
+        // However many names are tried, the provider is asked once in a while.
+        #expect(world.fetched.withLock { $0 } == ["http://one/jwks"])
+    }
+
+    /// Another tenant's provider, with keys that are good there, signs for this one.
+    @Test func anotherTenantsKeyIsRefused() async throws {
+        let world = try await World()
+        let theirs = try #require(await world.providers[1].keys.keys.first { $0.algorithm == "ES256" })
+        let key = try P256.Signing.PrivateKey(pemRepresentation: theirs.pem)
+        let verifier = world.verifier()
+        for kid in [theirs.kid, try await world.kid(of: 0)] {
+            let token = try world.token(header: "{\"alg\":\"ES256\",\"kid\":\"\(kid)\"}", key: key)
+            await #expect(throws: TokenError.self) { try await verifier.identity(of: token) }
+        }
+        // The very same claims, signed by their own provider, are good.
+        let own = try #require(await world.providers[0].keys.keys.first { $0.algorithm == "ES256" })
+        let token = try world.token(
+            header: "{\"alg\":\"ES256\",\"kid\":\"\(own.kid)\"}",
+            key: try P256.Signing.PrivateKey(pemRepresentation: own.pem))
+        #expect(try await verifier.identity(of: token).environment == 1)
+    }
+}

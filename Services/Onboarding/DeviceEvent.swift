@@ -51,6 +51,8 @@ enum DeviceEvent: Sendable {
 /// Why a login did not come to its end.
 enum LoginProblem: Error, Equatable, Sendable {
     case consentRefused
+    /// Nobody knows how it ended: the service was stopped in the middle of it.
+    case interrupted
     /// The provider's own error code.
     case providerError(String)
     case providerUnavailable
@@ -69,6 +71,7 @@ enum LoginProblem: Error, Equatable, Sendable {
     var code: String {
         switch self {
         case .consentRefused: "consent-refused"
+        case .interrupted: "interrupted"
         case .providerError: "provider-error"
         case .providerUnavailable: "provider-unavailable"
         case .tokenRefused: "token-refused"
@@ -84,6 +87,7 @@ enum LoginProblem: Error, Equatable, Sendable {
     var message: String {
         switch self {
         case .consentRefused: "Access was refused at the login page."
+        case .interrupted: "The login was interrupted."
         case .providerError: "The login page of your organisation reported an error."
         case .providerUnavailable: "The login of your organisation does not answer at the moment."
         case .tokenRefused: "The login of your organisation gave an answer that cannot be trusted."
@@ -98,7 +102,8 @@ enum LoginProblem: Error, Equatable, Sendable {
     /// Whether another attempt in the same session may end better.
     var mayRetry: Bool {
         switch self {
-        case .consentRefused, .providerError, .providerUnavailable, .tokenRefused, .otherAddress, .emailUnverified:
+        case .consentRefused, .interrupted, .providerError, .providerUnavailable, .tokenRefused, .otherAddress,
+            .emailUnverified:
             true
         case .boundElsewhere, .notConfirmed, .personUnknown: false
         }

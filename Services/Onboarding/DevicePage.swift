@@ -13,7 +13,7 @@ struct DevicePage: Sendable {
     let gateway: String
     let client: Client
 
-    func addRoutes(to router: Router<OnboardingContext>) {
+    func addRoutes(to router: Router<EdgeContext>) {
         router.get("/device") { _, _ in file("text/html; charset=utf-8", Self.html) }
         router.get("/device/page.js") { _, _ in file("text/javascript; charset=utf-8", Self.script) }
         router.get("/device/page.css") { _, _ in file("text/css; charset=utf-8", Self.style) }
@@ -22,7 +22,7 @@ struct DevicePage: Sendable {
 
     private func file(_ type: String, _ text: String) -> Response {
         var fields: HTTPFields = [
-            .contentType: type, .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+            .contentType: type, .cacheControl: "no-store",
             .contentSecurityPolicy: "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
                 + "form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
         ]

@@ -3,6 +3,7 @@ import Identity
 import Logging
 import Model
 import Postgres
+import Realms
 import Secrets
 
 /// Brings a login to its end once the browser comes back from the provider.
@@ -31,14 +32,14 @@ struct LoginFlow: Sendable {
     private var events: EventStore { EventStore(secrets: store.secrets) }
 
     /// The browser is back with the provider's answer.
-    func finish(_ fields: FormFields, from browser: ClientAddress) async throws -> Page {
+    func finish(_ fields: FormFields, from browser: String) async throws -> Page {
         guard let state = fields["state"].flatMap({ Capability($0) }) else { return try await guessed(browser) }
         let found = try await pool.run { [store, limits] connection in
             let guesses = RateLimiter.key(guessesOf: browser, limits)
             if try RateLimiter.isPassed(guesses, on: &connection) { return nil as SessionStore.Found? }
             return try store.take(state, on: &connection)
         }
-        guard let found else { return try await guessed(browser) }
+        guard let found else { return try await again(state, browser) }
         do {
             let (accepted, tokens) = try await exchange(fields, found)
             if needsConfirmation(found, browser) { return try await ask(state, found, tokens, accepted) }
@@ -48,7 +49,16 @@ struct LoginFlow: Sendable {
         }
     }
 
-    private func guessed(_ browser: ClientAddress) async throws -> Page {
+    /// Nothing is begun with this: an attempt that was interrupted may be made anew.
+    private func again(_ state: Capability, _ browser: String) async throws -> Page {
+        let interrupted = try await pool.run { [store] connection in
+            try store.takeInterrupted(state, on: &connection)
+        }
+        guard let interrupted else { return try await guessed(browser) }
+        return try await fail(interrupted, .interrupted)
+    }
+
+    private func guessed(_ browser: String) async throws -> Page {
         let isWithin = try await pool.run { [limits] connection in
             try RateLimiter.count([RateLimiter.key(guessesOf: browser, limits)], on: &connection)
         }
@@ -76,11 +86,11 @@ struct LoginFlow: Sendable {
 
     // MARK: Asking whether the device is theirs
 
-    private func needsConfirmation(_ found: SessionStore.Found, _ browser: ClientAddress) -> Bool {
+    private func needsConfirmation(_ found: SessionStore.Found, _ browser: String) -> Bool {
         switch limits.confirm {
         case .never: false
         case .always: true
-        case .different: browser.text != found.deviceAddress
+        case .different: browser != found.deviceAddress
         }
     }
 
@@ -97,7 +107,7 @@ struct LoginFlow: Sendable {
     }
 
     /// The person has answered.
-    func confirm(_ fields: FormFields, from browser: ClientAddress) async throws -> Page {
+    func confirm(_ fields: FormFields, from browser: String) async throws -> Page {
         guard let confirm = fields["confirm"].flatMap({ Capability($0) }) else { return try await guessed(browser) }
         let kept = try await pool.run { [store] connection in try store.takeConfirmed(confirm, on: &connection) }
         guard let (found, tokens) = kept else { return try await guessed(browser) }
@@ -160,7 +170,12 @@ struct LoginFlow: Sendable {
                 url = retry.url
             }
             let event = DeviceEvent.error(problem, retryURL: url)
-            try connection.run(try events.append([EventStore.New(session: found.session, event: event)]))
+            let record = AuditRecord(
+                actor: found.email.description, action: .loginFailed, subject: found.deviceName,
+                detail: JSONBytes("{\"problem\":\"\(problem.code)\"}"), address: found.deviceAddress)
+            try connection.run(
+                try events.append([EventStore.New(session: found.session, event: event)])
+                    + [SessionStore.end(found), AuditRecord.insert([record], in: found.organisation.environment)])
             return url
         }
         return .problem(problem, retryURL: url)

@@ -17,7 +17,7 @@ struct Onboarding: Sendable {
     private let login: LoginFlow
     private let socket: SessionSocket
     private let limits: OnboardingLimits
-    private let proxies: Set<String>
+    private let clients: ClientAddress
     private let page: DevicePage?
     private let pools: [Pool]
     private let logger: Logger
@@ -28,7 +28,8 @@ struct Onboarding: Sendable {
     ///   - url: Where browsers reach this service.
     ///   - gateway: The device API's address, when the device page is served.
     init(
-        database: String, url: String, secrets: SecretBox, limits: OnboardingLimits, proxies: [String] = [],
+        database: String, url: String, secrets: SecretBox, limits: OnboardingLimits,
+        clients: ClientAddress = ClientAddress(),
         gateway: String? = nil,
         health: Health? = nil, logger: Logger, client: Client = Client()
     ) async throws {
@@ -45,25 +46,24 @@ struct Onboarding: Sendable {
         let provider = OpenIDProvider(client: client)
         let providers = ProviderDirectory(provider)
         let redirect = base + "/auth_callback"
-        let proxies = Set(proxies)
         hub = SessionHub(pool: own, events: events, limits: limits, health: health, logger: logger)
         register = RegisterRoute(
-            store: store, pool: pool, limits: limits, providers: providers, redirect: redirect, proxies: proxies)
+            store: store, pool: pool, limits: limits, providers: providers, redirect: redirect, clients: clients)
         login = LoginFlow(
             store: store, pool: pool, limits: limits, redirect: redirect, provider: provider, providers: providers,
-            check: TokenCheck(keys: JWKS(client: client)), logger: logger)
+            check: TokenCheck(keys: JWKS(client: client), refetchMin: limits.refetchMin), logger: logger)
         socket = SessionSocket(
-            pool: pool, events: events, hub: hub, limits: limits, proxies: proxies, logger: logger)
+            pool: pool, events: events, hub: hub, limits: limits, clients: clients, logger: logger)
         page = gateway.map { DevicePage(gateway: $0.hasSuffix("/") ? String($0.dropLast()) : $0, client: client) }
         pools = [pool, own]
         self.limits = limits
-        self.proxies = proxies
+        self.clients = clients
         self.logger = logger
     }
 
     /// The parts to run: sockets are ended before the server waits for its connections.
     func components(
-        host: String, port: Int, connectionCountMax: Int = 20_000,
+        host: String, port: Int, connectionCountMax: Int = 20_000, edge: HTTPEdge = HTTPEdge(),
         started: @escaping @Sendable (Int) -> Void = { _ in }
     ) -> [Component] {
         let http = HTTPLimits(
@@ -71,7 +71,8 @@ struct Onboarding: Sendable {
             idleMax: limits.requestMax)
         return [
             .http(
-                "onboarding", host: host, port: port, limits: http, context: OnboardingContext.self, started: started,
+                "onboarding", host: host, port: port, limits: http, edge: edge, context: EdgeContext.self,
+                started: started,
                 webSocket: socket.route
             ) { addRoutes(to: $0) },
             .service("sessions", hub),
@@ -81,7 +82,7 @@ struct Onboarding: Sendable {
     /// Ends the database's connections once their work is done.
     func close() { for pool in pools { pool.stop() } }
 
-    private func addRoutes(to router: Router<OnboardingContext>) {
+    private func addRoutes(to router: Router<EdgeContext>) {
         page?.addRoutes(to: router)
         router.post("/register_device") { request, context in try await register.handle(request, context) }
         router.get("/sessions/{session}") { request, context in try await explain(request, context) }
@@ -97,25 +98,21 @@ struct Onboarding: Sendable {
     }
 
     @concurrent private func page(
-        _ request: Request, _ context: OnboardingContext, _ form: String? = nil,
-        _ body: (FormFields, ClientAddress) async throws -> LoginFlow.Page
+        _ request: Request, _ context: EdgeContext, _ form: String? = nil,
+        _ body: (FormFields, String) async throws -> LoginFlow.Page
     ) async -> Response {
         guard let fields = FormFields(form ?? request.uri.query ?? "") else { return Pages.response(.linkNotValid) }
         do {
-            return Pages.response(try await body(fields, client(request, context)))
+            return Pages.response(try await body(fields, clients.text(request, context)))
         } catch {
             logger.warning("a login cannot go on", metadata: ["error": "\(error)"])
             return Pages.unavailable
         }
     }
 
-    private func client(_ request: Request, _ context: OnboardingContext) -> ClientAddress {
-        ClientAddress(peer: context.peer, forwarded: request.headers.forwarded, proxies: proxies)
-    }
-
     /// A request for a session that opened no WebSocket: says why.
-    @concurrent private func explain(_ request: Request, _ context: OnboardingContext) async throws -> Response {
-        let client = client(request, context)
+    @concurrent private func explain(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        let client = clients.text(request, context)
         let id = SessionSocket.session(in: request.uri.path)
         let limits = limits
         let problem = try await answering {

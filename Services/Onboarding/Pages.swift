@@ -47,7 +47,7 @@ enum Pages {
 
     private static func status(_ problem: LoginProblem) -> HTTPResponse.Status {
         switch problem {
-        case .providerUnavailable: .serviceUnavailable
+        case .providerUnavailable, .interrupted: .serviceUnavailable
         case .providerError, .tokenRefused: .badGateway
         case .consentRefused, .otherAddress, .emailUnverified, .boundElsewhere, .notConfirmed, .personUnknown:
             .forbidden
@@ -70,9 +70,6 @@ enum Pages {
                 .contentType: "text/html; charset=utf-8", .cacheControl: "no-store", .connection: "close",
                 .contentSecurityPolicy:
                     "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
-                .xContentTypeOptions: "nosniff", referrerPolicy: "no-referrer",
             ], body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
     }
-
-    private static let referrerPolicy = HTTPField.Name("Referrer-Policy") ?? .via
 }

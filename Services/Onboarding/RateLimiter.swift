@@ -15,13 +15,13 @@ enum RateLimiter {
         Key(name: "domain:\(domain)", countMax: limits.domainCountMax)
     }
 
-    static func key(client: ClientAddress, _ limits: OnboardingLimits) -> Key {
-        Key(name: "client:\(client.text)", countMax: limits.clientCountMax)
+    static func key(client: String, _ limits: OnboardingLimits) -> Key {
+        Key(name: "client:\(client)", countMax: limits.clientCountMax)
     }
 
     /// Wrong session ids and states.
-    static func key(guessesOf client: ClientAddress, _ limits: OnboardingLimits) -> Key {
-        Key(name: "guess:\(client.text)", countMax: limits.clientCountMax)
+    static func key(guessesOf client: String, _ limits: OnboardingLimits) -> Key {
+        Key(name: "guess:\(client)", countMax: limits.clientCountMax)
     }
 
     /// Counts one of each.

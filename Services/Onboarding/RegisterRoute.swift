@@ -14,7 +14,7 @@ struct RegisterRoute: Sendable {
     let limits: OnboardingLimits
     let providers: ProviderDirectory
     let redirect: String
-    let proxies: Set<String>
+    let clients: ClientAddress
 
     private struct Body: Decodable {
         let email: String
@@ -26,9 +26,9 @@ struct RegisterRoute: Sendable {
         let expires_in: Int64
     }
 
-    @concurrent func handle(_ request: Request, _ context: OnboardingContext) async throws -> Response {
+    @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
         let email = try await email(in: request)
-        let client = ClientAddress(peer: context.peer, forwarded: request.headers.forwarded, proxies: proxies)
+        let client = clients.text(request, context)
         let organisation = try await organisation(of: email, for: client)
         let metadata: ProviderMetadata
         do {
@@ -50,7 +50,7 @@ struct RegisterRoute: Sendable {
                 expires_in: limits.sessionMax.components.seconds))
     }
 
-    private func organisation(of email: EmailAddress, for client: ClientAddress) async throws -> Organisation {
+    private func organisation(of email: EmailAddress, for client: String) async throws -> Organisation {
         let keys = [
             RateLimiter.key(address: email.description, limits), RateLimiter.key(domain: email.domain, limits),
             RateLimiter.key(client: client, limits),

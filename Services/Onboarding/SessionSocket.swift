@@ -9,7 +9,7 @@ struct SessionSocket: Sendable {
     let events: EventStore
     let hub: SessionHub
     let limits: OnboardingLimits
-    let proxies: Set<String>
+    let clients: ClientAddress
     let logger: Logger
 
     private struct Acknowledgement: Decodable {
@@ -18,8 +18,7 @@ struct SessionSocket: Sendable {
 
     var route: WebSocketRoute {
         WebSocketRoute(limits: limits.socket) { request in
-            let forwarded = request.headers.filter { $0.name.lowercased() == "x-forwarded-for" }.map(\.value)
-            let client = ClientAddress(peer: request.peer, forwarded: forwarded, proxies: proxies)
+            let client = clients.text(request)
             guard let id = Self.session(in: request.path) else { return .refuse(Problems.sessionUnknown) }
             do {
                 // Numbered before the device hears that it is open: sockets count in the order they were asked for.
@@ -42,7 +41,7 @@ struct SessionSocket: Sendable {
 
     /// Why a session cannot be opened; wrong guesses are counted, and too many of them end all further ones.
     static func objection(
-        to id: Capability?, from client: ClientAddress, _ limits: OnboardingLimits, on connection: inout Connection
+        to id: Capability?, from client: String, _ limits: OnboardingLimits, on connection: inout Connection
     ) throws -> Problem? {
         let guesses = RateLimiter.key(guessesOf: client, limits)
         if try RateLimiter.isPassed(guesses, on: &connection) { return Problems.tooMany }

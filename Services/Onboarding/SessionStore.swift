@@ -2,6 +2,7 @@ import FoundationEssentials
 import Identity
 import Model
 import Postgres
+import Realms
 import Secrets
 
 /// The SQL of sessions and of attempts to log in.
@@ -12,6 +13,8 @@ struct SessionStore: Sendable {
     /// A session that was found by one of its attempts.
     struct Found: Sendable {
         let session: Bytea
+        /// The attempt.
+        let state: Bytea
         let email: EmailAddress
         let organisation: Organisation
         let nonce: String
@@ -25,7 +28,7 @@ struct SessionStore: Sendable {
     /// The statements that begin a session with its first attempt.
     func begin(
         _ id: Capability, _ email: EmailAddress, _ organisation: Organisation, _ attempt: LoginAttempt,
-        from client: ClientAddress, device: String
+        from client: String, device: String
     ) throws -> [Statement] {
         let environment = organisation.environment
         let realms = Registration.objectID(of: email.description, in: environment)
@@ -35,7 +38,7 @@ struct SessionStore: Sendable {
             INSERT INTO onboarding.session
                 (id, environment_id, email, realms_id, expires_at, device_address, device_name, wants_realm)
             VALUES (\(id.key), \(environment.rawValue), \(email.description), \(realms),
-                now() + make_interval(secs => \(seconds)), \(client.text), \(device),
+                now() + make_interval(secs => \(seconds)), \(client), \(device),
                 \(!organisation.initialisesOnLogin))
             """,
             try add(attempt, to: id.key),
@@ -56,21 +59,51 @@ struct SessionStore: Sendable {
 
     /// Uses up an attempt: whoever comes second with the same `state` finds nothing.
     func take(_ state: Capability, on connection: inout Connection) throws -> Found? {
-        let rows = try connection.run(
-            """
-            UPDATE onboarding.login l SET used_at = now() FROM onboarding.session s, access.provider p
-            WHERE l.state = \(state.key) AND l.used_at IS NULL AND s.id = l.session_id AND s.expires_at > now()
-                AND s.person_id IS NULL AND p.environment_id = s.environment_id
-            RETURNING \(sql: Organisation.columns), s.id, s.email, l.nonce, l.verifier, s.device_address, s.device_name
-            """)
+        try found(
+            state,
+            connection.run(
+                """
+                UPDATE onboarding.login l SET used_at = now() FROM onboarding.session s, access.provider p
+                WHERE l.state = \(state.key) AND l.used_at IS NULL AND \(sql: Self.isWaiting)
+                RETURNING \(sql: Organisation.columns), \(sql: Self.foundColumns)
+                """))
+    }
+
+    /// Takes an attempt that was used and came to no end: the instance that had it is gone, or does not come to one.
+    func takeInterrupted(_ state: Capability, on connection: inout Connection) throws -> Found? {
+        try found(
+            state,
+            connection.run(
+                """
+                UPDATE onboarding.login l SET ended_at = now() FROM onboarding.session s, access.provider p
+                WHERE l.state = \(state.key) AND l.used_at < now() - interval '5 seconds' AND l.ended_at IS NULL
+                    AND \(sql: Self.isWaiting)
+                RETURNING \(sql: Organisation.columns), \(sql: Self.foundColumns)
+                """))
+    }
+
+    private static let isWaiting: StaticString = """
+        s.id = l.session_id AND s.expires_at > now() AND s.person_id IS NULL AND p.environment_id = s.environment_id
+        """
+    private static let foundColumns: StaticString = """
+        s.id, s.email, l.nonce, l.verifier, s.device_address, s.device_name
+        """
+
+    private func found(_ state: Capability, _ rows: Rows) throws -> Found? {
         guard rows.count == 1, let organisation = try Organisation(rows[0], secrets: secrets),
             let email = EmailAddress(try rows[0].value(10, as: String.self))
         else { return nil }
         let sealed: Bytea = try rows[0].value(12)
         return Found(
-            session: try rows[0].value(9), email: email, organisation: organisation, nonce: try rows[0].value(11),
+            session: try rows[0].value(9), state: state.key, email: email, organisation: organisation,
+            nonce: try rows[0].value(11),
             verifier: try secrets.openText(sealed.bytes, at: Self.verifierPlace(state.key)),
             deviceAddress: try rows[0].value(13), deviceName: try rows[0].value(14))
+    }
+
+    /// An attempt's outcome is told: it cannot be taken for one that was interrupted.
+    static func end(_ found: Found) -> Statement {
+        "UPDATE onboarding.login SET ended_at = now() WHERE state = \(found.state)"
     }
 
     /// Numbers a new socket of a session: those with lower numbers are not the session's any more.
@@ -90,15 +123,22 @@ struct SessionStore: Sendable {
 
     // MARK: The end of a login
 
-    /// The session's person is known from now on.
+    /// The session's person is known from now on; whose address has changed since the first login has that realm.
     func complete(_ found: Found, person: BoundPerson, refreshToken: String?) throws -> [Statement] {
         let environment = found.organisation.environment
         var statements: [Statement] = [
             """
-            UPDATE onboarding.session SET person_id = \(person.id),
+            UPDATE onboarding.session SET person_id = \(person.id), email = \(person.email),
+                realms_id = \(Registration.objectID(of: person.email, in: environment)),
                 wants_realm = wants_realm OR \(found.organisation.initialisesOnLogin)
             WHERE id = \(found.session) AND person_id IS NULL
-            """
+            """,
+            Self.end(found),
+            AuditRecord.insert(
+                [
+                    AuditRecord(
+                        actor: person.email, action: .loggedIn, subject: found.deviceName, address: found.deviceAddress)
+                ], in: environment),
         ]
         if let refreshToken {
             let place = RefreshTokens.secretPlace(environment, person: person.id)
@@ -131,9 +171,9 @@ struct SessionStore: Sendable {
             """
             UPDATE onboarding.login l SET confirm = NULL, tokens = NULL
             FROM onboarding.session s, access.provider p, onboarding.login o
-            WHERE l.confirm = \(confirm.key) AND o.state = l.state AND s.id = l.session_id AND s.expires_at > now()
-                AND s.person_id IS NULL AND p.environment_id = s.environment_id
-            RETURNING \(sql: Organisation.columns), s.id, s.email, l.nonce, s.device_address, s.device_name, o.tokens
+            WHERE l.confirm = \(confirm.key) AND o.state = l.state AND \(sql: Self.isWaiting)
+            RETURNING \(sql: Organisation.columns), s.id, s.email, l.nonce, s.device_address, s.device_name, o.tokens,
+                l.state
             """)
         guard rows.count == 1, let organisation = try Organisation(rows[0], secrets: secrets),
             let email = EmailAddress(try rows[0].value(10, as: String.self))
@@ -142,8 +182,9 @@ struct SessionStore: Sendable {
         let json = try secrets.open(sealed.bytes, at: Self.tokensPlace(confirm.key))
         return (
             Found(
-                session: try rows[0].value(9), email: email, organisation: organisation, nonce: try rows[0].value(11),
-                verifier: "", deviceAddress: try rows[0].value(12), deviceName: try rows[0].value(13)),
+                session: try rows[0].value(9), state: try rows[0].value(15), email: email,
+                organisation: organisation, nonce: try rows[0].value(11), verifier: "",
+                deviceAddress: try rows[0].value(12), deviceName: try rows[0].value(13)),
             try JSONDecoder().decode(ProviderTokens.self, from: Data(json))
         )
     }

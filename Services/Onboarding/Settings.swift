@@ -12,9 +12,6 @@ enum Settings {
         "onboarding.url", .text(lengthMax: 1024), default: nil,
         help: "where browsers reach this service, for example https://onboarding.example.com; the redirect address "
             + "registered at identity providers is this with /auth_callback")
-    static let proxies = Setting(
-        "onboarding.proxies", .list(countMax: 64), default: "",
-        help: "addresses of proxies whose X-Forwarded-For is believed")
     static let sessionMax = Setting(
         "onboarding.session.max", .duration(.seconds(1) ... .seconds(86_400)), default: "15m",
         help: "how long a device has to come in")
@@ -52,10 +49,11 @@ enum Settings {
         "onboarding.device.gateway", .text(lengthMax: 1024), default: "",
         help: "the device API's address, for that page")
 
-    static let all: [Setting] = [
-        httpHost, httpPort, connectionsMax, .databaseURL, .secretKeys, url, proxies, sessionMax, poolSize, addressMax,
-        clientMax, domainMax, confirm, pingInterval, answerMax, requestMax, interval, devicePage, gateway,
-    ]
+    static let all: [Setting] =
+        [
+            httpHost, httpPort, connectionsMax, .databaseURL, .secretKeys, url, sessionMax, poolSize, addressMax,
+            clientMax, domainMax, confirm, pingInterval, answerMax, requestMax, interval, devicePage, gateway,
+        ] + Setting.edge
 }
 
 /// When a person is asked whether the device that waits is theirs.
@@ -79,6 +77,8 @@ struct OnboardingLimits: Sendable {
     var socket = WebSocketRoute.Limits()
     /// Logins of one session, failed ones included.
     var loginCountMax = 6
+    /// The least time between two readings of a provider's keys.
+    var refetchMin = Duration.seconds(1)
     /// Longest body of a request.
     var bodyBytesMax = 4_096
 

@@ -26,12 +26,13 @@ final class TokenCheck: Sendable {
         let known = Mutex(Known())
     }
 
-    init(keys: JWKS) {
+    /// - Parameter refetchMin: The least time between two readings of a provider's keys.
+    init(keys: JWKS, refetchMin: Duration) {
         let known = KnownIdentities()
         self.known = known
         // Only who has logged in gets here: keys may be asked for more often than for strangers' tokens.
         var limits = TokenVerifier.Limits()
-        limits.refetchMin = .seconds(1)
+        limits.refetchMin = refetchMin
         idTokens = TokenVerifier(
             limits: limits, environments: { known.known.withLock { Array($0.clients.values) } },
             fetch: { try await keys.fetch($0) })

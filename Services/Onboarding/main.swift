@@ -9,9 +9,9 @@ await serve("onboarding", settings: Settings.all) { context in
     let onboarding = try await Onboarding(
         database: configuration.text(.databaseURL), url: configuration.text(Settings.url),
         secrets: SecretBox(configuration.list(.secretKeys)), limits: OnboardingLimits(configuration),
-        proxies: configuration.list(Settings.proxies),
+        clients: ClientAddress(proxyCount: configuration.integer(.httpProxies)),
         gateway: hasPage ? configuration.text(Settings.gateway) : nil, health: context.health, logger: context.logger)
     return onboarding.components(
         host: try configuration.text(Settings.httpHost), port: try configuration.integer(Settings.httpPort),
-        connectionCountMax: try configuration.integer(Settings.connectionsMax))
+        connectionCountMax: try configuration.integer(Settings.connectionsMax), edge: try HTTPEdge(configuration))
 }

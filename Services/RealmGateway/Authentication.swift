@@ -1,6 +1,6 @@
 import Crypto
 import FoundationEssentials
-import HTTPTypes
+import Hummingbird
 import Identity
 import Logging
 import Model
@@ -33,12 +33,16 @@ final class Authentication: Sendable {
     private let verifier: TokenVerifier
     private let directory: EnvironmentDirectory
     private let pool: Pool
+    private let clients: ClientAddress
     private let logger: Logger
     private let known = Mutex<[Known: Caller]>([:])
     /// Who was refused: the audit log tells it once.
     private let refused = Mutex<Set<Known>>([])
 
-    init(verifier: TokenVerifier, directory: EnvironmentDirectory, pool: Pool, logger: Logger) {
+    init(
+        verifier: TokenVerifier, directory: EnvironmentDirectory, pool: Pool, clients: ClientAddress, logger: Logger
+    ) {
+        self.clients = clients
         self.verifier = verifier
         self.directory = directory
         self.pool = pool
@@ -46,11 +50,11 @@ final class Authentication: Sendable {
     }
 
     /// - Throws: `Problem` with 401, 403 or 503.
-    func login(_ headers: HTTPFields, from context: GatewayContext) async throws -> Login {
-        guard let value = headers[.authorization], let token = Self.token(in: value) else {
+    func login(_ request: Request, _ context: EdgeContext) async throws -> Login {
+        guard let value = request.headers[.authorization], let token = Self.token(in: value) else {
             throw Problems.tokenMissing
         }
-        let address = directory.clientAddress.address(of: context.channel, headers)
+        let address = clients.text(request, context)
         if token.hasPrefix(IntegrationKey.prefix) { return try await integration(key: token, from: address) }
         do {
             let identity = try await verifier.identity(of: token)

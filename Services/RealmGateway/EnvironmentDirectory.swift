@@ -23,14 +23,12 @@ final class EnvironmentDirectory: Service, Sendable {
     private let logger: Logger
     /// Called when it was read again.
     private let refreshed = Mutex<(@Sendable () -> Void)?>(nil)
-    let clientAddress: ClientAddress
 
     init(
-        pool: Pool, clientAddress: ClientAddress, interval: Duration = .seconds(2), health: Health? = nil,
+        pool: Pool, interval: Duration = .seconds(2), health: Health? = nil,
         logger: Logger
     ) {
         self.pool = pool
-        self.clientAddress = clientAddress
         self.interval = interval
         self.health = health
         self.logger = logger

@@ -20,20 +20,20 @@ struct Gateway: Sendable {
     /// - Parameter fetch: Reads a JWKS document.
     init(
         database: String, limits: GatewayLimits, tokens: TokenVerifier.Limits,
-        clientAddress: ClientAddress = ClientAddress(isForwarded: false), health: Health? = nil, logger: Logger,
+        clients: ClientAddress = ClientAddress(), health: Health? = nil, logger: Logger,
         fetch: @escaping @Sendable (String) async throws -> [UInt8]
     ) async throws {
         let pool = try Pool(database, size: limits.poolSize)
         let commits = try Pool(database, size: limits.commitPoolSize)
         try await pool.run { connection in try Schema.check(on: &connection) }
-        let directory = EnvironmentDirectory(
-            pool: pool, clientAddress: clientAddress, health: health, logger: logger)
+        let directory = EnvironmentDirectory(pool: pool, health: health, logger: logger)
         try await directory.refresh()
         let livePool = try Pool(database, size: 1)
         let hub = LiveHub(pool: livePool, limits: limits, logger: logger)
         directory.onRefresh { hub.close(where: directory.isRemoved) }
         let verifier = TokenVerifier(limits: tokens, environments: { directory.identities }, fetch: fetch)
-        let authentication = Authentication(verifier: verifier, directory: directory, pool: pool, logger: logger)
+        let authentication = Authentication(
+            verifier: verifier, directory: directory, pool: pool, clients: clients, logger: logger)
         let numbers = RealmNumbers()
         pools = [pool, commits, livePool]
         self.directory = directory
@@ -58,7 +58,7 @@ struct Gateway: Sendable {
         [
             .service("environments", directory),
             .http(
-                "device-api", host: host, port: port, limits: limits, edge: edge, context: GatewayContext.self,
+                "device-api", host: host, port: port, limits: limits, edge: edge, context: EdgeContext.self,
                 started: started
             ) {
                 addRoutes(to: $0)
@@ -70,7 +70,7 @@ struct Gateway: Sendable {
     /// Ends the database's connections once their work is done.
     func close() { for pool in pools { pool.stop() } }
 
-    private func addRoutes(to router: Router<GatewayContext>) {
+    private func addRoutes(to router: Router<EdgeContext>) {
         router.get("/v1/realms") { request, context in try await realms.handle(request, context) }
         router.post("/v1/sync") { request, context in try await sync.handle(request, context) }
         router.post("/v1/mutations") { request, context in try await mutations.handle(request, context) }

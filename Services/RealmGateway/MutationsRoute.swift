@@ -22,8 +22,8 @@ final class MutationsRoute: Sendable {
         self.makeCommit = makeCommit
     }
 
-    @concurrent func handle(_ request: Request, _ context: GatewayContext) async throws -> Response {
-        let login = try await authentication.login(request.headers, from: context)
+    @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        let login = try await authentication.login(request, context)
         let body = try await JSONBody.read(request, bytesMax: limits.mutationsBodyBytesMax)
         let traceparent = Traceparent.read(request.headers)
         let mutations = try MutationRequest(

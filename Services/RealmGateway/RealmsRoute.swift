@@ -15,8 +15,8 @@ struct RealmsRoute: Sendable {
     /// Realms in one answer to an integration, and teams in one to a manager.
     private static let countMax: Int64 = 1_000
 
-    @concurrent func handle(_ request: Request, _ context: GatewayContext) async throws -> Response {
-        let caller = try await authentication.login(request.headers, from: context).caller
+    @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        let caller = try await authentication.login(request, context).caller
         let after = try Self.after(request)
         let (realms, next) = try await answering {
             try await pool.run { [numbers] connection in

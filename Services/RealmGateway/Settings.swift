@@ -42,6 +42,7 @@ enum Settings {
         [
             httpHost, httpPort, connectionsMax, .databaseURL, poolSize, commitPoolSize, waitingMax, catchUpMax,
             queueBytesMax, lagMax, liveInterval, liveIdleInterval, keepalive, tokenSkewMax,
+            .httpHeadMax, .httpBodyMax,
         ] + Setting.edge
 }
 

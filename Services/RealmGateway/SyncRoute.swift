@@ -8,8 +8,8 @@ struct SyncRoute: Sendable {
     let authentication: Authentication
     let services: SyncServices
 
-    @concurrent func handle(_ request: Request, _ context: GatewayContext) async throws -> Response {
-        let login = try await authentication.login(request.headers, from: context)
+    @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        let login = try await authentication.login(request, context)
         let limits = services.limits
         let body = try await JSONBody.read(request, bytesMax: limits.syncBodyBytesMax)
         let sync = try SyncRequest(body, realmCountMax: limits.syncRealmCountMax)
@@ -28,16 +28,5 @@ struct SyncRoute: Sendable {
                 try await session.run(&writer)
                 try await writer.finish(nil)
             })
-    }
-}
-
-/// A request's context that knows its connection.
-struct GatewayContext: RequestContext {
-    var coreContext: CoreRequestContextStorage
-    let channel: any Channel
-
-    init(source: ApplicationRequestContextSource) {
-        coreContext = .init(source: source)
-        channel = source.channel
     }
 }

@@ -11,7 +11,7 @@ await serve("realm-gateway", settings: Settings.all) { context in
     let keys = JWKS()
     let gateway = try await Gateway(
         database: configuration.text(.databaseURL), limits: GatewayLimits(configuration), tokens: tokens,
-        clientAddress: ClientAddress(isForwarded: try configuration.flag(.httpForwarded)), health: context.health,
+        clients: ClientAddress(proxyCount: configuration.integer(.httpProxies)), health: context.health,
         logger: context.logger, fetch: { try await keys.fetch($0) })
     var http = HTTPLimits()
     http.connectionCountMax = try configuration.integer(Settings.connectionsMax)

@@ -7,6 +7,10 @@ package struct AuditRecord: Sendable, Equatable {
     package enum Action: String, Sendable, CaseIterable {
         /// An identity was bound to an e-mail address at its first login.
         case bound = "login.bound"
+        /// A device came in.
+        case loggedIn = "login.succeeded"
+        /// A device did not come in; the detail says why.
+        case loginFailed = "login.failed"
         /// A login was refused although its token was good.
         case refused = "login.refused"
         case roleChanged = "role.changed"

@@ -42,9 +42,9 @@ extension Setting {
     package static let corsOrigins = Setting(
         "cors.origins", .list(countMax: 32), default: "",
         help: "origins whose pages may call, such as https://app.example.com")
-    package static let httpForwarded = Setting(
-        "http.forwarded", .flag, default: "false",
-        help: "whether all requests come through a proxy that adds the client's address to X-Forwarded-For")
+    package static let httpProxies = Setting(
+        "http.proxies", .integer(0...8), default: "0",
+        help: "proxies that all requests come through, each of which adds to X-Forwarded-For who called it")
     package static let httpHeadMax = Setting(
         "http.head.max", .duration(.seconds(1) ... .seconds(600)), default: "15s",
         help: "time for a connection's first request to arrive up to its body")
@@ -54,7 +54,7 @@ extension Setting {
 
     /// Settings of services that meet strangers.
     package static let edge: [Setting] = [
-        .tlsCertificate, .tlsKey, .corsOrigins, .httpForwarded, .httpHeadMax, .httpBodyMax,
+        .tlsCertificate, .tlsKey, .corsOrigins, .httpProxies,
     ]
 
     /// Settings that every service has.

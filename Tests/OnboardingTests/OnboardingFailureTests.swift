@@ -61,8 +61,6 @@ import Testing
 
             fixture.identity.switches = IdentitySwitches()
             fixture.identity.add(IdentityPerson(email: OnboardingFixture.known))
-            // Keys that could not be read are asked for again after a while.
-            if failure.switches.failureAt == "jwks" { return }
             let second = try await browser.logIn(at: retry)
             #expect(second.status == 200, "\(second.body)")
             try await socket.event("token")

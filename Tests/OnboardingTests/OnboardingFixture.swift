@@ -93,7 +93,7 @@ private actor Turns {
 
 /// Starts the parts, lends them, and stops them.
 func withOnboarding(
-    instances: Int = 1, limits: OnboardingLimits = .quick, proxies: [String] = ["127.0.0.1"], settings: String = "",
+    instances: Int = 1, limits: OnboardingLimits = .quick, proxyCount: Int = 1, settings: String = "",
     _ body: @Sendable (OnboardingFixture) async throws -> Void
 ) async throws {
     await Turns.shared.take()
@@ -101,7 +101,7 @@ func withOnboarding(
     do {
         outcome = .success(
             try await runOnboarding(
-                instances: instances, limits: limits, proxies: proxies, settings: settings, body))
+                instances: instances, limits: limits, proxyCount: proxyCount, settings: settings, body))
     } catch {
         outcome = .failure(error)
     }
@@ -110,7 +110,7 @@ func withOnboarding(
 }
 
 private func runOnboarding(
-    instances: Int, limits: OnboardingLimits, proxies: [String], settings: String,
+    instances: Int, limits: OnboardingLimits, proxyCount: Int, settings: String,
     _ body: @Sendable (OnboardingFixture) async throws -> Void
 ) async throws {
     let database = try makeFoundationDatabase()
@@ -146,7 +146,7 @@ private func runOnboarding(
     for port in ports {
         let onboarding = try await Onboarding(
             database: database, url: "http://127.0.0.1:\(ports[0])", secrets: secrets, limits: limits,
-            proxies: proxies, logger: logger)
+            clients: ClientAddress(proxyCount: proxyCount), logger: logger)
         start(
             onboarding.components(host: "127.0.0.1", port: port, started: { announce.yield($0) }), onboarding)
     }
@@ -179,6 +179,7 @@ extension OnboardingLimits {
         var limits = OnboardingLimits()
         limits.interval = .milliseconds(5)
         limits.poolSize = 2
+        limits.refetchMin = .zero
         limits.clientCountMax = 10_000
         limits.addressCountMax = 1_000
         limits.domainCountMax = 10_000

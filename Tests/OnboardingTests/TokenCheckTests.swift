@@ -38,9 +38,9 @@ import Testing
         var access = claims
         access.aud = OnboardingFixture.audience
         return Login(
-            check: TokenCheck(keys: JWKS(client: fixture.client)),
+            check: TokenCheck(keys: JWKS(client: fixture.client), refetchMin: .zero),
             found: SessionStore.Found(
-                session: Bytea([1]), email: try #require(EmailAddress(OnboardingFixture.known)),
+                session: Bytea([1]), state: Bytea([]), email: try #require(EmailAddress(OnboardingFixture.known)),
                 organisation: organisation, nonce: Self.nonce, verifier: "", deviceAddress: "", deviceName: ""),
             metadata: metadata, claims: claims, access: try await fixture.keys.sign(access, with: "ES256"))
     }

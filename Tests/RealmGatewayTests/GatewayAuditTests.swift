@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test func aProxySaysWhereItsClientsAre() async throws {
-        try await withGateway(isForwarded: true) { fixture in
+        try await withGateway(proxyCount: 1) { fixture in
             try await come(fixture, "ana@example.com", subject: "1", from: "6.6.6.6, 10.9.9.9")
             try await come(fixture, "ben@example.com", subject: "2", from: "2001:db8::7")
             try await come(fixture, "cho@example.com", subject: "3", from: "<script>")

@@ -58,7 +58,7 @@ struct GatewayFixture: Sendable {
 
 /// Starts gateways, lends them, and stops them.
 func withGateway(
-    count: Int = 1, limits: GatewayLimits = GatewayLimits(), isForwarded: Bool = false,
+    count: Int = 1, limits: GatewayLimits = GatewayLimits(), proxyCount: Int = 0,
     fetch: (@Sendable (String) async throws -> [UInt8])? = nil, _ body: @Sendable (GatewayFixture) async throws -> Void
 ) async throws {
     let database = try TestServer.shared.makeDatabase()
@@ -76,7 +76,7 @@ func withGateway(
     for index in 0..<count {
         let gateway = try await Gateway(
             database: database, limits: limits, tokens: TokenVerifier.Limits(),
-            clientAddress: ClientAddress(isForwarded: isForwarded), logger: logger,
+            clients: ClientAddress(proxyCount: proxyCount), logger: logger,
             fetch: fetch ?? { _ in jwks })
         gateways.append(gateway)
         services += gateway.components(host: "127.0.0.1", port: 0) { announce.yield((index, $0)) }

@@ -50,6 +50,7 @@ CREATE TABLE onboarding.login (
     nonce       text NOT NULL,
     verifier    bytea NOT NULL,            -- of PKCE, sealed
     used_at     timestamptz,
+    ended_at    timestamptz,               -- the device was told what came of it
     confirm     bytea,                     -- SHA-256 of what the person's answer must carry
     tokens      bytea                      -- sealed, while the person is asked
 ) WITH (fillfactor = 60);

@@ -102,7 +102,9 @@ struct BenchSnapshot: AsyncParsableCommand {
         var count = 0
         let lines = try await bench.gateway.sync(token: bench.tokens[0], cursors: [:], isLive: false)
         for try await line in lines {
-            if case .objects(_, _, let list) = try SyncLine.read(line) { count += list.count }
+            guard case .objects(let realm, _, let list) = try SyncLine.read(line), case .user = realm.realmClass
+            else { continue }
+            count += list.count
         }
         return count
     }

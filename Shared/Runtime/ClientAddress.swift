@@ -1,0 +1,52 @@
+import HTTPTypes
+package import Hummingbird
+package import NIOCore
+
+/// Says where requests come from: for bounds, and for the audit log.
+package struct ClientAddress: Sendable {
+    /// Proxies between clients and the service, each of which adds to `X-Forwarded-For` who called it.
+    package let proxyCount: Int
+
+    /// - Parameter proxyCount: 0: what the header says is anybody's to write, and does not count.
+    package init(proxyCount: Int = 0) { self.proxyCount = proxyCount }
+
+    /// A network address as text: the peer's, or what the outermost of the proxies says.
+    package func text(_ request: Request, _ context: EdgeContext) -> String {
+        text(peer: context.peer, forwarded: request.headers.filter { Self.isForwarded($0.name.rawName) }.map(\.value))
+    }
+
+    /// The same of a request to open a WebSocket.
+    package func text(_ request: WebSocketRoute.Request) -> String {
+        text(
+            peer: request.peer, forwarded: request.headers.filter { Self.isForwarded($0.name) }.map(\.value))
+    }
+
+    func text(peer: String?, forwarded: [String]) -> String {
+        let hops = forwarded.joined(separator: ",").split(separator: ",")
+        // A request that came by fewer proxies than it should has no address that could be believed.
+        guard proxyCount > 0, hops.count >= proxyCount else { return peer ?? "unknown" }
+        let client = hops[hops.count - proxyCount].prefix(Self.lengthMax).filter { $0 != " " }
+        guard let address = try? SocketAddress(ipAddress: client, port: 0) else {
+            return peer ?? "unknown"
+        }
+        return address.ipAddress ?? "unknown"
+    }
+
+    private static let lengthMax = 64
+
+    private static func isForwarded(_ name: String) -> Bool { name.lowercased() == "x-forwarded-for" }
+}
+
+/// The context of a request from a stranger, which knows its connection.
+package struct EdgeContext: RequestContext {
+    package var coreContext: CoreRequestContextStorage
+    /// The connection it came by.
+    package let channel: any Channel
+
+    package init(source: ApplicationRequestContextSource) {
+        coreContext = CoreRequestContextStorage(source: source)
+        channel = source.channel
+    }
+
+    var peer: String? { channel.remoteAddress?.ipAddress }
+}

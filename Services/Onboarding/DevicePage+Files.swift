@@ -61,14 +61,24 @@ extension DevicePage {
         function connect(loginURL) {
             const scheme = location.protocol === "https:" ? "wss:" : "ws:";
             const socket = new WebSocket(`${scheme}//${location.host}/sessions/${session}`);
-            socket.onopen = () => { say("session", "waiting for events"); if (loginURL) { offer(loginURL); } };
+            let isOpen = false;
+            socket.onopen = () => {
+                isOpen = true;
+                say("session", "waiting for events");
+                if (loginURL) { offer(loginURL); }
+            };
             socket.onmessage = (message) => {
                 const event = JSON.parse(message.data);
                 take(event);
                 socket.send(JSON.stringify({ acknowledge: event.id }));
             };
-            socket.onclose = (event) => {
+            socket.onclose = async (event) => {
                 say("session", `closed (${event.code})`);
+                // A handshake that is refused does not say why; the session's address does.
+                if (!isOpen && (await fetch(`/sessions/${session}`)).status === 404) {
+                    say("session", "expired");
+                    return;
+                }
                 if (!isDone && event.code !== 1000 && event.code < 4000) { setTimeout(() => connect(null), 1000); }
             };
         }

@@ -21,12 +21,11 @@ struct DevicePage: Sendable {
     }
 
     private func file(_ type: String, _ text: String) -> Response {
-        var fields: HTTPFields = [
+        let fields: HTTPFields = [
             .contentType: type, .cacheControl: "no-store",
             .contentSecurityPolicy: "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
                 + "form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
         ]
-        fields[.connection] = "close"
         return Response(status: .ok, headers: fields, body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
     }
 

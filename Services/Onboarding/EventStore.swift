@@ -21,6 +21,13 @@ struct EventStore: Sendable {
         /// Its id for the device, which grows in the order of commits.
         let position: Int64
         let name: String
+        fileprivate let sealed: Bytea
+    }
+
+    /// An event for its device.
+    struct Opened: Sendable {
+        let position: Int64
+        let name: String
         let payload: [UInt8]
 
         /// The line a device gets.
@@ -79,43 +86,53 @@ struct EventStore: Sendable {
                 """))
     }
 
-    /// What waits for a session's device.
-    func waiting(for session: Bytea, on connection: inout Connection) throws -> [Stored] {
-        try stored(try connection.run(Self.waiting(for: session)))
+    /// What waits for a session's device; `nil` when the session has come to its end.
+    func waiting(for session: Bytea, on connection: inout Connection) throws -> [Opened]? {
+        let answers = try connection.run([
+            """
+            SELECT session_id, position, name, payload FROM onboarding.event
+            WHERE session_id = \(session) AND payload IS NOT NULL ORDER BY position
+            """,
+            Self.isOver(session),
+        ])
+        if answers[1].count == 1, try answers[1][0].value(0, as: Bool.self) { return nil }
+        return try stored(answers[0]).map(open)
     }
 
-    private static func waiting(for session: Bytea) -> Statement {
+    /// Whether a session is logged in, told all there is, and all of it acknowledged.
+    private static func isOver(_ session: Bytea) -> Statement {
         """
-        SELECT session_id, position, name, payload FROM onboarding.event
-        WHERE session_id = \(session) AND payload IS NOT NULL ORDER BY position
+        SELECT s.person_id IS NOT NULL AND s.progress >= 2 AND NOT EXISTS (
+            SELECT FROM onboarding.event e WHERE e.session_id = s.id AND e.payload IS NOT NULL)
+        FROM onboarding.session s WHERE s.id = \(session)
         """
+    }
+
+    /// - Throws: `SecretBox.Failure` when the key it was sealed with is not configured here.
+    func open(_ event: Stored) throws -> Opened {
+        Opened(
+            position: event.position, name: event.name,
+            payload: try secrets.open(event.sealed.bytes, at: Self.place(event.session, event.name)))
     }
 
     /// Forgets what a device has: an acknowledged event is not told again.
     ///
-    /// - Returns: Whether the session has come to its end: logged in, told all there is, and all acknowledged.
+    /// - Returns: Whether the session has come to its end.
     static func acknowledge(_ position: Int64, of session: Bytea, on connection: inout Connection) throws -> Bool {
         let answers = try connection.run([
             """
             UPDATE onboarding.event SET payload = NULL WHERE session_id = \(session) AND position = \(position)
             """,
-            """
-            SELECT s.person_id IS NOT NULL AND s.progress >= 2 AND NOT EXISTS (
-                SELECT FROM onboarding.event e WHERE e.session_id = s.id AND e.payload IS NOT NULL)
-            FROM onboarding.session s WHERE s.id = \(session)
-            """,
+            isOver(session),
         ])
         return answers[1].count == 1 ? try answers[1][0].value(0) : false
     }
 
     private func stored(_ rows: Rows) throws -> [Stored] {
         try rows.map { row in
-            let session: Bytea = try row.value(0)
-            let name: String = try row.value(2)
-            let sealed: Bytea = try row.value(3)
-            return Stored(
-                session: session, position: try row.value(1), name: name,
-                payload: try secrets.open(sealed.bytes, at: Self.place(session, name)))
+            Stored(
+                session: try row.value(0), position: try row.value(1), name: try row.value(2),
+                sealed: try row.value(3))
         }
     }
 }

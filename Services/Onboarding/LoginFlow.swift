@@ -4,6 +4,7 @@ import Logging
 import Model
 import Postgres
 import Realms
+import Runtime
 import Secrets
 
 /// Brings a login to its end once the browser comes back from the provider.
@@ -69,13 +70,14 @@ struct LoginFlow: Sendable {
         _ fields: FormFields, _ found: SessionStore.Found
     ) async throws -> (TokenCheck.Accepted, ProviderTokens) {
         let organisation = found.organisation
-        let code: String
-        switch LoginRule.answer(fields, issuer: organisation.issuer) {
-        case .code(let given): code = given
-        case .problem(let problem): throw problem
-        }
         do {
             let metadata = try await providers.metadata(of: organisation.issuer, at: organisation.discoveryURL)
+            let code: String
+            let answer = LoginRule.answer(fields, issuer: organisation.issuer, namesIssuer: metadata.namesIssuer)
+            switch answer {
+            case .code(let given): code = given
+            case .problem(let problem): throw problem
+            }
             let tokens = try await provider.exchange(
                 code, verifier: found.verifier, redirect: redirect, as: organisation.client, at: metadata)
             return (try await check.accept(tokens, for: found, metadata), tokens)
@@ -99,7 +101,7 @@ struct LoginFlow: Sendable {
         _ state: Capability, _ found: SessionStore.Found, _ tokens: ProviderTokens, _ accepted: TokenCheck.Accepted
     ) async throws -> Page {
         let confirm = Capability()
-        try await pool.run { [store] connection in
+        try await patiently { [store] connection in
             _ = try connection.run(try store.keep(tokens, for: state, confirm: confirm))
         }
         return .confirm(
@@ -109,7 +111,12 @@ struct LoginFlow: Sendable {
     /// The person has answered.
     func confirm(_ fields: FormFields, from browser: String) async throws -> Page {
         guard let confirm = fields["confirm"].flatMap({ Capability($0) }) else { return try await guessed(browser) }
-        let kept = try await pool.run { [store] connection in try store.takeConfirmed(confirm, on: &connection) }
+        let kept = try await pool.run { [store, limits] connection in
+            if try RateLimiter.isPassed(RateLimiter.key(guessesOf: browser, limits), on: &connection) {
+                return nil as (found: SessionStore.Found, tokens: ProviderTokens)?
+            }
+            return try store.takeConfirmed(confirm, on: &connection)
+        }
         guard let (found, tokens) = kept else { return try await guessed(browser) }
         do {
             guard fields["decision"] == "yes" else { throw LoginProblem.notConfirmed }
@@ -132,21 +139,38 @@ struct LoginFlow: Sendable {
         _ found: SessionStore.Found, _ accepted: TokenCheck.Accepted, _ tokens: ProviderTokens
     ) async throws -> Page {
         let event = DeviceEvent.token(access: accepted.token, expires: accepted.expires)
+        let isThere: Bool
         do {
-            try await pool.run { [store, events] connection in
+            isThere = try await patiently { [store, events] connection in
                 // An address of this environment, whichever way it was found: whoever proves it may join.
                 let person = try PersonBinding.person(
                     accepted.identity, email: found.email.description, mayJoin: true, from: found.deviceAddress,
                     on: &connection)
-                var statements = try events.append([EventStore.New(session: found.session, event: event)])
-                statements += try store.complete(found, person: person, refreshToken: tokens.refreshToken)
-                _ = try connection.run(statements)
+                return try store.complete(
+                    found, person: person, token: EventStore.New(session: found.session, event: event),
+                    refreshToken: tokens.refreshToken, events: events, on: &connection)
             }
         } catch is BindingRefusal {
             throw LoginProblem.boundElsewhere
         }
+        guard isThere else { return .linkNotValid }
         logger.info("logged in", metadata: ["environment": "\(found.organisation.environment)"])
         return .done
+    }
+
+    /// Runs what may be repeated. The provider's code is spent: a database that is away for a moment is waited for.
+    private func patiently<Success: Sendable>(
+        _ body: @escaping @Sendable (inout Connection) throws -> Success
+    ) async throws -> Success {
+        let deadline = ContinuousClock.now + limits.patienceMax
+        var backoff = Backoff(first: .milliseconds(100), waitMax: .seconds(1))
+        while true {
+            do {
+                return try await pool.run(body)
+            } catch let error as PostgresError where error.isRetriable && .now < deadline {
+                try await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
+            }
+        }
     }
 
     /// Tells the device and the person what went wrong, with the address of another attempt where one may help.
@@ -164,15 +188,14 @@ struct LoginFlow: Sendable {
             let attempt = LoginAttempt()
             retry = (attempt, attempt.url(found.organisation, metadata, email: found.email, redirect: redirect))
         }
-        let url = try await pool.run { [store, events, retry] connection in
+        let url = try await patiently { [store, events, retry] connection in
             var url: String?
             if let retry, try connection.run(try store.add(retry.attempt, to: found.session)).affectedCount == 1 {
                 url = retry.url
             }
             let event = DeviceEvent.error(problem, retryURL: url)
-            let record = AuditRecord(
-                actor: found.email.description, action: .loginFailed, subject: found.deviceName,
-                detail: JSONBytes("{\"problem\":\"\(problem.code)\"}"), address: found.deviceAddress)
+            let record = found.record(
+                .loginFailed, actor: found.email.description, detail: "{\"problem\":\"\(problem.code)\"}")
             try connection.run(
                 try events.append([EventStore.New(session: found.session, event: event)])
                     + [SessionStore.end(found), AuditRecord.insert([record], in: found.organisation.environment)])

@@ -10,8 +10,13 @@ enum LoginRule {
     }
 
     /// Reads the parameters of the redirect (RFC 6749 §4.1.2, RFC 9207).
-    static func answer(_ fields: FormFields, issuer: String) -> Answer {
-        if let claimed = fields["iss"], claimed != issuer { return .problem(.tokenRefused("iss is \(claimed)")) }
+    ///
+    /// - Parameter namesIssuer: Whether the provider says that its answers carry `iss`.
+    static func answer(_ fields: FormFields, issuer: String, namesIssuer: Bool) -> Answer {
+        let isNamed = namesIssuer || fields.items.contains { $0.name == "iss" }
+        guard !isNamed || fields["iss"] == issuer else {
+            return .problem(.tokenRefused("iss is \(fields["iss"] ?? "missing")"))
+        }
         if let error = fields["error"] {
             return switch error {
             case "access_denied": .problem(.consentRefused)

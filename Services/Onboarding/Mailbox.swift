@@ -2,17 +2,18 @@ import Postgres
 import Runtime
 import Synchronization
 
-/// What one socket is still to be told. It is bounded: a session has few events, each is put in once.
+/// What one socket is still to be told. A session has few events: three, and an error for each of its attempts; each is
+/// put in once.
 final class Mailbox: Sendable {
     enum Item: Sendable {
-        case event(EventStore.Stored)
+        case event(EventStore.Opened)
         case close(WebSocketClose)
     }
 
     private struct State {
         var seen: Set<Int64> = []
         /// What came before that which was stored before it; `nil` once that is in.
-        var early: [EventStore.Stored]? = []
+        var early: [EventStore.Opened]? = []
     }
 
     let session: Bytea
@@ -22,32 +23,30 @@ final class Mailbox: Sendable {
     private let continuation: AsyncStream<Item>.Continuation
     let items: AsyncStream<Item>
 
-    private static let countMax = 64
-
     init(session: Bytea, number: Int32) {
         self.session = session
         self.number = number
-        (items, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.countMax))
+        (items, continuation) = AsyncStream.makeStream()
     }
 
     /// Puts an event in, unless it was put in before.
-    func offer(_ event: EventStore.Stored) {
+    func offer(_ event: EventStore.Opened) {
         state.withLock { state in
             if state.early != nil { state.early?.append(event) } else { put(event, &state) }
         }
     }
 
     /// Puts in what was stored before, in the order of ids, and then what came meanwhile.
-    func loaded(_ stored: [EventStore.Stored]) {
+    func loaded(_ stored: [EventStore.Opened]) {
         state.withLock { state in
             for event in stored + (state.early ?? []) { put(event, &state) }
             state.early = nil
         }
     }
 
-    private func put(_ event: EventStore.Stored, _ state: inout State) {
+    private func put(_ event: EventStore.Opened, _ state: inout State) {
         guard state.seen.insert(event.position).inserted else { return }
-        if case .dropped = continuation.yield(.event(event)) { close(SessionClose.tooSlow) }
+        continuation.yield(.event(event))
     }
 
     /// Ends the socket once what is in has been sent.
@@ -61,5 +60,4 @@ final class Mailbox: Sendable {
 enum SessionClose {
     static let expired = WebSocketClose(code: 4001, reason: "the session has expired")
     static let replaced = WebSocketClose(code: 4002, reason: "a newer socket of the session is open")
-    static let tooSlow = WebSocketClose(code: 4003, reason: "events are not read")
 }

@@ -19,8 +19,14 @@ struct Onboarding: Sendable {
     private let limits: OnboardingLimits
     private let clients: ClientAddress
     private let page: DevicePage?
+    private let services: [Repeating]
     private let pools: [Pool]
     private let logger: Logger
+
+    private static let watchInterval = Duration.milliseconds(50)
+    private static let forgetInterval = Duration.seconds(5)
+    /// Sessions deleted in one transaction.
+    private static let forgetMax = 1_000
 
     /// Opens the database's connections and checks its schema.
     ///
@@ -39,14 +45,31 @@ struct Onboarding: Sendable {
             throw ConfigurationError("\(Settings.url.variable) must be an https address, or http on this machine")
         }
         let pool = try Pool(database, size: limits.poolSize)
-        try await pool.run { connection in try Schema.check(on: &connection) }
-        let own = try Pool(database, size: 1)
+        let position = try await pool.run { connection in
+            try Schema.check(on: &connection)
+            return try EventStore.position(on: &connection)
+        }
+        // What follows events waits for nothing that the others do.
+        let own = try (0..<3).map { _ in try Pool(database, size: 1) }
         let store = SessionStore(secrets: secrets, limits: limits)
         let events = EventStore(secrets: secrets)
         let provider = OpenIDProvider(client: client)
         let providers = ProviderDirectory(provider)
         let redirect = base + "/auth_callback"
-        hub = SessionHub(pool: own, events: events, limits: limits, health: health, logger: logger)
+        hub = SessionHub(
+            after: position, pool: own[0], events: events, limits: limits, health: health, logger: logger)
+        let watch = RealmWatch(events: events, logger: logger)
+        services = [
+            Repeating("registration", every: Self.watchInterval, health: health, logger: logger) {
+                try await own[1].run { connection in _ = try watch.register(on: &connection) }
+            },
+            Repeating("news of realms", every: Self.watchInterval, health: health, logger: logger) {
+                try await own[2].run { connection in _ = try watch.tell(on: &connection) }
+            },
+            Repeating("forgetting", every: Self.forgetInterval, health: health, logger: logger) {
+                while try await pool.run({ try SessionStore.forgetExpired(countMax: Self.forgetMax, on: &$0) }) {}
+            },
+        ]
         register = RegisterRoute(
             store: store, pool: pool, limits: limits, providers: providers, redirect: redirect, clients: clients)
         login = LoginFlow(
@@ -55,7 +78,7 @@ struct Onboarding: Sendable {
         socket = SessionSocket(
             pool: pool, events: events, hub: hub, limits: limits, clients: clients, logger: logger)
         page = gateway.map { DevicePage(gateway: $0.hasSuffix("/") ? String($0.dropLast()) : $0, client: client) }
-        pools = [pool, own]
+        pools = [pool] + own
         self.limits = limits
         self.clients = clients
         self.logger = logger
@@ -68,7 +91,8 @@ struct Onboarding: Sendable {
     ) -> [Component] {
         let http = HTTPLimits(
             bodyBytesMax: limits.bodyBytesMax, headerBytesMax: 16_384, connectionCountMax: connectionCountMax,
-            idleMax: limits.requestMax)
+            idleMax: limits.requestMax,
+            headMax: limits.requestMax, bodyMax: limits.requestMax)
         return [
             .http(
                 "onboarding", host: host, port: port, limits: http, edge: edge, context: EdgeContext.self,
@@ -76,7 +100,7 @@ struct Onboarding: Sendable {
                 webSocket: socket.route
             ) { addRoutes(to: $0) },
             .service("sessions", hub),
-        ]
+        ] + services.map { .service("sessions", $0) }
     }
 
     /// Ends the database's connections once their work is done.
@@ -90,8 +114,8 @@ struct Onboarding: Sendable {
             await page(request, context) { fields, client in try await login.finish(fields, from: client) }
         }
         router.post("/auth_confirm") { request, context in
-            let bytes = try await collect(request.body, within: limits.requestMax, bytesMax: limits.bodyBytesMax)
-            return await page(request, context, String(decoding: bytes, as: UTF8.self)) { fields, client in
+            let body = try await request.body.collect(upTo: limits.bodyBytesMax)
+            return await page(request, context, String(buffer: body)) { fields, client in
                 try await login.confirm(fields, from: client)
             }
         }

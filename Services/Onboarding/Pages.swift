@@ -28,7 +28,7 @@ enum Pages {
     }
 
     static let unavailable = html(
-        .serviceUnavailable, "Not available at the moment", "<p id=\"problem\">Begin again in a minute.</p>")
+        .serviceUnavailable, "Not available at the moment", "<p id=\"problem\">Load this page again in a minute.</p>")
 
     private static func question(_ confirm: Capability, _ email: String, _ device: String, _ address: String) -> String
     {
@@ -67,7 +67,7 @@ enum Pages {
         return Response(
             status: status,
             headers: [
-                .contentType: "text/html; charset=utf-8", .cacheControl: "no-store", .connection: "close",
+                .contentType: "text/html; charset=utf-8", .cacheControl: "no-store",
                 .contentSecurityPolicy:
                     "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
             ], body: ResponseBody(byteBuffer: ByteBuffer(string: text)))

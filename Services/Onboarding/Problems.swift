@@ -3,9 +3,6 @@ import Runtime
 
 /// The problems onboarding answers with; `deploy/openapi.yaml` lists their types.
 enum Problems {
-    static let contentTypeWrong = Problem(
-        .unsupportedMediaType, name: "content-type", detail: "The body must be application/json.")
-
     static let malformed = Problem(
         .badRequest, name: "malformed-request", detail: #"The body must be {"email": "ana@example.com"}."#)
 
@@ -28,10 +25,6 @@ enum Problems {
     static let tooMany = Problem(
         .tooManyRequests, name: "too-many-requests", detail: "Too many requests; try again in a minute.",
         headers: [.retryAfter: "60"])
-
-    static let tooSlow = Problem(
-        .requestTimeout, name: "request-too-slow", detail: "The body did not arrive in time.",
-        headers: [.connection: "close"])
 
     static let providerUnavailable = Problem(
         .serviceUnavailable, name: "identity-provider-unavailable",

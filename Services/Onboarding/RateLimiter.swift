@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Postgres
 
 /// Counts what is tried, over all instances, in windows of a minute.
@@ -16,33 +17,39 @@ enum RateLimiter {
     }
 
     static func key(client: String, _ limits: OnboardingLimits) -> Key {
-        Key(name: "client:\(client)", countMax: limits.clientCountMax)
+        Key(name: "client:\(network(client))", countMax: limits.clientCountMax)
     }
 
     /// Wrong session ids and states.
     static func key(guessesOf client: String, _ limits: OnboardingLimits) -> Key {
-        Key(name: "guess:\(client)", countMax: limits.clientCountMax)
+        Key(name: "guess:\(network(client))", countMax: limits.clientCountMax)
     }
 
-    /// Counts one of each.
+    /// Who has one IPv6 address has a /64 of them (RFC 6177).
+    static func network(_ client: String) -> String {
+        let halves = client.components(separatedBy: "::").map { $0.split(separator: ":") }
+        guard client.contains(":"), halves.count <= 2, let left = halves.first else { return client }
+        let right = halves.count == 2 ? halves[1] : []
+        let zeros = Array(repeating: Substring("0"), count: max(0, 8 - left.count - right.count))
+        return (left + zeros + right).prefix(4).joined(separator: ":") + "::/64"
+    }
+
+    /// Counts one of each, up to the first that is not within its bound: what comes after is not for this client to use
+    /// up.
     ///
     /// - Returns: Whether all are within their bounds.
     static func count(_ keys: [Key], on connection: inout Connection) throws -> Bool {
-        // In one order, so that two requests cannot wait for each other.
-        let names = keys.map(\.name).sorted()
-        let rows = try connection.run(
-            """
-            INSERT INTO onboarding.rate AS r (key, until_at, count)
-            SELECT k, now() + interval '1 minute', 1 FROM unnest(\(names)) AS u(k)
-            ON CONFLICT (key) DO UPDATE SET
-                count = CASE WHEN r.until_at <= now() THEN 1 ELSE r.count + 1 END,
-                until_at = CASE WHEN r.until_at <= now() THEN excluded.until_at ELSE r.until_at END
-            RETURNING key, count
-            """)
-        for row in rows {
-            let name: String = try row.value(0)
-            let count = Int(try row.value(1, as: Int32.self))
-            if let key = keys.first(where: { $0.name == name }), count > key.countMax { return false }
+        for key in keys {
+            let rows = try connection.run(
+                """
+                INSERT INTO onboarding.rate AS r (key, until_at, count)
+                VALUES (\(key.name), now() + interval '1 minute', 1)
+                ON CONFLICT (key) DO UPDATE SET
+                    count = CASE WHEN r.until_at <= now() THEN 1 ELSE least(r.count, 2147483646) + 1 END,
+                    until_at = CASE WHEN r.until_at <= now() THEN excluded.until_at ELSE r.until_at END
+                RETURNING count
+                """)
+            guard Int(try rows[0].value(0, as: Int32.self)) <= key.countMax else { return false }
         }
         return true
     }

@@ -1,4 +1,5 @@
 import Identity
+import Logging
 import Model
 import Postgres
 
@@ -6,6 +7,7 @@ import Postgres
 /// instance does it, and a repeat does nothing.
 struct RealmWatch: Sendable {
     let events: EventStore
+    let logger: Logger
 
     private static let countMax = 500
 
@@ -16,11 +18,18 @@ struct RealmWatch: Sendable {
         let wanting = try SessionStore.wantingRealm(countMax: Self.countMax, on: &connection)
         for (environment, sessions) in Dictionary(grouping: wanting, by: \.environment) {
             let emails = Set(sessions.filter(\.isKnown).map(\.email)).sorted()
-            if !emails.isEmpty { try Registration.register(emails, in: environment, on: &connection) }
-        }
-        if !wanting.isEmpty {
-            try connection.run(
-                "UPDATE onboarding.session SET wants_realm = false WHERE id = ANY (\(wanting.map(\.session)))")
+            do {
+                if !emails.isEmpty { try Registration.register(emails, in: environment, on: &connection) }
+                // Under the lock of who tells: both write several sessions.
+                try connection.run([
+                    "SELECT pg_advisory_xact_lock(\(Self.lockKey))",
+                    "UPDATE onboarding.session SET wants_realm = false WHERE id = ANY (\(sessions.map(\.session)))",
+                ])
+            } catch let error as PostgresError where error.isRetriable {
+                // One environment that is busy does not hold the others up.
+                logger.warning(
+                    "realms are not registered yet", metadata: ["environment": "\(environment)", "error": "\(error)"])
+            }
         }
         return wanting.count
     }

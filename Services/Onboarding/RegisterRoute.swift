@@ -52,8 +52,9 @@ struct RegisterRoute: Sendable {
 
     private func organisation(of email: EmailAddress, for client: String) async throws -> Organisation {
         let keys = [
-            RateLimiter.key(address: email.description, limits), RateLimiter.key(domain: email.domain, limits),
-            RateLimiter.key(client: client, limits),
+            // The client first: nobody uses up the bounds of others beyond their own.
+            RateLimiter.key(client: client, limits), RateLimiter.key(address: email.description, limits),
+            RateLimiter.key(domain: email.domain, limits),
         ]
         let place = try await answering {
             try await pool.run { [store] connection in
@@ -72,9 +73,7 @@ struct RegisterRoute: Sendable {
     }
 
     private func email(in request: Request) async throws -> EmailAddress {
-        let type = request.headers[.contentType]?.split(separator: ";").first?.lowercased() ?? ""
-        guard type.split(separator: " ").first == "application/json" else { throw Problems.contentTypeWrong }
-        let bytes = try await collect(request.body, within: limits.requestMax, bytesMax: limits.bodyBytesMax)
+        let bytes = try await JSONBody.read(request, bytesMax: limits.bodyBytesMax)
         guard let body = try? JSONDecoder().decode(Body.self, from: Data(bytes)) else { throw Problems.malformed }
         guard let email = EmailAddress(body.email) else { throw Problems.emailUnusable }
         return email
@@ -90,7 +89,7 @@ struct RegisterRoute: Sendable {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         return Response(
             status: .ok,
-            headers: [.contentType: "application/json", .cacheControl: "no-store", .connection: "close"],
+            headers: [.contentType: "application/json", .cacheControl: "no-store"],
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder.encode(value))))
     }
 }
@@ -101,27 +100,5 @@ func answering<Success: Sendable>(_ body: () async throws -> Success) async thro
         return try await body()
     } catch let error as PostgresError where error.isRetriable {
         throw Problems.databaseUnavailable
-    }
-}
-
-/// A request's body, if all of it comes in time.
-@concurrent func collect(_ body: RequestBody, within: Duration, bytesMax: Int) async throws -> [UInt8] {
-    try await withThrowingTaskGroup(of: [UInt8].self) { group in
-        group.addTask {
-            var bytes: [UInt8] = []
-            for try await part in body {
-                bytes += part.readableBytesView
-                guard bytes.count <= bytesMax else {
-                    throw Problem(.contentTooLarge, detail: "The body is larger than \(bytesMax) bytes.")
-                }
-            }
-            return bytes
-        }
-        group.addTask {
-            try await Task.sleep(for: within)
-            throw Problems.tooSlow
-        }
-        defer { group.cancelAll() }
-        return try await group.next() ?? []
     }
 }

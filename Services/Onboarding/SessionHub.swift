@@ -9,42 +9,43 @@ import Synchronization
 final class SessionHub: Service, Sendable {
     private struct Entry {
         let mailbox: Mailbox
-        /// Milliseconds since 1970.
-        let expires: Int64
+        let expires: ContinuousClock.Instant
     }
 
     private struct State {
         var entries: [Bytea: Entry] = [:]
         var isClosed = false
+        /// Events up to here were handed out.
+        var position: Int64
+        var lookAt = ContinuousClock.now
     }
 
     private static let countMax = 1_000
-    private static let tellInterval = Duration.milliseconds(50)
     private static let lookInterval = Duration.seconds(1)
-    private static let forgetInterval = Duration.seconds(5)
     private let pool: Pool
     private let events: EventStore
-    private let watch: RealmWatch
     private let limits: OnboardingLimits
     private let health: Health?
     private let logger: Logger
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
-    /// - Parameter pool: One connection of its own.
-    init(pool: Pool, events: EventStore, limits: OnboardingLimits, health: Health?, logger: Logger) {
+    /// - Parameters:
+    ///   - position: Where events stand before the first socket opens.
+    ///   - pool: One connection of its own.
+    init(
+        after position: Int64, pool: Pool, events: EventStore, limits: OnboardingLimits, health: Health?,
+        logger: Logger
+    ) {
         self.pool = pool
         self.events = events
         self.limits = limits
         self.health = health
         self.logger = logger
-        watch = RealmWatch(events: events)
+        state = Mutex(State(position: position))
     }
 
-    /// How many sockets are open.
-    var count: Int { state.withLock { $0.entries.count } }
-
     /// Hands out the session's events to this socket from now on, unless a newer one is here; the older is closed.
-    func add(_ mailbox: Mailbox, expires: Int64) {
+    func add(_ mailbox: Mailbox, expires: ContinuousClock.Instant) {
         let (older, isClosed) = state.withLock { state in
             let other = state.entries[mailbox.session]?.mailbox
             if let other, other.number > mailbox.number { return (mailbox as Mailbox?, state.isClosed) }
@@ -64,7 +65,10 @@ final class SessionHub: Service, Sendable {
     // MARK: Running
 
     func run() async throws {
-        await cancelWhenGracefulShutdown { await self.follow() }
+        await Repeating("events", every: limits.interval, health: health, logger: logger) {
+            try await self.handOut()
+            try await self.look()
+        }.run()
         let mailboxes = state.withLock { state in
             state.isClosed = true
             return state.entries.values.map(\.mailbox)
@@ -72,59 +76,37 @@ final class SessionHub: Service, Sendable {
         for mailbox in mailboxes { mailbox.close(.goingAway) }
     }
 
-    private func follow() async {
-        var position: Int64?
-        var backoff = Backoff(first: .milliseconds(50), waitMax: .seconds(2))
-        var due = (tell: ContinuousClock.now, look: ContinuousClock.now, forget: ContinuousClock.now)
-        while !Task.isCancelled {
-            do {
-                position = try await step(after: position, &due)
-                backoff.succeeded()
-                health?.ready(true, source: "database")
-                try? await Task.sleep(for: limits.interval)
-            } catch {
-                logger.warning("cannot follow events", metadata: ["error": "\(error)"])
-                health?.ready(false, source: "database", reason: "PostgreSQL does not answer")
-                try? await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
-            }
-        }
-    }
-
-    private func step(
-        after position: Int64?,
-        _ due: inout (tell: ContinuousClock.Instant, look: ContinuousClock.Instant, forget: ContinuousClock.Instant)
-    ) async throws -> Int64 {
-        let now = ContinuousClock.now
-        let tells = now >= due.tell
-        let forgets = now >= due.forget
-        if tells { due.tell = now + Self.tellInterval }
-        if forgets { due.forget = now + Self.forgetInterval }
-        let (next, news) = try await pool.run { [events, watch] connection in
-            if tells {
-                _ = try watch.register(on: &connection)
-                _ = try watch.tell(on: &connection)
-            }
-            if forgets { try SessionStore.forgetExpired(countMax: Self.countMax, on: &connection) }
+    /// Hands out what is new. A socket that opens reads by itself what was there before.
+    private func handOut() async throws {
+        let position = state.withLock { $0.position }
+        let (next, news) = try await pool.run { [events] connection in
             let newest = try EventStore.position(on: &connection)
-            // A socket that opens reads by itself what was there before.
-            guard let position, newest > position else { return (newest, [EventStore.Stored]()) }
+            guard newest > position else { return (position, [EventStore.Stored]()) }
             let news = try events.events(after: position, countMax: Self.countMax, on: &connection)
             return (news.count < Self.countMax ? newest : news.last?.position ?? newest, news)
         }
-        for event in news { state.withLock { $0.entries[event.session]?.mailbox }?.offer(event) }
-        if now >= due.look {
-            due.look = now + Self.lookInterval
-            try await look()
+        for event in news {
+            guard let mailbox = state.withLock({ $0.entries[event.session]?.mailbox }) else { continue }
+            do {
+                mailbox.offer(try events.open(event))
+            } catch {
+                logger.error("an event cannot be read", metadata: ["error": "\(error)"])
+                mailbox.close(.failed)
+            }
         }
-        return next
+        state.withLock { $0.position = next }
     }
 
     /// Closes sockets whose session has expired, or is another instance's by now.
     private func look() async throws {
-        let now = Timestamp.nowMilliseconds()
-        let entries = state.withLock { Array($0.entries.values) }
-        for entry in entries where entry.expires <= now { entry.mailbox.close(SessionClose.expired) }
+        let now = ContinuousClock.now
+        let entries = state.withLock { state -> [Entry] in
+            guard now >= state.lookAt else { return [] }
+            state.lookAt = now + Self.lookInterval
+            return Array(state.entries.values)
+        }
         if entries.isEmpty { return }
+        for entry in entries where entry.expires <= now { entry.mailbox.close(SessionClose.expired) }
         let (sessions, numbers) = (entries.map(\.mailbox.session), entries.map(\.mailbox.number))
         let replaced = try await pool.run { connection in
             let rows = try connection.run(
@@ -132,7 +114,7 @@ final class SessionHub: Service, Sendable {
                 SELECT s.id FROM unnest(\(sessions), \(numbers)) AS o(session, number)
                 JOIN onboarding.session s ON s.id = o.session WHERE s.socket > o.number
                 """)
-            return try rows.map { try $0.value(0, as: Bytea.self) }
+            return Set(try rows.map { try $0.value(0, as: Bytea.self) })
         }
         for entry in entries where replaced.contains(entry.mailbox.session) {
             entry.mailbox.close(SessionClose.replaced)

@@ -19,19 +19,20 @@ struct SessionSocket: Sendable {
     var route: WebSocketRoute {
         WebSocketRoute(limits: limits.socket) { request in
             let client = clients.text(request)
-            guard let id = Self.session(in: request.path) else { return .refuse(Problems.sessionUnknown) }
             do {
                 // Numbered before the device hears that it is open: sockets count in the order they were asked for.
+                let id = Self.session(in: request.path)
                 let claim = try await answering {
                     try await pool.run { [limits] connection in
-                        if let problem = try Self.objection(to: id, from: client, limits, on: &connection) {
-                            throw problem
+                        let claim = try id.flatMap {
+                            try SessionStore.claim($0, from: client, limits, on: &connection)
                         }
-                        return try SessionStore.claim(id, on: &connection)
+                        if let claim { return claim }
+                        throw try Self.objection(to: id, from: client, limits, on: &connection)
+                            ?? Problems.sessionUnknown
                     }
                 }
-                guard let claim else { return .refuse(Problems.sessionUnknown) }
-                let mailbox = Mailbox(session: id.key, number: claim.number)
+                let mailbox = Mailbox(session: claim.session, number: claim.number)
                 return .open { socket in await serve(mailbox, expires: claim.expires, socket) }
             } catch {
                 return .refuse((error as? Problem) ?? Problems.databaseUnavailable)
@@ -56,7 +57,9 @@ struct SessionSocket: Sendable {
         return Capability(path.dropFirst(prefix.count).prefix { $0 != "?" })
     }
 
-    private func serve(_ mailbox: Mailbox, expires: Int64, _ socket: WebSocket) async -> WebSocketClose {
+    private func serve(_ mailbox: Mailbox, expires: ContinuousClock.Instant, _ socket: WebSocket) async
+        -> WebSocketClose
+    {
         // First the hub, then what is stored: nothing falls between, and the mailbox puts it in order.
         hub.add(mailbox, expires: expires)
         defer { hub.remove(mailbox) }
@@ -64,6 +67,7 @@ struct SessionSocket: Sendable {
             let stored = try await pool.run { [events] connection in
                 try events.waiting(for: mailbox.session, on: &connection)
             }
+            guard let stored else { return .done }
             mailbox.loaded(stored)
             return await run(mailbox, socket)
         } catch {

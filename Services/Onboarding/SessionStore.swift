@@ -21,6 +21,12 @@ struct SessionStore: Sendable {
         let verifier: String
         let deviceAddress: String
         let deviceName: String
+
+        /// What became of it, for the audit log.
+        func record(_ action: AuditRecord.Action, actor: String, detail: String = "{}") -> AuditRecord {
+            AuditRecord(
+                actor: actor, action: action, subject: deviceName, detail: JSONBytes(detail), address: deviceAddress)
+        }
     }
 
     private static func verifierPlace(_ state: Bytea) -> String { "login/\(base64URL(state.bytes))/verifier" }
@@ -106,50 +112,82 @@ struct SessionStore: Sendable {
         "UPDATE onboarding.login SET ended_at = now() WHERE state = \(found.state)"
     }
 
-    /// Numbers a new socket of a session: those with lower numbers are not the session's any more.
-    ///
-    /// - Returns: Its number, and when the session expires in milliseconds since 1970; `nil` when it is not there.
+    /// A socket that was opened for a session.
+    struct Claim: Sendable {
+        let session: Bytea
+        /// Sockets with lower numbers are not the session's any more.
+        let number: Int32
+        let expires: ContinuousClock.Instant
+    }
+
+    /// Numbers a new socket of a session; `nil` when there is no such session, or the client guessed too often.
     static func claim(
-        _ id: Capability, on connection: inout Connection
-    ) throws -> (number: Int32, expires: Int64)? {
+        _ id: Capability, from client: String, _ limits: OnboardingLimits, on connection: inout Connection
+    ) throws -> Claim? {
+        let guesses = RateLimiter.key(guessesOf: client, limits)
         let rows = try connection.run(
             """
             UPDATE onboarding.session SET socket = socket + 1 WHERE id = \(id.key) AND expires_at > now()
-            RETURNING socket, expires_at
+                AND NOT EXISTS (
+                    SELECT FROM onboarding.rate
+                    WHERE key = \(guesses.name) AND until_at > now() AND count >= \(Int32(guesses.countMax)))
+            RETURNING socket, extract(epoch FROM expires_at - now())::float8
             """)
         guard rows.count == 1 else { return nil }
-        return (try rows[0].value(0), try rows[0].value(1, as: PostgresTime.self).millisecondsSince1970)
+        let left = Duration.seconds(try rows[0].value(1, as: Double.self))
+        return Claim(session: id.key, number: try rows[0].value(0), expires: .now + left)
     }
 
     // MARK: The end of a login
 
-    /// The session's person is known from now on; whose address has changed since the first login has that realm.
-    func complete(_ found: Found, person: BoundPerson, refreshToken: String?) throws -> [Statement] {
+    /// Stores the end of a login: the token for the device, and whose the session is. Done again, it does nothing.
+    ///
+    /// Whose address has changed since the first login has the realm of the first.
+    ///
+    /// - Returns: Whether the session is there still.
+    func complete(
+        _ found: Found, person: BoundPerson, token: EventStore.New, refreshToken: String?, events: EventStore,
+        on connection: inout Connection
+    ) throws -> Bool {
         let environment = found.organisation.environment
-        var statements: [Statement] = [
+        var statements = try events.append([token])
+        if person.email != found.email.description {
+            statements.append(
+                """
+                DELETE FROM onboarding.event WHERE session_id = \(found.session)
+                    AND name IN ('realm initialized', 'data ready')
+                """)
+        }
+        statements.append(
             """
             UPDATE onboarding.session SET person_id = \(person.id), email = \(person.email),
                 realms_id = \(Registration.objectID(of: person.email, in: environment)),
-                wants_realm = wants_realm OR \(found.organisation.initialisesOnLogin)
-            WHERE id = \(found.session) AND person_id IS NULL
-            """,
+                progress = CASE email WHEN \(person.email) THEN progress ELSE 0 END,
+                wants_realm = wants_realm OR email <> \(person.email) OR \(found.organisation.initialisesOnLogin)
+            WHERE id = \(found.session) AND person_id IS NULL AND expires_at > now()
+            """)
+        var last: [Statement] = [
             Self.end(found),
-            AuditRecord.insert(
-                [
-                    AuditRecord(
-                        actor: person.email, action: .loggedIn, subject: found.deviceName, address: found.deviceAddress)
-                ], in: environment),
+            AuditRecord.insert([found.record(.loggedIn, actor: person.email)], in: environment),
         ]
         if let refreshToken {
             let place = RefreshTokens.secretPlace(environment, person: person.id)
             let sealed = Bytea(try secrets.seal(refreshToken, at: place))
-            statements.append(
+            last.append(
                 """
                 INSERT INTO onboarding.refresh_token (environment_id, person_id, token)
                 VALUES (\(environment.rawValue), \(person.id), \(sealed))
                 """)
         }
-        return statements
+        return try connection.transaction { transaction in
+            if try transaction.run(statements).last?.affectedCount == 1 {
+                try transaction.run(last)
+                return true
+            }
+            let rows = try transaction.run(
+                ["SELECT FROM onboarding.session WHERE id = \(found.session) AND person_id = \(person.id)"])
+            return rows[0].count == 1
+        }
     }
 
     private static func tokensPlace(_ confirm: Bytea) -> String { "login/\(base64URL(confirm.bytes))/tokens" }
@@ -224,8 +262,10 @@ struct SessionStore: Sendable {
     }
 
     /// Deletes sessions whose time has passed, with all that belongs to them, and counts that no longer count.
-    static func forgetExpired(countMax: Int, on connection: inout Connection) throws {
-        try connection.run([
+    ///
+    /// - Returns: Whether there may be more.
+    static func forgetExpired(countMax: Int, on connection: inout Connection) throws -> Bool {
+        let answers = try connection.run([
             """
             DELETE FROM onboarding.session WHERE id IN (
                 SELECT id FROM onboarding.session WHERE expires_at < now() - interval '10 seconds'
@@ -236,5 +276,6 @@ struct SessionStore: Sendable {
                 SELECT key FROM onboarding.rate WHERE until_at < now() LIMIT \(Int64(countMax)) FOR UPDATE SKIP LOCKED)
             """,
         ])
+        return answers.contains { $0.affectedCount == countMax }
     }
 }

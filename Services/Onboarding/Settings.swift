@@ -77,6 +77,8 @@ struct OnboardingLimits: Sendable {
     var socket = WebSocketRoute.Limits()
     /// Logins of one session, failed ones included.
     var loginCountMax = 6
+    /// How long the end of a login waits for a database that is away.
+    var patienceMax = Duration.seconds(10)
     /// The least time between two readings of a provider's keys.
     var refetchMin = Duration.seconds(1)
     /// Longest body of a request.
@@ -95,5 +97,15 @@ struct OnboardingLimits: Sendable {
         confirm = Confirmation(rawValue: try configuration.text(Settings.confirm)) ?? .different
         socket.pingInterval = try configuration.duration(Settings.pingInterval)
         socket.answerMax = try configuration.duration(Settings.answerMax)
+    }
+
+    /// Behind a proxy that is not named, device and browser would both have its address: nobody would be asked whether
+    /// the device is theirs, and all would share one bound.
+    func check(url: String, edge: HTTPEdge, proxyCount: Int) throws(ConfigurationError) {
+        guard url.hasPrefix("https:"), edge.tls == nil, proxyCount == 0, confirm == .different else { return }
+        throw ConfigurationError(
+            "\(Setting.httpProxies.variable) must say how many proxies are in front: \(Settings.url.variable) is "
+                + "https, and without \(Setting.tlsCertificate.variable) that is not this service; or set "
+                + "\(Settings.confirm.variable) to always or never")
     }
 }

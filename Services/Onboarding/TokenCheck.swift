@@ -1,9 +1,8 @@
 import Identity
 import Model
-import Synchronization
 
 /// Checks what a provider gave for a code.
-final class TokenCheck: Sendable {
+struct TokenCheck: Sendable {
     /// What a device and its person get.
     struct Accepted: Sendable {
         let identity: Identity
@@ -12,33 +11,14 @@ final class TokenCheck: Sendable {
         let expires: Int64
     }
 
-    private struct Known {
-        /// ID tokens are meant for the client, the device API's tokens for the environment's audience.
-        var clients: [EnvironmentID: EnvironmentIdentity] = [:]
-        var audiences: [EnvironmentID: EnvironmentIdentity] = [:]
-    }
+    private let verifier: TokenVerifier
 
-    private let known: KnownIdentities
-    private let idTokens: TokenVerifier
-    private let accessTokens: TokenVerifier
-
-    private final class KnownIdentities: Sendable {
-        let known = Mutex(Known())
-    }
-
-    /// - Parameter refetchMin: The least time between two readings of a provider's keys.
+    /// - Parameter refetchMin: The least time between two readings of a provider's keys. Only who has logged in gets
+    ///   here: they may be asked for more often than for strangers' tokens.
     init(keys: JWKS, refetchMin: Duration) {
-        let known = KnownIdentities()
-        self.known = known
-        // Only who has logged in gets here: keys may be asked for more often than for strangers' tokens.
         var limits = TokenVerifier.Limits()
         limits.refetchMin = refetchMin
-        idTokens = TokenVerifier(
-            limits: limits, environments: { known.known.withLock { Array($0.clients.values) } },
-            fetch: { try await keys.fetch($0) })
-        accessTokens = TokenVerifier(
-            limits: limits, environments: { known.known.withLock { Array($0.audiences.values) } },
-            fetch: { try await keys.fetch($0) })
+        verifier = TokenVerifier(limits: limits, fetch: { try await keys.fetch($0) })
     }
 
     /// - Throws: `LoginProblem`.
@@ -46,24 +26,19 @@ final class TokenCheck: Sendable {
         _ tokens: ProviderTokens, for found: SessionStore.Found, _ metadata: ProviderMetadata
     ) async throws -> Accepted {
         let organisation = found.organisation
-        func identity(_ audience: String) -> EnvironmentIdentity {
-            EnvironmentIdentity(
+        /// ID tokens are meant for the client, the device API's tokens for the environment's audience.
+        func identity(of token: String, for audience: String) async throws -> Identity {
+            let issuer = EnvironmentIdentity(
                 environment: organisation.environment.rawValue, issuer: organisation.issuer, audience: audience,
                 jwksURL: metadata.jwksURL)
-        }
-        known.known.withLock { known in
-            known.clients[organisation.environment] = identity(organisation.client.id)
-            known.audiences[organisation.environment] = identity(organisation.audience)
+            return try await verifier.identity(of: token, among: [issuer])
         }
         guard let idToken = tokens.idToken else { throw LoginProblem.tokenRefused("no ID token") }
         let person: Identity
         do {
-            person = try await idTokens.identity(of: idToken)
+            person = try await identity(of: idToken, for: organisation.client.id)
         } catch let error as TokenError {
             throw LoginRule.problem(error)
-        }
-        guard person.environment == organisation.environment.rawValue else {
-            throw LoginProblem.tokenRefused("issued for another environment")
         }
         if let objection = LoginRule.objection(
             to: person, nonce: found.nonce, client: organisation.client.id, email: found.email)
@@ -74,10 +49,8 @@ final class TokenCheck: Sendable {
         var reason = "no token for \(organisation.audience)"
         for token in [tokens.accessToken, idToken] {
             do {
-                let api = try await accessTokens.identity(of: token)
-                guard api.environment == person.environment, api.issuer == person.issuer,
-                    api.subject == person.subject, api.email == person.email
-                else { continue }
+                let api = try await identity(of: token, for: organisation.audience)
+                guard api.subject == person.subject, api.email == person.email else { continue }
                 return Accepted(identity: person, token: token, expires: api.expires)
             } catch let error as TokenError {
                 if case .keysUnavailable = error { throw LoginProblem.providerUnavailable }

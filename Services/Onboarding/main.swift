@@ -5,13 +5,18 @@ import Secrets
 
 await serve("onboarding", settings: Settings.all) { context in
     let configuration = context.configuration
+    let edge = try HTTPEdge(configuration)
+    let limits = try OnboardingLimits(configuration)
+    let proxyCount = try configuration.integer(.httpProxies)
+    let url = try configuration.text(Settings.url)
+    try limits.check(url: url, edge: edge, proxyCount: proxyCount)
     let hasPage = try configuration.flag(Settings.devicePage)
     let onboarding = try await Onboarding(
-        database: configuration.text(.databaseURL), url: configuration.text(Settings.url),
-        secrets: SecretBox(configuration.list(.secretKeys)), limits: OnboardingLimits(configuration),
-        clients: ClientAddress(proxyCount: configuration.integer(.httpProxies)),
+        database: configuration.text(.databaseURL), url: url,
+        secrets: SecretBox(configuration.list(.secretKeys)), limits: limits,
+        clients: ClientAddress(proxyCount: proxyCount),
         gateway: hasPage ? configuration.text(Settings.gateway) : nil, health: context.health, logger: context.logger)
     return onboarding.components(
         host: try configuration.text(Settings.httpHost), port: try configuration.integer(Settings.httpPort),
-        connectionCountMax: try configuration.integer(Settings.connectionsMax), edge: try HTTPEdge(configuration))
+        connectionCountMax: try configuration.integer(Settings.connectionsMax), edge: edge)
 }

@@ -30,9 +30,6 @@ enum Problems {
         }
     }
 
-    static let contentTypeWrong = Problem(
-        .unsupportedMediaType, name: "content-type", detail: "The body must be application/json.")
-
     static func malformed(_ detail: String) -> Problem {
         Problem(.badRequest, name: "malformed-request", detail: detail)
     }

@@ -17,6 +17,7 @@ actor KeySet {
     private var algorithms: [String: any JWTAlgorithm] = [:]
     private var fetchedAt: Int64?
     private var attemptedAt: Int64?
+    /// Why the last attempt did not read them; empty when it did.
     private var lastFailure = ""
     private var running: Task<Void, Never>?
 
@@ -46,7 +47,10 @@ actor KeySet {
             _ = refetch()
         }
         guard fetchedAt != nil else { throw TokenError.keysUnavailable(lastFailure) }
-        guard let (name, jwk) = find(kid) else { throw TokenError.keyUnknown }
+        guard let (name, jwk) = find(kid) else {
+            // The provider may have a new key that could not be read: nothing is known about the token.
+            throw lastFailure.isEmpty ? TokenError.keyUnknown : TokenError.keysUnavailable(lastFailure)
+        }
         if let known = algorithms["\(name) \(algorithm)"] { return known }
         let collection = JWTKeyCollection()
         let made: any JWTAlgorithm
@@ -84,6 +88,7 @@ actor KeySet {
             keys = try Self.decode(bytes)
             algorithms = [:]
             fetchedAt = now()
+            lastFailure = ""
         } catch {
             // What was read before stays good.
             lastFailure = "\(error)"

@@ -27,6 +27,8 @@ package struct ProviderMetadata: Sendable, Equatable {
     package let tokenEndpoint: String
     package let jwksURL: String
     package let revocationEndpoint: String?
+    /// Whether its answers name their issuer (RFC 9207): one that does not is then none of its own.
+    package let namesIssuer: Bool
     /// Whether the client's secret goes into a header (the default of the standard) or into the form.
     package let takesBasic: Bool
 }
@@ -90,6 +92,7 @@ package struct OpenIDProvider: Sendable {
             issuer: issuer, authorizationEndpoint: document.authorization_endpoint,
             tokenEndpoint: document.token_endpoint, jwksURL: document.jwks_uri,
             revocationEndpoint: document.revocation_endpoint.flatMap { Self.isUsable($0) ? $0 : nil },
+            namesIssuer: document.authorization_response_iss_parameter_supported ?? false,
             takesBasic: methods.contains("client_secret_basic"))
     }
 
@@ -175,66 +178,11 @@ package struct OpenIDProvider: Sendable {
         let jwks_uri: String
         let revocation_endpoint: String?
         let token_endpoint_auth_methods_supported: [String]?
+        let authorization_response_iss_parameter_supported: Bool?
     }
 
     private struct Refusal: Decodable {
         let error: String
         let error_description: String?
-    }
-}
-
-/// Providers' configurations, kept for a while, and longer when a provider is away.
-package actor ProviderDirectory {
-    private struct Entry {
-        var metadata: ProviderMetadata?
-        var attempted: ContinuousClock.Instant
-        var fetched: ContinuousClock.Instant?
-        var failure: ProviderFailure?
-    }
-
-    private let provider: OpenIDProvider
-    private var entries: [String: Entry] = [:]
-    private var running: [String: Task<Result<ProviderMetadata, ProviderFailure>, Never>] = [:]
-
-    private static let ageMax = Duration.seconds(600)
-    private static let refetchMin = Duration.seconds(1)
-
-    package init(_ provider: OpenIDProvider) { self.provider = provider }
-
-    /// The provider's configuration. One fetch at a time, and none within a second of a failed one.
-    package func metadata(of issuer: String, at url: String?) async throws(ProviderFailure) -> ProviderMetadata {
-        let now = ContinuousClock.now
-        if let entry = entries[issuer] {
-            if let metadata = entry.metadata, let fetched = entry.fetched, now - fetched < Self.ageMax {
-                return metadata
-            }
-            if let failure = entry.failure, now - entry.attempted < Self.refetchMin {
-                if let metadata = entry.metadata { return metadata }
-                throw failure
-            }
-        }
-        let task =
-            running[issuer]
-            ?? Task { [provider] in
-                do throws(ProviderFailure) {
-                    return .success(try await provider.discover(issuer, at: url))
-                } catch {
-                    return .failure(error)
-                }
-            }
-        running[issuer] = task
-        let result = await task.value
-        running[issuer] = nil
-        switch result {
-        case .success(let metadata):
-            entries[issuer] = Entry(metadata: metadata, attempted: now, fetched: .now)
-            return metadata
-        case .failure(let failure):
-            // What was read before stays good.
-            let metadata = entries[issuer]?.metadata
-            entries[issuer] = Entry(metadata: metadata, attempted: .now, failure: failure)
-            if let metadata { return metadata }
-            throw failure
-        }
     }
 }

@@ -13,7 +13,7 @@ package enum TokenError: Error, Equatable, CustomStringConvertible {
     case audienceWrong
     case emailMissing
     case emailUnverified
-    /// The provider's keys were never read: nothing is known about the token.
+    /// The provider's keys, or its newest, could not be read: nothing is known about the token.
     case keysUnavailable(String)
 
     /// For the log. It may say more than the client is told, but never holds the token.

@@ -45,11 +45,11 @@ package final class TokenVerifier: Sendable {
     private let cache: Mutex<TokenCache>
 
     /// - Parameters:
-    ///   - environments: Asked on every request, so it must be quick; what it leaves out is refused at once.
+    ///   - environments: Whose tokens are accepted. Asked on every request, so it must be quick.
     ///   - now: Seconds since 1970.
     ///   - fetch: Reads a JWKS document. It sets its own bounds of time and size.
     package init(
-        limits: Limits = Limits(), environments: @escaping @Sendable () -> [EnvironmentIdentity],
+        limits: Limits = Limits(), environments: @escaping @Sendable () -> [EnvironmentIdentity] = { [] },
         now: @escaping @Sendable () -> Int64 = { Timestamp.nowMilliseconds() / 1000 },
         fetch: @escaping @Sendable (String) async throws -> [UInt8]
     ) {
@@ -63,11 +63,16 @@ package final class TokenVerifier: Sendable {
     /// - Parameter token: What follows `Bearer ` in the request's `Authorization`.
     /// - Throws: `TokenError`.
     package func identity(of token: String) async throws -> Identity {
+        try await identity(of: token, among: environments())
+    }
+
+    /// - Parameter known: Whose tokens are accepted this time.
+    /// - Throws: `TokenError`.
+    package func identity(of token: String, among known: [EnvironmentIdentity]) async throws -> Identity {
         let bytes = Array(token.utf8)
         guard bytes.count <= limits.tokenBytesMax else { throw TokenError.malformed("too long") }
         let digest = SHA256.hash(data: bytes)
         let skew = limits.clockSkewMax.components.seconds
-        let known = environments()
         if let (identity, environment) = cache.withLock({ $0.find(digest) }), known.contains(environment) {
             guard now() < identity.expires + skew else { throw TokenError.expired }
             return identity
@@ -82,7 +87,7 @@ package final class TokenVerifier: Sendable {
         return identity
     }
 
-    /// One issuer may serve several environments, told apart by audience.
+    /// Tokens of one issuer are told apart by their audience.
     private static func environment(
         of claims: TokenClaims, among known: [EnvironmentIdentity]
     ) throws(TokenError) -> EnvironmentIdentity {

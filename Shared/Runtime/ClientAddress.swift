@@ -24,12 +24,16 @@ package struct ClientAddress: Sendable {
     func text(peer: String?, forwarded: [String]) -> String {
         let hops = forwarded.joined(separator: ",").split(separator: ",")
         // A request that came by fewer proxies than it should has no address that could be believed.
-        guard proxyCount > 0, hops.count >= proxyCount else { return peer ?? "unknown" }
-        let client = hops[hops.count - proxyCount].prefix(Self.lengthMax).filter { $0 != " " }
-        guard let address = try? SocketAddress(ipAddress: client, port: 0) else {
-            return peer ?? "unknown"
-        }
-        return address.ipAddress ?? "unknown"
+        let client = proxyCount > 0 && hops.count >= proxyCount ? Self.address(hops[hops.count - proxyCount]) : nil
+        return client ?? peer.flatMap(Self.address) ?? "unknown"
+    }
+
+    /// The usual text of an address; an IPv4 address as such, also where a socket of both kinds has it as IPv6.
+    private static func address(_ text: some StringProtocol) -> String? {
+        let plain = String(text.prefix(lengthMax).filter { $0 != " " })
+        guard let address = (try? SocketAddress(ipAddress: plain, port: 0))?.ipAddress else { return nil }
+        let mapped = "::ffff:"
+        return address.hasPrefix(mapped) && address.contains(".") ? String(address.dropFirst(mapped.count)) : address
     }
 
     private static let lengthMax = 64

@@ -12,6 +12,8 @@ final class RequestDeadline: ChannelDuplexHandler, RemovableChannelHandler {
     private let limits: HTTPLimits
     private var deadline: Scheduled<Void>?
     private var isBodyWhole = true
+    /// Requests that are not answered yet: a client may send the next before the answer.
+    private var openCount = 0
 
     init(_ limits: HTTPLimits) { self.limits = limits }
 
@@ -28,6 +30,7 @@ final class RequestDeadline: ChannelDuplexHandler, RemovableChannelHandler {
         switch unwrapInboundIn(data) {
         case .head:
             isBodyWhole = false
+            openCount += 1
             expect(within: limits.bodyMax, context)
         case .end:
             isBodyWhole = true
@@ -38,7 +41,10 @@ final class RequestDeadline: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        if case .end = unwrapOutboundIn(data), isBodyWhole { expect(within: limits.idleMax, context) }
+        if case .end = unwrapOutboundIn(data) {
+            openCount -= 1
+            if isBodyWhole, openCount == 0 { expect(within: limits.idleMax, context) }
+        }
         context.write(data, promise: promise)
     }
 

@@ -1,5 +1,7 @@
 import Foundation
+import Glibc
 import HTTP
+import Logging
 import Model
 import NIOCore
 import Testing
@@ -103,6 +105,7 @@ import Testing
             var injected = FormFields()
             injected.add("code", fields[0]["code"] ?? "")
             injected.add("state", fields[1]["state"] ?? "")
+            injected.add("iss", fixture.issuer)
             let page = try await browser.open(fixture.url("/auth_callback?\(injected.encoded)"))
             // PKCE: the provider refuses the other login's verifier.
             #expect(page.problem == "provider-error", "\(page.body)")
@@ -118,6 +121,19 @@ import Testing
             let back = try await browser.logIn(at: device.loginURL, stopsBeforeCallback: true)
             let mixed = back.url.replacingOccurrences(of: "iss=http", with: "iss=https")
             #expect(try await browser.open(mixed).problem == "token-refused")
+        }
+    }
+
+    /// The provider says that its answers name it (RFC 9207 §2.4).
+    @Test(arguments: ["", "&iss=http%3A%2F%2Fevil.example"]) func anAnswerMustNameItsIssuerOnce(more: String)
+        async throws
+    {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture)
+            let browser = TestBrowser(fixture: fixture)
+            let back = try await browser.logIn(at: device.loginURL, stopsBeforeCallback: true)
+            let other = more.isEmpty ? back.url.replacingOccurrences(of: "iss=", with: "isn=") : back.url + more
+            #expect(try await browser.open(other).problem == "token-refused")
         }
     }
 
@@ -157,6 +173,7 @@ import Testing
             let state = FormFields(URL(string: device.loginURL)?.query ?? "")?["state"] ?? ""
             var fields = FormFields()
             fields.add("state", state)
+            fields.add("iss", fixture.issuer)
             fields.add("error", "<script>alert(1)</script>\r\nSet-Cookie: a=b")
             fields.add("error_description", "\r\n\r\n<h1>evil</h1>")
             let page = try await TestBrowser(fixture: fixture).open(fixture.url("/auth_callback?\(fields.encoded)"))
@@ -186,6 +203,51 @@ import Testing
                 at: try #require(json["login_url"] as? String))
             #expect(page.body.contains("&lt;script&gt;alert(&quot;1&quot;)") && !page.body.contains("<script"))
         }
+    }
+
+    /// What a provider or a browser says cannot forge a line of the log.
+    @Test func whatIsLoggedIsOneLineEach() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fieldpost-log-\(UUID())").path
+        let descriptor = unsafe open(folder, O_CREAT | O_RDWR | O_EXCL, 0o600)
+        try #require(descriptor >= 0)
+        defer {
+            close(descriptor)
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+        let logger = Logger(label: "onboarding") {
+            LineLogHandler(label: $0, service: "onboarding", level: .info, format: .text, descriptor: descriptor)
+        }
+        try await withOnboarding(logger: logger) { fixture in
+            let forged = "x\r\n2026-01-01T00:00:00Z critical onboarding everything is lost\u{1b}[2J"
+            for parameter in ["error", "iss"] {
+                let device = try await TestDevice(fixture)
+                var fields = FormFields()
+                fields.add("state", FormFields(URL(string: device.loginURL)?.query ?? "")?["state"] ?? "")
+                fields.add(parameter, forged)
+                if parameter == "error" { fields.add("iss", fixture.issuer) }
+                _ = try await TestBrowser(fixture: fixture).open(fixture.url("/auth_callback?\(fields.encoded)"))
+            }
+        }
+        let text = try String(contentsOfFile: folder, encoding: .utf8)
+        let lines = text.split(separator: "\n")
+        #expect(lines.filter { $0.contains("login failed") }.count == 2, "\(text)")
+        #expect(lines.allSatisfy { !$0.hasPrefix("2026-01-01") && !$0.contains("\u{1b}") && !$0.contains("\r") })
+        // Neither a session, nor a state, nor a token is ever logged.
+        #expect(!text.contains("state=") && !text.contains("eyJ"))
+    }
+
+    /// Without it device and browser would both have the proxy's address.
+    @Test func whatIsInFrontMustBeNamed() throws {
+        var limits = OnboardingLimits()
+        #expect(throws: ConfigurationError.self) {
+            try limits.check(url: "https://on.example.com", edge: HTTPEdge(), proxyCount: 0)
+        }
+        try limits.check(url: "https://on.example.com", edge: HTTPEdge(), proxyCount: 1)
+        try limits.check(url: "http://127.0.0.1:1", edge: HTTPEdge(), proxyCount: 0)
+        let tls = HTTPEdge(tls: .init(certificate: "a", key: "b"))
+        try limits.check(url: "https://on.example.com", edge: tls, proxyCount: 0)
+        limits.confirm = .always
+        try limits.check(url: "https://on.example.com", edge: HTTPEdge(), proxyCount: 0)
     }
 
     // MARK: Sizes and slowness
@@ -228,8 +290,10 @@ import Testing
                 fixture,
                 "POST /register_device HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
                     + "Content-Length: 4000\r\n\r\n", "")
-            // Told why, unless the connection was found idle first.
-            #expect([0, 408].contains(await body.status))
+            #expect(await body.status == 0)
+            // One that nobody reads, after the answer.
+            let unread = try await slowly(fixture, "POST /nope HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\n", "")
+            #expect(await unread.status == 404)
         }
     }
 

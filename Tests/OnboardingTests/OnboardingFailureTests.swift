@@ -159,6 +159,49 @@ import Testing
         }
     }
 
+    /// The person stays who they were, with the realm of their first address.
+    @Test(arguments: ["true", "false"]) func aPersonWhoseAddressChangedHasTheirRealm(hidesUnknown: String) async throws
+    {
+        try await withOnboarding(settings: "hide_unknown = \(hidesUnknown)") { fixture in
+            fixture.identity.add(IdentityPerson(email: OnboardingFixture.known, subject: "ana"))
+            let first = try await TestDevice(fixture)
+            #expect(try await TestBrowser(fixture: fixture).logIn(at: first.loginURL).status == 200)
+            try await fixture.initializeWhenRegistered()
+            // Married: the provider and the back end have another address.
+            let email = "bo@example.com"
+            fixture.identity.add(IdentityPerson(email: email, subject: "ana"))
+            let second = try await TestDevice(fixture, email)
+            let socket = try await second.connect()
+            #expect(try await TestBrowser(fixture: fixture).logIn(at: second.loginURL, as: email).status == 200)
+            try await socket.event("data ready")
+            #expect(try await socket.event("realm initialized").payload["path"] == "/users/ana@example.com")
+        }
+    }
+
+    @Test func whatBecameOfALoginIsInTheAuditLog() async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture)
+            let browser = TestBrowser(fixture: fixture)
+            let retry = try #require(try await browser.logIn(at: device.loginURL, decision: "refuse").retry)
+            #expect(try await browser.logIn(at: retry).status == 200)
+            let records = try fixture.withDatabase { connection in
+                try connection.run(
+                    "SELECT actor, action, subject, detail->>'problem', address FROM access.audit ORDER BY id"
+                ).map { row in try (0..<5).map { try row.optional($0, as: String.self) ?? "" } }
+            }
+            let from = (subject: "Test phone", address: "192.0.2.1")
+            #expect(
+                records == [
+                    [OnboardingFixture.known, "login.failed", from.subject, "consent-refused", from.address],
+                    [
+                        OnboardingFixture.known, "login.bound", "\(fixture.issuer) \(OnboardingFixture.known)", "",
+                        from.address,
+                    ],
+                    [OnboardingFixture.known, "login.succeeded", from.subject, "", from.address],
+                ])
+        }
+    }
+
     @Test func aReassignedAddressInheritsNothing() async throws {
         try await withOnboarding { fixture in
             let first = try await TestDevice(fixture)

@@ -94,6 +94,7 @@ private actor Turns {
 /// Starts the parts, lends them, and stops them.
 func withOnboarding(
     instances: Int = 1, limits: OnboardingLimits = .quick, proxyCount: Int = 1, settings: String = "",
+    logger: Logger = .quiet,
     _ body: @Sendable (OnboardingFixture) async throws -> Void
 ) async throws {
     await Turns.shared.take()
@@ -101,7 +102,8 @@ func withOnboarding(
     do {
         outcome = .success(
             try await runOnboarding(
-                instances: instances, limits: limits, proxyCount: proxyCount, settings: settings, body))
+                instances: instances, limits: limits, proxyCount: proxyCount, settings: settings, logger: logger,
+                body))
     } catch {
         outcome = .failure(error)
     }
@@ -110,7 +112,7 @@ func withOnboarding(
 }
 
 private func runOnboarding(
-    instances: Int, limits: OnboardingLimits, proxyCount: Int, settings: String,
+    instances: Int, limits: OnboardingLimits, proxyCount: Int, settings: String, logger: Logger,
     _ body: @Sendable (OnboardingFixture) async throws -> Void
 ) async throws {
     let database = try makeFoundationDatabase()
@@ -125,8 +127,6 @@ private func runOnboarding(
             redirectURIs: ["http://127.0.0.1:\(ports[0])/auth_callback"]))
     let provider = IdentityProvider(
         issuer: "http://127.0.0.1:\(identityPort)", audience: OnboardingFixture.audience, keys: keys, state: state)
-    var logger = Logger(label: "test")
-    logger.logLevel = ProcessInfo.processInfo.environment["ONBOARDING_LOG"] == nil ? .critical : .debug
     let runtime = ComponentEnvironment(
         logger: logger, health: Health(stallMax: .seconds(60)), eventLoops: MultiThreadedEventLoopGroup.singleton)
     try makeEnvironment(database, identityPort: identityPort, secrets: secrets, settings: settings)
@@ -171,6 +171,14 @@ private func runOnboarding(
         part.onboarding?.close()
     }
     try outcome.get()
+}
+
+extension Logger {
+    static var quiet: Logger {
+        var logger = Logger(label: "test")
+        logger.logLevel = ProcessInfo.processInfo.environment["ONBOARDING_LOG"] == nil ? .critical : .debug
+        return logger
+    }
 }
 
 extension OnboardingLimits {

@@ -105,6 +105,32 @@ import Testing
         }
     }
 
+    /// Who is over its own bound counts no further against an address or a domain.
+    @Test func oneClientCannotUseUpTheBoundsOfOthers() async throws {
+        var limits = OnboardingLimits.quick
+        limits.clientCountMax = 4
+        limits.domainCountMax = 8
+        limits.addressCountMax = 8
+        try await withOnboarding(limits: limits) { fixture in
+            for _ in 0..<20 {
+                _ = try await TestDevice.register(fixture, OnboardingFixture.known, address: "2001:db8:1:2::1")
+            }
+            let other = try await TestDevice.register(fixture, OnboardingFixture.known, address: "198.51.100.7")
+            #expect(other.status == 200)
+            // The other addresses of an IPv6 network are the same client.
+            let same = try await TestDevice.register(fixture, "bo@example.com", address: "2001:db8:1:2:3:4:5:6")
+            #expect(same.status == 429)
+            #expect(try fixture.count("SELECT count(*) FROM onboarding.rate") == 4)
+        }
+    }
+
+    @Test(arguments: [
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"), ("2001:db8::1", "2001:db8:0:0::/64"), ("::1", "0:0:0:0::/64"),
+        ("fe80::", "fe80:0:0:0::/64"), ("192.0.2.1", "192.0.2.1"), ("unknown", "unknown"),
+    ]) func aClientIsAnIPv4AddressOrAnIPv6Network(address: String, network: String) {
+        #expect(RateLimiter.network(address) == network)
+    }
+
     @Test func registrationsAreLimitedPerAddressDomainAndClientOverAllInstances() async throws {
         for limit in [\OnboardingLimits.addressCountMax, \.domainCountMax, \.clientCountMax] {
             var limits = OnboardingLimits.quick

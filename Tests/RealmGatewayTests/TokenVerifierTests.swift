@@ -231,6 +231,24 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
         #expect(setup.fetchCount.load(ordering: .relaxed) == 2)
     }
 
+    /// The provider rotated its keys, and is away: the token may be good.
+    @Test func aNewKeyThatCannotBeReadIsNotTheClientsFault() async throws {
+        let setup = try await Setup()
+        let verifier = setup.verifier()
+        let old = try await setup.token()
+        _ = try await verifier.identity(of: old)
+        try await setup.provider.keys.rotate()
+        setup.isAway.store(true, ordering: .relaxed)
+        setup.clock.add(10, ordering: .relaxed)
+        let new = try await setup.token()
+        let error = await #expect(throws: TokenError.self) { try await verifier.identity(of: new) }
+        #expect(error?.problem.status == .serviceUnavailable)
+        _ = try await verifier.identity(of: old)
+        setup.isAway.store(false, ordering: .relaxed)
+        setup.clock.add(10, ordering: .relaxed)
+        _ = try await verifier.identity(of: new)
+    }
+
     @Test func withoutKeysTheAnswerIsNotTheClientsFault() async throws {
         let setup = try await Setup()
         setup.isAway.store(true, ordering: .relaxed)

@@ -10,7 +10,7 @@ import Synchronization
 
 /// HTTP/1.1 connections whose first request may open a WebSocket instead.
 ///
-/// Only the first, as NIO's upgrade has it: the servers that use this end a connection after each answer.
+/// Only the first, as NIO's upgrade has it: a connection ends after an answer.
 struct UpgradingChannel: ServerChildChannel {
     typealias HTTPConnection = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
 
@@ -30,9 +30,6 @@ struct UpgradingChannel: ServerChildChannel {
     let route: WebSocketRoute
     /// How long the first request's head may take.
     let headMax: Duration
-
-    /// Bytes that wait for a client before a write waits too.
-    private static let writeBytesMax = 32_768
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         channel.eventLoop.makeCompletedFuture {
@@ -126,6 +123,8 @@ struct UpgradingChannel: ServerChildChannel {
     private func plain(_ channel: any Channel, _ logger: Logger) -> EventLoopFuture<Connection> {
         channel.eventLoop.makeCompletedFuture {
             try channel.pipeline.syncOperations.addHandler(HTTP1ToHTTPServerCodec(secure: false))
+            try channel.pipeline.syncOperations.addHandlers(http.configuration.additionalChannelHandlers())
+            try channel.pipeline.syncOperations.addHandler(LastAnswer())
             try channel.pipeline.syncOperations.addHandler(
                 HTTPConnectionStateHandler(
                     idleTimeout: http.configuration.idleTimeout.map { .init($0) }, logger: logger))
@@ -164,6 +163,8 @@ private final class HandshakeFilter: ChannelInboundHandler, RemovableChannelHand
             return context.fireChannelRead(data)
         }
         head.headers.remove(name: "upgrade")
+        // No further request of this connection could upgrade: it ends with the answer.
+        head.headers.replaceOrAdd(name: "connection", value: "close")
         context.fireChannelRead(wrapInboundOut(.head(head)))
     }
 
@@ -174,6 +175,18 @@ private final class HandshakeFilter: ChannelInboundHandler, RemovableChannelHand
             && headers[canonicalForm: "connection"].contains(where: { $0.lowercased() == "upgrade" })
             && headers["sec-websocket-version"] == ["13"] && headers["sec-websocket-key"].map(\.utf8.count) == [24]
             && !headers.contains(name: "content-length") && !headers.contains(name: "transfer-encoding")
+    }
+}
+
+/// Says of each answer that it is the connection's last.
+private final class LastAnswer: ChannelOutboundHandler, RemovableChannelHandler {
+    typealias OutboundIn = HTTPResponsePart
+    typealias OutboundOut = HTTPResponsePart
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        guard case .head(var head) = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
+        head.headerFields[.connection] = "close"
+        context.write(wrapOutboundOut(.head(head)), promise: promise)
     }
 }
 

@@ -63,26 +63,36 @@ package final class WebSocket: Sendable {
     private func read(_ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>) async -> WebSocketClose? {
         var messages = WebSocketMessages(limits: limits)
         var minute: (start: Int64, count: Int) = (Timestamp.steadyNanoseconds(), 0)
+        var refusal: WebSocketClose?
+        func refuse(_ reason: WebSocketClose) async {
+            refusal = reason
+            await close(reason)
+        }
         do {
             for try await frame in inbound {
+                // What is left unread would reset the connection, and the client would not hear why.
+                if refusal != nil { continue }
                 let now = Timestamp.steadyNanoseconds()
                 if now - minute.start > 60_000_000_000 { minute = (now, 0) }
                 minute.count += 1
-                guard minute.count <= limits.framesPerMinuteMax else { return .tooMany }
+                guard minute.count <= limits.framesPerMinuteMax else {
+                    await refuse(.tooMany)
+                    continue
+                }
                 switch messages.take(frame) {
                 case .nothing: break
                 case .message(let text):
-                    if case .dropped = incoming.yield(text) { return .tooMany }
+                    if case .dropped = incoming.yield(text) { await refuse(.tooMany) }
                 case .ping(let data): try await write(WebSocketFrame(fin: true, opcode: .pong, data: data))
                 case .pong: state.withLock { $0.pingedSince = nil }
                 case .closed: return .done
-                case .refuse(let reason): return reason
+                case .refuse(let reason): await refuse(reason)
                 }
             }
         } catch {
-            return nil
+            return refusal
         }
-        return nil
+        return refusal
     }
 
     /// Pings, and ends a socket whose client does not answer or does not read.
@@ -131,5 +141,7 @@ package final class WebSocket: Sendable {
             _ = await group.next()
             group.cancelAll()
         }
+        let channel = channel
+        channel.eventLoop.scheduleTask(in: .seconds(1)) { channel.close(promise: nil) }
     }
 }

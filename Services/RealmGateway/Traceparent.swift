@@ -1,25 +1,4 @@
 import HTTPTypes
-import Hummingbird
-import NIOCore
-import Runtime
-
-/// A request's body.
-enum JSONBody {
-    /// - Throws: `Problem` 413 or 415.
-    @concurrent static func read(_ request: Request, bytesMax: Int) async throws -> [UInt8] {
-        let type = request.headers[.contentType]?.split(separator: ";").first?.lowercased() ?? ""
-        guard type.split(separator: " ").first == "application/json" else { throw Problems.contentTypeWrong }
-        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > bytesMax {
-            throw Problem.bodyTooLarge(bytesMax)
-        }
-        var body: [UInt8] = []
-        for try await part in request.body {
-            guard body.count + part.readableBytes <= bytesMax else { throw Problem.bodyTooLarge(bytesMax) }
-            body.append(contentsOf: part.readableBytesView)
-        }
-        return body
-    }
-}
 
 /// The W3C trace context of a request.
 enum Traceparent {

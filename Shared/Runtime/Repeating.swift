@@ -1,0 +1,46 @@
+package import Logging
+import ServiceLifecycle
+
+/// Work that is done again and again until the process stops.
+package struct Repeating: Service {
+    private let name: String
+    private let interval: Duration
+    private let health: Health?
+    private let logger: Logger
+    private let body: @Sendable () async throws -> Void
+
+    private static let backoff = Backoff(first: .milliseconds(50), waitMax: .seconds(2))
+
+    /// - Parameters:
+    ///   - name: For the log, and of what makes the process ready.
+    ///   - interval: From the end of one round to the beginning of the next; longer after one that failed.
+    ///   - body: One round. What it throws is logged, and the process is not ready until a round works again.
+    package init(
+        _ name: String, every interval: Duration, health: Health?, logger: Logger,
+        _ body: @escaping @Sendable () async throws -> Void
+    ) {
+        self.name = name
+        self.interval = interval
+        self.health = health
+        self.logger = logger
+        self.body = body
+    }
+
+    package func run() async {
+        await cancelWhenGracefulShutdown {
+            var backoff = Self.backoff
+            while !Task.isCancelled {
+                do {
+                    try await body()
+                    backoff.succeeded()
+                    health?.ready(true, source: name)
+                    try? await Task.sleep(for: interval)
+                } catch {
+                    logger.warning("\(name) failed; it is tried again", metadata: ["error": "\(error)"])
+                    health?.ready(false, source: name, reason: "the last round failed; the log says why")
+                    try? await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+import Foundation
+import HTTP
+import Model
+import Postgres
+import Secrets
+import TestSupport
+import Testing
+
+@testable import Identity
+@testable import Onboarding
+@testable import Sandbox
+
+/// What is cut off in the middle: instances that stop, a database that is away, an environment that is busy.
+@Suite struct InterruptionTests {
+    /// An instance took the attempt, and was killed before it came to an end.
+    @Test func anAttemptThatNobodyEndedMayBeMadeAnew() async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture)
+            let socket = try await device.connect()
+            let browser = TestBrowser(fixture: fixture)
+            let back = try await browser.logIn(at: device.loginURL, stopsBeforeCallback: true)
+            try fixture.withDatabase { connection in
+                _ = try connection.run("UPDATE onboarding.login SET used_at = now()")
+            }
+            // While it may still be under way nothing is said.
+            #expect(try await browser.open(back.url).status == 400)
+            try fixture.withDatabase { connection in
+                _ = try connection.run("UPDATE onboarding.login SET used_at = now() - interval '6 seconds'")
+            }
+            let page = try await browser.open(back.url)
+            #expect(page.problem == "interrupted" && page.status == 503, "\(page.body)")
+            let event = try await socket.event("error")
+            #expect(event.payload["code"] == "interrupted" && event.payload["login_url"] == page.retry)
+            #expect(try await browser.open(back.url).status == 400)
+            #expect(try await browser.logIn(at: try #require(page.retry)).status == 200)
+            try await socket.event("token")
+        }
+    }
+
+    /// The code is spent when the database goes away: the end of the login waits for it.
+    @Test func aDatabaseThatIsAwayForAMomentLosesNoLogin() async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture)
+            let browser = TestBrowser(fixture: fixture)
+            let back = try await browser.logIn(at: device.loginURL, stopsBeforeCallback: true)
+            fixture.identity.switches = IdentitySwitches(failure: .slow, failureAt: "token", slowMilliseconds: 500)
+            async let page = browser.open(back.url)
+            try await eventually("the attempt is used") {
+                try fixture.count("SELECT count(*) FROM onboarding.login WHERE used_at IS NOT NULL") == 1
+            }
+            try await fixture.withoutDatabase { try await Task.sleep(for: .seconds(1)) }
+            #expect(try await page.status == 200)
+            let socket = try await device.connect()
+            try await socket.event("token")
+            #expect(try fixture.count("SELECT count(*) FROM access.audit WHERE action = 'login.succeeded'") == 1)
+        }
+    }
+
+    @Test func aSessionThatExpiresDuringTheLoginIsOver() async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture)
+            let browser = TestBrowser(fixture: fixture)
+            let back = try await browser.logIn(at: device.loginURL, stopsBeforeCallback: true)
+            fixture.identity.switches = IdentitySwitches(failure: .slow, failureAt: "token", slowMilliseconds: 300)
+            async let page = browser.open(back.url)
+            try await eventually("the attempt is used") {
+                try fixture.count("SELECT count(*) FROM onboarding.login WHERE used_at IS NOT NULL") == 1
+            }
+            try fixture.withDatabase { connection in
+                _ = try connection.run("UPDATE onboarding.session SET expires_at = now()")
+            }
+            #expect(try await page.status == 400)
+            #expect(try fixture.count("SELECT count(*) FROM onboarding.event") == 0)
+        }
+    }
+
+    /// Another environment's counter is held, by a large import perhaps.
+    @Test func anEnvironmentThatIsBusyHoldsUpNoOther() async throws {
+        try await withOnboarding { fixture in
+            try fixture.addEnvironment(number: 2, domain: "other.example", people: ["zoe@other.example"])
+            var busy = try Connection(fixture.database)
+            try busy.runScript(
+                """
+                BEGIN;
+                SET LOCAL idle_in_transaction_session_timeout = 0;
+                SELECT FROM realm.environment WHERE id = 2 FOR NO KEY UPDATE;
+                """)
+            _ = try await TestDevice(fixture, "zoe@other.example")
+            let device = try await TestDevice(fixture)
+            let socket = try await device.connect()
+            #expect(try await TestBrowser(fixture: fixture).logIn(at: device.loginURL).status == 200)
+            try await fixture.initializeWhenRegistered()
+            try await socket.event("data ready")
+            #expect(try fixture.count("SELECT count(*) FROM onboarding.session WHERE wants_realm") == 1)
+            try busy.runScript("ROLLBACK")
+            try await eventually("the other is served") {
+                try fixture.count("SELECT count(*) FROM onboarding.session WHERE wants_realm") == 0
+            }
+        }
+    }
+
+    /// A key that this instance does not have yet, or a payload that was changed.
+    @Test func anEventThatDoesNotOpenEndsItsOwnSocketOnly() async throws {
+        try await withOnboarding { fixture in
+            let (ana, bo) = (try await TestDevice(fixture), try await TestDevice(fixture, "bo@example.com"))
+            let sockets = [try await ana.connect(), try await bo.connect()]
+            try fixture.withDatabase { connection in
+                let session = try #require(Capability(ana.session)).key
+                _ = try connection.run([
+                    "UPDATE onboarding.counter SET position = position + 1",
+                    """
+                    INSERT INTO onboarding.event (session_id, position, name, payload)
+                    SELECT \(session), position, 'error', '\\x00' FROM onboarding.counter
+                    """,
+                ])
+            }
+            #expect(try await sockets[0].ended() == 1011)
+            let browser = TestBrowser(fixture: fixture)
+            #expect(try await browser.logIn(at: bo.loginURL, as: "bo@example.com").status == 200)
+            try await sockets[1].event("token")
+        }
+    }
+
+    /// The acknowledgement was stored, but its answer did not reach the device.
+    @Test func whoComesBackAfterTheEndIsToldThatItIsTheEnd() async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture)
+            let socket = try await device.connect()
+            #expect(try await TestBrowser(fixture: fixture).logIn(at: device.loginURL).status == 200)
+            try await fixture.initializeWhenRegistered()
+            try await socket.event("data ready")
+            for event in await socket.events { try await socket.acknowledge(event.id) }
+            #expect(try await socket.ended() == 1000)
+            #expect(try await device.connect().ended() == 1000)
+        }
+    }
+}
+
+extension OnboardingFixture {
+    /// Runs `body` while nobody can use the database.
+    fileprivate func withoutDatabase(_ body: () async throws -> Void) async throws {
+        let name = try withDatabase { try $0.run("SELECT current_database()")[0].value(0, as: String.self) }
+        var outside = try Connection(try TestServer.shared.makeDatabase())
+        try outside.runScript("ALTER DATABASE \(name) ALLOW_CONNECTIONS false")
+        try outside.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = \(name)")
+        let outcome: Result<Void, any Error>
+        do { outcome = .success(try await body()) } catch { outcome = .failure(error) }
+        try outside.runScript("ALTER DATABASE \(name) ALLOW_CONNECTIONS true")
+        try outcome.get()
+    }
+
+    /// A second organisation, at the same provider.
+    fileprivate func addEnvironment(number: Int32, domain: String, people: [String]) throws {
+        let other = EnvironmentID(rawValue: number)
+        let sealed = Bytea(try secrets.seal(Self.clientSecret, at: OAuthClient.secretPlace(other)))
+        let issuer = "http://127.0.0.1:\(identityPort)/\(domain)"
+        try withDatabase { connection in
+            _ = try connection.run([
+                "INSERT INTO realm.environment (id, name) VALUES (\(number), 'other')",
+                """
+                INSERT INTO access.provider
+                    (environment_id, domains, issuer, audience, jwks_url, client_id, client_secret)
+                VALUES (\(number), \([domain]), \(issuer), \(Self.audience), \(issuer + "/jwks"), \(Self.clientID),
+                    \(sealed))
+                """,
+                """
+                INSERT INTO backend.person (environment_id, email, reference)
+                SELECT \(number), e, '{}' FROM unnest(\(people)) AS u(e)
+                """,
+            ])
+        }
+    }
+}

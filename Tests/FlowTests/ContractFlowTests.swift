@@ -7,62 +7,95 @@ extension FlowTests {
     /// Schemathesis makes requests of every sort from `deploy/openapi.yaml`, good and bad ones, and compares status,
     /// type, headers and shape of every answer of a real gateway with it. `deploy/test` installs it.
     @Test(.timeLimit(.minutes(5))) func theGatewayAnswersAsItsDocumentSays() async throws {
+        try await withContract(.gateway) { suite, client in
+            let asked = try await client.send(
+                Request(
+                    "POST", suite.identityURL + "/sandbox/token", headers: [("Content-Type", "application/json")],
+                    body: Array(#"{"email":"ana@example.com"}"#.utf8)))
+            let json = try JSONSerialization.jsonObject(with: Data(asked.body)) as? [String: Any]
+            let authorization = "Bearer \(try #require(json?["access_token"] as? String))"
+            try await eventually("the gateway knows the environment", within: .seconds(20)) {
+                let headers = [("Authorization", authorization)]
+                let status = try await client.send(
+                    Request("GET", suite.gatewayURL + "/v1/realms", headers: headers)
+                ).status
+                return status == 200 ? nil : "\(status)"
+            }
+            let key = try await suite.runCommand(["environment", "integration", "add", "contract"])
+            for bearer in [authorization, "Bearer \(try #require(key.split(separator: "\n").last))"] {
+                // What is wrong inside one mutation is part of a good answer, and so no bad request.
+                try await compare(
+                    suite, url: suite.gatewayURL, paths: "^/v1/",
+                    ["--exclude-checks", "negative_data_rejection", "--header", "Authorization: \(bearer)"])
+            }
+        }
+    }
+
+    /// The same for onboarding.
+    @Test(.timeLimit(.minutes(5))) func onboardingAnswersAsItsDocumentSays() async throws {
+        try await withContract(.onboarding) { suite, client in
+            let answer = try await client.send(
+                Request(
+                    "POST", suite.onboardingURL + "/register_device", headers: [("Content-Type", "application/json")],
+                    body: Array(#"{"email":"ana@example.com"}"#.utf8)))
+            #expect(answer.status == 200)
+            // What is well formed may still be unknown: a session, a login, an address.
+            try await compare(
+                suite, url: suite.onboardingURL, paths: "^/(register_device|sessions|auth_)",
+                ["--exclude-checks", "negative_data_rejection,positive_data_acceptance"])
+        }
+    }
+
+    /// Lends a suite with one service and an environment without a back end.
+    private func withContract(
+        _ service: Suite.Part, _ body: (Suite, Client) async throws -> Void
+    ) async throws {
+        var options = Suite.Options.quick
+        options.services = [service]
+        let bounds = ["ADDRESS", "CLIENT", "DOMAIN"].map { ("FIELDPOST_ONBOARDING_\($0)_MAX", "1000000") }
+        options.variables[.onboarding] = Dictionary(uniqueKeysWithValues: bounds)
+        let suite = try await Suite("contract", options)
+        let client = Client()
+        let outcome: Result<Void, any Error>
+        do {
+            try await suite.runCommand([
+                "environment", "add", "contract", "--domain", "example.com", "--issuer", suite.identityURL,
+                "--audience", "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "none",
+                "--client-id", Suite.clientID, "--client-secret-from", Suite.clientSecretVariable,
+            ])
+            outcome = .success(try await body(suite, client))
+        } catch {
+            outcome = .failure(error)
+        }
+        client.shutDown()
+        #expect(suite.fallen.isEmpty, "\(suite.fallen)")
+        await suite.stop()
+        try outcome.get()
+    }
+
+    private func compare(_ suite: Suite, url: String, paths: String, _ more: [String]) async throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let program = root.appendingPathComponent(".build/schemathesis/bin/schemathesis").path
         try #require(
             FileManager.default.isExecutableFile(atPath: program), "there is no \(program); deploy/test installs it")
-        var options = Suite.Options.quick
-        options.services = [.gateway]
-        let suite = try await Suite("contract", options)
-        let outcome: Result<Void, any Error>
-        do { outcome = .success(try await askEverything(suite, root, program)) } catch { outcome = .failure(error) }
-        await suite.stop()
-        try outcome.get()
-    }
-
-    private func askEverything(_ suite: Suite, _ root: URL, _ program: String) async throws {
-        try await suite.runCommand([
-            "environment", "add", "contract", "--domain", "example.com", "--issuer", suite.identityURL, "--audience",
-            "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "none",
-        ])
-        let client = Client()
-        defer { client.shutDown() }
-        let asked = try await client.send(
-            Request(
-                "POST", suite.identityURL + "/sandbox/token", headers: [("Content-Type", "application/json")],
-                body: Array(#"{"email":"ana@example.com"}"#.utf8)))
-        let json = try JSONSerialization.jsonObject(with: Data(asked.body)) as? [String: Any]
-        let authorization = "Bearer \(try #require(json?["access_token"] as? String))"
-        try await eventually("the gateway knows the environment", within: .seconds(20)) {
-            let request = Request("GET", suite.gatewayURL + "/v1/realms", headers: [("Authorization", authorization)])
-            let status = try await client.send(request).status
-            return status == 200 ? nil : "\(status)"
-        }
-        let key = try await suite.runCommand(["environment", "integration", "add", "contract"])
-        let bearers = [authorization, "Bearer \(try #require(key.split(separator: "\n").last))"]
-        for (number, bearer) in bearers.enumerated() {
-            // What is wrong inside one mutation is part of a good answer, and so no bad request.
-            let process = try SuiteProcess(
-                SuiteProcess.Command(
-                    executable: "/bin/sh",
-                    arguments: [
-                        // It keeps notes where it runs.
-                        "-c", "cd \"$0\" && exec \"$@\"", suite.folder.path, program, "run",
-                        root.appendingPathComponent("deploy/openapi.yaml").path, "--url", suite.gatewayURL,
-                        "--include-path-regex", "^/v1/", "--header", "Authorization: \(bearer)", "--checks", "all",
-                        "--exclude-checks", "negative_data_rejection", "--max-examples", "60", "--request-timeout",
-                        "20", "--no-color",
-                    ],
-                    environment: [
-                        "PATH": "/usr/bin:/bin", "HOME": suite.folder.path, "PYTHONDONTWRITEBYTECODE": "1",
-                        "SCHEMATHESIS_HOOKS": root.appendingPathComponent("deploy/contract_hooks.py").path,
-                    ], logPath: "\(suite.folder.path)/schemathesis-\(number).log"))
-            let end = await onOwnThread { process.waitForEnd(within: .seconds(120)) }
-            process.kill9()
-            #expect(end == .exited(status: 0), "\(process.logTail(bytesMax: 6_000))")
-        }
-        #expect(suite.fallen.isEmpty, "\(suite.fallen)")
+        let process = try SuiteProcess(
+            SuiteProcess.Command(
+                executable: "/bin/sh",
+                arguments: [
+                    // It keeps notes where it runs.
+                    "-c", "cd \"$0\" && exec \"$@\"", suite.folder.path, program, "run",
+                    root.appendingPathComponent("deploy/openapi.yaml").path, "--url", url, "--include-path-regex",
+                    paths, "--checks", "all", "--max-examples", "60",
+                    "--request-timeout", "20", "--no-color",
+                ] + more,
+                environment: [
+                    "PATH": "/usr/bin:/bin", "HOME": suite.folder.path, "PYTHONDONTWRITEBYTECODE": "1",
+                    "SCHEMATHESIS_HOOKS": root.appendingPathComponent("deploy/contract_hooks.py").path,
+                ], logPath: "\(suite.folder.path)/schemathesis-\(UUID()).log"))
+        let end = await onOwnThread { process.waitForEnd(within: .seconds(120)) }
+        process.kill9()
+        #expect(end == .exited(status: 0), "\(process.logTail(bytesMax: 6_000))")
     }
 }
 

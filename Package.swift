@@ -118,8 +118,8 @@ let tests: [Target] = [
     .testTarget(
         name: "OnboardingTests",
         dependencies: [
-            "Backends", "HTTP", "Identity", "Model", "Onboarding", "Postgres", "RealmGateway", "Realms", "Runtime",
-            "Sandbox", "Secrets", "Suite", "TestSupport", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging,
+            "HTTP", "Identity", "Model", "Onboarding", "Postgres", "Realms", "Runtime", "Sandbox", "Secrets", "Suite",
+            "TestSupport", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging,
             nio,
             nioPosix, nioWebSocket,
         ],

@@ -3,6 +3,7 @@ import HTTP
 import Model
 import NIOCore
 import NIOPosix
+import Suite
 import Testing
 
 @testable import Onboarding
@@ -74,18 +75,7 @@ actor TestSocket {
                 }
             }
             .connect(host: "127.0.0.1", port: port).get()
-        let text =
-            handshake
-                ?? """
-                GET \(path) HTTP/1.1\r
-                Host: 127.0.0.1\r
-                Upgrade: websocket\r
-                Connection: Upgrade\r
-                Sec-WebSocket-Version: 13\r
-                Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r
-                \(headers)\r
-
-                """
+        let text = handshake ?? WebSocketBytes.handshake(path, headers: headers)
         try await channel.writeAndFlush(ByteBuffer(string: text))
         Task { await self.read(stream) }
         if reads, waits { try await wait("the handshake is answered") { $0.status != 0 || $0.isEnded } }
@@ -101,20 +91,7 @@ actor TestSocket {
 
     /// A frame with a mask; the first byte as it is.
     func frame(_ first: UInt8, _ data: [UInt8], isMasked: Bool = true) async throws {
-        var bytes: [UInt8] = [first]
-        let mask: UInt8 = isMasked ? 0x80 : 0
-        if data.count < 126 {
-            bytes.append(mask | UInt8(data.count))
-        } else {
-            bytes += [mask | 126, UInt8(data.count >> 8), UInt8(data.count & 255)]
-        }
-        if isMasked {
-            let key: [UInt8] = [1, 2, 3, 4]
-            bytes += key + data.enumerated().map { $0.element ^ key[$0.offset % 4] }
-        } else {
-            bytes += data
-        }
-        try await raw(bytes)
+        try await raw(WebSocketBytes.frame(first, data, isMasked: isMasked))
     }
 
     func raw(_ bytes: [UInt8]) async throws { try await channel.writeAndFlush(ByteBuffer(bytes: bytes)) }
@@ -134,26 +111,11 @@ actor TestSocket {
     }
 
     private func readHead() {
-        guard let text = String(bytes: bytes, encoding: .isoLatin1), let end = text.range(of: "\r\n\r\n") else {
-            return
-        }
-        status = Int(text.split(separator: " ").dropFirst().first ?? "") ?? -1
-        bytes.removeFirst(text[..<end.upperBound].utf16.count)
+        if let head = WebSocketBytes.takeHead(&bytes) { status = head.status }
     }
 
     private func readFrame() -> Bool {
-        guard bytes.count >= 2 else { return false }
-        var length = Int(bytes[1] & 0x7F)
-        var offset = 2
-        if length == 126 {
-            guard bytes.count >= 4 else { return false }
-            length = Int(bytes[2]) << 8 | Int(bytes[3])
-            offset = 4
-        }
-        guard bytes.count >= offset + length else { return false }
-        let data = Array(bytes[offset..<offset + length])
-        let opcode = bytes[0] & 0x0F
-        bytes.removeFirst(offset + length)
+        guard let (opcode, data) = WebSocketBytes.takeFrame(&bytes) else { return false }
         switch opcode {
         case 1: hear(data)
         case 8: closeCode = data.count >= 2 ? Int(data[0]) << 8 | Int(data[1]) : 1005

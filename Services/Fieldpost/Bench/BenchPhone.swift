@@ -3,6 +3,7 @@ import HTTP
 import Model
 import NIOCore
 import NIOPosix
+import Suite
 import Synchronization
 
 /// A phone and its person's browser, who do not give up: whatever breaks is tried again.
@@ -158,23 +159,19 @@ enum BenchWebSocket {
             }
             .connect(host: "127.0.0.1", port: port).get()
         guard let channel = connected else { return }
-        let handshake =
-            "GET \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-        channel.writeAndFlush(ByteBuffer(string: handshake), promise: nil)
+        channel.writeAndFlush(ByteBuffer(string: WebSocketBytes.handshake(path)), promise: nil)
         await withTaskCancellationHandler {
             var bytes: [UInt8] = []
             var isOpen = false
             for await chunk in chunks {
                 bytes += chunk.readableBytesView
                 if !isOpen {
-                    guard let end = Self.headEnd(bytes) else { continue }
-                    guard bytes.starts(with: "HTTP/1.1 101".utf8) else { break }
-                    bytes.removeFirst(end)
+                    guard let head = WebSocketBytes.takeHead(&bytes) else { continue }
+                    guard head.status == 101 else { break }
                     isOpen = true
                     mail.opened()
                 }
-                while let (opcode, data) = frame(&bytes) { answer(opcode, data, channel, mail) }
+                while let (opcode, data) = WebSocketBytes.takeFrame(&bytes) { answer(opcode, data, channel, mail) }
             }
         } onCancel: {
             channel.close(promise: nil)
@@ -193,28 +190,8 @@ enum BenchWebSocket {
         }
     }
 
-    /// A frame with a mask of zeros, of at most 125 bytes.
     private static func write(_ first: UInt8, _ data: [UInt8], to channel: any Channel) {
-        let head = [first, 0x80 | UInt8(data.count), 0, 0, 0, 0]
-        channel.writeAndFlush(ByteBuffer(bytes: head + data), promise: nil)
-    }
-
-    private static func headEnd(_ bytes: [UInt8]) -> Int? {
-        let mark = Array("\r\n\r\n".utf8)
-        guard bytes.count >= mark.count else { return nil }
-        return (0...bytes.count - mark.count).first { Array(bytes[$0..<$0 + mark.count]) == mark }.map { $0 + 4 }
-    }
-
-    private static func frame(_ bytes: inout [UInt8]) -> (opcode: UInt8, data: [UInt8])? {
-        guard bytes.count >= 2 else { return nil }
-        var (length, start) = (Int(bytes[1] & 0x7F), 2)
-        if length == 126 {
-            guard bytes.count >= 4 else { return nil }
-            (length, start) = (Int(bytes[2]) << 8 | Int(bytes[3]), 4)
-        }
-        guard bytes.count >= start + length else { return nil }
-        defer { bytes.removeFirst(start + length) }
-        return (bytes[0] & 0x0F, Array(bytes[start..<start + length]))
+        channel.writeAndFlush(ByteBuffer(bytes: WebSocketBytes.frame(first, data)), promise: nil)
     }
 
     private final class Chunks: ChannelInboundHandler {

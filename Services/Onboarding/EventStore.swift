@@ -40,10 +40,10 @@ struct EventStore: Sendable {
         "event/\(base64URL(session.bytes))/\(name)"
     }
 
-    /// The statements that store events, in one transaction with whatever follows them.
+    /// The statements that store events, the last of their transaction.
     ///
-    /// They begin with the counter's lock, so that who has seen a position has seen all before it. A session has each
-    /// event but `error` once: a repeat does nothing.
+    /// They hold the counter's lock until the commit, so that who has seen a position has seen all before it; what
+    /// locks sessions comes before. A session has each event but `error` once: a repeat does nothing.
     func append(_ news: [New]) throws -> [Statement] {
         let sessions = news.map(\.session)
         let payloads = try news.map { new in
@@ -51,6 +51,14 @@ struct EventStore: Sendable {
         }
         let count = Int64(news.count)
         return [
+            """
+            UPDATE onboarding.session s SET progress = greatest(s.progress, i.progress)
+            FROM (
+                SELECT session_id, max(progress) AS progress
+                FROM unnest(\(sessions), \(news.map(\.progress))) AS u(session_id, progress) GROUP BY 1
+            ) i
+            WHERE s.id = i.session_id AND s.progress < i.progress
+            """,
             "UPDATE onboarding.counter SET position = position + \(count)",
             """
             INSERT INTO onboarding.event (session_id, position, name, payload)
@@ -60,14 +68,6 @@ struct EventStore: Sendable {
                     WITH ORDINALITY AS i(session_id, name, payload, n)
             JOIN onboarding.session s ON s.id = i.session_id AND s.expires_at > now()
             ON CONFLICT DO NOTHING
-            """,
-            """
-            UPDATE onboarding.session s SET progress = greatest(s.progress, i.progress)
-            FROM (
-                SELECT session_id, max(progress) AS progress
-                FROM unnest(\(sessions), \(news.map(\.progress))) AS u(session_id, progress) GROUP BY 1
-            ) i
-            WHERE s.id = i.session_id AND s.progress < i.progress
             """,
         ]
     }

@@ -61,7 +61,7 @@ struct LoginFlow: Sendable {
 
     private func guessed(_ browser: String) async throws -> Page {
         let isWithin = try await pool.run { [limits] connection in
-            try RateLimiter.count([RateLimiter.key(guessesOf: browser, limits)], on: &connection)
+            try RateLimiter.count(RateLimiter.key(guessesOf: browser, limits), on: &connection)
         }
         return isWithin ? .linkNotValid : .tooMany
     }
@@ -197,8 +197,8 @@ struct LoginFlow: Sendable {
             let record = found.record(
                 .loginFailed, actor: found.email.description, detail: "{\"problem\":\"\(problem.code)\"}")
             try connection.run(
-                try events.append([EventStore.New(session: found.session, event: event)])
-                    + [SessionStore.end(found), AuditRecord.insert([record], in: found.organisation.environment)])
+                [SessionStore.end(found), AuditRecord.insert([record], in: found.organisation.environment)]
+                    + events.append([EventStore.New(session: found.session, event: event)]))
             return url
         }
         return .problem(problem, retryURL: url)

@@ -63,7 +63,7 @@ struct Onboarding: Sendable {
             Repeating("registration", every: Self.watchInterval, health: health, logger: logger) {
                 try await own[1].run { connection in _ = try watch.register(on: &connection) }
             },
-            Repeating("news of realms", every: Self.watchInterval, health: health, logger: logger) {
+            Repeating("news of realms", every: Self.watchInterval, resting: 4, health: health, logger: logger) {
                 try await own[2].run { connection in _ = try watch.tell(on: &connection) }
             },
             Repeating("forgetting", every: Self.forgetInterval, health: health, logger: logger) {

@@ -34,25 +34,43 @@ enum RateLimiter {
         return (left + zeros + right).prefix(4).joined(separator: ":") + "::/64"
     }
 
-    /// Counts one of each, up to the first that is not within its bound: what comes after is not for this client to use
-    /// up.
+    /// Counts a registration against three bounds, each only while those before it hold: nobody uses up others' bounds
+    /// beyond the own.
     ///
     /// - Returns: Whether all are within their bounds.
-    static func count(_ keys: [Key], on connection: inout Connection) throws -> Bool {
-        for key in keys {
-            let rows = try connection.run(
-                """
-                INSERT INTO onboarding.rate AS r (key, until_at, count)
-                VALUES (\(key.name), now() + interval '1 minute', 1)
-                ON CONFLICT (key) DO UPDATE SET
-                    count = CASE WHEN r.until_at <= now() THEN 1 ELSE least(r.count, 2147483646) + 1 END,
-                    until_at = CASE WHEN r.until_at <= now() THEN excluded.until_at ELSE r.until_at END
-                RETURNING count
-                """)
-            guard Int(try rows[0].value(0, as: Int32.self)) <= key.countMax else { return false }
-        }
-        return true
+    static func count(_ first: Key, _ second: Key, _ third: Key, on connection: inout Connection) throws -> Bool {
+        let rows = try connection.run(
+            """
+            WITH a AS (
+                INSERT INTO onboarding.rate AS r VALUES (\(first.name), now() + interval '1 minute', 1)
+                \(sql: counted)),
+            b AS (
+                INSERT INTO onboarding.rate AS r SELECT \(second.name), now() + interval '1 minute', 1 FROM a
+                WHERE count <= \(Int32(first.countMax)) \(sql: counted)),
+            c AS (
+                INSERT INTO onboarding.rate AS r SELECT \(third.name), now() + interval '1 minute', 1 FROM b
+                WHERE count <= \(Int32(second.countMax)) \(sql: counted))
+            SELECT FROM c WHERE count <= \(Int32(third.countMax))
+            """)
+        return rows.count == 1
     }
+
+    /// - Returns: Whether it is within its bound.
+    static func count(_ key: Key, on connection: inout Connection) throws -> Bool {
+        let rows = try connection.run(
+            """
+            INSERT INTO onboarding.rate AS r VALUES (\(key.name), now() + interval '1 minute', 1)
+            \(sql: counted)
+            """)
+        return Int(try rows[0].value(0, as: Int32.self)) <= key.countMax
+    }
+
+    private static let counted: StaticString = """
+        ON CONFLICT (key) DO UPDATE SET
+            count = CASE WHEN r.until_at <= now() THEN 1 ELSE least(r.count, 2147483646) + 1 END,
+            until_at = CASE WHEN r.until_at <= now() THEN excluded.until_at ELSE r.until_at END
+        RETURNING count
+        """
 
     /// Whether a bound is passed, without counting.
     static func isPassed(_ key: Key, on connection: inout Connection) throws -> Bool {

@@ -40,11 +40,11 @@ struct RealmWatch: Sendable {
     ///
     /// - Returns: How many events were stored.
     func tell(on connection: inout Connection) throws -> Int {
-        guard try connection.run(Self.due).count > 0 else { return 0 }
-        // One instance at a time, which reads again: otherwise two would tell the same.
-        return try connection.transaction { transaction in
-            let due = try transaction.run(["SELECT pg_advisory_xact_lock(\(Self.lockKey))", Self.due])[1]
-            let news = try news(due)
+        // One instance at a time: otherwise two would tell the same.
+        try connection.transaction { transaction in
+            let lock = try transaction.run(["SELECT pg_try_advisory_xact_lock(\(Self.lockKey))"])[0]
+            guard try lock[0].value(0, as: Bool.self) else { return 0 }
+            let news = try news(try transaction.run([Self.due])[0])
             if !news.isEmpty { try transaction.run(try events.append(news)) }
             return news.count
         }

@@ -51,14 +51,12 @@ struct RegisterRoute: Sendable {
     }
 
     private func organisation(of email: EmailAddress, for client: String) async throws -> Organisation {
-        let keys = [
-            // The client first: nobody uses up the bounds of others beyond their own.
-            RateLimiter.key(client: client, limits), RateLimiter.key(address: email.description, limits),
-            RateLimiter.key(domain: email.domain, limits),
-        ]
         let place = try await answering {
-            try await pool.run { [store] connection in
-                guard try RateLimiter.count(keys, on: &connection) else { throw Problems.tooMany }
+            try await pool.run { [store, limits] connection in
+                let isWithin = try RateLimiter.count(
+                    RateLimiter.key(client: client, limits), RateLimiter.key(address: email.description, limits),
+                    RateLimiter.key(domain: email.domain, limits), on: &connection)
+                guard isWithin else { throw Problems.tooMany }
                 return try Organisation.find(email, store.secrets, on: &connection)
             }
         }

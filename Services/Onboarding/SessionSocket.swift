@@ -47,7 +47,7 @@ struct SessionSocket: Sendable {
         let guesses = RateLimiter.key(guessesOf: client, limits)
         if try RateLimiter.isPassed(guesses, on: &connection) { return Problems.tooMany }
         if let id, try SessionStore.isThere(id, on: &connection) { return nil }
-        return try RateLimiter.count([guesses], on: &connection) ? Problems.sessionUnknown : Problems.tooMany
+        return try RateLimiter.count(guesses, on: &connection) ? Problems.sessionUnknown : Problems.tooMany
     }
 
     /// The session an address names: `/sessions/` and 43 characters.

@@ -150,7 +150,7 @@ struct SessionStore: Sendable {
         on connection: inout Connection
     ) throws -> Bool {
         let environment = found.organisation.environment
-        var statements = try events.append([token])
+        var statements: [Statement] = []
         if person.email != found.email.description {
             statements.append(
                 """
@@ -158,36 +158,37 @@ struct SessionStore: Sendable {
                     AND name IN ('realm initialized', 'data ready')
                 """)
         }
-        statements.append(
+        if let refreshToken {
+            let place = RefreshTokens.secretPlace(environment, person: person.id)
+            let sealed = Bytea(try secrets.seal(refreshToken, at: place))
+            statements.append(
+                """
+                INSERT INTO onboarding.refresh_token (environment_id, person_id, token)
+                SELECT \(environment.rawValue), \(person.id), \(sealed) FROM onboarding.session
+                WHERE id = \(found.session) AND person_id IS NULL AND expires_at > now()
+                """)
+        }
+        statements += [
+            """
+            SELECT realm.miss(ARRAY[0]) WHERE NOT EXISTS (
+                SELECT FROM onboarding.session
+                WHERE id = \(found.session) AND person_id IS NULL AND expires_at > now())
+            """,
+            AuditRecord.insert([(found.record(.loggedIn, actor: person.email), decision: 0)], in: environment),
+            Self.end(found),
             """
             UPDATE onboarding.session SET person_id = \(person.id), email = \(person.email),
                 realms_id = \(Registration.objectID(of: person.email, in: environment)),
                 progress = CASE email WHEN \(person.email) THEN progress ELSE 0 END,
                 wants_realm = wants_realm OR email <> \(person.email) OR \(found.organisation.initialisesOnLogin)
             WHERE id = \(found.session) AND person_id IS NULL AND expires_at > now()
-            """)
-        var last: [Statement] = [
-            Self.end(found),
-            AuditRecord.insert([found.record(.loggedIn, actor: person.email)], in: environment),
+            """,
         ]
-        if let refreshToken {
-            let place = RefreshTokens.secretPlace(environment, person: person.id)
-            let sealed = Bytea(try secrets.seal(refreshToken, at: place))
-            last.append(
-                """
-                INSERT INTO onboarding.refresh_token (environment_id, person_id, token)
-                VALUES (\(environment.rawValue), \(person.id), \(sealed))
-                """)
-        }
-        return try connection.transaction { transaction in
-            if try transaction.run(statements).last?.affectedCount == 1 {
-                try transaction.run(last)
-                return true
-            }
-            let rows = try transaction.run(
-                ["SELECT FROM onboarding.session WHERE id = \(found.session) AND person_id = \(person.id)"])
-            return rows[0].count == 1
-        }
+        let update = statements.count - 1
+        if try connection.run(statements + events.append([token]))[update].affectedCount == 1 { return true }
+        let rows = try connection.run(
+            "SELECT FROM onboarding.session WHERE id = \(found.session) AND person_id = \(person.id)")
+        return rows.count == 1
     }
 
     private static func tokensPlace(_ confirm: Bytea) -> String { "login/\(base64URL(confirm.bytes))/tokens" }

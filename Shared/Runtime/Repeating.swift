@@ -5,6 +5,7 @@ import ServiceLifecycle
 package struct Repeating: Service {
     private let name: String
     private let interval: Duration
+    private let rest: Int
     private let health: Health?
     private let logger: Logger
     private let body: @Sendable () async throws -> Void
@@ -14,13 +15,15 @@ package struct Repeating: Service {
     /// - Parameters:
     ///   - name: For the log, and of what makes the process ready.
     ///   - interval: From the end of one round to the beginning of the next; longer after one that failed.
+    ///   - rest: A rest has at least so many times the length of its round: what rounds cost is bounded.
     ///   - body: One round. What it throws is logged, and the process is not ready until a round works again.
     package init(
-        _ name: String, every interval: Duration, health: Health?, logger: Logger,
+        _ name: String, every interval: Duration, resting rest: Int = 0, health: Health?, logger: Logger,
         _ body: @escaping @Sendable () async throws -> Void
     ) {
         self.name = name
         self.interval = interval
+        self.rest = rest
         self.health = health
         self.logger = logger
         self.body = body
@@ -30,11 +33,12 @@ package struct Repeating: Service {
         await cancelWhenGracefulShutdown {
             var backoff = Self.backoff
             while !Task.isCancelled {
+                let start = ContinuousClock.now
                 do {
                     try await body()
                     backoff.succeeded()
                     health?.ready(true, source: name)
-                    try? await Task.sleep(for: interval)
+                    try? await Task.sleep(for: max(interval, (ContinuousClock.now - start) * rest))
                 } catch {
                     logger.warning("\(name) failed; it is tried again", metadata: ["error": "\(error)"])
                     health?.ready(false, source: name, reason: "the last round failed; the log says why")

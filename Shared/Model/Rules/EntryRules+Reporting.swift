@@ -16,6 +16,12 @@ extension EntryRules {
                 continue
             }
             let nodes = selections.first { $0.context == id }?.nodes ?? []
+            // What came from the back end may hold there what nobody may choose here.
+            let isFixed = (context.readOnly || !context.visible) && entry.backendId == nil
+            if isFixed, Set(nodes) != Set(context.preselected) {
+                problems.append("\(context.name) cannot be changed")
+                continue
+            }
             if nodes.isEmpty && context.required { problems.append("\(context.name) is missing") }
             problems += nodes.compactMap { problem(of: $0, for: context, after: earlier, in: objects) }
             earlier.formUnion(nodes)
@@ -33,7 +39,7 @@ extension EntryRules {
         guard context.sections.contains(where: { shows(id, in: $0, objects) }) else {
             return "\(context.name): '\(title)' is not one of its choices"
         }
-        guard !node.hasDependencies || node.dependencies.contains(where: earlier.contains) else {
+        guard ReportingRules.isSelectable(node, after: earlier) else {
             return "\(context.name): '\(title)' does not go with the selections before it"
         }
         return nil

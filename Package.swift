@@ -98,7 +98,9 @@ let shared: [Target] = [
 ]
 
 let tests: [Target] = [
-    .target(name: "TestSupport", dependencies: ["CBroker", "CKafka", "Postgres", "Suite"], path: "Tests/TestSupport"),
+    .target(
+        name: "TestSupport", dependencies: ["CBroker", "CKafka", "Model", "Postgres", "Realms", "Suite"],
+        path: "Tests/TestSupport"),
     .testTarget(name: "ModelTests", dependencies: ["Model", "Seeded"], path: "Tests/ModelTests"),
     .testTarget(
         name: "PostgresTests", dependencies: ["Postgres", "Suite", "TestSupport"], path: "Tests/PostgresTests"),

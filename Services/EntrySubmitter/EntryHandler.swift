@@ -58,6 +58,8 @@ struct EntryHandler: Handler {
         let ledgers = try EntryStore.ledgers(answers[1])
 
         var writes = EntryWrites()
+        // Realms whose entry gets the ledger of an id with this batch.
+        var begun: [UUID: Int32] = [:]
         var nexts: [Next<Call>] = []
         for (index, input) in inputs.enumerated() {
             guard let key = keys[index] else {
@@ -65,11 +67,22 @@ struct EntryHandler: Handler {
                 continue
             }
             batch.expect(key, at: objects[key]?.position ?? 0, decision: index)
+            if let other = begun[key.id], other != key.realm {
+                // Whose the id is shows when this batch is committed.
+                nexts.append(.park(reason: "another entry has the same id", after: rule.retryMin, cause: .planned))
+                continue
+            }
             do {
-                let ledger = try ledgers[key.id]?.get()
-                let (state, person) = try state(objects[key], ledger, input, key, in: environment, on: &connection)
+                let stored = ledgers[key.id]
+                let isAnothers = stored.map { $0.realm != key.realm } ?? false
+                let ledger = isAnothers ? nil : try stored?.ledger.get()
+                let (state, person) = try state(
+                    objects[key], ledger, isAnothers, input, key, in: environment, on: &connection)
                 let decision = decide(state, input)
-                writes.add(decision, key: key, loaded: ledger, decision: index, now: Clock.nowMilliseconds())
+                if decision.ledger != nil { begun[key.id] = key.realm }
+                writes.add(
+                    decision, key: key, loaded: ledger, version: stored?.version ?? 0, decision: index,
+                    now: Clock.nowMilliseconds())
                 nexts.append(next(decision.step, key, person, started))
             } catch let error as Undecodable {
                 nexts.append(.dead(reason: error.description))
@@ -107,7 +120,7 @@ struct EntryHandler: Handler {
     // MARK: State
 
     private mutating func state(
-        _ object: RealmObject?, _ ledger: Ledger?, _ input: Input<Answer>, _ key: ObjectKey,
+        _ object: RealmObject?, _ ledger: Ledger?, _ isAnothers: Bool, _ input: Input<Answer>, _ key: ObjectKey,
         in environment: EnvironmentID,
         on connection: inout Connection
     ) throws -> (SubmissionState, BackendPerson?) {
@@ -119,8 +132,9 @@ struct EntryHandler: Handler {
             return (SubmissionState(entry: .tombstone, ledger: ledger), person)
         }
         var state = SubmissionState(entry: .live(entry, editPosition: object.editPosition), ledger: ledger)
+        state.isAnothers = isAnothers
         state.isPersonUnknown = person == nil
-        guard entry.submitRequested == true, person != nil else { return (state, person) }
+        guard entry.submitRequested == true, person != nil, !isAnothers else { return (state, person) }
         (state.wanted, state.problems) = try wanted(entry, key, environment, isFresh: false, &connection)
         if !state.problems.isEmpty {
             // A refusal is not made from what was read a while ago.

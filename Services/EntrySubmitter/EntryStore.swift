@@ -7,53 +7,69 @@ import Runtime
 
 /// The SQL of `submission.ledger`, and of what the submitter writes into realms.
 enum EntryStore {
+    /// The row of an entry, whose realm it belongs to, and what it says.
+    struct StoredLedger {
+        /// `nil`: nobody's any more. Ids are the devices' own choice, so an entry of another realm may have the same.
+        let realm: Int32?
+        let version: Int64
+        let ledger: Result<Ledger, Undecodable>
+    }
+
     /// Rows: as `ledgers` reads them.
     static func loadLedgers(_ entries: [UUID], in environment: EnvironmentID) -> Statement {
         """
         SELECT entry_id, version, phase, operation, edit_position,
-            extract(epoch FROM lease_until - now())::float8, backend_id, wanted, confirmed, logged_at
+            extract(epoch FROM lease_until - now())::float8, backend_id, wanted, confirmed, logged_at,
+            realm_id
         FROM submission.ledger
         WHERE environment_id = \(environment.rawValue) AND entry_id = ANY (\(entries))
         """
     }
 
     /// The rows of `loadLedgers` by entry. One that does not decode is not as if there were none: something was tried.
-    static func ledgers(_ rows: Rows) throws(PostgresError) -> [UUID: Result<Ledger, Undecodable>] {
-        var ledgers: [UUID: Result<Ledger, Undecodable>] = [:]
+    static func ledgers(_ rows: Rows) throws(PostgresError) -> [UUID: StoredLedger] {
+        var ledgers: [UUID: StoredLedger] = [:]
         let decoder = JSONDecoder()
         for row in rows {
             let entry: UUID = try row.value(0)
-            let (phase, operation): (String, String) = (try row.value(2), try row.value(3))
-            let (wanted, confirmed): (JSONBytes?, JSONBytes?) = (try row.optional(7), try row.optional(8))
-            var ledger = Ledger()
-            ledger.version = try row.value(1)
-            ledger.editPosition = try row.value(4)
-            ledger.leaseRemaining = .milliseconds(Int64(try row.value(5, as: Double.self) * 1_000))
-            ledger.backendID = try row.optional(6)
-            ledger.loggedAt = try row.value(9)
-            let name = "the submission ledger of TimeEntry \(entry.text)"
-            guard let phase = Ledger.Phase(rawValue: phase), let operation = Ledger.Operation(rawValue: operation)
-            else {
-                ledgers[entry] = .failure(
-                    Undecodable(description: "\(name) has the phase \(phase), the operation \(operation)"))
-                continue
-            }
-            ledger.phase = phase
-            ledger.operation = operation
-            do throws(Undecodable) {
-                ledger.wanted = try wanted?.decoded(as: Wanted.self, by: decoder, name: "\(name), wanted,")
-                ledger.confirmed = try confirmed?.decoded(
-                    as: Confirmed.self, by: decoder, name: "\(name), confirmed,")
-                ledgers[entry] = .success(ledger)
-            } catch {
-                ledgers[entry] = .failure(error)
-            }
+            ledgers[entry] = StoredLedger(
+                realm: try row.optional(10), version: try row.value(1), ledger: try ledger(row, of: entry, decoder))
         }
         return ledgers
     }
 
+    private static func ledger(
+        _ row: Row, of entry: UUID, _ decoder: JSONDecoder
+    ) throws(PostgresError) -> Result<Ledger, Undecodable> {
+        let (phase, operation): (String, String) = (try row.value(2), try row.value(3))
+        let (wanted, confirmed): (JSONBytes?, JSONBytes?) = (try row.optional(7), try row.optional(8))
+        var ledger = Ledger()
+        ledger.version = try row.value(1)
+        ledger.editPosition = try row.value(4)
+        ledger.leaseRemaining = .milliseconds(Int64(try row.value(5, as: Double.self) * 1_000))
+        ledger.backendID = try row.optional(6)
+        ledger.loggedAt = try row.value(9)
+        let name = "the submission ledger of TimeEntry \(entry.text)"
+        guard let phase = Ledger.Phase(rawValue: phase), let operation = Ledger.Operation(rawValue: operation)
+        else {
+            return .failure(
+                Undecodable(description: "\(name) has the phase \(phase), the operation \(operation)"))
+        }
+        ledger.phase = phase
+        ledger.operation = operation
+        do throws(Undecodable) {
+            ledger.wanted = try wanted?.decoded(as: Wanted.self, by: decoder, name: "\(name), wanted,")
+            ledger.confirmed = try confirmed?.decoded(
+                as: Confirmed.self, by: decoder, name: "\(name), confirmed,")
+            return .success(ledger)
+        } catch {
+            return .failure(error)
+        }
+    }
+
     struct LedgerWrite {
         let entry: UUID
+        let realm: Int32
         let ledger: Ledger
         let lease: Duration
         let decision: Int
@@ -83,16 +99,16 @@ enum EntryStore {
             backendIDs.append(write.ledger.backendID)
         }
         return """
-            INSERT INTO submission.ledger (environment_id, entry_id, version, phase, operation, edit_position,
+            INSERT INTO submission.ledger (environment_id, entry_id, realm_id, version, phase, operation, edit_position,
                 lease_until, backend_id, wanted, confirmed, logged_at)
-            SELECT \(environment.rawValue), i.entry_id, i.version, i.phase, i.operation, i.edit_position,
+            SELECT \(environment.rawValue), i.entry_id, i.realm_id, i.version, i.phase, i.operation, i.edit_position,
                 now() + make_interval(secs => i.lease), i.backend_id, i.wanted, i.confirmed, i.logged_at
-            FROM unnest(\(writes.map(\.entry)), \(writes.map(\.ledger.version)), \(writes.map(\.ledger.phase.rawValue)),
-                \(writes.map(\.ledger.operation.rawValue)), \(writes.map(\.ledger.editPosition)),
+            FROM unnest(\(writes.map(\.entry)), \(writes.map(\.realm)), \(writes.map(\.ledger.version)),
+                \(writes.map(\.ledger.phase.rawValue)), \(writes.map(\.ledger.operation.rawValue)), \(writes.map(\.ledger.editPosition)),
                 \(writes.map { $0.lease.inSeconds }),
                 \(backendIDs), \(wanted), \(confirmed), \(writes.map(\.ledger.loggedAt)),
                 \(writes.map { Int32($0.decision) }))
-                AS i(entry_id, version, phase, operation, edit_position, lease, backend_id, wanted, confirmed,
+                AS i(entry_id, realm_id, version, phase, operation, edit_position, lease, backend_id, wanted, confirmed,
                     logged_at, decision)
             WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
             ON CONFLICT (environment_id, entry_id) DO UPDATE SET
@@ -103,10 +119,10 @@ enum EntryStore {
             """
     }
 
-    /// The status log lines of entries. Rows: entry, id.
+    /// The status log lines of entries. Rows: entry, realm, id.
     static func logLines(of entries: [UUID], realms: [Int32], in environment: EnvironmentID) -> Statement {
         """
-        SELECT (fields->>'entry')::uuid, id FROM realm.object
+        SELECT (fields->>'entry')::uuid, realm_id, id FROM realm.object
         WHERE environment_id = \(environment.rawValue) AND realm_id = ANY (\(realms))
             AND kind = \(Kind.timeEntryStatus.rawValue) AND NOT deleted
             AND fields->>'entry' = ANY (\(entries.map(\.text)))

@@ -13,10 +13,14 @@ struct EntryWrites {
     private var changes: [(key: ObjectKey, change: SubmissionDecision.EntryChange, decision: Int)] = []
     private var lines: [(key: ObjectKey, line: TimeEntryStatus, decision: Int)] = []
 
+    /// - Parameters:
+    ///   - loaded: The entry's own ledger.
+    ///   - version: That of the row there is, whosever it is.
     mutating func add(
-        _ decision: SubmissionDecision, key: ObjectKey, loaded: Ledger?, decision index: Int, now: Int64
+        _ decision: SubmissionDecision, key: ObjectKey, loaded: Ledger?, version: Int64, decision index: Int,
+        now: Int64
     ) {
-        versions.append((key.id, loaded?.version ?? 0, index))
+        versions.append((key.id, version, index))
         if let change = decision.entry { changes.append((key, change, index)) }
         var ledger = decision.ledger
         for (offset, entryLine) in decision.log.enumerated() {
@@ -36,7 +40,8 @@ struct EntryWrites {
             forgottenRealms.insert(key.realm)
         } else if let ledger {
             ledgers.append(
-                EntryStore.LedgerWrite(entry: key.id, ledger: ledger, lease: decision.lease, decision: index))
+                EntryStore.LedgerWrite(
+                    entry: key.id, realm: key.realm, ledger: ledger, lease: decision.lease, decision: index))
         }
     }
 
@@ -60,10 +65,8 @@ struct EntryWrites {
             EntryStore.logLines(of: forgotten.map(\.entry), realms: Array(forgottenRealms), in: environment))
         for row in rows {
             guard let decision = decisions[try row.value(0)] else { continue }
-            for realm in forgottenRealms {
-                let key = ObjectKey(realm: realm, kind: .timeEntryStatus, id: try row.value(1))
-                batch.delete(key, decision: decision)
-            }
+            let key = ObjectKey(realm: try row.value(1), kind: .timeEntryStatus, id: try row.value(2))
+            batch.delete(key, decision: decision)
         }
     }
 }

@@ -92,6 +92,7 @@ struct SubmissionRule: Sendable {
     private func submit(
         _ state: SubmissionState, _ entry: TimeEntry, _ editPosition: Int64, _ ledger: Ledger
     ) -> SubmissionDecision {
+        if state.isAnothers { return refuseAnothers(entry) }
         var ledger = ledger
         ledger.editPosition = editPosition
         if state.isPersonUnknown {
@@ -107,6 +108,16 @@ struct SubmissionRule: Sendable {
         let action: SubmissionCall.Action =
             if let id = ledger.backendID { .update(id: id, wanted) } else { .create(wanted) }
         return open(ledger.backendID == nil ? .create : .update, action, ledger, entry.status)
+    }
+
+    /// The record that carries this id as its marker is somebody else's: nothing is asked of the back end, and nothing is
+    /// written into the ledger. Said once: there is no ledger to remember the edit in.
+    private func refuseAnothers(_ entry: TimeEntry) -> SubmissionDecision {
+        if entry.status == .invalid { return SubmissionDecision(step: .finished) }
+        return SubmissionDecision(
+            entry: .patch(EntryPatch(status: .invalid)),
+            log: [.init(status: .invalid, message: "This id is another person's entry; make a new entry")],
+            step: .finished)
     }
 
     /// Opens an attempt: the ledger says so before the call is made.

@@ -73,6 +73,8 @@ struct SubmissionState: Sendable {
     var problems: [String] = []
     /// The entry as it is to be in the back end; `nil` when there are problems.
     var wanted: Wanted?
+    /// The id is that of an entry of another realm, which the back end may have a record of. `ledger` is `nil` then.
+    var isAnothers = false
     /// The back end has no such person: a mistake in the set-up, not in the entry.
     var isPersonUnknown = false
 }

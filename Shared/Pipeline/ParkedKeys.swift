@@ -3,7 +3,8 @@ import Model
 import Postgres
 import Runtime
 
-/// The SQL of `pipeline.parked`: one row per (group, key).
+/// The SQL of `pipeline.parked`: one row per (group, key). A key is an event's whole subject: ids are the devices' own
+/// choice, so objects of two realms may have the same.
 enum ParkedKeys {
     struct Parking {
         let subject: EventSubject
@@ -30,18 +31,18 @@ enum ParkedKeys {
         """
         INSERT INTO pipeline.parked AS p (group_name, environment_id, key, topic, partition, subject, position, reason,
             is_dead, is_circuit, attempts, next_at)
-        SELECT \(group), \(environment.rawValue), i.key, i.topic, i.partition, i.subject, 0, i.reason, i.is_dead,
+        SELECT \(group), \(environment.rawValue), i.key, i.topic, i.partition, i.key, 0, i.reason, i.is_dead,
             i.is_circuit, i.attempts, now() + make_interval(secs => i.wait)
-        FROM unnest(\(parkings.map(\.subject.id.text)), \(parkings.map(\.partition.topic)),
-            \(parkings.map(\.partition.partition)), \(parkings.map(\.subject.description)),
+        FROM unnest(\(parkings.map(\.subject.description)), \(parkings.map(\.partition.topic)),
+            \(parkings.map(\.partition.partition)),
             \(parkings.map { String($0.reason.prefix(reasonLengthMax)) }), \(parkings.map(\.isDead)),
             \(parkings.map(\.isCircuit)), \(parkings.map { Int32($0.attemptCount) }),
             \(parkings.map { $0.wait.inSeconds }), \(parkings.map { Int32($0.decision) }))
-            AS i(key, topic, partition, subject, reason, is_dead, is_circuit, attempts, wait, decision)
+            AS i(key, topic, partition, reason, is_dead, is_circuit, attempts, wait, decision)
         WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
         ORDER BY i.key
         ON CONFLICT (group_name, environment_id, key) DO UPDATE SET
-            topic = excluded.topic, partition = excluded.partition, subject = excluded.subject,
+            topic = excluded.topic, partition = excluded.partition,
             reason = excluded.reason, is_dead = excluded.is_dead, is_circuit = excluded.is_circuit,
             attempts = excluded.attempts, next_at = excluded.next_at,
             parked_at = CASE WHEN p.attempts < excluded.attempts THEN p.parked_at ELSE now() END
@@ -49,10 +50,11 @@ enum ParkedKeys {
     }
 
     /// Removes the rows of keys that are done.
-    static func release(_ keys: [(id: String, decision: Int)], group: String, environment: EnvironmentID) -> Statement {
+    static func release(_ keys: [(key: String, decision: Int)], group: String, environment: EnvironmentID) -> Statement
+    {
         """
         DELETE FROM pipeline.parked p
-        USING unnest(\(keys.map(\.id)), \(keys.map { Int32($0.decision) })) AS i(key, decision)
+        USING unnest(\(keys.map(\.key)), \(keys.map { Int32($0.decision) })) AS i(key, decision)
         WHERE p.group_name = \(group) AND p.environment_id = \(environment.rawValue) AND p.key = i.key
             AND i.decision <> ALL ((SELECT realm.missed())::int[])
         """

@@ -50,10 +50,10 @@ extension Worker {
         }
         let withdrawn = try withdrawCalls(&nexts, from: &batch, in: environment)
         var parkings: [ParkedKeys.Parking] = []
-        var released: [(id: String, decision: Int)] = []
+        var released: [(key: String, decision: Int)] = []
         for (index, item) in admitted.enumerated() {
             switch nexts[index] {
-            case .finished: released.append((item.input.subject.id.text, index))
+            case .finished: released.append((item.input.subject.description, index))
             case .call: break
             // Below, with those that wait for the back end.
             case .park where withdrawn.contains(index): break

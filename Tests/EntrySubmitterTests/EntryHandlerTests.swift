@@ -15,47 +15,35 @@ import Testing
 @Suite struct EntryHandlerTests {
     /// Each of them waits for a person with a reason that names what does not decode; the good one goes on.
     @Test func whatDoesNotDecodeIsDeadAloneAndTheOthersGoOn() throws {
-        var connection = try Connection(try makeFoundationDatabase())
-        let rows = try connection.run("INSERT INTO realm.environment (name) VALUES ('acme') RETURNING id")
-        let environment = EnvironmentID(rawValue: try rows[0].value(0))
-        try connection.run(
-            """
-            INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
-            VALUES (\(environment.rawValue), 'sap', 'http://127.0.0.1:1', 'user', 'NO_SUCH_VARIABLE')
-            """)
+        var acme = try TestEnvironment()
         let (ana, ben) = (try RealmPath.user("ana@example.com"), try RealmPath.user("ben@example.com"))
         let (good, strange, tried, misled) = (UUID(), UUID(), UUID(), UUID())
         let template = UUID()
         let draft = #"{"status": "draft", "reporting": [], "timeType": "duration"}"#
         let wanted = #"{"status": "draft", "reporting": [], "timeType": "duration", "submitRequested": true}"#
-        try put(
-            [(good, draft), (strange, #"{"status": "dreamt", "reporting": []}"#), (tried, draft)], .timeEntry, ana,
-            environment, &connection)
-        try put([(misled, wanted)], .timeEntry, ben, environment, &connection)
-        try put([(template, #"{"name": 7}"#)], .reportingTemplate, ben, environment, &connection)
-        try connection.run(
+        try acme.put(
+            [(good, draft), (strange, #"{"status": "dreamt", "reporting": []}"#), (tried, draft)], .timeEntry, into: ana
+        )
+        try acme.put([(misled, wanted)], .timeEntry, into: ben)
+        try acme.put([(template, #"{"name": 7}"#)], .reportingTemplate, into: ben)
+        try acme.addPerson("ben@example.com")
+        let realm = try acme.realm(ana)
+        try acme.connection.run(
             """
-            INSERT INTO backend.person (environment_id, email, reference)
-            VALUES (\(environment.rawValue), 'ben@example.com', '{"companyCode": "1010"}')
-            """)
-        try connection.run(
-            """
-            INSERT INTO submission.ledger (environment_id, entry_id, version, phase, operation, edit_position,
-                lease_until, wanted, logged_at)
-            VALUES (\(environment.rawValue), \(tried), 1, 'unknown', 'create', 1, now(), '{"day": "soon"}', 1)
+            INSERT INTO submission.ledger (environment_id, entry_id, realm_id, version, phase, operation,
+                edit_position, lease_until, wanted, logged_at)
+            VALUES (\(acme.id.rawValue), \(tried), \(realm), 1, 'unknown', 'create', 1, now(), '{"day": "soon"}', 1)
             """)
 
         let client = Client()
         defer { client.shutDown() }
         var handler = EntryHandler(rule: Self.rule, callMax: .seconds(10), secrets: try SecretBox([]), client: client)
         let inputs = [(good, ana), (strange, ana), (tried, ana), (misled, ben)].map { id, realm in
-            Input<EntryHandler.Answer>(
-                environment: environment, subject: EventSubject(realm: realm, kind: .timeEntry, id: id),
-                origin: .event, attemptCount: 0)
+            Self.input(id, realm, acme.id)
         }
-        var batch = WriteBatch(environment: environment)
-        let nexts = try handler.decide(inputs, in: environment, batch: &batch, on: &connection)
-        let outcome = try batch.commit(on: &connection)
+        var batch = WriteBatch(environment: acme.id)
+        let nexts = try handler.decide(inputs, in: acme.id, batch: &batch, on: &acme.connection)
+        let outcome = try batch.commit(on: &acme.connection)
         #expect(outcome.missed.isEmpty)
         let reasons: [String] = nexts.map { if case .dead(let reason) = $0 { reason } else { "" } }
         try #require(reasons.count == 4)
@@ -95,17 +83,11 @@ import Testing
     private static let rule = SubmissionRule(
         lease: .seconds(70), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60))
 
-    private func put(
-        _ objects: [(UUID, String)], _ kind: Kind, _ path: RealmPath, _ environment: EnvironmentID,
-        _ connection: inout Connection
-    ) throws {
-        var directory = RealmDirectory()
-        let realm = try directory.id(of: path, in: environment, create: true, on: &connection)
-        var batch = WriteBatch(environment: environment)
-        for (id, json) in objects {
-            let key = ObjectKey(realm: try #require(realm), kind: kind, id: id)
-            batch.put(key, JSONBytes(json), decision: 0, isEdit: true)
-        }
-        _ = try batch.commit(on: &connection)
+    private static func input(_ id: UUID, _ realm: RealmPath, _ environment: EnvironmentID) -> Input<
+        EntryHandler.Answer
+    > {
+        Input(
+            environment: environment, subject: EventSubject(realm: realm, kind: .timeEntry, id: id), origin: .event,
+            attemptCount: 0)
     }
 }

@@ -5,25 +5,27 @@ import Testing
 
 @Suite struct ParkedTests {
     private let conninfo: String
-    private let dead = UUID().uuidString.lowercased()
-    private let waiting = UUID().uuidString.lowercased()
+    private let dead: String
+    private let waiting: String
     private let poison = "entry.events/3/17"
 
     init() throws {
         conninfo = try makeFoundationDatabase()
+        let ids = (0..<2).map { _ in UUID().uuidString.lowercased() }
+        (dead, waiting) = ("/users/ana@example.com/TimeEntry/\(ids[0])", "/users/ana@example.com/TimeEntry/\(ids[1])")
         var connection = try Connection(conninfo)
         try connection.runScript(
             """
             INSERT INTO realm.environment (id, name) VALUES (1, 'acme');
             INSERT INTO realm.realm (environment_id, id, path) VALUES (1, 5, '/users/ana@example.com');
-            INSERT INTO realm.object VALUES (1, 5, 'TimeEntry', '\(dead)', 7, 0, 7, false, '{"status": "draft"}');
+            INSERT INTO realm.object VALUES (1, 5, 'TimeEntry', '\(ids[0])', 7, 0, 7, false, '{"status": "draft"}');
             INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,
                 is_dead, is_circuit, attempts, parked_at, next_at)
             VALUES
-                ('entry-submitter', 1, '\(dead)', 'entry.events', 3, '/users/ana@example.com/TimeEntry/\(dead)', 0,
+                ('entry-submitter', 1, '\(dead)', 'entry.events', 3, '\(dead)', 0,
                     'two records carry the marker', true, false, 20, now() - interval '2 hours', now()),
                 ('entry-submitter', 1, '\(waiting)', 'entry.events', 4,
-                    '/users/ana@example.com/TimeEntry/\(waiting)', 0,
+                    '\(waiting)', 0,
                     'busy', false, false, 3, now(), now() + interval '1 hour'),
                 ('entry-submitter', 0, '\(poison)', 'entry.events', 3, '\(poison)', 0, 'no usable header', true, false,
                     0, now(), now())

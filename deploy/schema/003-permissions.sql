@@ -31,3 +31,16 @@ CREATE TABLE access.audit (
     address         text NOT NULL
 );
 CREATE INDEX ON access.audit (environment_id, id);
+
+-- Ids of entries are chosen by devices, so another person's entry may have the same: the ledger knows whose it is, and
+-- a parked key is the event's whole subject. A ledger whose entry is gone without a trace is nobody's.
+ALTER TABLE submission.ledger ADD COLUMN realm_id int;
+UPDATE submission.ledger l SET realm_id = o.realm_id
+FROM (
+    SELECT DISTINCT ON (o.environment_id, o.id) o.environment_id, o.id, o.realm_id
+    FROM submission.ledger l
+    JOIN realm.object o ON o.environment_id = l.environment_id AND o.kind = 'TimeEntry' AND o.id = l.entry_id
+    ORDER BY o.environment_id, o.id, (o.fields->>'backendId' IS NOT DISTINCT FROM l.backend_id) DESC, o.position
+) o
+WHERE l.environment_id = o.environment_id AND l.entry_id = o.id;
+UPDATE pipeline.parked SET key = subject WHERE key <> subject;

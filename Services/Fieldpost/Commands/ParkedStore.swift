@@ -125,7 +125,7 @@ extension ParkedStore.Row {
     /// Names and values for `parked show`.
     var details: [(String, String)] {
         [
-            ("key", key), ("group", group), ("environment", environment ?? "-"), ("subject", subject),
+            ("key", key), ("group", group), ("environment", environment ?? "-"),
             ("partition", "\(topic)/\(partition)"), ("state", state.rawValue), ("attempts", String(attempts)),
             ("parked", parkedAt.description), ("next", state == .dead ? "-" : nextAt.description), ("reason", reason),
         ]

@@ -1,0 +1,165 @@
+import FoundationEssentials
+import HTTP
+import Model
+import Postgres
+import Realms
+import Secrets
+import TestSupport
+import Testing
+
+@testable import EntrySubmitter
+@testable import Pipeline
+
+/// Ids are chosen by devices, and an entry's id stands in the back end's record: another person may use it for an entry
+/// of their own.
+@Suite struct SameIDTests {
+    private let id = UUID()
+    private let ana = try! RealmPath.user("ana@example.com")
+    private let ben = try! RealmPath.user("ben@example.com")
+    private let template = UUID()
+
+    /// Whatever Ben does with the id of Ana's released entry, her record and what is known of it stay as they are.
+    @Test(arguments: [#""submitRequested": true"#, #""submitRequested": true, "deleteRequested": true"#, "deleted"])
+    func anotherPersonsEntryIsNeitherChangedNorDeleted(fields: String) throws {
+        var acme = try TestEnvironment()
+        try addPeople(&acme)
+        try addLedger(of: ana, &acme)
+        let before = try ledger(&acme)
+        try acme.put([(id, entry(fields == "deleted" ? #""status": "draft""# : fields))], .timeEntry, into: ben)
+        if fields == "deleted" { try delete(&acme) }
+
+        let next = try #require(try decide([ben], &acme).first)
+        guard case .finished = next else {
+            Issue.record("\(next)")
+            return
+        }
+        #expect(try ledger(&acme) == before)
+        let isDeleted = fields.contains("delete")
+        #expect(try status(ben, &acme) == (isDeleted ? "deleted" : "invalid"))
+        #expect(try messages(ben, &acme) == (isDeleted ? [] : ["This id is another person's entry; make a new entry"]))
+        // Looked at again, nothing more is written.
+        let position = try position(&acme)
+        let again = try #require(try decide([ben], &acme).first)
+        guard case .finished = again else {
+            Issue.record("\(again)")
+            return
+        }
+        #expect(try self.position(&acme) == position)
+    }
+
+    /// Both are new and come in one batch: the first one begins, the other one waits until that is written, and is
+    /// refused then.
+    @Test func ofTwoNewEntriesOneGetsTheID() throws {
+        var acme = try TestEnvironment()
+        try addPeople(&acme)
+        for realm in [ana, ben] {
+            try acme.put([(id, entry(#""submitRequested": true"#))], .timeEntry, into: realm)
+        }
+        let nexts = try decide([ana, ben], &acme)
+        guard case .call = nexts[0], case .park(_, _, .planned) = nexts[1] else {
+            Issue.record("\(nexts)")
+            return
+        }
+        let realm = try acme.realm(ana)
+        #expect(try ledger(&acme).contains(",\(realm)"))
+        let later = try decide([ben], &acme)
+        guard case .finished = later[0] else {
+            Issue.record("\(later)")
+            return
+        }
+        #expect(try status(ben, &acme) == "invalid")
+        #expect(try status(ana, &acme) == "submitted")
+    }
+
+    /// What was written before ledgers knew their realm and was not found again is nobody's.
+    @Test func aLedgerOfNobodyIsLeftAlone() throws {
+        var acme = try TestEnvironment()
+        try addPeople(&acme)
+        try addLedger(of: nil, &acme)
+        let before = try ledger(&acme)
+        try acme.put([(id, entry(#""submitRequested": true"#))], .timeEntry, into: ben)
+        _ = try decide([ben], &acme)
+        #expect(try ledger(&acme) == before)
+        #expect(try status(ben, &acme) == "invalid")
+    }
+
+    private func entry(_ more: String) -> String {
+        let status = more.contains("status") ? "" : #""status": "draft", "#
+        return """
+            {\(status)"reporting": [], "timeType": "duration", "durationSeconds": 3600, "entryDate": "2026-03-30",
+             "reportingTemplate": "\(template.text)", \(more)}
+            """
+    }
+
+    private func addPeople(_ acme: inout TestEnvironment) throws {
+        for (email, realm) in [("ana@example.com", ana), ("ben@example.com", ben)] {
+            try acme.addPerson(email)
+            try acme.put(
+                [(template, #"{"name": "Work", "type": "project", "reportingContexts": []}"#)], .reportingTemplate,
+                into: realm)
+        }
+    }
+
+    private func addLedger(of owner: RealmPath?, _ acme: inout TestEnvironment) throws {
+        var realm: Int32?
+        if let owner { realm = try acme.realm(owner) }
+        try acme.connection.run(
+            """
+            INSERT INTO submission.ledger (environment_id, entry_id, realm_id, version, phase, operation, edit_position,
+                lease_until, backend_id, logged_at)
+            VALUES (\(acme.id.rawValue), \(id), \(realm), 3, 'settled', 'create', 1, now(), 'B-1', 1)
+            """)
+    }
+
+    private func delete(_ acme: inout TestEnvironment) throws {
+        var batch = WriteBatch(environment: acme.id)
+        batch.delete(ObjectKey(realm: try acme.realm(ben), kind: .timeEntry, id: id), decision: 0)
+        _ = try batch.commit(on: &acme.connection)
+    }
+
+    private func decide(_ realms: [RealmPath], _ acme: inout TestEnvironment) throws -> [Next<EntryHandler.Call>] {
+        let client = Client()
+        defer { client.shutDown() }
+        var handler = EntryHandler(
+            rule: SubmissionWorld.rule, callMax: .seconds(10), secrets: try SecretBox([]), client: client)
+        let inputs = realms.map { realm in
+            Input<EntryHandler.Answer>(
+                environment: acme.id, subject: EventSubject(realm: realm, kind: .timeEntry, id: id), origin: .event,
+                attemptCount: 0)
+        }
+        var batch = WriteBatch(environment: acme.id)
+        let nexts = try handler.decide(inputs, in: acme.id, batch: &batch, on: &acme.connection)
+        #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+        return nexts
+    }
+
+    private func ledger(_ acme: inout TestEnvironment) throws -> String {
+        let rows = try acme.connection.run("SELECT l::text FROM submission.ledger l")
+        #expect(rows.count == 1)
+        return try rows[0].value(0)
+    }
+
+    private func status(_ path: RealmPath, _ acme: inout TestEnvironment) throws -> String {
+        let realm = try acme.realm(path)
+        let rows = try acme.connection.run(
+            """
+            SELECT coalesce(fields->>'status', 'deleted') FROM realm.object
+            WHERE environment_id = \(acme.id.rawValue) AND realm_id = \(realm) AND kind = 'TimeEntry' AND id = \(id)
+            """)
+        return try rows[0].value(0)
+    }
+
+    private func messages(_ path: RealmPath, _ acme: inout TestEnvironment) throws -> [String] {
+        let realm = try acme.realm(path)
+        return try acme.connection.run(
+            """
+            SELECT fields->>'message' FROM realm.object
+            WHERE environment_id = \(acme.id.rawValue) AND realm_id = \(realm) AND kind = 'TimeEntryStatus'
+            """
+        ).map { try $0.value(0) }
+    }
+
+    private func position(_ acme: inout TestEnvironment) throws -> Int64 {
+        try acme.connection.run("SELECT position FROM realm.environment")[0].value(0)
+    }
+}

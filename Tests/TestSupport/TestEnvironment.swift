@@ -1,0 +1,51 @@
+package import FoundationEssentials
+package import Model
+package import Postgres
+import Realms
+
+/// An environment whose back end is not there, in a database of its own.
+package struct TestEnvironment: ~Copyable {
+    package let id: EnvironmentID
+    package var connection: Connection
+
+    package init() throws {
+        var connection = try Connection(try makeFoundationDatabase())
+        let rows = try connection.run("INSERT INTO realm.environment (name) VALUES ('acme') RETURNING id")
+        let id = EnvironmentID(rawValue: try rows[0].value(0))
+        try connection.run(
+            """
+            INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
+            VALUES (\(id.rawValue), 'sap', 'http://127.0.0.1:1', 'user', 'NO_SUCH_VARIABLE')
+            """)
+        self.id = id
+        self.connection = connection
+    }
+
+    /// Adds a person whom the back end knows.
+    package mutating func addPerson(_ email: String) throws {
+        try connection.run(
+            """
+            INSERT INTO backend.person (environment_id, email, reference)
+            VALUES (\(id.rawValue), \(email), '{"companyCode": "1010"}')
+            """)
+    }
+
+    /// Writes objects as a device does: their ids and fields as JSON.
+    package mutating func put(_ objects: [(id: UUID, json: String)], _ kind: Kind, into path: RealmPath) throws {
+        let realm = try realm(path)
+        var batch = WriteBatch(environment: id)
+        for (id, json) in objects {
+            batch.put(ObjectKey(realm: realm, kind: kind, id: id), JSONBytes(json), decision: 0, isEdit: true)
+        }
+        _ = try batch.commit(on: &connection)
+    }
+
+    /// A realm's number; it is made when it is not there.
+    package mutating func realm(_ path: RealmPath) throws -> Int32 {
+        var directory = RealmDirectory()
+        guard let realm = try directory.id(of: path, in: id, create: true, on: &connection) else {
+            throw PostgresError(sqlState: nil, message: "no realm \(path)")
+        }
+        return realm
+    }
+}

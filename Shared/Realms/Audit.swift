@@ -18,12 +18,20 @@ package struct AuditRecord: Sendable, Equatable {
         case membershipRemoved = "membership.removed"
         case teamRemoved = "team.removed"
         case environmentChanged = "environment.changed"
+        /// A person's refresh token was revoked at the identity provider, and removed here.
+        case tokenRevoked = "token.revoked"
+        /// It was removed here without a word to the provider.
+        case tokenForgotten = "token.forgotten"
         case peopleInvited = "people.invited"
         case integrationAdded = "integration.added"
         case integrationRemoved = "integration.removed"
         case schemaMigrated = "schema.migrated"
         case parkedRetried = "parked.retried"
         case parkedDiscarded = "parked.discarded"
+        /// Stored secrets were sealed anew.
+        case secretsSealed = "secrets.sealed"
+        /// Old records of this log were removed.
+        case auditPruned = "audit.pruned"
     }
 
     /// Texts are cut at this many characters; control characters are not kept, so that no line can be forged.
@@ -63,12 +71,15 @@ package struct AuditRecord: Sendable, Equatable {
     }
 
     /// The same in a ``WriteBatch``: a record is written when its decision was.
+    ///
+    /// - Parameter name: Names the environment where its number is not known yet.
     package static func insert(
-        _ records: [(record: AuditRecord, decision: Int32)], in environment: EnvironmentID?
+        _ records: [(record: AuditRecord, decision: Int32)], in environment: EnvironmentID?, named name: String? = nil
     ) -> Statement {
         """
         INSERT INTO access.audit (environment_id, actor, action, subject, detail, address)
-        SELECT \(environment?.rawValue), a.actor, a.action, a.subject, a.detail, a.address
+        SELECT coalesce(\(environment?.rawValue), (SELECT id FROM realm.environment WHERE name = \(name))), a.actor,
+            a.action, a.subject, a.detail, a.address
         FROM unnest(\(records.map(\.record.actor)), \(records.map(\.record.action.rawValue)),
             \(records.map(\.record.subject)), \(records.map(\.record.detail)), \(records.map(\.record.address)),
             \(records.map(\.decision))) AS a(actor, action, subject, detail, address, decision)

@@ -39,6 +39,18 @@ func fieldpost(_ arguments: String..., environment: [String: String] = [:]) thro
     try fieldpost(arguments, environment: environment)
 }
 
+/// Waits for a condition, a minute at most.
+func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
+    let end = ContinuousClock.now + .seconds(60)
+    while try !condition() {
+        guard ContinuousClock.now < end else {
+            Issue.record("\(what): not within a minute")
+            return
+        }
+        sched_yield()
+    }
+}
+
 /// Lends a folder of the test's own, and removes it.
 func withFolder(_ body: (URL) throws -> Void) throws {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fieldpost-\(UUID())")

@@ -84,5 +84,34 @@ import Testing
         #expect(try parked("discard", dead, poison, "--yes").output == "2 keys are discarded\n")
         #expect(try keys() == [waiting])
         #expect(try parked("discard", dead, "--yes").status == 1)
+        // Each key has a record, in its own environment: what could not be read has none.
+        let list = ["audit", "list", "--action", "parked", "--json"]
+        let all = try fieldpost(list, environment: ["FIELDPOST_DATABASE_URL": conninfo]).rows()
+        #expect(Set(all.map { $0["subject"] as? String }) == [dead, poison])
+        let ofAcme = try fieldpost(
+            list + ["--environment", "acme"], environment: ["FIELDPOST_DATABASE_URL": conninfo]
+        ).rows()
+        #expect(ofAcme.map { $0["subject"] as? String } == [dead])
+        #expect(ofAcme.map { $0["detail"] as? String } == [#"{"group": "entry-submitter"}"#])
+    }
+
+    /// As many as there are, by pages, also when the last page is full.
+    @Test func allAreRetriedAndDiscarded() throws {
+        var connection = try Connection(conninfo)
+        try connection.run(
+            """
+            INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,
+                is_dead, is_circuit, attempts, next_at)
+            SELECT 'entry-submitter', 1, 'k' || i, 'entry.events', 0, 'k' || i, 0, 'busy', true, false, 20, now()
+            FROM generate_series(1, 2998) AS i
+            """)
+        #expect(try parked("retry", "--all").output == "3000 keys are tried again\n")
+        #expect(try keys("--dead") == [poison])
+        #expect(try parked("discard", "--all", "--yes").output == "3001 keys are discarded\n")
+        #expect(try keys().isEmpty)
+        let records = try connection.run(
+            "SELECT count(*) FILTER (WHERE environment_id = 1), count(*) FROM access.audit")
+        #expect(try records[0].value(0, as: Int64.self) == 6_000)
+        #expect(try records[0].value(1, as: Int64.self) == 6_001)
     }
 }

@@ -10,14 +10,27 @@ enum Administrator {
         _ action: AuditRecord.Action, _ subject: String, in environment: EnvironmentID?, detail: [String: String] = [:],
         decision: Int32 = -1
     ) -> Statement {
-        AuditRecord.insert(
-            [
-                (
-                    AuditRecord(
-                        actor: "cli:\(userName)", action: action, subject: subject, detail: json(detail),
-                        address: address), decision
-                )
-            ], in: environment)
+        AuditRecord.insert([(record(action, subject, json(detail)), decision)], in: environment)
+    }
+
+    /// The same about an environment that the transaction makes.
+    static func audit(
+        _ action: AuditRecord.Action, _ subject: String, inNamed name: String, detail: [String: String]
+    ) -> Statement {
+        AuditRecord.insert([(record(action, subject, json(detail)), -1)], in: nil, named: name)
+    }
+
+    /// One record for each of many.
+    static func audit(
+        _ action: AuditRecord.Action, _ subjects: [String], in environment: EnvironmentID?,
+        detail: [String: String] = [:]
+    ) -> Statement {
+        let detail = json(detail)
+        return AuditRecord.insert(subjects.map { record(action, $0, detail) }, in: environment)
+    }
+
+    private static func record(_ action: AuditRecord.Action, _ subject: String, _ detail: JSONBytes) -> AuditRecord {
+        AuditRecord(actor: "cli:\(userName)", action: action, subject: subject, detail: detail, address: address)
     }
 
     private static func json(_ detail: [String: String]) -> JSONBytes {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import FoundationEssentials
+import Foundation
 import Model
 import Postgres
 import Realms
@@ -20,40 +20,15 @@ struct AuditCommand: ParsableCommand {
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 
-        struct Row: Encodable {
-            let time: String
-            let environment: String?
-            let actor: String
-            let action: String
-            let subject: String
-            let detail: String
-            let address: String
-        }
-
         func validate() throws {
             guard (1...100_000).contains(limit) else { throw ValidationError("--limit must be from 1 to 100000") }
         }
 
         func run() throws {
             var connection = try database.connect()
-            let rows = try connection.run(
-                """
-                SELECT * FROM (
-                    SELECT a.id, to_char(a.happened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), e.name,
-                        a.actor, a.action, a.subject, a.detail::text, a.address
-                    FROM access.audit a LEFT JOIN realm.environment e ON e.id = a.environment_id
-                    WHERE (\(environment)::text IS NULL OR e.name = \(environment))
-                        AND (\(action)::text IS NULL OR starts_with(a.action, \(action)))
-                        AND (\(actor)::text IS NULL OR a.actor = \(actor))
-                    ORDER BY a.id DESC LIMIT \(Int64(limit))
-                ) r ORDER BY 1
-                """
-            ).map { row in
-                Row(
-                    time: try row.value(1), environment: try row.optional(2), actor: try row.value(3),
-                    action: try row.value(4), subject: try row.value(5), detail: try row.value(6),
-                    address: try row.value(7))
-            }
+            var selection = AuditStore.Selection(action: action, actor: actor)
+            if let environment { selection.environment = try EnvironmentStore.find(environment, on: &connection) }
+            let rows = try AuditStore.load(selection, countMax: limit, on: &connection)
             var table = Table(
                 [
                     ("TIME", .left), ("ENVIRONMENT", .left), ("ACTOR", .left), ("ACTION", .left), ("SUBJECT", .left),
@@ -82,9 +57,11 @@ struct AuditCommand: ParsableCommand {
         func run() throws {
             var connection = try database.connect()
             let seconds = Double(Duration(settingText: keep)?.components.seconds ?? 0)
-            let count = try connection.run(
-                "DELETE FROM access.audit WHERE happened_at < now() - make_interval(secs => \(seconds))"
-            ).affectedCount
+            // First of all: it is there too when the command is interrupted.
+            try connection.run(Administrator.audit(.auditPruned, "older than \(keep)", in: nil))
+            let count = try AuditStore.prune(olderThan: seconds, on: &connection) { count in
+                FileHandle.standardError.write(Data("\(count) records removed so far\n".utf8))
+            }
             print("\(count) records removed")
         }
     }

@@ -29,7 +29,7 @@ extension EnvironmentCommand {
         func run() throws {
             var connection = try database.connect()
             let environment = try EnvironmentStore.find(environment, on: &connection)
-            let wanted = emails.map { $0.lowercased() }
+            let wanted = Set(emails.map(EmailAddress.lowered)).sorted()
             let people = try connection.run(
                 """
                 SELECT email FROM backend.person WHERE environment_id = \(environment.rawValue)
@@ -42,16 +42,14 @@ extension EnvironmentCommand {
             var rows: [Invitation] = []
             for start in stride(from: 0, to: people.count, by: Self.batchCountMax) {
                 let batch = people[start..<min(start + Self.batchCountMax, people.count)]
-                rows += try Registration.register(Array(batch), in: environment, on: &connection).map {
+                let registered = try Registration.register(Array(batch), in: environment, on: &connection).map {
                     Invitation(email: $0.email, realm: $0.path.description, isNew: $0.isNew)
                 }
-            }
-            let invited = rows.filter(\.isNew).map(\.email)
-            if !invited.isEmpty {
-                try connection.run(
-                    Administrator.audit(
-                        .peopleInvited, invited.joined(separator: " "), in: environment,
-                        detail: ["count": "\(invited.count)"]))
+                let invited = registered.filter(\.isNew).map(\.email)
+                if !invited.isEmpty {
+                    try connection.run(Administrator.audit(.peopleInvited, invited, in: environment))
+                }
+                rows += registered
             }
             try show(rows)
         }

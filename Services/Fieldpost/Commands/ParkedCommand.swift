@@ -87,8 +87,10 @@ struct ParkedCommand: ParsableCommand {
 
         func run() throws {
             var connection = try database.connect()
-            let count = try connection.run(ParkedStore.retry(selection.select())).affectedCount
-            if count > 0 { try connection.run(Administrator.audit(.parkedRetried, "\(count)", in: nil)) }
+            var count = 0
+            try ParkedStore.forEachPage(selection.select(), on: &connection) { names, connection in
+                count += try ParkedStore.retry(names, on: &connection)
+            }
             try answer(count, "tried again", selection, output)
         }
     }
@@ -107,8 +109,15 @@ struct ParkedCommand: ParsableCommand {
 
         func run() throws {
             var connection = try database.connect()
+            var count = 0
+            if yes {
+                try ParkedStore.forEachPage(selection.select(), on: &connection) { names, connection in
+                    count += try ParkedStore.discard(names, on: &connection)
+                }
+                return try answer(count, "discarded", selection, output)
+            }
             let rows = try ParkedStore.load(selection.select(), on: &connection)
-            if !yes, !rows.isEmpty {
+            if !rows.isEmpty {
                 guard isatty(STDIN_FILENO) == 1 else { throw ValidationError("nobody can be asked: give --yes") }
                 print(ParkedStore.table(rows).text, terminator: "")
                 print("Discard \(rows.count)? Type yes: ", terminator: "")
@@ -116,10 +125,9 @@ struct ParkedCommand: ParsableCommand {
                 guard readLine() == "yes" else { throw CommandFailure("nothing was discarded") }
             }
             // Only what was shown: what was parked meanwhile stays.
-            let count = try connection.run(ParkedStore.discard(rows)).affectedCount
-            if count > 0 {
-                try connection.run(
-                    Administrator.audit(.parkedDiscarded, rows.map(\.key).joined(separator: " "), in: nil))
+            for start in stride(from: 0, to: rows.count, by: ParkedStore.pageCountMax) {
+                let page = rows[start..<min(start + ParkedStore.pageCountMax, rows.count)]
+                count += try ParkedStore.discard(page.map(\.name), on: &connection)
             }
             try answer(count, "discarded", selection, output)
         }

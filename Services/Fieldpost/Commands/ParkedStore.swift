@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Model
 import Postgres
+import Realms
 
 /// The SQL of `pipeline.parked`, as the command line needs it.
 enum ParkedStore {
@@ -11,6 +12,20 @@ enum ParkedStore {
         let environment: String?
         let isDead: Bool?
         let countMax: Int
+    }
+
+    /// The primary key of a row.
+    struct Name {
+        struct Place: Hashable {
+            let group: String
+            let environmentID: Int32
+        }
+
+        let group: String
+        let environmentID: Int32
+        let key: String
+
+        var place: Place { Place(group: group, environmentID: environmentID) }
     }
 
     struct Row: Encodable {
@@ -65,24 +80,71 @@ enum ParkedStore {
         Timestamp(millisecondsSinceEpoch: try row.value(column, as: PostgresTime.self).millisecondsSince1970)
     }
 
-    /// A message that could not be read is left out: there is nothing to decide about.
-    static func retry(_ selection: Selection) -> Statement {
-        """
-        UPDATE pipeline.parked p SET is_dead = false, is_circuit = false, attempts = 0, next_at = now()
-        WHERE (\(selection.keys.isEmpty) OR p.key = ANY (\(selection.keys))) AND p.environment_id <> 0
-            AND (\(selection.group) IS NULL OR p.group_name = \(selection.group))
-            AND (\(selection.environment) IS NULL OR p.environment_id = (
-                SELECT id FROM realm.environment WHERE name = \(selection.environment)))
-        """
+    /// Keys read or changed by one statement.
+    static let pageCountMax = 1_000
+
+    /// All of a selection, by pages in the order of the primary key.
+    static func forEachPage(
+        _ selection: Selection, on connection: inout Connection,
+        _ body: ([Name], inout Connection) throws -> Void
+    ) throws {
+        var last = Name(group: "", environmentID: 0, key: "")
+        while true {
+            let page = try connection.run(
+                """
+                SELECT p.group_name, p.environment_id, p.key FROM pipeline.parked p
+                WHERE (p.group_name, p.environment_id, p.key) > (\(last.group), \(last.environmentID), \(last.key))
+                    AND (\(selection.keys.isEmpty) OR p.key = ANY (\(selection.keys)))
+                    AND (\(selection.group) IS NULL OR p.group_name = \(selection.group))
+                    AND (\(selection.environment) IS NULL OR p.environment_id = (
+                        SELECT id FROM realm.environment WHERE name = \(selection.environment)))
+                ORDER BY p.group_name, p.environment_id, p.key LIMIT \(Int64(pageCountMax))
+                """
+            ).map { Name(group: try $0.value(0), environmentID: try $0.value(1), key: try $0.value(2)) }
+            guard let newest = page.last else { return }
+            last = newest
+            try body(page, &connection)
+        }
     }
 
-    static func discard(_ rows: [Row]) -> Statement {
-        """
-        DELETE FROM pipeline.parked p
-        USING unnest(\(rows.map(\.group)), \(rows.map(\.environmentID)), \(rows.map(\.key)))
-            AS d(group_name, environment_id, key)
-        WHERE p.group_name = d.group_name AND p.environment_id = d.environment_id AND p.key = d.key
-        """
+    /// A message that could not be read is left out: there is nothing to decide about.
+    static func retry(_ names: [Name], on connection: inout Connection) throws -> Int {
+        try change(names.filter { $0.environmentID != 0 }, .parkedRetried, on: &connection) { names in
+            """
+            UPDATE pipeline.parked p SET is_dead = false, is_circuit = false, attempts = 0, next_at = now()
+            FROM unnest(\(names.map(\.group)), \(names.map(\.environmentID)), \(names.map(\.key)))
+                AS d(group_name, environment_id, key)
+            WHERE p.group_name = d.group_name AND p.environment_id = d.environment_id AND p.key = d.key
+            """
+        }
+    }
+
+    static func discard(_ names: [Name], on connection: inout Connection) throws -> Int {
+        try change(names, .parkedDiscarded, on: &connection) { names in
+            """
+            DELETE FROM pipeline.parked p
+            USING unnest(\(names.map(\.group)), \(names.map(\.environmentID)), \(names.map(\.key)))
+                AS d(group_name, environment_id, key)
+            WHERE p.group_name = d.group_name AND p.environment_id = d.environment_id AND p.key = d.key
+            """
+        }
+    }
+
+    /// Each group's and environment's keys with their records, one transaction for each.
+    private static func change(
+        _ names: [Name], _ action: AuditRecord.Action, on connection: inout Connection,
+        _ statement: ([Name]) -> Statement
+    ) throws -> Int {
+        var count = 0
+        for (place, names) in Dictionary(grouping: names, by: \.place) {
+            let environment = place.environmentID == 0 ? nil : EnvironmentID(rawValue: place.environmentID)
+            let rows = try connection.run([
+                statement(names),
+                Administrator.audit(action, names.map(\.key), in: environment, detail: ["group": place.group]),
+            ])
+            count += rows[0].affectedCount
+        }
+        return count
     }
 
     /// The object that the key stands for, as it is now: its position and fields.
@@ -122,6 +184,8 @@ enum ParkedStore {
 }
 
 extension ParkedStore.Row {
+    var name: ParkedStore.Name { ParkedStore.Name(group: group, environmentID: environmentID, key: key) }
+
     /// Names and values for `parked show`.
     var details: [(String, String)] {
         [

@@ -1,0 +1,100 @@
+import Model
+import Postgres
+import Realms
+
+/// The SQL of `access.audit`, as the command line needs it.
+enum AuditStore {
+    struct Row: Encodable {
+        let time: String
+        let environment: String?
+        let actor: String
+        let action: String
+        let subject: String
+        let detail: String
+        let address: String
+    }
+
+    /// What is listed.
+    struct Selection {
+        var environment: EnvironmentID?
+        /// What the action begins with.
+        var action: String?
+        var actor: String?
+    }
+
+    /// Records looked at, or removed, by one statement.
+    static let pageCountMax: Int64 = 5_000
+
+    /// The newest records of a selection, the newest last. It is read backwards by pages, until there are enough or
+    /// the log begins.
+    static func load(_ selection: Selection, countMax: Int, on connection: inout Connection) throws -> [Row] {
+        var rows: [Row] = []
+        var before = Int64.max
+        while rows.count < countMax {
+            let ids = try connection.run(page(of: selection.environment, before: before)).map { row in
+                try row.value(0, as: Int64.self)
+            }
+            guard let first = ids.last else { break }
+            before = first
+            rows += try connection.run(
+                """
+                SELECT to_char(a.happened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), e.name, a.actor,
+                    a.action, a.subject, a.detail::text, a.address
+                FROM access.audit a LEFT JOIN realm.environment e ON e.id = a.environment_id
+                WHERE a.id = ANY (\(ids))
+                    AND (\(selection.action)::text IS NULL OR starts_with(a.action, \(selection.action)))
+                    AND (\(selection.actor)::text IS NULL OR a.actor = \(selection.actor))
+                ORDER BY a.id DESC LIMIT \(Int64(countMax - rows.count))
+                """
+            ).map(Row.init)
+        }
+        return rows.reversed()
+    }
+
+    /// The newest ids below one, by the primary key or by the index on the environment.
+    private static func page(of environment: EnvironmentID?, before: Int64) -> Statement {
+        guard let environment else {
+            return "SELECT id FROM access.audit WHERE id < \(before) ORDER BY id DESC LIMIT \(pageCountMax)"
+        }
+        return """
+            SELECT id FROM access.audit WHERE environment_id = \(environment.rawValue) AND id < \(before)
+            ORDER BY id DESC LIMIT \(pageCountMax)
+            """
+    }
+
+    /// Removes old records from the beginning of the log, up to the first page that has younger ones: ids grow with
+    /// time.
+    ///
+    /// - Parameter progress: Called after each page with how many are removed.
+    static func prune(
+        olderThan seconds: Double, on connection: inout Connection, progress: (Int64) -> Void
+    ) throws -> Int64 {
+        var (count, last) = (Int64(0), Int64(0))
+        while true {
+            let rows = try connection.run(
+                """
+                WITH page AS (
+                    SELECT id, happened_at FROM access.audit WHERE id > \(last) ORDER BY id LIMIT \(pageCountMax)
+                ), gone AS (
+                    DELETE FROM access.audit a USING page p
+                    WHERE a.id = p.id AND p.happened_at < now() - make_interval(secs => \(seconds))
+                    RETURNING a.id
+                )
+                SELECT count(*), coalesce(max(id), 0) FROM gone
+                """)
+            let removed: Int64 = try rows[0].value(0)
+            count += removed
+            last = try rows[0].value(1)
+            if removed < pageCountMax { return count }
+            progress(count)
+        }
+    }
+}
+
+extension AuditStore.Row {
+    init(_ row: Row) throws {
+        self.init(
+            time: try row.value(0), environment: try row.optional(1), actor: try row.value(2),
+            action: try row.value(3), subject: try row.value(4), detail: try row.value(5), address: try row.value(6))
+    }
+}

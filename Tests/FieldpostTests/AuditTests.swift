@@ -1,0 +1,81 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@Suite struct AuditTests {
+    private let conninfo: String
+
+    init() throws {
+        conninfo = try makeFoundationDatabase()
+        var connection = try Connection(conninfo)
+        try connection.runScript(
+            "INSERT INTO realm.environment (id, name) VALUES (1, 'acme'); "
+                + "INSERT INTO realm.environment (id, name) VALUES (2, 'other')")
+    }
+
+    private func audit(_ arguments: String...) throws -> Answer {
+        try fieldpost(["audit"] + arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo])
+    }
+
+    /// So many records, one a minute, the last one now: every hundredth is of acme, the others of the other one.
+    private func addRecords(_ count: Int64) throws {
+        var connection = try Connection(conninfo)
+        try connection.run(
+            """
+            INSERT INTO access.audit (environment_id, happened_at, actor, action, subject, address)
+            SELECT CASE WHEN i % 100 = 0 THEN 1 ELSE 2 END, now() - make_interval(mins => (\(count) - i)::int),
+                'a' || i % 7, 'login.succeeded', i::text, 'here'
+            FROM generate_series(1, \(count)) AS i
+            """)
+    }
+
+    private func subjects(_ arguments: String...) throws -> [String?] {
+        let answer = try fieldpost(
+            ["audit", "list", "--json"] + arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        #expect(answer.status == 0, "\(answer.errors)")
+        return try answer.rows().map { $0["subject"] as? String }
+    }
+
+    /// Pages are read backwards until there are enough: also when what is asked for is far back, or rare.
+    @Test func aListIsReadByPages() throws {
+        try addRecords(12_000)
+        #expect(try subjects("--limit", "2") == ["11999", "12000"])
+        #expect(try subjects("--limit", "2", "--environment", "acme") == ["11900", "12000"])
+        #expect(try subjects("--limit", "100000", "--environment", "acme").count == 120)
+        #expect(try subjects("--limit", "100000", "--actor", "a3").count == 1_714)
+        #expect(try subjects("--action", "role").isEmpty)
+        #expect(try audit("list", "--environment", "none").errors.contains("there is no environment none"))
+    }
+
+    /// Each page is found by an index: the log may be larger than what one statement may read.
+    @Test func aListAndAPruneUseIndexes() throws {
+        try addRecords(20_000)
+        var connection = try Connection(conninfo)
+        try connection.runScript("ANALYZE access.audit")
+        _ = try connection.run("SELECT pg_stat_reset()")
+        #expect(try subjects("--environment", "acme", "--limit", "1") == ["20000"])
+        #expect(try audit("prune", "--keep", "1d").status == 0)
+        try waitUntil("the statistics are there") {
+            let rows = try connection.run(
+                "SELECT seq_scan, idx_scan FROM pg_stat_user_tables WHERE schemaname = 'access' AND relname = 'audit'")
+            #expect(try rows[0].value(0, as: Int64.self) == 0)
+            return try rows[0].value(1, as: Int64.self) > 0
+        }
+    }
+
+    @Test func oldRecordsGoByPagesAndThatIsRecorded() throws {
+        // 12,000 minutes are 8 days and 8 hours.
+        try addRecords(12_000)
+        let answer = try audit("prune", "--keep", "1d")
+        #expect(answer.status == 0, "\(answer.errors)")
+        #expect(answer.output == "10560 records removed\n")
+        #expect(answer.errors == "5000 records removed so far\n10000 records removed so far\n")
+        var connection = try Connection(conninfo)
+        let rows = try connection.run("SELECT count(*), min(happened_at) > now() - interval '1 day' FROM access.audit")
+        #expect(try rows[0].value(0, as: Int64.self) == 1_441)
+        #expect(try rows[0].value(1, as: Bool.self))
+        #expect(try subjects("--action", "audit") == ["older than 1d"])
+        #expect(try audit("prune", "--keep", "1h").status == 2)
+    }
+}

@@ -104,7 +104,8 @@ enum EntryStore {
             SELECT \(environment.rawValue), i.entry_id, i.realm_id, i.version, i.phase, i.operation, i.edit_position,
                 now() + make_interval(secs => i.lease), i.backend_id, i.wanted, i.confirmed, i.logged_at
             FROM unnest(\(writes.map(\.entry)), \(writes.map(\.realm)), \(writes.map(\.ledger.version)),
-                \(writes.map(\.ledger.phase.rawValue)), \(writes.map(\.ledger.operation.rawValue)), \(writes.map(\.ledger.editPosition)),
+                \(writes.map(\.ledger.phase.rawValue)), \(writes.map(\.ledger.operation.rawValue)),
+                \(writes.map(\.ledger.editPosition)),
                 \(writes.map { $0.lease.inSeconds }),
                 \(backendIDs), \(wanted), \(confirmed), \(writes.map(\.ledger.loggedAt)),
                 \(writes.map { Int32($0.decision) }))

@@ -110,8 +110,8 @@ struct SubmissionRule: Sendable {
         return open(ledger.backendID == nil ? .create : .update, action, ledger, entry.status)
     }
 
-    /// The record that carries this id as its marker is somebody else's: nothing is asked of the back end, and nothing is
-    /// written into the ledger. Said once: there is no ledger to remember the edit in.
+    /// The record that carries this id as its marker is somebody else's: nothing is asked of the back end, and nothing
+    /// is written into the ledger. Said once: there is no ledger to remember the edit in.
     private func refuseAnothers(_ entry: TimeEntry) -> SubmissionDecision {
         if entry.status == .invalid { return SubmissionDecision(step: .finished) }
         return SubmissionDecision(

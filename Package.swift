@@ -130,7 +130,10 @@ let tests: [Target] = [
         name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
     .testTarget(
         name: "FieldpostTests",
-        dependencies: ["Backends", "Fieldpost", "Kafka", "Model", "Postgres", "Realms", "Seeded", "TestSupport"],
+        dependencies: [
+            "Backends", "Fieldpost", "Identity", "Kafka", "Model", "Postgres", "Realms", "Runtime", "Sandbox",
+            "Secrets", "Seeded", "Suite", "TestSupport", httpTypes, hummingbird, lifecycle, logging, nioPosix,
+        ],
         path: "Tests/FieldpostTests"),
     .testTarget(
         name: "RuntimeTests",
@@ -146,6 +149,7 @@ let tests: [Target] = [
             "TestSupport",
         ],
         path: "Tests/EntrySubmitterTests"),
+    .testTarget(name: "SecretsTests", dependencies: ["Secrets"], path: "Tests/SecretsTests"),
     .testTarget(
         name: "RealmInitializerTests",
         dependencies: [

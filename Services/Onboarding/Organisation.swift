@@ -55,8 +55,8 @@ struct Organisation: Sendable {
                 WHERE b.environment_id = p.environment_id AND b.email = \(email.description))
             FROM (
                 SELECT environment_id, 0 AS rank FROM access.address WHERE email = \(email.description)
-                UNION ALL SELECT environment_id, 1 FROM access.provider WHERE \(email.domain) = ANY (domains)
-                ORDER BY rank, environment_id LIMIT 1
+                UNION ALL SELECT environment_id, 1 FROM access.domain WHERE domain = \(email.domain)
+                ORDER BY rank LIMIT 1
             ) f JOIN access.provider p ON p.environment_id = f.environment_id
             """)
         guard rows.count == 1 else { return .none }

@@ -64,8 +64,9 @@ final class EnvironmentDirectory: Service, Sendable {
         let read = try await pool.run { connection in
             var read = State()
             let answers = try connection.run([
-                "SELECT environment_id, domains, issuer, audience, jwks_url FROM access.provider ORDER BY 1",
+                "SELECT environment_id, issuer, audience, jwks_url FROM access.provider ORDER BY 1",
                 "SELECT environment_id, id, name, client_id FROM access.integration",
+                "SELECT environment_id, domain FROM access.domain",
             ])
             for row in answers[1] {
                 let environment = EnvironmentID(rawValue: try row.value(0))
@@ -79,10 +80,11 @@ final class EnvironmentDirectory: Service, Sendable {
                 let id: Int32 = try row.value(0)
                 read.identities.append(
                     EnvironmentIdentity(
-                        environment: id, issuer: try row.value(2), audience: try row.value(3), jwksURL: try row.value(4)
+                        environment: id, issuer: try row.value(1), audience: try row.value(2), jwksURL: try row.value(3)
                     ))
-                let domains: [String] = try row.value(1)
-                read.domains[EnvironmentID(rawValue: id)] = Set(domains.map { $0.lowercased() })
+            }
+            for row in answers[2] {
+                read.domains[EnvironmentID(rawValue: try row.value(0)), default: []].insert(try row.value(1))
             }
             return read
         }

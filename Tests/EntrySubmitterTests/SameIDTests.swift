@@ -14,9 +14,11 @@ import Testing
 /// of their own.
 @Suite struct SameIDTests {
     private let id = UUID()
-    private let ana = try! RealmPath.user("ana@example.com")
-    private let ben = try! RealmPath.user("ben@example.com")
     private let template = UUID()
+    private let ana: RealmPath
+    private let ben: RealmPath
+
+    init() throws { (ana, ben) = (try RealmPath.user("ana@example.com"), try RealmPath.user("ben@example.com")) }
 
     /// Whatever Ben does with the id of Ana's released entry, her record and what is known of it stay as they are.
     @Test(arguments: [#""submitRequested": true"#, #""submitRequested": true, "deleteRequested": true"#, "deleted"])

@@ -92,8 +92,11 @@ import Testing
             """)
         #expect(try named.map { try $0.value(0, as: String.self) } == ["p7"])
         let audit = try fieldpost(
-            ["audit", "list", "--action", "people", "--json"], environment: ["FIELDPOST_DATABASE_URL": conninfo])
-        #expect(try audit.rows().map { $0["action"] as? String } == ["people.invited", "people.invited"])
+            ["audit", "list", "--action", "people", "--environment", "acme", "--limit", "1000", "--json"],
+            environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        let subjects = try audit.rows().compactMap { $0["subject"] as? String }
+        #expect(subjects.count == 600 && subjects.first == "p7@example.com")
+        #expect(Set(subjects).contains("p599@example.com"))
     }
 
     @Test func whatIsNotGivenStaysAndSecretsAreSealed() throws {
@@ -141,8 +144,12 @@ import Testing
         #expect(try run("edit", "acme", "--backend", "sap").errors.contains("missing: --backend-url, --backend-user"))
         #expect(try add("[]").output.contains("http://127.0.0.1:8200"))
         let audit = try fieldpost(
-            ["audit", "list", "--action", "environment", "--json"], environment: ["FIELDPOST_DATABASE_URL": conninfo])
-        #expect(try audit.rows().map { $0["subject"] as? String } == ["acme", "acme", "acme"])
+            ["audit", "list", "--action", "environment", "--environment", "acme", "--json"],
+            environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        let details = try audit.rows().compactMap { $0["detail"] as? String }
+        try #require(details.count == 3)
+        #expect(details[1] == #"{"changed": "backend backend-url backend-user backend-password"}"#)
+        #expect(!details.joined().contains("SAP_PASSWORD"))
     }
 
     @Test func aDomainBelongsToOneEnvironment() throws {
@@ -153,6 +160,80 @@ import Testing
             "--backend-user", "F", "--backend-password-variable", "X")
         #expect(other.status == 1 && other.errors.contains("belongs to the environment acme"), "\(other.errors)")
         #expect(try run("edit", "none", "--domain", "x.example").errors.contains("there is no environment none"))
+        // Whoever writes it, and when: not only the command looks.
+        var connection = try Connection(conninfo)
+        try connection.run("INSERT INTO realm.environment (id, name) VALUES (99, 'third')")
+        let error = #expect(throws: PostgresError.self) {
+            try connection.run("INSERT INTO access.domain VALUES ('example.com', 99)")
+        }
+        #expect(error?.sqlState == "23505")
+        // It may be given twice, and given away.
+        #expect(try run("edit", "acme", "--domain", "a.example", "--domain", "A.example").status == 0)
+        #expect(try run("show", "acme", "--json").output.contains(#""a.example""#))
+        try connection.run("INSERT INTO access.domain VALUES ('example.com', 99)")
+        #expect(
+            try run("edit", "acme", "--domain", "example.com").errors.contains(
+                "the domain example.com belongs to the environment third"))
+    }
+
+    @Test(arguments: [
+        (["--issuer", "http://login.example"], "--issuer http://login.example is not an https URL"),
+        (["--jwks-url", "http://login.example/jwks"], "--jwks-url"),
+        (["--discovery-url", "http://login.example/x"], "--discovery-url"),
+        (["--discovery-url", "https://login.example/x", "--no-discovery-url"], "not both"),
+        (["--backend-url", "ftp://sap.example"], "--backend-url"),
+        (["--domain", "@acme.example"], "--domain @acme.example is not a domain"),
+        (["--domain", "bücher.de"], "xn--"), (["--domain", "example"], "--domain"),
+        (["--address", "ana"], "--address"),
+    ]) func whatCanNeverWorkIsRefused(options: [String], problem: String) throws {
+        let answer = try fieldpost(
+            ["environment", "edit", "acme"] + options, environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        #expect(answer.status == 2 && answer.errors.contains(problem), "\(answer.errors)")
+    }
+
+    @Test func theDiscoveryAddressCanBeTakenBack() throws {
+        #expect(try add("[]").status == 0)
+        #expect(try run("edit", "acme", "--discovery-url", "http://127.0.0.1:9/x").status == 0)
+        #expect(try run("show", "acme").output.contains("http://127.0.0.1:9/x"))
+        #expect(try run("edit", "acme", "--no-discovery-url").status == 0)
+        #expect(try run("show", "acme").output.contains("below the issuer"))
+    }
+
+    /// One that waits for the provider does not take back what another one changed meanwhile.
+    @Test func twoEditsAtOnceBothCount() async throws {
+        #expect(try add("[]").status == 0)
+        try await withProvider { provider in
+            provider.gate.hold("/acme/.well-known")
+            let variables = ["FIELDPOST_DATABASE_URL": conninfo]
+            let slow = BackgroundThread {
+                let edit = ["environment", "edit", "acme", "--issuer", provider.issuer("acme")]
+                let answer = try fieldpost(edit, environment: variables)
+                #expect(answer.status == 0, "\(answer.errors)")
+            }
+            let quick = BackgroundThread {
+                try waitUntil("the other edit asks the provider") { provider.gate.isReached }
+                let answer = try fieldpost(
+                    ["environment", "edit", "acme", "--audience", "phones"], environment: variables)
+                #expect(answer.status == 0, "\(answer.errors)")
+            }
+            try await withOwnThread {
+                var connection = try Connection(conninfo)
+                try waitUntil("the second edit waits, or is done") {
+                    try quick.isDone
+                        || connection.run(
+                            """
+                            SELECT FROM pg_stat_activity
+                            WHERE wait_event = 'advisory' AND datname = current_database()
+                            """
+                        ).count > 0
+                }
+                provider.gate.open()
+                try slow.wait()
+                try quick.wait()
+            }
+            let shown = try run("show", "acme")
+            #expect(shown.output.contains(provider.issuer("acme")) && shown.output.contains("phones"))
+        }
     }
 
     @Test func checkSaysWhatDoesNotWork() throws {

@@ -4,6 +4,8 @@ import Realms
 import TestSupport
 import Testing
 
+@testable import Fieldpost
+
 @Suite struct MigrateTests {
     private static let schema = projectFolder.appendingPathComponent("deploy/schema").path
 
@@ -23,6 +25,42 @@ import Testing
         #expect(try second.rows().count == Int(Schema.version))
         var connection = try Connection(conninfo)
         try Schema.check(on: &connection)
+    }
+
+    /// What the first schema held is moved to where the later ones look for it.
+    @Test func whatIsStoredIsTakenAlong() throws {
+        let conninfo = try TestServer.shared.makeDatabase()
+        var connection = try Connection(conninfo)
+        _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(1)), on: &connection)
+        let (ana, ghost) = (UUID(), UUID())
+        try connection.runScript(
+            """
+            INSERT INTO realm.environment (id, name) VALUES (1, 'acme');
+            INSERT INTO access.provider VALUES (1, '{Example.com,example.com,b.example}', 'i', 'a', 'j');
+            INSERT INTO realm.realm VALUES (1, 5, '/users/ana@example.com');
+            INSERT INTO realm.realm VALUES (1, 6, '/users/ben@example.com');
+            INSERT INTO realm.object VALUES (1, 6, 'TimeEntry', '\(ana)', 1, 0, 1, false, '{"status": "draft"}');
+            INSERT INTO realm.object VALUES (1, 5, 'TimeEntry', '\(ana)', 2, 0, 2, false, '{"backendId": "B-1"}');
+            INSERT INTO submission.ledger VALUES (1, '\(ana)', 1, 'settled', 'create', 2, now(), 'B-1', null, null, 1);
+            INSERT INTO submission.ledger VALUES (1, '\(ghost)', 1, 'settled', 'create', 2, now(), 'B-2', null, null,
+                1);
+            INSERT INTO pipeline.parked VALUES ('g', 1, '\(ana)', 't', 0, '/users/ana@example.com/TimeEntry/\(ana)',
+                0, 'busy', true, false, 1, now(), now());
+            INSERT INTO pipeline.parked VALUES ('g', 0, 't/0/7', 't', 0, 't/0/7', 0, 'poison', true, false, 0,
+                now(), now());
+            """)
+        let answer = try migrate(conninfo)
+        #expect(answer.status == 0, "\(answer.errors)")
+        let domains = try connection.run("SELECT domain FROM access.domain WHERE environment_id = 1 ORDER BY 1")
+        #expect(try domains.map { try $0.value(0, as: String.self) } == ["b.example", "example.com"])
+        // Where two entries have the id, the ledger is theirs who have its record; without an entry it is nobody's.
+        let ledgers = try connection.run("SELECT realm_id FROM submission.ledger ORDER BY backend_id")
+        #expect(try ledgers.map { try $0.optional(0, as: Int32.self) } == [5, nil])
+        let keys = try connection.run("SELECT key FROM pipeline.parked ORDER BY environment_id")
+        #expect(
+            try keys.map { try $0.value(0, as: String.self) } == [
+                "t/0/7", "/users/ana@example.com/TimeEntry/\(ana)",
+            ])
     }
 
     @Test func twoAtOnceApplyItOnce() async throws {

@@ -207,10 +207,11 @@ private func makeEnvironment(
         "INSERT INTO realm.environment (id, name) VALUES (1, 'acme')",
         """
         INSERT INTO access.provider
-            (environment_id, domains, issuer, audience, jwks_url, client_id, client_secret)
-        VALUES (1, \(["example.com"]), \(issuer), \(OnboardingFixture.audience), \(issuer + "/jwks"),
+            (environment_id, issuer, audience, jwks_url, client_id, client_secret)
+        VALUES (1, \(issuer), \(OnboardingFixture.audience), \(issuer + "/jwks"),
             \(OnboardingFixture.clientID), \(sealed))
         """,
+        "INSERT INTO access.domain VALUES ('example.com', 1)",
         """
         INSERT INTO backend.person (environment_id, email, reference)
         SELECT 1, e, '{}' FROM unnest(\([OnboardingFixture.known, "bo@example.com"])) AS u(e)

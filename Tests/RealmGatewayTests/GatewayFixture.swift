@@ -118,9 +118,10 @@ private func migrate(_ database: String) throws {
         "INSERT INTO realm.environment (id, name) VALUES (1, 'test')",
         "INSERT INTO realm.relay VALUES (1, 1, 1, 1, 9000000000)",
         """
-        INSERT INTO access.provider (environment_id, domains, issuer, audience, jwks_url)
-        VALUES (1, \(["example.com"]), \(GatewayFixture.issuer), \(GatewayFixture.audience), 'http://unused')
+        INSERT INTO access.provider (environment_id, issuer, audience, jwks_url)
+        VALUES (1, \(GatewayFixture.issuer), \(GatewayFixture.audience), 'http://unused')
         """,
+        "INSERT INTO access.domain VALUES ('example.com', 1)",
     ])
 }
 

@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// Runs `body`, which may block, on a thread of its own and as part of the current test.
-package func withOwnThread(_ body: @Sendable () throws -> Void) async throws {
+package func withOwnThread<Success: Sendable>(_ body: @Sendable () throws -> Success) async throws -> Success {
     try await withTaskExecutorPreference(ThreadExecutor()) { try body() }
 }
 

@@ -86,7 +86,7 @@ extension EnvironmentCommand {
                     "its password",
                     backendPasswordVariable.map { "in the services' variable \($0)" }
                         ?? (hasBackendPassword ? "stored, sealed" : "not set")
-                ), ("looked for changes every", "\(pollIntervalSeconds) s"),
+                ), ("poll interval, kept for the poller", "\(pollIntervalSeconds) s"),
             ]
         }
     }

@@ -29,7 +29,8 @@ struct EnvironmentCommand: ParsableCommand {
         }
 
         func run() async throws {
-            var connection = try database.connect()
+            var connection = try database.connect(EnvironmentStore.limits)
+            try EnvironmentStore.lock(name, on: &connection)
             let stored = try EnvironmentStore.load(name, on: &connection) ?? StoredEnvironment(name: name)
             try await options.save(over: stored, on: &connection)
             try showEnvironments(try EnvironmentStore.list(on: &connection).filter { $0.name == name }, output)
@@ -46,7 +47,8 @@ struct EnvironmentCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() async throws {
-            var connection = try database.connect()
+            var connection = try database.connect(EnvironmentStore.limits)
+            try EnvironmentStore.lock(name, on: &connection)
             guard let stored = try EnvironmentStore.load(name, on: &connection) else {
                 throw CommandFailure("there is no environment \(name)")
             }

@@ -32,6 +32,7 @@ struct EnvironmentOptions: ParsableArguments {
     @Option(help: "The audience that tokens for Fieldpost name.") var audience: String?
     @Option(help: "Where the identity provider's keys are; asked of the provider unless given.") var jwksUrl: String?
     @Option(help: "Where the provider's configuration is, when it is not below the issuer.") var discoveryUrl: String?
+    @Flag(help: "It is below the issuer.") var noDiscoveryUrl = false
     @Option(help: "How the provider calls Fieldpost (OAuth client id).") var clientId: String?
     @Option(help: "Variable of this command that holds the client's secret.") var clientSecretFrom: String?
     @Option(name: .customLong("scope"), help: "What is asked for at logins; may be repeated. Replaces all.")
@@ -44,7 +45,10 @@ struct EnvironmentOptions: ParsableArguments {
     @Option(help: "The environment variable in which the services find that user's password.")
     var backendPasswordVariable: String?
     @Option(help: "Variable of this command that holds that user's password.") var backendPasswordFrom: String?
-    @Option(help: "Seconds between two looks for changes in the back end, 5…86400.") var pollInterval: Int32?
+    @Option(
+        help:
+            "Kept for the poller, which is not there yet: seconds between its looks into the back end, 5…86400."
+    ) var pollInterval: Int32?
     @Option(help: ArgumentHelp("The people, as a JSON file.", valueName: "file")) var people: String?
 
     func validate() throws {
@@ -58,12 +62,7 @@ struct EnvironmentOptions: ParsableArguments {
         guard backendPasswordVariable == nil || backendPasswordFrom == nil else {
             throw ValidationError("give --backend-password-variable or --backend-password-from, not both")
         }
-        let urls = [("--jwks-url", jwksUrl), ("--backend-url", backendUrl), ("--discovery-url", discoveryUrl)]
-        for case (let option, let url?) in urls {
-            guard url.hasPrefix("http://") || url.hasPrefix("https://"), URL(string: url)?.host != nil else {
-                throw ValidationError("\(option) \(url) is not an http or https URL")
-            }
-        }
+        try validateAddresses()
         if let initialiseOn, !["registration", "login"].contains(initialiseOn) {
             throw ValidationError("--initialise-on is registration or login, not \(initialiseOn)")
         }
@@ -73,116 +72,29 @@ struct EnvironmentOptions: ParsableArguments {
         if let pollInterval, !(5...86_400).contains(pollInterval) {
             throw ValidationError("--poll-interval is 5…86400, not \(pollInterval)")
         }
+    }
+
+    private func validateAddresses() throws {
+        for case (let option, let url?) in [
+            ("--issuer", issuer), ("--jwks-url", jwksUrl), ("--discovery-url", discoveryUrl),
+        ] where !OpenIDProvider.isUsable(url) {
+            throw ValidationError("\(option) \(url) is not an https URL (http is for this machine only)")
+        }
+        guard discoveryUrl == nil || !noDiscoveryUrl else {
+            throw ValidationError("give --discovery-url or --no-discovery-url, not both")
+        }
+        if let url = backendUrl {
+            guard url.hasPrefix("http://") || url.hasPrefix("https://"), URL(string: url)?.host != nil else {
+                throw ValidationError("--backend-url \(url) is not an http or https URL")
+            }
+        }
+        if let domain = domains.first(where: { EmailAddress("a@" + $0) == nil }) {
+            throw ValidationError(
+                "--domain \(domain) is not a domain of e-mail addresses, such as acme.example (others as xn--…)"
+            )
+        }
         if let address = addresses.first(where: { EmailAddress($0) == nil }) {
             throw ValidationError("--address \(address) is not an e-mail address that can be used")
-        }
-    }
-
-    /// Stores what is there with what was given over it.
-    func save(over stored: StoredEnvironment, on connection: inout Connection) async throws {
-        var environment = changed(stored)
-        guard environment.hasBackend || !describesBackend else {
-            throw CommandFailure("--backend-… and --poll-interval describe a back end: they belong to --backend sap")
-        }
-        let missing = missing(environment)
-        guard missing.isEmpty else { throw CommandFailure("missing: \(missing.joined(separator: ", "))") }
-        if let owner = try EnvironmentStore.ownerOfDomain(
-            among: environment.domains, beside: environment.name, on: &connection)
-        {
-            throw CommandFailure("the domain \(owner.domain) belongs to the environment \(owner.environment)")
-        }
-        let people =
-            try people.map {
-                try EnvironmentCommand.Person.read(
-                    $0, domains: environment.domains, addresses: environment.addresses)
-            } ?? []
-        if environment.jwksURL.isEmpty { environment.jwksURL = try await discoverKeys(environment) }
-        if clientSecretFrom != nil || backendPasswordFrom != nil { try seal(&environment, on: &connection) }
-        do {
-            try connection.run(
-                EnvironmentStore.save(environment)
-                    + [
-                        try EnvironmentStore.addPeople(people, to: environment.name),
-                        Administrator.audit(
-                            .environmentChanged, environment.name, in: nil,
-                            detail: ["issuer": environment.issuer, "backend": environment.backend]),
-                    ])
-        } catch let error as PostgresError where error.sqlState == "23505" {
-            throw CommandFailure("another environment has the issuer or an address already: \(error.detail ?? "")")
-        }
-    }
-
-    /// Whether anything of a back end was given beside its kind.
-    private var describesBackend: Bool {
-        backendUrl != nil || backendUser != nil || backendPasswordVariable != nil || backendPasswordFrom != nil
-            || pollInterval != nil
-    }
-
-    /// The options that must be given still.
-    private func missing(_ environment: StoredEnvironment) -> [String] {
-        let hasPassword =
-            environment.backendPasswordVariable != nil || environment.backendPassword != nil
-            || backendPasswordFrom != nil
-        let needed = [
-            ("--domain or --address", environment.domains.isEmpty && environment.addresses.isEmpty),
-            ("--issuer", environment.issuer.isEmpty), ("--audience", environment.audience.isEmpty),
-            ("--backend", environment.backend.isEmpty),
-        ]
-        let neededOfBackend = [
-            ("--backend-url", environment.backendURL.isEmpty), ("--backend-user", environment.backendUser.isEmpty),
-            ("--backend-password-variable or --backend-password-from", !hasPassword),
-        ]
-        return (needed + (environment.hasBackend ? neededOfBackend : [])).filter(\.1).map(\.0)
-    }
-
-    private func changed(_ stored: StoredEnvironment) -> StoredEnvironment {
-        var environment = stored
-        if !domains.isEmpty { environment.domains = domains.map(EmailAddress.lowered) }
-        if !addresses.isEmpty || noAddresses { environment.addresses = addresses.map(EmailAddress.lowered) }
-        // Another issuer has other keys.
-        if let issuer, issuer != stored.issuer { (environment.issuer, environment.jwksURL) = (issuer, "") }
-        if let audience { environment.audience = audience }
-        if let jwksUrl { environment.jwksURL = jwksUrl }
-        if let discoveryUrl { environment.discoveryURL = discoveryUrl }
-        if let clientId { environment.clientID = clientId }
-        if !scopes.isEmpty { environment.scopes = scopes }
-        if let initialiseOn { environment.initialiseOn = initialiseOn }
-        if let hideUnknown { environment.hidesUnknown = hideUnknown == "yes" }
-        if let backend { environment.backend = backend }
-        if !environment.hasBackend { environment.removeBackend() }
-        if let backendUrl { environment.backendURL = backendUrl }
-        if let backendUser { environment.backendUser = backendUser }
-        if let backendPasswordVariable {
-            (environment.backendPasswordVariable, environment.backendPassword) = (backendPasswordVariable, nil)
-        }
-        if let pollInterval { environment.pollSeconds = pollInterval }
-        return environment
-    }
-
-    private func discoverKeys(_ environment: StoredEnvironment) async throws -> String {
-        let client = Client()
-        defer { client.shutDown() }
-        do {
-            return try await OpenIDProvider(client: client)
-                .discover(environment.issuer, at: environment.discoveryURL).jwksURL
-        } catch {
-            throw CommandFailure("\(error); give --jwks-url")
-        }
-    }
-
-    private func seal(_ environment: inout StoredEnvironment, on connection: inout Connection) throws {
-        let secrets = try SecretOptions.box()
-        guard secrets.canSeal else { throw CommandFailure("\(Setting.secretKeys.variable) is not set") }
-        let id = try EnvironmentStore.make(environment.name, on: &connection)
-        if let clientSecretFrom {
-            let sealed = try secrets.seal(
-                try SecretOptions.value(of: clientSecretFrom), at: OAuthClient.secretPlace(id))
-            environment.clientSecret = Bytea(sealed)
-        }
-        if let backendPasswordFrom {
-            let sealed = try secrets.seal(
-                try SecretOptions.value(of: backendPasswordFrom), at: BackendConnection.secretPlace(id))
-            (environment.backendPassword, environment.backendPasswordVariable) = (Bytea(sealed), nil)
         }
     }
 }

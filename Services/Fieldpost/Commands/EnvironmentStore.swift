@@ -25,7 +25,10 @@ enum EnvironmentStore {
     static func load(_ name: String, on connection: inout Connection) throws -> StoredEnvironment? {
         let rows = try connection.run(
             """
-            SELECT e.id, p.domains, p.issuer, p.audience, p.jwks_url, p.discovery_url, p.client_id, p.client_secret,
+            SELECT e.id,
+                coalesce(
+                    (SELECT array_agg(domain ORDER BY domain) FROM access.domain WHERE environment_id = e.id), '{}'),
+                p.issuer, p.audience, p.jwks_url, p.discovery_url, p.client_id, p.client_secret,
                 p.scopes, p.initialise_on, p.hide_unknown, b.kind, b.url, b.user_name, b.password_variable, b.password,
                 b.poll_interval_seconds,
                 coalesce((SELECT array_agg(email ORDER BY email) FROM access.address WHERE environment_id = e.id), '{}')
@@ -43,17 +46,27 @@ enum EnvironmentStore {
         return [
             "INSERT INTO realm.environment (name) VALUES (\(name)) ON CONFLICT (name) DO NOTHING",
             """
-            INSERT INTO access.provider (environment_id, domains, issuer, audience, jwks_url, discovery_url, client_id,
+            INSERT INTO access.provider (environment_id, issuer, audience, jwks_url, discovery_url, client_id,
                 client_secret, scopes, initialise_on, hide_unknown)
-            SELECT id, \(e.domains), \(e.issuer), \(e.audience), \(e.jwksURL), \(e.discoveryURL), \(e.clientID),
+            SELECT id, \(e.issuer), \(e.audience), \(e.jwksURL), \(e.discoveryURL), \(e.clientID),
                 \(e.clientSecret), \(e.scopes), \(e.initialiseOn), \(e.hidesUnknown)
             FROM realm.environment WHERE name = \(name)
-            ON CONFLICT (environment_id) DO UPDATE SET domains = excluded.domains, issuer = excluded.issuer,
+            ON CONFLICT (environment_id) DO UPDATE SET issuer = excluded.issuer,
                 audience = excluded.audience, jwks_url = excluded.jwks_url, discovery_url = excluded.discovery_url,
                 client_id = excluded.client_id, client_secret = excluded.client_secret, scopes = excluded.scopes,
                 initialise_on = excluded.initialise_on, hide_unknown = excluded.hide_unknown
             """,
             connect(e),
+            """
+            DELETE FROM access.domain d USING realm.environment e
+            WHERE e.name = \(name) AND d.environment_id = e.id AND d.domain <> ALL (\(e.domains))
+            """,
+            """
+            INSERT INTO access.domain (domain, environment_id)
+            SELECT d, e.id FROM realm.environment e, unnest(\(e.domains)) AS u(d)
+            WHERE e.name = \(name) AND NOT EXISTS (
+                SELECT FROM access.domain o WHERE o.domain = d AND o.environment_id = e.id)
+            """,
             """
             DELETE FROM access.address a USING realm.environment e
             WHERE e.name = \(name) AND a.environment_id = e.id AND a.email <> ALL (\(e.addresses))
@@ -96,18 +109,45 @@ enum EnvironmentStore {
         return EnvironmentID(rawValue: try rows[0].value(0))
     }
 
-    /// Another environment that has one of the domains already: people of both would all come into one.
-    static func ownerOfDomain(
-        among domains: [String], beside name: String, on connection: inout Connection
-    ) throws -> (domain: String, environment: String)? {
+    /// What another environment has already, in words: a domain, an address and an issuer belong to one environment, or
+    /// people of both would all come into one.
+    static func conflict(of environment: StoredEnvironment, on connection: inout Connection) throws -> String? {
         let rows = try connection.run(
             """
-            SELECT d, e.name FROM access.provider p JOIN realm.environment e ON e.id = p.environment_id,
-                unnest(p.domains) AS u(d)
-            WHERE d = ANY (\(domains)) AND e.name <> \(name) LIMIT 1
+            SELECT u.what, e.name FROM (
+                SELECT 'domain ' || domain AS what, environment_id FROM access.domain
+                    WHERE domain = ANY (\(environment.domains))
+                UNION ALL SELECT 'address ' || email, environment_id FROM access.address
+                    WHERE email = ANY (\(environment.addresses))
+                UNION ALL SELECT 'issuer ' || issuer, environment_id FROM access.provider
+                    WHERE issuer = \(environment.issuer)
+            ) u JOIN realm.environment e ON e.id = u.environment_id
+            WHERE e.name <> \(environment.name) LIMIT 1
             """)
-        return rows.count == 1 ? (try rows[0].value(0), try rows[0].value(1)) : nil
+        guard rows.count == 1 else { return nil }
+        return "the \(try rows[0].value(0, as: String.self)) belongs to the environment "
+            + (try rows[0].value(1, as: String.self))
     }
+
+    /// How long an edit waits for another one of the same environment, which may be asking the identity provider.
+    static var limits: Limits {
+        var limits = Limits()
+        (limits.lockMax, limits.statementMax) = (.seconds(60), .seconds(90))
+        return limits
+    }
+
+    /// Keeps other edits of the environment away until the connection ends: what is not given stays as another edit
+    /// left it.
+    static func lock(_ name: String, on connection: inout Connection) throws {
+        do {
+            try connection.run("SELECT pg_advisory_lock(\(lockSpace), hashtext(\(name)))")
+        } catch {
+            guard error.sqlState == "55P03" else { throw error }
+            throw CommandFailure("another edit of \(name) is under way; try again")
+        }
+    }
+
+    private static let lockSpace: Int32 = 0x656E_7669
 
     /// Adds people to an environment that is there, or brings their references up to date.
     static func addPeople(_ people: [EnvironmentCommand.Person], to name: String) throws -> Statement {
@@ -118,7 +158,7 @@ enum EnvironmentStore {
             INSERT INTO backend.person (environment_id, email, reference)
             SELECT e.id, p.email, p.reference
             FROM realm.environment e,
-                unnest(\(people.map { $0.email.lowercased() }), \(references)) AS p(email, reference)
+                unnest(\(people.map { EmailAddress.lowered($0.email) }), \(references)) AS p(email, reference)
             WHERE e.name = \(name)
             ON CONFLICT (environment_id, email) DO UPDATE SET reference = excluded.reference
             """
@@ -127,7 +167,10 @@ enum EnvironmentStore {
     static func list(on connection: inout Connection) throws -> [Row] {
         try connection.run(
             """
-            SELECT e.id, e.name, e.generation, e.position, coalesce(r.position, 0), coalesce(a.domains, '{}'), a.issuer,
+            SELECT e.id, e.name, e.generation, e.position, coalesce(r.position, 0),
+                coalesce(
+                    (SELECT array_agg(domain ORDER BY domain) FROM access.domain WHERE environment_id = e.id), '{}'),
+                a.issuer,
                 (SELECT count(*) FROM backend.person p WHERE p.environment_id = e.id), coalesce(i.invited, 0),
                 coalesce(i.ready, 0), b.kind, b.url
             FROM realm.environment e

@@ -2,7 +2,7 @@ import Model
 import Postgres
 
 /// An environment as it is stored, with its secrets sealed.
-struct StoredEnvironment {
+struct StoredEnvironment: Equatable {
     let name: String
     /// `nil` before it is stored.
     var id: EnvironmentID?
@@ -37,11 +37,11 @@ struct StoredEnvironment {
     init(name: String, _ row: Row) throws {
         self.init(name: name)
         id = EnvironmentID(rawValue: try row.value(0))
+        domains = try row.value(1)
         addresses = try row.value(17)
         // An environment may be there without its provider and back end, when adding it was interrupted.
-        if let domains = try row.optional(1, as: [String].self) {
-            self.domains = domains
-            issuer = try row.value(2)
+        if let issuer = try row.optional(2, as: String.self) {
+            self.issuer = issuer
             audience = try row.value(3)
             jwksURL = try row.value(4)
             discoveryURL = try row.optional(5)
@@ -60,6 +60,23 @@ struct StoredEnvironment {
             backendPassword = try row.optional(15)
             pollSeconds = try row.value(16)
         }
+    }
+
+    /// The names of the settings in which this one differs, for the audit log: never their values.
+    func changes(from old: StoredEnvironment) -> [String] {
+        [
+            ("domains", domains != old.domains), ("addresses", addresses != old.addresses),
+            ("issuer", issuer != old.issuer), ("audience", audience != old.audience),
+            ("jwks-url", jwksURL != old.jwksURL), ("discovery-url", discoveryURL != old.discoveryURL),
+            ("client-id", clientID != old.clientID), ("client-secret", clientSecret != old.clientSecret),
+            ("scopes", scopes != old.scopes), ("initialise-on", initialiseOn != old.initialiseOn),
+            ("hide-unknown", hidesUnknown != old.hidesUnknown), ("backend", backend != old.backend),
+            ("backend-url", backendURL != old.backendURL), ("backend-user", backendUser != old.backendUser),
+            (
+                "backend-password",
+                backendPassword != old.backendPassword || backendPasswordVariable != old.backendPasswordVariable
+            ), ("poll-interval", pollSeconds != old.pollSeconds),
+        ].filter(\.1).map(\.0)
     }
 
     /// Leaves it to an integration.

@@ -73,7 +73,7 @@ struct DemoSetup: Sendable {
     func invite(_ people: [Organisation.Person], to environment: EnvironmentID) async throws {
         let countMax = EnvironmentCommand.Invite.batchCountMax
         for start in stride(from: 0, to: people.count, by: countMax) {
-            let emails = people[start..<min(start + countMax, people.count)].map { $0.email.lowercased() }
+            let emails = people[start..<min(start + countMax, people.count)].map { EmailAddress.lowered($0.email) }
             _ = try await pool.run { connection in
                 try Registration.register(emails, in: environment, on: &connection).count
             }
@@ -82,7 +82,7 @@ struct DemoSetup: Sendable {
 
     /// How many of the people have a filled realm.
     func initializedCount(of people: [Organisation.Person], in environment: EnvironmentID) async throws -> Int {
-        let emails = people.map { $0.email.lowercased() }
+        let emails = people.map { EmailAddress.lowered($0.email) }
         return try await pool.run { connection in
             let rows = try connection.run(
                 """

@@ -1,0 +1,122 @@
+import Backends
+import FoundationEssentials
+import HTTP
+import Identity
+import Model
+import Postgres
+import Realms
+import Runtime
+import Secrets
+
+extension EnvironmentOptions {
+    /// Stores what is there with what was given over it. The caller has locked the environment.
+    func save(over stored: StoredEnvironment, on connection: inout Connection) async throws {
+        var environment = changed(stored)
+        guard environment.hasBackend || !describesBackend else {
+            throw CommandFailure("--backend-… and --poll-interval describe a back end: they belong to --backend sap")
+        }
+        let missing = missing(environment)
+        guard missing.isEmpty else { throw CommandFailure("missing: \(missing.joined(separator: ", "))") }
+        if let conflict = try EnvironmentStore.conflict(of: environment, on: &connection) {
+            throw CommandFailure(conflict)
+        }
+        let people =
+            try people.map {
+                try EnvironmentCommand.Person.read(
+                    $0, domains: environment.domains, addresses: environment.addresses)
+            } ?? []
+        if environment.jwksURL.isEmpty { environment.jwksURL = try await discoverKeys(environment) }
+        if clientSecretFrom != nil || backendPasswordFrom != nil { try seal(&environment, on: &connection) }
+        let changes = environment.changes(from: stored) + (people.isEmpty ? [] : ["people"])
+        do {
+            try connection.run(
+                EnvironmentStore.save(environment)
+                    + [
+                        try EnvironmentStore.addPeople(people, to: environment.name),
+                        Administrator.audit(
+                            .environmentChanged, environment.name, inNamed: environment.name,
+                            detail: ["changed": changes.joined(separator: " ")]),
+                    ])
+        } catch let error as PostgresError where error.sqlState == "23505" {
+            // Another environment was edited meanwhile.
+            let conflict = try EnvironmentStore.conflict(of: environment, on: &connection)
+            throw CommandFailure(conflict ?? error.description)
+        }
+    }
+
+    /// Whether anything of a back end was given beside its kind.
+    private var describesBackend: Bool {
+        backendUrl != nil || backendUser != nil || backendPasswordVariable != nil || backendPasswordFrom != nil
+            || pollInterval != nil
+    }
+
+    /// The options that must be given still.
+    private func missing(_ environment: StoredEnvironment) -> [String] {
+        let hasPassword =
+            environment.backendPasswordVariable != nil || environment.backendPassword != nil
+            || backendPasswordFrom != nil
+        let needed = [
+            ("--domain or --address", environment.domains.isEmpty && environment.addresses.isEmpty),
+            ("--issuer", environment.issuer.isEmpty), ("--audience", environment.audience.isEmpty),
+            ("--backend", environment.backend.isEmpty),
+        ]
+        let neededOfBackend = [
+            ("--backend-url", environment.backendURL.isEmpty), ("--backend-user", environment.backendUser.isEmpty),
+            ("--backend-password-variable or --backend-password-from", !hasPassword),
+        ]
+        return (needed + (environment.hasBackend ? neededOfBackend : [])).filter(\.1).map(\.0)
+    }
+
+    private func changed(_ stored: StoredEnvironment) -> StoredEnvironment {
+        var environment = stored
+        if !domains.isEmpty { environment.domains = Self.unique(domains) }
+        if !addresses.isEmpty || noAddresses { environment.addresses = Self.unique(addresses) }
+        // Another issuer has other keys.
+        if let issuer, issuer != stored.issuer { (environment.issuer, environment.jwksURL) = (issuer, "") }
+        if let audience { environment.audience = audience }
+        if let jwksUrl { environment.jwksURL = jwksUrl }
+        if discoveryUrl != nil || noDiscoveryUrl { environment.discoveryURL = discoveryUrl }
+        if let clientId { environment.clientID = clientId }
+        if !scopes.isEmpty { environment.scopes = scopes }
+        if let initialiseOn { environment.initialiseOn = initialiseOn }
+        if let hideUnknown { environment.hidesUnknown = hideUnknown == "yes" }
+        if let backend { environment.backend = backend }
+        if !environment.hasBackend { environment.removeBackend() }
+        if let backendUrl { environment.backendURL = backendUrl }
+        if let backendUser { environment.backendUser = backendUser }
+        if let backendPasswordVariable {
+            (environment.backendPasswordVariable, environment.backendPassword) = (backendPasswordVariable, nil)
+        }
+        if let pollInterval { environment.pollSeconds = pollInterval }
+        return environment
+    }
+
+    private static func unique(_ names: [String]) -> [String] { Set(names.map(EmailAddress.lowered)).sorted() }
+
+    private func discoverKeys(_ environment: StoredEnvironment) async throws -> String {
+        let client = Client()
+        defer { client.shutDown() }
+        do {
+            return try await OpenIDProvider(client: client)
+                .discover(environment.issuer, at: environment.discoveryURL).jwksURL
+        } catch {
+            throw CommandFailure("\(error); give --jwks-url")
+        }
+    }
+
+    private func seal(_ environment: inout StoredEnvironment, on connection: inout Connection) throws {
+        let secrets = try SecretOptions.box()
+        guard secrets.canSeal else { throw CommandFailure("\(Setting.secretKeys.variable) is not set") }
+        let id = try EnvironmentStore.make(environment.name, on: &connection)
+        if let clientSecretFrom {
+            let sealed = try secrets.seal(
+                try SecretOptions.value(of: clientSecretFrom), at: OAuthClient.secretPlace(id))
+            environment.clientSecret = Bytea(sealed)
+        }
+        if let backendPasswordFrom {
+            let sealed = try secrets.seal(
+                try SecretOptions.value(of: backendPasswordFrom), at: BackendConnection.secretPlace(id))
+            (environment.backendPassword, environment.backendPasswordVariable) = (Bytea(sealed), nil)
+        }
+    }
+}

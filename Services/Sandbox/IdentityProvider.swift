@@ -74,7 +74,10 @@ struct IdentityProvider: Sendable {
         // An environment's issuer has the same documents below its own path.
         for prefix in ["", "{environment}/"] {
             router.get("\(prefix).well-known/openid-configuration") { _, context in
-                try json(Discovery(issuer: issuer(of: context.parameters.get("environment"))))
+                try json(
+                    Discovery(
+                        issuer: issuer(of: context.parameters.get("environment")),
+                        hasRevocation: state.switches.hidesRevocation != true))
             }
             router.get("\(prefix)jwks") { _, _ in try json(["keys": try await keys.publicKeys()]) }
             router.get("\(prefix)authorize") { request, context in
@@ -163,6 +166,7 @@ struct IdentityProvider: Sendable {
 /// OpenID Connect Discovery 1.0 §3.
 private struct Discovery: Encodable {
     let issuer: String
+    let hasRevocation: Bool
     var jwksURI: String { issuer + "/jwks" }
 
     enum CodingKeys: String, CodingKey {
@@ -187,7 +191,7 @@ private struct Discovery: Encodable {
         try container.encode(jwksURI, forKey: .jwksURI)
         try container.encode(issuer + "/authorize", forKey: .authorization)
         try container.encode(issuer + "/token", forKey: .token)
-        try container.encode(issuer + "/revoke", forKey: .revocation)
+        if hasRevocation { try container.encode(issuer + "/revoke", forKey: .revocation) }
         try container.encode(["openid", "email", "profile", "offline_access"], forKey: .scopes)
         try container.encode(["authorization_code", "refresh_token", "client_credentials"], forKey: .grants)
         try container.encode(["S256"], forKey: .methods)

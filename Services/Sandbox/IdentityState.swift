@@ -63,6 +63,8 @@ struct IdentitySwitches: Codable, Sendable {
     var slowMilliseconds: Int?
     /// By how much the provider's clock is ahead.
     var clockSkewSeconds: Int?
+    /// The configuration names no revocation endpoint.
+    var hidesRevocation: Bool?
     /// The person is not asked whether the application may.
     var skipsConsent: Bool?
 }

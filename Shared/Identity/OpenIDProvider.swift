@@ -114,10 +114,14 @@ package struct OpenIDProvider: Sendable {
     }
 
     /// Has a provider forget a refresh token (RFC 7009).
+    ///
+    /// - Throws: Also when the provider's configuration names no place for that: nothing is revoked then.
     package func revoke(
         _ token: String, as application: ProviderClient, at metadata: ProviderMetadata
     ) async throws(ProviderFailure) {
-        guard let endpoint = metadata.revocationEndpoint else { return }
+        guard let endpoint = metadata.revocationEndpoint else {
+            throw .invalid("it has no revocation endpoint")
+        }
         var fields = FormFields()
         fields.add("token", token)
         fields.add("token_type_hint", "refresh_token")

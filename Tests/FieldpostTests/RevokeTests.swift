@@ -1,0 +1,146 @@
+import Foundation
+import Identity
+import Model
+import Postgres
+import Secrets
+import TestSupport
+import Testing
+
+@testable import Sandbox
+
+/// `fieldpost environment revoke` against the sandbox's identity provider.
+@Suite struct RevokeTests {
+    private let conninfo: String
+    private let key = Data((0..<32).map { UInt8($0) }).base64EncodedString()
+    private let acme = EnvironmentID(rawValue: 1)
+
+    init() throws { conninfo = try makeFoundationDatabase() }
+
+    @Test func theProviderAndTheDatabaseForgetANamedPersonsTokens() async throws {
+        try await withProvider { provider in
+            try setUp(provider)
+            let tokens = [provider.refreshToken(), provider.refreshToken(), provider.refreshToken()]
+            try keep(tokens[0], of: "ana@example.com")
+            try keep(tokens[1], of: "ana@example.com")
+            try keep(tokens[2], of: "bo@example.com")
+            let answer = try await revoke("Ana@example.com")
+            #expect(answer.status == 0, "\(answer.errors)")
+            #expect(answer.output.contains("revoked"))
+            #expect(tokens.map(provider.knows) == [false, false, true])
+            #expect(try left() == ["bo@example.com"])
+            #expect(try records() == ["token.revoked ana@example.com", "token.revoked ana@example.com"])
+            #expect(try await revoke("Ana@example.com").output.contains("nothing to revoke"))
+            let stranger = try await revoke("eve@example.com")
+            #expect(stranger.status == 1 && stranger.errors.contains("eve@example.com is none of the people"))
+        }
+    }
+
+    /// Nothing is removed that may live on at the provider, unless that is what was asked for.
+    @Test func aProviderThatCannotRevokeIsNotPassedOver() async throws {
+        try await withProvider { provider in
+            try setUp(provider)
+            provider.state.switches.hidesRevocation = true
+            let token = provider.refreshToken()
+            try keep(token, of: "ana@example.com")
+            let answer = try await revoke("--all")
+            #expect(answer.status == 1)
+            #expect(answer.errors.contains("has no revocation endpoint") && answer.errors.contains("--forget"))
+            #expect(try left() == ["ana@example.com"])
+            #expect(try records() == [])
+            let forgotten = try await revoke("--all", "--forget")
+            #expect(forgotten.status == 0 && forgotten.output.contains("forgotten here"), "\(forgotten.errors)")
+            #expect(try left() == [] && provider.knows(token))
+            #expect(try records() == ["token.forgotten ana@example.com"])
+        }
+    }
+
+    /// All are reached, however many there are, and those that do not open hide none that come after.
+    @Test func everybodyIsEverybody() async throws {
+        try await withProvider { provider in
+            try setUp(provider)
+            var connection = try Connection(conninfo)
+            try connection.run(
+                """
+                INSERT INTO onboarding.refresh_token (environment_id, person_id, token)
+                SELECT 1, 1, '\\x00' FROM generate_series(1, 1100)
+                """)
+            let token = provider.refreshToken()
+            try keep(token, of: "bo@example.com")
+            let answer = try await revoke("--all", "--json")
+            #expect(answer.status == 1)
+            let rows = try answer.rows()
+            #expect(rows.count == 1_101)
+            #expect(rows.count { $0["isRemoved"] as? Bool == true } == 1)
+            #expect(rows.first.flatMap { $0["detail"] as? String }?.contains("is not configured") == true)
+            #expect(!provider.knows(token))
+            #expect(try records() == ["token.revoked bo@example.com"])
+            #expect(try await revoke("--all", "--forget").status == 0)
+            #expect(try left() == [])
+        }
+    }
+
+    @Test func whatTheProviderDoesNotConfirmStays() async throws {
+        try await withProvider { provider in
+            try setUp(provider)
+            provider.state.switches.failure = .down
+            provider.state.switches.failureAt = "revoke"
+            try keep(provider.refreshToken(), of: "ana@example.com")
+            let answer = try await revoke("--all")
+            #expect(answer.status == 1 && answer.output.contains("unavailable"), "\(answer.errors)")
+            #expect(try left() == ["ana@example.com"])
+            #expect(try records() == [])
+        }
+    }
+
+    private func revoke(_ arguments: String...) async throws -> Answer {
+        try await withOwnThread {
+            try fieldpost(
+                ["environment", "revoke", "acme"] + arguments,
+                environment: ["FIELDPOST_DATABASE_URL": conninfo, "FIELDPOST_SECRET_KEYS": key])
+        }
+    }
+
+    private func setUp(_ provider: TestProvider) throws {
+        let secret = Bytea(
+            try SecretBox([key]).seal(TestProvider.client.secret, at: OAuthClient.secretPlace(acme)))
+        let issuer = provider.issuer("acme")
+        var connection = try Connection(conninfo)
+        try connection.run([
+            "INSERT INTO realm.environment (id, name) VALUES (1, 'acme')",
+            """
+            INSERT INTO access.provider (environment_id, issuer, audience, jwks_url, client_id, client_secret)
+            VALUES (1, \(issuer), 'fieldpost', \(issuer + "/jwks"), \(TestProvider.client.id), \(secret))
+            """,
+            "INSERT INTO access.person (environment_id, id, email) VALUES (1, 1, 'ana@example.com')",
+            "INSERT INTO access.person (environment_id, id, email) VALUES (1, 2, 'bo@example.com')",
+        ])
+    }
+
+    private func keep(_ token: String, of email: String) throws {
+        let person: Int32 = email.hasPrefix("ana") ? 1 : 2
+        let sealed = Bytea(
+            try SecretBox([key]).seal(token, at: RefreshTokens.secretPlace(acme, person: person)))
+        var connection = try Connection(conninfo)
+        try connection.run(
+            """
+            INSERT INTO onboarding.refresh_token (environment_id, person_id, token) VALUES (1, \(person), \(sealed))
+            """)
+    }
+
+    /// Whose tokens are still there.
+    private func left() throws -> [String] {
+        var connection = try Connection(conninfo)
+        return try connection.run(
+            """
+            SELECT p.email FROM onboarding.refresh_token t JOIN access.person p ON p.id = t.person_id
+            WHERE t.revoked_at IS NULL OR t.token <> '' ORDER BY t.id
+            """
+        ).map { try $0.value(0) }
+    }
+
+    private func records() throws -> [String] {
+        let answer = try fieldpost(
+            ["audit", "list", "--environment", "acme", "--json"], environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        return try answer.rows().map { "\($0["action"] ?? "") \($0["subject"] ?? "")" }
+    }
+}

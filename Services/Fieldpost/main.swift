@@ -15,6 +15,7 @@ struct FieldpostCommand: AsyncParsableCommand {
             LagCommand.self,
             ParkedCommand.self,
             AuditCommand.self,
+            SecretsCommand.self,
             DemoCommand.self,
             BenchCommand.self,
         ])

@@ -16,8 +16,8 @@ package struct SecretBox: Sendable {
     private static let nameCount = 4
     private static let keyCount = 32
 
-    /// - Parameter texts: Keys of 32 bytes in base64. The first seals, all open: put a new key in front, seal anew,
-    ///   then remove the old one.
+    /// - Parameter texts: Keys of 32 bytes in base64. The first seals, all open. To change it: the new key goes last
+    ///   everywhere, then first, then `fieldpost secrets seal`, then the old one goes.
     package init(_ texts: [String]) throws(Failure) {
         var keys: [(name: [UInt8], key: SymmetricKey)] = []
         for text in texts {
@@ -31,6 +31,11 @@ package struct SecretBox: Sendable {
 
     /// Whether there is a key at all.
     package var canSeal: Bool { !keys.isEmpty }
+
+    /// Whether it was sealed with the key that seals now.
+    package func isCurrent(_ sealed: [UInt8]) -> Bool {
+        keys.first.map { $0.name == Array(sealed.prefix(Self.nameCount)) } ?? false
+    }
 
     /// - Parameter place: Where the secret is kept, for example `provider/1`.
     package func seal(_ secret: [UInt8], at place: String) throws(Failure) -> [UInt8] {

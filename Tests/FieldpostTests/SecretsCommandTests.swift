@@ -1,0 +1,106 @@
+import Backends
+import Foundation
+import Identity
+import Model
+import Postgres
+import Secrets
+import TestSupport
+import Testing
+
+@Suite struct SecretsCommandTests {
+    private let conninfo: String
+    private let old = Data(repeating: 1, count: 32).base64EncodedString()
+    private let new = Data(repeating: 2, count: 32).base64EncodedString()
+
+    init() throws { conninfo = try makeFoundationDatabase() }
+
+    private func seal(_ keys: String...) throws -> Answer {
+        try fieldpost(
+            "secrets", "seal", "--json",
+            environment: [
+                "FIELDPOST_DATABASE_URL": conninfo, "FIELDPOST_SECRET_KEYS": keys.joined(separator: ","),
+            ])
+    }
+
+    private func counts(_ answer: Answer) throws -> [[Int?]] {
+        try answer.rows().map { row in ["sealed", "current", "unreadable"].map { row[$0] as? Int } }
+    }
+
+    /// Two environments with secrets of each sort, and more refresh tokens than a page has.
+    private func addSecrets() throws {
+        let box = try SecretBox([old])
+        var connection = try Connection(conninfo)
+        for id in [Int32(1), 2] {
+            let environment = EnvironmentID(rawValue: id)
+            let secret = Bytea(try box.seal("client-\(id)", at: OAuthClient.secretPlace(environment)))
+            let password = Bytea(try box.seal("password-\(id)", at: BackendConnection.secretPlace(environment)))
+            let tokens = try (1...600).map { number in
+                Bytea(try box.seal("token-\(number)", at: RefreshTokens.secretPlace(environment, person: 7)))
+            }
+            try connection.run([
+                "INSERT INTO realm.environment (id, name) VALUES (\(id), \("e\(id)"))",
+                """
+                INSERT INTO access.provider (environment_id, issuer, audience, jwks_url, client_id, client_secret)
+                VALUES (\(id), \("http://127.0.0.1/\(id)"), 'a', 'http://127.0.0.1', 'c', \(secret))
+                """,
+                """
+                INSERT INTO backend.connection (environment_id, kind, url, user_name, password)
+                VALUES (\(id), 'sap', 'http://127.0.0.1', 'u', \(password))
+                """,
+                "INSERT INTO access.person (environment_id, id, email) VALUES (\(id), 7, 'ana@example.com')",
+                """
+                INSERT INTO onboarding.refresh_token (environment_id, person_id, token)
+                SELECT \(id), 7, t FROM unnest(\(tokens)) AS u(t)
+                """,
+            ])
+        }
+    }
+
+    @Test func everySecretIsSealedAnewOnce() throws {
+        try addSecrets()
+        let first = try seal(new, old)
+        #expect(first.status == 0, "\(first.errors)")
+        #expect(try counts(first) == [[2, 0, 0], [2, 0, 0], [1_200, 0, 0]])
+        #expect(try counts(seal(new, old)) == [[0, 2, 0], [0, 2, 0], [0, 1_200, 0]])
+        // The old key is not needed any more.
+        let box = try SecretBox([new])
+        var connection = try Connection(conninfo)
+        for row in try connection.run(
+            """
+            SELECT p.environment_id, p.client_secret, b.password FROM access.provider p
+            JOIN backend.connection b USING (environment_id)
+            """)
+        {
+            let environment = EnvironmentID(rawValue: try row.value(0))
+            let secrets = [try row.value(1, as: Bytea.self).bytes, try row.value(2, as: Bytea.self).bytes]
+            #expect(try box.openText(secrets[0], at: OAuthClient.secretPlace(environment)) == "client-\(environment)")
+            #expect(
+                try box.openText(secrets[1], at: BackendConnection.secretPlace(environment))
+                    == "password-\(environment)")
+        }
+        let tokens = try connection.run(
+            "SELECT token FROM onboarding.refresh_token WHERE environment_id = 2 ORDER BY id"
+        ).map { row in
+            let sealed: Bytea = try row.value(0)
+            return try box.openText(
+                sealed.bytes, at: RefreshTokens.secretPlace(EnvironmentID(rawValue: 2), person: 7))
+        }
+        #expect(tokens == (1...600).map { "token-\($0)" })
+        let audit = try fieldpost(
+            ["audit", "list", "--action", "secrets", "--json"], environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        #expect(try audit.rows().map { $0["subject"] as? String } == ["1204", "0"])
+    }
+
+    /// What no key opens stays as it is; the rest is sealed anew all the same.
+    @Test func whatDoesNotOpenIsCountedAndStays() throws {
+        try addSecrets()
+        var connection = try Connection(conninfo)
+        try connection.run("UPDATE access.provider SET client_secret = '\\x0102' WHERE environment_id = 1")
+        let answer = try seal(new, old)
+        #expect(answer.status == 1)
+        #expect(try counts(answer) == [[1, 0, 1], [2, 0, 0], [1_200, 0, 0]])
+        let rows = try connection.run("SELECT client_secret FROM access.provider WHERE environment_id = 1")
+        #expect(try rows[0].value(0, as: Bytea.self).bytes == [1, 2])
+        #expect(try seal().errors.contains("FIELDPOST_SECRET_KEYS is not set"))
+    }
+}

@@ -34,7 +34,9 @@ extension FlowTests {
         }
 
         private func walk(_ browser: Browser, _ device: Browser.Page, _ email: String) async throws {
-            try await browser.wait("document.getElementById('email')", on: device)
+            // The page's script is loaded beside it: before, nothing listens to the button.
+            try await browser.wait(
+                "document.readyState === 'complete' && document.getElementById('email')", on: device)
             _ = try await browser.value(
                 "(document.getElementById('email').value = '\(email)', document.getElementById('begin').click())",
                 on: device)

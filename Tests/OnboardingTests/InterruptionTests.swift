@@ -159,10 +159,10 @@ extension OnboardingFixture {
                 "INSERT INTO realm.environment (id, name) VALUES (\(number), 'other')",
                 """
                 INSERT INTO access.provider
-                    (environment_id, domains, issuer, audience, jwks_url, client_id, client_secret)
-                VALUES (\(number), \([domain]), \(issuer), \(Self.audience), \(issuer + "/jwks"), \(Self.clientID),
-                    \(sealed))
+                    (environment_id, issuer, audience, jwks_url, client_id, client_secret)
+                VALUES (\(number), \(issuer), \(Self.audience), \(issuer + "/jwks"), \(Self.clientID), \(sealed))
                 """,
+                "INSERT INTO access.domain VALUES (\(domain), \(number))",
                 """
                 INSERT INTO backend.person (environment_id, email, reference)
                 SELECT \(number), e, '{}' FROM unnest(\(people)) AS u(e)

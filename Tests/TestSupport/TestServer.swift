@@ -15,7 +15,7 @@ package final class TestServer: Sendable {
     private init() {
         do {
             folder = try SuiteFolder("test")
-            server = try SuiteServer(in: folder, options: ["max_connections": "400"])
+            server = try SuiteServer(in: folder, options: ["max_connections": "800"])
             try server.start()
         } catch {
             fatalError("the tests need a PostgreSQL server: \(error)")

@@ -7,7 +7,7 @@ extension DevicePage {
         <link rel="stylesheet" href="/device/page.css"><script src="/device/page.js" defer></script></head>
         <body><main><h1>A device</h1>
         <form id="start"><label>E-mail address <input id="email" type="email" required></label>
-        <button id="begin" type="submit">Begin</button></form>
+        <button id="begin" type="submit" disabled>Begin</button></form>
         <ol>
         <li>Session: <span id="session">none</span></li>
         <li>Login: <a id="login" target="_blank" rel="noopener" hidden>open the login page</a></li>
@@ -38,6 +38,7 @@ extension DevicePage {
         const say = (id, text) => { element(id).textContent = text; };
         let session = null, token = null, isDone = false;
 
+        element("begin").disabled = false;
         element("start").addEventListener("submit", async (event) => {
             event.preventDefault();
             say("problem", "");

@@ -34,9 +34,8 @@ extension FlowTests {
         }
 
         private func walk(_ browser: Browser, _ device: Browser.Page, _ email: String) async throws {
-            // The page's script is loaded beside it: before, nothing listens to the button.
-            try await browser.wait(
-                "document.readyState === 'complete' && document.getElementById('email')", on: device)
+            // The page's script is loaded beside it, and makes the button work.
+            try await browser.wait("document.getElementById('begin')?.disabled === false", on: device)
             _ = try await browser.value(
                 "(document.getElementById('email').value = '\(email)', document.getElementById('begin').click())",
                 on: device)

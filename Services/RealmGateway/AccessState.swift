@@ -97,7 +97,8 @@ struct AccessState: Sendable, Equatable {
         case .user: return realm == own
         case .person: return change.id == object
         case .membership: return Membership.ids(of: object).contains(change.id)
-        case .team: return teams[change.id] != nil || missingTeams.contains(change.id)
+        // Only whether a team is there counts; its name does not.
+        case .team: return !change.isThere && teams[change.id] != nil || missingTeams.contains(change.id)
         case .share: return true
         case .realms, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
             .personLookup, .location, .fieldTask:
@@ -141,7 +142,7 @@ struct AccessState: Sendable, Equatable {
                 SELECT * FROM realm.object
                 WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = 'Membership'
                     AND id BETWEEN \(memberships.lowerBound) AND \(memberships.upperBound) AND NOT deleted
-                    AND fields->>'person' = \(person.text)
+                    AND lower(fields->>'person') = \(person.text)
                 ORDER BY id LIMIT \(countMax)
             ) m
             LEFT JOIN LATERAL (
@@ -206,9 +207,4 @@ struct AccessState: Sendable, Equatable {
                 realm: try row.value(0), position: try row.value(2), owner: owner, recipient: recipient)
         }
     }
-}
-
-extension JSONObject {
-    /// The value of a field that is a UUID.
-    func id(of key: String) -> UUID? { text(of: key).flatMap { UUID(uuidString: $0) } }
 }

@@ -18,8 +18,10 @@ final class LiveChunk: Sendable {
     struct Touch: Sendable {
         let kind: Kind
         let id: UUID
+        /// Whether it is there after the change; one that has changed again since may not have been.
+        let isThere: Bool
 
-        init?(kind: String, id: UUID) {
+        init?(kind: String, id: UUID, isThere: Bool) {
             switch Kind(rawValue: kind) {
             case .user?, .person?, .membership?, .team?, .share?: break
             default: return nil
@@ -27,6 +29,7 @@ final class LiveChunk: Sendable {
             guard let kind = Kind(rawValue: kind) else { return nil }
             self.kind = kind
             self.id = id
+            self.isThere = isThere
         }
     }
 
@@ -87,12 +90,18 @@ struct LivePage: Sendable {
         for row in answers[1] {
             last = try row.value(0)
             let realm: Int32 = try row.value(1)
-            guard try row.value(6, as: Bool.self), let path = path(realm) else { continue }
+            guard let path = path(realm) else { continue }
             let kind: String = try row.value(2)
             let id: UUID = try row.value(3)
+            let isCurrent: Bool = try row.value(6)
+            let isThere = unsafe isCurrent && row.withJSON(5) { unsafe $0 != nil }
+            // A permission may end here although its object's newer state comes with a later page: what lies between
+            // must not be handed on.
+            let touch = LiveChunk.Touch(kind: kind, id: id, isThere: isThere)
+            guard isCurrent || touch != nil else { continue }
             var (line, touches) = open.removeValue(forKey: realm) ?? (ObjectLine(path), [])
-            line.append(kind: kind, id: id, position: last, row: row, fieldsColumn: 5)
-            if let touch = LiveChunk.Touch(kind: kind, id: id) { touches.append(touch) }
+            if isCurrent { line.append(kind: kind, id: id, position: last, row: row, fieldsColumn: 5) }
+            if let touch { touches.append(touch) }
             open[realm] = (line, touches)
             if line.isFull { take(realm, at: last) }
         }

@@ -120,7 +120,7 @@ extension SubmittedMutation {
         guard let operation = object.text(of: "op").flatMap(Mutation.Operation.init(rawValue:)) else {
             throw Rejection("malformed-mutation", "'op' must be put, patch or delete")
         }
-        guard let id = object.text(of: "id").flatMap({ UUID(uuidString: $0) }) else {
+        guard let id = object.id(of: "id") else {
             throw Rejection("malformed-mutation", "'id' must be a UUID")
         }
         guard let realm = object.text(of: "realm").flatMap({ RealmPath($0) }) else {

@@ -1,4 +1,5 @@
 import Foundation
+import HTTP
 import Model
 import Postgres
 import Realms
@@ -52,6 +53,69 @@ import Testing
             try await ana.wait("open") { $0.shown("/manager").count == 1 && $0.shown(path).count == 1 }
             try fixture.set(.worker, of: "ana@example.com")
             try await ana.wait("closed") { $0.closed.sorted() == ["/manager", path, path].sorted() }
+        }
+    }
+
+    /// The page of the change log in which a permission ends does not have the object that ended it, when that has
+    /// changed again since: what was written between is on the page all the same.
+    @Test func whatFollowsALostPermissionIsNotHandedOnBeforeItsObjectIs() async throws {
+        var limits = GatewayLimits()
+        limits.changeCountMax = 2
+        // The reader looks when something is committed through its gateway, and not before.
+        limits.liveInterval = .seconds(600)
+        limits.liveIdleInterval = .seconds(600)
+        try await withGateway(limits: limits) { fixture in
+            let ana = try await fixture.device("ana@example.com", role: .manager)
+            let me = try fixture.person("ana@example.com")
+            let following = Task { try await ana.follow() }
+            defer { following.cancel() }
+            try await ana.wait("live") { $0.checkpointCount == 1 && $0.cursors["/manager"] != nil }
+            try fixture.set(.worker, of: "ana@example.com")
+            try fixture.put(.fieldTask, UUID(), "{\"title\":\"secret\"}", in: .manager)
+            let rename = await ana.mutation("patch", me, "{\"name\":\"Ana\"}", kind: "Person", in: "/common")
+            #expect(try await ana.send([rename]).results[0].hasPrefix("accepted"))
+            try await ana.wait("closed") { $0.closed == ["/manager"] }
+            #expect(await ana.mostHeld["/manager"] == nil)
+        }
+    }
+
+    /// `UUID.uuidString` is in capital letters, and a UUID is one however it is written.
+    @Test func aMembershipInCapitalLettersCounts() async throws {
+        try await withGateway { fixture in
+            let manager = try await fixture.device("manager@example.com", role: .manager)
+            let ana = try await fixture.device("ana@example.com")
+            let (me, team) = (try fixture.person("ana@example.com"), UUID())
+            try fixture.makeTeam(team)
+            let put = await manager.mutation(
+                "put", Membership.id(of: me, in: team),
+                "{\"person\":\"\(me.uuidString)\",\"team\":\"\(team.uuidString)\"}", kind: "Membership", in: "/common")
+            #expect(try await manager.send([put]).results[0].hasPrefix("accepted"))
+            let realms = Answer(try await fixture.client.send(ana.request("GET", "/v1/realms")))
+            #expect(realms.body.contains("{\"realm\":\"\(RealmPath.team(team))\""))
+        }
+    }
+
+    /// A team's name is no permission: its members' devices do not read everything again.
+    @Test func aTeamsNameIsHandedOnAsItComes() async throws {
+        try await withGateway { fixture in
+            _ = try await fixture.device("ana@example.com")
+            let (me, team, missing) = (try fixture.person("ana@example.com"), UUID(), UUID())
+            try fixture.makeTeam(team, members: [me])
+            try fixture.add(me, to: missing)
+            let (state, access) = try fixture.withDatabase { connection in
+                let id: Int32 = try connection.run("SELECT id FROM access.person")[0].value(0)
+                let caller = Caller(
+                    environment: fixture.environment, id: id,
+                    identity: .person(email: "ana@example.com", realm: try .user("ana@example.com"), object: me))
+                let access = try AccessReader(caller, RealmNumbers(), on: &connection)
+                return (try access.read(on: &connection), access)
+            }
+            func isTouched(_ team: UUID, isThere: Bool) throws -> Bool {
+                let touch = try #require(LiveChunk.Touch(kind: "Team", id: team, isThere: isThere))
+                return state.isTouched(by: touch, in: access.common, own: access.own)
+            }
+            #expect(try !isTouched(team, isThere: true) && isTouched(team, isThere: false))
+            #expect(try !isTouched(UUID(), isThere: false) && isTouched(missing, isThere: true))
         }
     }
 

@@ -50,7 +50,7 @@ enum SyncLine: Equatable, Sendable {
         let list = Array(body.value(of: "list") ?? [])
         return try JSONCheck.elements(of: list).compactMap { element in
             let object = try JSONObject(Array(list[element]))
-            guard let id = object.text(of: "id").flatMap({ UUID(uuidString: $0) }), let kind = object.text(of: "kind")
+            guard let id = object.id(of: "id"), let kind = object.text(of: "kind")
             else { throw Problem(description: "an object without kind or id") }
             // A kind of a newer server: this device does not show it.
             guard let kind = Kind(rawValue: kind) else { return nil }

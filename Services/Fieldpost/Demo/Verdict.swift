@@ -194,7 +194,7 @@ struct Verdict: Sendable {
         var messages: [UUID: [String]] = [:]
         for (id, object) in realm where id.kind == .timeEntryStatus {
             guard let fields = try? JSONObject(object.fields), let message = fields.text(of: "message"),
-                let entry = fields.text(of: "entry").flatMap({ UUID(uuidString: $0) })
+                let entry = fields.id(of: "entry")
             else { continue }
             messages[entry, default: []].append(message)
         }

@@ -1,3 +1,5 @@
+public import FoundationEssentials
+
 /// An object's JSON bytes together with where its members are: fields are read, replaced and added as bytes.
 public struct JSONObject: Equatable, Sendable {
     /// The bytes the members are offsets of.
@@ -20,6 +22,9 @@ public struct JSONObject: Equatable, Sendable {
 
     /// The value of a field that is a string; `nil` when it is absent or something else.
     public func text(of key: String) -> String? { value(of: key).flatMap(Self.text) }
+
+    /// The value of a field that is a UUID, in small or capital letters.
+    public func id(of key: String) -> UUID? { text(of: key).flatMap { UUID(uuidString: $0) } }
 
     /// Whether a field is `true`.
     public func isTrue(_ key: String) -> Bool { value(of: key)?.elementsEqual("true".utf8) ?? false }

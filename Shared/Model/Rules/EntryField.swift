@@ -66,7 +66,7 @@ enum EntryField: String, CaseIterable {
                 return false
             }
             return ["context", "node"].allSatisfy { key in
-                selection.text(of: key).flatMap { UUID(uuidString: $0) } != nil
+                selection.id(of: key) != nil
             }
         }
     }

@@ -38,7 +38,7 @@ public enum MutationRules {
         var access = author.access
         // A share that is not there yet belongs to who makes it.
         if mutation.kind == .share, current == nil, let person = author.person, access.relation == .none,
-            given?.text(of: "owner").flatMap({ UUID(uuidString: $0) }) == person
+            given?.id(of: "owner") == person
         {
             access.relation = .owner
         }
@@ -156,8 +156,8 @@ public enum MutationRules {
         }
         let fields = try object(whole)
         if mutation.kind == .membership,
-            let person = fields.text(of: "person").flatMap({ UUID(uuidString: $0) }),
-            let team = fields.text(of: "team").flatMap({ UUID(uuidString: $0) }),
+            let person = fields.id(of: "person"),
+            let team = fields.id(of: "team"),
             mutation.id != Membership.id(of: person, in: team)
         {
             throw MutationProblem(

@@ -135,7 +135,6 @@ struct AccessState: Sendable, Equatable {
             UNION ALL
             SELECT kind, id, position, fields, 0 FROM realm.object
             WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = 'Person' AND id = \(person)
-                AND NOT deleted
             UNION ALL
             (SELECT m.kind, m.id, m.position, m.fields, t.position
             FROM (
@@ -184,12 +183,14 @@ struct AccessState: Sendable, Equatable {
         }
         for row in answers[0] {
             let position: Int64 = try row.value(2)
-            let fields = try JSONObject(try row.value(3, as: JSONBytes.self).bytes)
-            switch Kind(rawValue: try row.value(0, as: String.self)) {
+            let kind = Kind(rawValue: try row.value(0, as: String.self))
+            // A person whose object was deleted is a worker; where it was is what a write is guarded by.
+            if kind == .person { personPosition = position }
+            guard let bytes = try row.optional(3, as: JSONBytes.self)?.bytes else { continue }
+            let fields = try JSONObject(bytes)
+            switch kind {
             case .user: catalogue = fields.id(of: "catalogue")
-            case .person:
-                role = MutationRules.role(in: fields)
-                personPosition = position
+            case .person: role = MutationRules.role(in: fields)
             case .membership:
                 guard let team = fields.id(of: "team") else { continue }
                 guard let teamPosition: Int64 = try row.optional(4) else {

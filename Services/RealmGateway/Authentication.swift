@@ -75,19 +75,20 @@ final class Authentication: Sendable {
     private func caller(_ identity: Identity, from address: String) async throws -> Caller {
         guard let email = identity.email else {
             let environment = EnvironmentID(rawValue: identity.environment)
-            guard let caller = directory.integration(ofClients: identity.clients, in: environment) else {
-                throw TokenError.emailMissing
-            }
+            guard let client = identity.client,
+                let caller = directory.integration(ofClient: client, subject: identity.subject, in: environment)
+            else { throw TokenError.emailMissing }
             return caller
         }
         let known = Known(environment: identity.environment, issuer: identity.issuer, subject: identity.subject)
         if let person = self.known.withLock({ $0[known] }) { return person }
-        let mayJoin = directory.isMember(email, of: EnvironmentID(rawValue: identity.environment))
         let person: Caller
         do {
             person = try await answering {
-                try await pool.run { connection in
-                    Caller(
+                try await pool.run { [directory] connection in
+                    let mayJoin = try directory.isMember(
+                        email, of: EnvironmentID(rawValue: identity.environment), on: &connection)
+                    return Caller(
                         try PersonBinding.person(
                             identity, email: email, mayJoin: mayJoin, from: address, on: &connection))
                 }
@@ -121,17 +122,10 @@ final class Authentication: Sendable {
     }
 
     private func integration(key: String, from address: String) async throws -> Login {
-        let hash = Array(SHA256.hash(data: Array(key.utf8)))
-        let found = try await answering {
-            try await pool.run { connection -> Caller? in
-                let rows = try connection.run(
-                    "SELECT environment_id, id, name FROM access.integration WHERE key_hash = \(Bytea(hash))")
-                guard rows.count == 1 else { return nil }
-                return Caller(
-                    environment: EnvironmentID(rawValue: try rows[0].value(0)),
-                    id: -(try rows[0].value(1, as: Int32.self)),
-                    identity: .integration(name: try rows[0].value(2)))
-            }
+        var found: Caller?
+        if IntegrationKey.isShaped(key) {
+            let hash = Data(SHA256.hash(data: Array(key.utf8)))
+            found = try await answering { try await directory.integration(keyHash: hash) }
         }
         guard let found else {
             logger.info("integration key refused", metadata: ["address": "\(address)"])

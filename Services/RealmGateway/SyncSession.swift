@@ -43,7 +43,8 @@ struct SyncSession {
     /// Why a stream ends before its time. The device connects again and goes on from its cursors.
     struct Ended: Error {}
 
-    /// Reads where the environment stands, so that a database that is away is an answer with a status.
+    /// Reads where the environment and the caller stand, so that a database that is away, or an integration that is,
+    /// is an answer with a status.
     init(_ services: SyncServices, _ login: Login, request: SyncRequest, outbox: Outbox) async throws {
         let (caller, numbers) = (login.caller, services.numbers)
         let named = request.cursors.keys.sorted().compactMap { RealmPath($0) }
@@ -57,9 +58,9 @@ struct SyncSession {
         cursors = request.cursors
         (access, generation) = try await services.pool.run { connection in
             let access = try AccessReader(caller, named: named, numbers, on: &connection)
-            let counter = try EnvironmentCounter(
-                try firstRow(try connection.run(EnvironmentCounter.load(caller.environment))))
-            return (access, counter.generation)
+            let answers = try connection.run([EnvironmentCounter.load(caller.environment)] + access.statements)
+            guard try !access.state(answers[1...]).isRemoved else { throw Problems.keyUnknown }
+            return (access, try EnvironmentCounter(try firstRow(answers[0])).generation)
         }
     }
 

@@ -27,7 +27,6 @@ package enum PersonBinding {
     package static func person(
         _ identity: Identity, email: String, mayJoin: Bool, from address: String, on connection: inout Connection
     ) throws -> BoundPerson {
-        guard (try? RealmPath.user(email)) != nil else { throw BindingRefusal.emailUnusable }
         let person =
             try find(identity, on: &connection)
             ?? bind(identity, email: email, mayJoin: mayJoin, from: address, on: &connection)
@@ -39,6 +38,7 @@ package enum PersonBinding {
     private static func bind(
         _ identity: Identity, email: String, mayJoin: Bool, from address: String, on connection: inout Connection
     ) throws -> BoundPerson {
+        guard EmailAddress(email) != nil else { throw BindingRefusal.emailUnusable }
         var statements: [Statement] = []
         if mayJoin {
             statements.append(

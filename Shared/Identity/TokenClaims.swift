@@ -11,8 +11,8 @@ package struct Identity: Sendable, Equatable {
     package let name: String?
     /// Seconds since 1970.
     package let expires: Int64
-    /// What a program's token calls the program: its client id, or else its subject. Empty in a person's token.
-    package var clients: [String] = []
+    /// What a program's token calls the program: its client id, or else its subject; `nil` in a person's token.
+    package var client: String? = nil
     /// What an ID token repeats of its authentication request (OpenID Connect Core 1.0 §2).
     package var nonce: String? = nil
     /// The client a token was issued to (`azp`), when it says so.
@@ -84,9 +84,13 @@ struct TokenClaims: Decodable {
     let name: String?
     /// The client the token was issued to: OpenID Connect's `azp`, RFC 9068's `client_id`, or `appid`.
     let client: String?
+    /// Whether a person logged in for this token: only then does it repeat a request's `nonce`, say when they did
+    /// (`auth_time`), or have the scope `openid`. Without the scope `email` such a token names no address either.
+    let isOfLogin: Bool
 
     private enum CodingKeys: String, CodingKey {
-        case iss, sub, aud, exp, nbf, iat, email, name, nonce, appid
+        case iss, sub, aud, exp, nbf, iat, email, name, nonce, appid, scope, scp
+        case authenticatedAt = "auth_time"
         case isEmailVerified = "email_verified"
         case authorizedParty = "azp"
         case clientID = "client_id"
@@ -111,11 +115,22 @@ struct TokenClaims: Decodable {
         client =
             try authorizedParty ?? container.decodeIfPresent(String.self, forKey: .clientID)
             ?? container.decodeIfPresent(String.self, forKey: .appid)
+        let scopes = [CodingKeys.scope, .scp].flatMap { Self.words(container, $0) }
+        isOfLogin =
+            container.contains(.nonce) || container.contains(.authenticatedAt) || scopes.contains("openid")
         if let text = try? container.decode(String.self, forKey: .isEmailVerified) {
             isEmailVerified = text == "true"
         } else {
             isEmailVerified = try container.decodeIfPresent(Bool.self, forKey: .isEmailVerified) ?? false
         }
+    }
+
+    /// Words of a text, or an array of them: providers write scopes either way.
+    private static func words(_ container: KeyedDecodingContainer<CodingKeys>, _ key: CodingKeys) -> [String] {
+        if let text = try? container.decode(String.self, forKey: key) {
+            return text.split(separator: " ").map(String.init)
+        }
+        return (try? container.decode([String].self, forKey: key)) ?? []
     }
 
     /// Checks everything but the signature and the issuer.
@@ -136,10 +151,11 @@ struct TokenClaims: Decodable {
         guard aud.contains(environment.audience) else { throw .audienceWrong }
         guard !sub.isEmpty, sub.utf8.count <= 255 else { throw .malformed("sub") }
         guard let email else {
-            // A person's token always names an address, so that nobody is taken for the app they came with.
+            // It may be a program's. That it is one is for who asks to see: a person's may lack the address too.
+            guard !isOfLogin else { throw .emailMissing }
             return Identity(
                 environment: environment.environment, issuer: iss, subject: sub, email: nil, name: name,
-                expires: Int64(exp), clients: client.map { [$0] } ?? [sub])
+                expires: Int64(exp), client: client ?? sub)
         }
         guard email.utf8.count <= 254, email.contains("@") else { throw .emailMissing }
         guard isEmailVerified else { throw .emailUnverified }

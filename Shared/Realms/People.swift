@@ -5,6 +5,8 @@ package import Postgres
 /// The `Person` objects that the server makes in `/common`.
 package enum People {
     /// Makes the objects of people who have none, so that a manager can name them; others stay as they are.
+    ///
+    /// One that an integration deleted comes back as a worker's: its id is the person's.
     package static func add(
         _ people: [(id: UUID, name: String)], in environment: EnvironmentID, on connection: inout Connection
     ) throws {
@@ -14,8 +16,10 @@ package enum People {
         let keys = people.map { ObjectKey(realm: common, kind: .person, id: $0.id) }
         let there = try RealmObject.byKey(try connection.run(RealmObject.load(keys, in: environment)))
         var batch = WriteBatch(environment: environment)
-        for (decision, (person, key)) in zip(people, keys).enumerated() where there[key] == nil {
-            batch.expect(key, at: 0, decision: decision)
+        for (decision, (person, key)) in zip(people, keys).enumerated() {
+            let found = there[key]
+            guard found?.fields == nil else { continue }
+            batch.expect(key, at: found?.position ?? 0, decision: decision)
             let fields = try JSONEncoder().encode(Person(name: person.name))
             batch.put(key, JSONBytes(Array(fields)), decision: decision)
         }

@@ -147,6 +147,9 @@ struct TestKeys: Sendable {
         var aud = GatewayFixture.audience
         var exp: Int
         var azp: String?
+        var nonce: String?
+        var auth_time: Int?
+        var scope: String?
         var email: String?
         var email_verified: Bool?
         func verify(using algorithm: some JWTAlgorithm) {}
@@ -167,12 +170,14 @@ struct TestKeys: Sendable {
         await collection.add(ecdsa: try ES256PrivateKey(pem: key.pemRepresentation), kid: "1")
     }
 
-    func clientToken(_ client: String?, subject: String, email: String? = nil) async throws -> String {
+    func clientToken(
+        _ client: String?, subject: String, email: String? = nil, _ edit: (inout ClientClaims) -> Void = { _ in }
+    ) async throws -> String {
         let now = Int(Date().timeIntervalSince1970)
-        return try await collection.sign(
-            ClientClaims(
-                sub: subject, exp: now + 600, azp: client, email: email, email_verified: email.map { _ in true }),
-            kid: "1")
+        var claims = ClientClaims(
+            sub: subject, exp: now + 600, azp: client, email: email, email_verified: email.map { _ in true })
+        edit(&claims)
+        return try await collection.sign(claims, kid: "1")
     }
 
     func token(_ email: String, subject: String? = nil, expiresIn: Int = 600) async throws -> String {

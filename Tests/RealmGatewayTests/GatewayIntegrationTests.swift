@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import HTTP
+import Logging
 import Model
 import Postgres
 import Realms
@@ -114,35 +115,130 @@ import Testing
         }
     }
 
+    /// An e-mail address depends on a scope: a token without one may be a person's, who came with the same client.
     @Test func clientCredentialsLetAnIntegrationIn() async throws {
         try await withGateway { fixture in
             try fixture.withDatabase { connection in
-                _ = try connection.run(
+                _ = try connection.run([
+                    "UPDATE access.provider SET client_id = 'app'",
                     """
-                    INSERT INTO access.integration (environment_id, name, client_id)
-                    VALUES (1, 'erp', 'erp-client'), (1, 'legacy', 'service-7')
-                    """)
+                    INSERT INTO access.integration (environment_id, name, client_id, subject)
+                    VALUES (1, 'erp', 'erp-client', NULL), (1, 'legacy', 'service-7', 'account-7'), (1, 'odd', 'app', NULL)
+                    """,
+                ])
             }
-            // The gateway reads who is let in every two seconds.
-            let token = try await fixture.keys.clientToken("erp-client", subject: "service-9")
-            let deadline = ContinuousClock.now + .seconds(20)
-            while try await status(fixture, token).status != 200 {
-                try #require(ContinuousClock.now < deadline)
-                try await Task.sleep(for: .milliseconds(50))
+            for gateway in fixture.gateways { try await gateway.directory.refresh() }
+            let keys = fixture.keys
+            let good = [
+                try await keys.clientToken("erp-client", subject: "erp-client"),
+                try await keys.clientToken(nil, subject: "erp-client"),
+                try await keys.clientToken("service-7", subject: "account-7") { $0.scope = "email profile" },
+            ]
+            for token in good { #expect(try await status(fixture, token).status == 200) }
+            let bad = [
+                // A person who came with the client, and whose token names no address.
+                try await keys.clientToken("erp-client", subject: "ana"),
+                try await keys.clientToken("service-7", subject: "service-7"),
+                try await keys.clientToken("other", subject: "erp-client"),
+                try await keys.clientToken("app", subject: "app"),
+                try await keys.clientToken("erp-client", subject: "erp-client") { $0.nonce = "n" },
+                try await keys.clientToken("erp-client", subject: "erp-client") { $0.auth_time = 1 },
+                try await keys.clientToken("erp-client", subject: "erp-client") { $0.scope = "profile openid" },
+            ]
+            for (index, token) in bad.enumerated() {
+                let answer = try await status(fixture, token)
+                #expect(answer.status == 401 && answer.problem == "invalid-token", "\(index)")
             }
-            let bySubject = try await fixture.keys.clientToken(nil, subject: "service-7")
-            #expect(try await status(fixture, bySubject).status == 200)
-            // The subject does not count beside a client id, and a person is a person whatever app they use.
-            let otherClient = try await fixture.keys.clientToken("other", subject: "service-7")
-            #expect(try await status(fixture, otherClient).status == 401)
-            let person = try await fixture.keys.clientToken(
-                "erp-client", subject: "ana", email: "ana@example.com")
+            // A person is a person whatever app they use.
+            let person = try await keys.clientToken("erp-client", subject: "ana", email: "ana@example.com")
             let realms = try await status(fixture, person)
             #expect(realms.status == 200 && realms.body.contains("/users/ana@example.com"))
             let caller = GatewayDevice(fixture, bearer: person)
             let body = "{\"realms\":{\"/users\":null}}"
             let sync = Answer(try await fixture.client.send(caller.request("POST", "/v1/sync", body)))
             #expect(sync.body.contains("{\"closed\":{\"realm\":\"/users\"}}"))
+        }
+    }
+
+    /// Strangers with keys do not keep the database busy; a key that was just made works at once.
+    @Test func unknownKeysAreSeldomAskedFor() async throws {
+        #expect(IntegrationKey.isShaped(IntegrationKey.make()))
+        for text in ["", "fpk_", IntegrationKey.make() + "A", "fpk_" + String(repeating: "é", count: 43)] {
+            #expect(!IntegrationKey.isShaped(text))
+        }
+        try await withGateway { fixture in
+            let pool = try Pool(fixture.database, size: 1)
+            defer { pool.stop() }
+            let directory = EnvironmentDirectory(pool: pool, logger: Logger(label: "test"))
+            try await directory.refresh()
+            func find(_ key: String) async throws -> Caller? {
+                try await directory.integration(keyHash: Data(SHA256.hash(data: Array(key.utf8))))
+            }
+            let first = try addKey(fixture, "first")
+            let caller = try #require(try await find(first))
+            #expect(!directory.isRemoved(caller))
+            for _ in 0..<50 { #expect(try await find(IntegrationKey.make()) == nil) }
+            let second = try addKey(fixture, "second")
+            #expect(try await find(second) == nil)
+            #expect(try await find(first) == caller)
+            try await directory.refresh()
+            #expect(try await find(second) != nil)
+        }
+    }
+
+    @Test func aRemovedIntegrationGetsNoStream() async throws {
+        try await withGateway { fixture in
+            let books = GatewayDevice(fixture, bearer: try addKey(fixture))
+            #expect(try await status(fixture, books.token).status == 200)
+            try fixture.withDatabase { connection in _ = try connection.run("DELETE FROM access.integration") }
+            let body = "{\"realms\":{\"/users\":null}}"
+            let answer = Answer(try await fixture.client.send(books.request("POST", "/v1/sync", body)))
+            #expect(answer.status == 401 && answer.problem == "invalid-token")
+        }
+    }
+
+    /// Its id is the person's: it comes back when they come in, and what they may do meanwhile is a worker's.
+    @Test func aDeletedPersonWritesAndComesBack() async throws {
+        try await withGateway(count: 2) { fixture in
+            let books = GatewayDevice(fixture, bearer: try addKey(fixture))
+            let ana = try await fixture.device("ana@example.com", role: .manager)
+            let (me, team, task) = (try fixture.person("ana@example.com"), UUID(), UUID())
+            try fixture.makeTeam(team, members: [me])
+            try fixture.put(.fieldTask, task, "{\"title\":\"t\"}", in: .team(team))
+            let path = RealmPath.team(team).description
+            let delete = await books.mutation("delete", me, kind: "Person", in: "/common")
+            #expect(try await books.send([delete]).results[0].hasPrefix("accepted"))
+            let answer = try await ana.send([
+                await ana.mutation("patch", task, "{\"isCompleted\":true}", kind: "FieldTask", in: path),
+                await ana.mutation("patch", task, "{\"title\":\"mine\"}", kind: "FieldTask", in: path),
+            ])
+            #expect(answer.results.map { $0.split(separator: " ")[0] } == ["accepted", "field-not-allowed"])
+            // The other gateway does not know them yet.
+            let realms = Answer(try await fixture.client.send(ana.request("GET", "/v1/realms", at: 1)))
+            #expect(realms.status == 200)
+            #expect(try fixture.stored("/common")["Person/\(me.text)"] == "{\"name\":\"\",\"role\":\"worker\"}")
+            _ = try await books.send([await books.mutation("delete", me, kind: "Person", in: "/common")])
+            let put = await ana.mutation("put", me, "{\"name\":\"Ana\"}", kind: "Person", in: "/common")
+            #expect(try await ana.send([put]).results[0].hasPrefix("accepted"))
+        }
+    }
+
+    /// The list of addresses counts before the domains, and an address is one by the same rule everywhere.
+    @Test func whoBelongsToTheOrganisation() async throws {
+        try await withGateway { fixture in
+            try fixture.withDatabase { connection in
+                _ = try connection.run([
+                    "INSERT INTO realm.environment (id, name) VALUES (2, 'other')",
+                    "INSERT INTO access.address VALUES ('guest@elsewhere.com', 1), ('ben@example.com', 2)",
+                ])
+            }
+            func login(_ email: String) async throws -> Answer {
+                try await status(fixture, try await fixture.keys.token(email))
+            }
+            #expect(try await login("Guest@elsewhere.com").status == 200)
+            #expect(try await login("guest2@elsewhere.com").problem == "not-a-member")
+            #expect(try await login("ben@example.com").problem == "not-a-member")
+            #expect(try await login("a@b@example.com").problem == "email-unusable")
         }
     }
 }

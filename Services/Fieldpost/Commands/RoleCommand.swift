@@ -14,6 +14,8 @@ struct RoleCommand: ParsableCommand {
     @Option(help: "The environment; needed when there are several.") var environment: String?
     @OptionGroup var database: DatabaseOptions
 
+    private static let roundsMax = 8
+
     func validate() throws {
         guard Role(rawValue: role) != nil else { throw ValidationError("\(role): there are admin, manager, worker") }
         guard !emails.isEmpty else { throw ValidationError("give at least one e-mail address") }
@@ -22,7 +24,7 @@ struct RoleCommand: ParsableCommand {
     func run() throws {
         var connection = try database.connect()
         let environment = try EnvironmentStore.find(environment, on: &connection)
-        let wanted = emails.map { $0.lowercased() }
+        let wanted = emails.map(EmailAddress.lowered)
         let rows = try connection.run(
             """
             SELECT email, object_id FROM access.person
@@ -37,15 +39,32 @@ struct RoleCommand: ParsableCommand {
         guard let common = try directory.id(of: .common, in: environment, create: true, on: &connection) else {
             throw CommandFailure("the realm \(RealmPath.common) could not be made")
         }
-        var batch = WriteBatch(environment: environment)
-        for person in people {
-            batch.patch(
-                ObjectKey(realm: common, kind: .person, id: person.id), JSONBytes("{\"role\":\"\(role)\"}"), decision: 0
-            )
-            batch.also(
-                Administrator.audit(.roleChanged, person.id.text, in: environment, detail: ["to": role]))
-        }
-        _ = try batch.commit(on: &connection)
+        let keys = people.map { ObjectKey(realm: common, kind: .person, id: $0.id) }
+        try give(role, to: keys, in: environment, on: &connection)
         for person in people { print("\(person.email) is \(role)") }
+    }
+
+    /// All of them or, when one changes meanwhile, none; then once more.
+    private func give(
+        _ role: String, to keys: [ObjectKey], in environment: EnvironmentID, on connection: inout Connection
+    ) throws {
+        for _ in 0..<Self.roundsMax {
+            let there = try RealmObject.byKey(try connection.run(RealmObject.load(keys, in: environment)))
+            var batch = WriteBatch(environment: environment)
+            for key in keys {
+                guard let object = there[key], let fields = object.fields else {
+                    throw CommandFailure("somebody deleted the Person \(key.id.text) meanwhile; nothing was changed")
+                }
+                let before = MutationRules.role(in: try JSONObject(fields.bytes)).rawValue
+                batch.expect(key, at: object.position, decision: 0)
+                guard before != role else { continue }
+                batch.patch(key, JSONBytes("{\"role\":\"\(role)\"}"), decision: 0)
+                batch.also(
+                    Administrator.audit(
+                        .roleChanged, key.id.text, in: environment, detail: ["from": before, "to": role], decision: 0))
+            }
+            if try batch.commit(on: &connection).missed.isEmpty { return }
+        }
+        throw CommandFailure("others write these people all the time; nothing was changed")
     }
 }

@@ -93,9 +93,9 @@ public enum MutationRules {
     /// Whether the id says what the object is about, so that it comes again with it; other ids are not used again.
     private static func hasNaturalID(_ kind: Kind) -> Bool {
         switch kind {
-        case .membership, .personLookup, .location: true
+        case .person, .membership, .personLookup, .location: true
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
-            .person, .team, .fieldTask, .share:
+            .team, .fieldTask, .share:
             false
         }
     }

@@ -25,7 +25,9 @@ struct AccessState: Sendable, Equatable {
     private(set) var personPosition: Int64 = 0
     private(set) var catalogue: UUID?
     private(set) var teams: [UUID: Team] = [:]
-    /// Teams the person is in that are not there: they count when they come.
+    /// Teams that were named and are there, by their objects' positions; only managers may open them.
+    private(set) var namedTeams: [UUID: Int64] = [:]
+    /// Teams the person is in, or names, that are not there: they count when they come.
     private(set) var missingTeams: Set<UUID> = []
     private(set) var shares: [UUID: Share] = [:]
     /// An integration that was removed may do nothing any more.
@@ -52,8 +54,17 @@ struct AccessState: Sendable, Equatable {
         }
     }
 
-    func mayRead(_ realm: RealmPath) -> Bool {
+    func mayRead(_ realm: RealmPath) -> Bool { isPermitted(realm) && isThere(realm) }
+
+    /// Whether the caller may read the realm if there is one.
+    func isPermitted(_ realm: RealmPath) -> Bool {
         !isRemoved && Permissions.mayRead(realm.realmClass, access(to: realm))
+    }
+
+    /// Whether there can be such a realm for a person: any number of teams could be named.
+    func isThere(_ realm: RealmPath) -> Bool {
+        guard caller.object != nil, case .team(let id) = realm.realmClass else { return true }
+        return teams[id] != nil || namedTeams[id] != nil
     }
 
     /// The realms that are opened without being named: a person's own, and those they have to do with.
@@ -78,10 +89,12 @@ struct AccessState: Sendable, Equatable {
         var guards = [(key: ObjectKey(realm: common, kind: .person, id: object), position: personPosition)]
         switch realm.realmClass {
         case .team(let id):
-            guard let team = teams[id] else { break }
-            let membership = Membership.id(of: object, in: id)
-            guards.append((ObjectKey(realm: common, kind: .membership, id: membership), team.membershipPosition))
-            guards.append((ObjectKey(realm: common, kind: .team, id: id), team.teamPosition))
+            if let team = teams[id] {
+                let membership = Membership.id(of: object, in: id)
+                guards.append((ObjectKey(realm: common, kind: .membership, id: membership), team.membershipPosition))
+            }
+            guard let position = teams[id]?.teamPosition ?? namedTeams[id] else { break }
+            guards.append((ObjectKey(realm: common, kind: .team, id: id), position))
         case .share(let id):
             guard let share = shares[id] else { break }
             guards.append((ObjectKey(realm: share.realm, kind: .share, id: id), share.position))
@@ -98,7 +111,9 @@ struct AccessState: Sendable, Equatable {
         case .person: return change.id == object
         case .membership: return Membership.ids(of: object).contains(change.id)
         // Only whether a team is there counts; its name does not.
-        case .team: return !change.isThere && teams[change.id] != nil || missingTeams.contains(change.id)
+        case .team:
+            let isKnown = teams[change.id] != nil || namedTeams[change.id] != nil
+            return isKnown ? !change.isThere : missingTeams.contains(change.id)
         case .share: return true
         case .realms, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
             .personLookup, .location, .fieldTask:
@@ -108,12 +123,12 @@ struct AccessState: Sendable, Equatable {
 
     // MARK: Reading it
 
-    /// The statements that read it; their answers go to ``init(_:_:)``.
+    /// The statements that read it; their answers go to ``init(_:named:_:)``.
     ///
     /// - Parameters:
     ///   - own: The number of a person's own realm.
-    ///   - shares: Realms of shares to look at beside those that the person's own realm names.
-    static func load(_ caller: Caller, own: Int32, common: Int32, shares: [RealmPath]) -> [Statement] {
+    ///   - named: Realms of teams and shares to look at beside those that the person's objects name.
+    static func load(_ caller: Caller, own: Int32, common: Int32, named: [RealmPath]) -> [Statement] {
         let environment = caller.environment.rawValue
         guard let object = caller.object else {
             return [
@@ -121,13 +136,23 @@ struct AccessState: Sendable, Equatable {
                 "SELECT WHERE false",
             ]
         }
+        var (teams, shares): ([UUID], [RealmPath]) = ([], [])
+        for realm in named {
+            switch realm.realmClass {
+            case .team(let id): teams.append(id)
+            case .share: shares.append(realm)
+            case .users, .user, .catalogue, .common, .manager, .system: break
+            }
+        }
         return [
-            objects(environment, own: own, common: common, person: object),
+            objects(environment, own: own, common: common, person: object, teams: teams),
             Self.shares(environment, own: own, named: shares),
         ]
     }
 
-    private static func objects(_ environment: Int32, own: Int32, common: Int32, person: UUID) -> Statement {
+    private static func objects(
+        _ environment: Int32, own: Int32, common: Int32, person: UUID, teams: [UUID]
+    ) -> Statement {
         let memberships = Membership.ids(of: person)
         return """
             SELECT kind, id, position, fields, 0::bigint FROM realm.object
@@ -135,6 +160,10 @@ struct AccessState: Sendable, Equatable {
             UNION ALL
             SELECT kind, id, position, fields, 0 FROM realm.object
             WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = 'Person' AND id = \(person)
+            UNION ALL
+            SELECT kind, id, position, fields, 0 FROM realm.object
+            WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = 'Team' AND id = ANY (\(teams))
+                AND NOT deleted
             UNION ALL
             (SELECT m.kind, m.id, m.position, m.fields, t.position
             FROM (
@@ -174,8 +203,8 @@ struct AccessState: Sendable, Equatable {
         """
     }
 
-    /// Reads the answers of ``load(_:own:common:shares:)``.
-    init(_ caller: Caller, _ answers: [Rows]) throws {
+    /// Reads the answers of ``load(_:own:common:named:)``.
+    init(_ caller: Caller, named: [RealmPath], _ answers: [Rows]) throws {
         self.init(caller)
         guard caller.object != nil else {
             isRemoved = answers[0].count == 0
@@ -191,6 +220,7 @@ struct AccessState: Sendable, Equatable {
             switch kind {
             case .user: catalogue = fields.id(of: "catalogue")
             case .person: role = MutationRules.role(in: fields)
+            case .team: namedTeams[try row.value(1)] = position
             case .membership:
                 guard let team = fields.id(of: "team") else { continue }
                 guard let teamPosition: Int64 = try row.optional(4) else {
@@ -201,6 +231,7 @@ struct AccessState: Sendable, Equatable {
             default: break
             }
         }
+        for case .team(let id) in named.map(\.realmClass) where namedTeams[id] == nil { missingTeams.insert(id) }
         for row in answers[1] {
             let fields = try JSONObject(try row.value(3, as: JSONBytes.self).bytes)
             guard let owner = fields.id(of: "owner"), let recipient = fields.id(of: "recipient") else { continue }

@@ -83,15 +83,19 @@ actor GroupCommit {
 }
 
 /// The realms that the requests of a transaction write, and whether people's permissions are read for it.
+///
+/// In `/common` people write their own objects side by side; who writes others' there, on which permissions depend,
+/// shares no transaction with anybody who is permitted by it.
 struct Footprints {
     private var writers: [RealmPath: Int32] = [:]
-    /// Callers whose permission is read from `/common`.
+    /// Callers whose permission is read from `/common`, or who write their own objects there.
     private var readers: Set<Int32> = []
 
     /// Adds a request, unless it meets another caller's.
     mutating func admit(_ request: MutationRequest) -> Bool {
         let caller = request.caller.id
-        let realms = request.realms
+        var realms = request.realms
+        if realms.contains(.common), request.isOwnInCommon { realms.remove(.common) }
         let isReader = request.caller.object != nil && request.isBeyondOwn
         guard realms.allSatisfy({ writers[$0] ?? caller == caller }) else { return false }
         if isReader, let writer = writers[.common], writer != caller { return false }

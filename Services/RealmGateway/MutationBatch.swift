@@ -4,7 +4,8 @@ import Model
 import Postgres
 import Realms
 
-/// Several callers' requests that share a transaction: at most one of each client, and one caller for each realm.
+/// Several callers' requests that share a transaction: at most one of each client, and one caller for each
+/// object.
 struct MutationBatch: Sendable {
     /// Decisions made again because somebody else was faster; then the device is told to come again.
     static let roundsMax = 8
@@ -74,11 +75,16 @@ struct MutationBatch: Sendable {
     private func decide(_ all: [MutationRequest], on connection: inout Connection) throws -> [Outcome] {
         let access = try access(of: all, on: &connection)
         let requests = all.filter { access[$0.caller]?.isRemoved != true }
-        let realms = try numbers.numbers(
-            of: Self.permitted(requests, access), in: store.environment, on: &connection)
+        var realms = try numbers.numbers(
+            of: Self.permitted(requests, access), in: store.environment, create: false, on: &connection)
         var loaded = try store.load(requests, realms: realms, on: &connection)
         loaded.access = access
         let plan = MutationPlan(requests, loaded)
+        let new = plan.written.filter { realms[$0] == nil }
+        if !new.isEmpty {
+            let made = try numbers.numbers(of: new, in: store.environment, create: true, on: &connection)
+            realms.merge(made) { old, _ in old }
+        }
         let work = MutationWork(requests: requests, plan: plan, loaded: loaded, realms: realms)
         let outcome = try work.batch(store).commit(on: &connection)
         var outcomes = work.outcomes(outcome)[...]
@@ -105,14 +111,14 @@ struct MutationBatch: Sendable {
         return access
     }
 
-    /// The realms that are looked at. One that nobody of the batch may read stays as it is: not even made.
+    /// The realms that are looked at. One that is not there has no objects; it is made once something is written.
     private static func permitted(_ requests: [MutationRequest], _ access: [Caller: AccessState]) -> [RealmPath] {
         var paths: Set<RealmPath> = access.isEmpty ? [] : [.common]
         for request in requests {
             let state = access[request.caller] ?? AccessState(request.caller)
             for case .change(let path, let change) in request.mutations.map(\.intent) {
                 let isNewShare = change.kind == .share && change.operation == .put && request.caller.object != nil
-                if state.mayRead(path) || isNewShare && path == .share(change.id) { paths.insert(path) }
+                if state.isPermitted(path) || isNewShare && path == .share(change.id) { paths.insert(path) }
             }
         }
         return Array(paths)

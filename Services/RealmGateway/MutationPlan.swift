@@ -48,17 +48,21 @@ struct FoldedTarget: Sendable {
 
     /// 0: it is not there.
     let loadedPosition: Int64
+    /// What a writer may have seen; `nil` once this batch has changed the object.
+    private(set) var position: Int64?
     private let wasLive: Bool
     private(set) var object: Model.StoredObject?
     private(set) var write: Write?
 
     init(_ loaded: LoadedState.Target?) {
         loadedPosition = loaded?.position ?? 0
+        position = loadedPosition
         object = loaded?.object
         wasLive = if case .live? = loaded?.object { true } else { false }
     }
 
     mutating func apply(_ change: MutationDecision.Change) throws(JSONProblem) {
+        if change != .none { position = nil }
         switch change {
         case .none: return
         case .insert(let fields):
@@ -104,8 +108,10 @@ struct MutationPlan: Sendable {
     private(set) var targets: [TargetKey: FoldedTarget] = [:]
     /// The sequence each client is to go on from, where that changes.
     private(set) var nextSequences: [ClientKey: Int64] = [:]
-    /// Who wrote each target; a batch has one caller for each realm.
+    /// Who wrote each target; a batch has one caller for each object.
     private(set) var writers: [TargetKey: Caller] = [:]
+    /// The realms in which something is written.
+    var written: Set<RealmPath> { Set(targets.lazy.filter { $0.value.write != nil }.map(\.key.realm)) }
     /// What the audit log is to tell.
     private(set) var audit: [(caller: Caller, record: AuditRecord)] = []
 
@@ -142,11 +148,17 @@ struct MutationPlan: Sendable {
         case .refused(let rejection): return .rejected(rejection)
         case .change(let realm, let change):
             let caller = request.caller
-            let access = (loaded.access[caller] ?? AccessState(caller)).access(to: realm)
+            let state = loaded.access[caller] ?? AccessState(caller)
+            guard isThere(realm, state) else {
+                return .rejected(Rejection(MutationProblem(.realmNotPermitted, "there is no such team")))
+            }
             let key = TargetKey(realm: realm, kind: change.kind, id: change.id)
             var target = targets[key] ?? FoldedTarget(loaded.targets[key])
             let before = target.object
-            switch MutationRules.decide(change, current: before, in: realm.realmClass, by: caller.author(access)) {
+            let author = caller.author(state.access(to: realm))
+            switch MutationRules.decide(
+                change, current: before, at: target.position, in: realm.realmClass, by: author)
+            {
             case .reject(let problem): return .rejected(Rejection(problem))
             case .accept(let decided):
                 do { try target.apply(decided) } catch {
@@ -160,5 +172,13 @@ struct MutationPlan: Sendable {
                 return .accepted(key)
             }
         }
+    }
+
+    /// A team that comes or goes in the same batch counts: its tasks follow it in the queue of who made it.
+    private func isThere(_ realm: RealmPath, _ state: AccessState) -> Bool {
+        guard case .team(let id) = realm.realmClass,
+            let team = targets[TargetKey(realm: .common, kind: .team, id: id)]
+        else { return state.isThere(realm) }
+        return if case .live? = team.object { true } else { false }
     }
 }

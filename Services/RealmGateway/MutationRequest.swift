@@ -14,6 +14,30 @@ struct MutationRequest: Sendable {
     let traceparent: String?
     /// Their sequences go up by 1.
     let mutations: [SubmittedMutation]
+    /// The realms it wants to write to.
+    let realms: Set<RealmPath>
+
+    init(
+        caller: Caller, address: String, clientID: UUID, traceparent: String?, mutations: [SubmittedMutation]
+    ) {
+        self.caller = caller
+        self.address = address
+        self.clientID = clientID
+        self.traceparent = traceparent
+        self.mutations = mutations
+        realms = Set(mutations.compactMap { if case .change(let realm, _) = $0.intent { realm } else { nil } })
+    }
+
+    /// Whether it is decided from more than whose it is.
+    var isBeyondOwn: Bool { realms.contains { $0 != caller.own } }
+
+    /// Whether what it writes in `/common` is only what people tell of themselves: nobody's permission depends on it.
+    var isOwnInCommon: Bool {
+        mutations.allSatisfy { mutation in
+            guard case .change(.common, let change) = mutation.intent else { return true }
+            return change.id == caller.object && [.person, .personLookup].contains(change.kind)
+        }
+    }
 }
 
 /// One mutation of a request.
@@ -81,19 +105,6 @@ extension MutationRequest {
     }
 }
 
-extension MutationRequest {
-    /// The realms it wants to write to.
-    var realms: Set<RealmPath> {
-        Set(
-            mutations.compactMap { mutation in
-                if case .change(let realm, _) = mutation.intent { realm } else { nil }
-            })
-    }
-
-    /// Whether it is decided from more than whose it is.
-    var isBeyondOwn: Bool { realms.contains { $0 != caller.own } }
-}
-
 extension SubmittedMutation {
     fileprivate init(_ bytes: [UInt8]) throws(Problem) {
         let members = JSONOutline.members(of: bytes, in: 0..<bytes.count, countMax: 32) ?? []
@@ -113,7 +124,7 @@ extension SubmittedMutation {
     private static func mutation(_ bytes: [UInt8]) throws(Rejection) -> (RealmPath, Mutation) {
         let object: JSONObject
         do { object = try JSONObject(bytes) } catch { throw Rejection(.init(.invalidJSON, "the mutation: \(error)")) }
-        let known = ["sequence", "realm", "op", "kind", "id", "fields"]
+        let known = ["sequence", "realm", "op", "kind", "id", "fields", "position"]
         if let unknown = object.members.first(where: { !known.contains($0.key) }) {
             throw Rejection("malformed-mutation", "'\(unknown.key.prefix(64))' is not expected in a mutation")
         }
@@ -130,8 +141,14 @@ extension SubmittedMutation {
         guard let kind = name.flatMap(Kind.init(rawValue:)) else {
             throw Rejection("unknown-kind", "there is no kind '\(name?.prefix(64) ?? "")'")
         }
+        let position = object.value(of: "position").map(wholeNumber)
+        if case .some(.none) = position {
+            throw Rejection("malformed-mutation", "'position' must be a whole number from 0")
+        }
         let fields = object.value(of: "fields").map { Array($0) }
-        return (realm, Mutation(operation: operation, kind: kind, id: id, fields: fields))
+        return (
+            realm, Mutation(operation: operation, kind: kind, id: id, fields: fields, position: position ?? nil)
+        )
     }
 }
 

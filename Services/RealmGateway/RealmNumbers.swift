@@ -13,9 +13,13 @@ final class RealmNumbers: Sendable {
     private static let countMax = 200_000
     private let numbers = Mutex<[Name: Int32]>([:])
 
-    /// The realms' numbers; a realm that is not there is made, so only permitted paths may be asked for.
+    /// The realms' numbers.
+    ///
+    /// - Parameter create: Whether a realm that is not there is made. Only for paths of which there are no more than
+    ///   people and what was written; without it such a realm has no number.
     func numbers(
-        of paths: [RealmPath], in environment: EnvironmentID, on connection: inout Connection
+        of paths: some Collection<RealmPath>, in environment: EnvironmentID, create: Bool,
+        on connection: inout Connection
     ) throws(PostgresError) -> [RealmPath: Int32] {
         var found: [RealmPath: Int32] = [:]
         numbers.withLock { numbers in
@@ -24,7 +28,7 @@ final class RealmNumbers: Sendable {
         let unknown = paths.filter { found[$0] == nil }
         if unknown.isEmpty { return found }
         var directory = RealmDirectory()
-        let read = try directory.ids(of: unknown, in: environment, create: true, on: &connection)
+        let read = try directory.ids(of: unknown, in: environment, create: create, on: &connection)
         numbers.withLock { numbers in
             if numbers.count + read.count > Self.countMax { numbers.removeAll() }
             for (path, number) in read { numbers[Name(environment: environment, path: path)] = number }
@@ -35,7 +39,7 @@ final class RealmNumbers: Sendable {
     func number(
         of path: RealmPath, in environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> Int32 {
-        guard let number = try numbers(of: [path], in: environment, on: &connection)[path] else {
+        guard let number = try numbers(of: [path], in: environment, create: true, on: &connection)[path] else {
             throw PostgresError(sqlState: "P0002", message: "realm \(path) could not be made")
         }
         return number

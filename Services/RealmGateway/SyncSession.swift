@@ -28,6 +28,9 @@ struct SyncSession {
     /// What the last snapshot permitted.
     private var state: AccessState
     private var realms: [OpenRealm] = []
+    /// Realms that may be opened once they are there; nothing tells of that, so they are looked for now and then.
+    private var absent: Set<RealmPath> = []
+    private var lookedAt = ContinuousClock.now
     /// The realms that the live reader hands on, by number.
     private var joined: [Int32] = []
     /// Cursors of the request that were not used yet.
@@ -149,21 +152,37 @@ struct SyncSession {
             cursors[path] = nil
         }
         for index in realms.indices { goOn(index, page.counter) }
-        let missing = permitted.filter { path in !realms.contains { $0.path == path } }
-        if missing.isEmpty { return realms.map(\.number) != joined }
+        try await openMissing(permitted, page.counter)
+        return realms.map(\.number) != joined
+    }
+
+    private mutating func openMissing(_ permitted: [RealmPath], _ counter: EnvironmentCounter) async throws {
+        let open = Set(realms.map(\.path))
+        let missing = permitted.filter { !open.contains($0) }
+        absent = []
+        if missing.isEmpty { return }
+        // What a person may open is there, or is bounded by what others wrote; an integration may name anything.
+        let isPerson = access.caller.object != nil
+        let made = missing.filter { isPerson || [RealmPath.users, .common, .manager].contains($0) }
         let (environment, numbers) = (environment, services.numbers)
         let found = try await services.pool.run { connection in
-            try numbers.numbers(of: missing, in: environment, on: &connection)
+            let found = try numbers.numbers(of: made, in: environment, create: true, on: &connection)
+            return found.merging(
+                try numbers.numbers(of: missing, in: environment, create: false, on: &connection)
+            ) { old, _ in old }
         }
         for path in missing {
-            guard let number = found[path] else { continue }
-            let cursor = cursors.removeValue(forKey: path.description) ?? nil
+            let cursor = cursors.removeValue(forKey: path.description)
+            guard let number = found[path] else {
+                absent.insert(path)
+                if cursor != nil { pending.append(Lines.closed(path.description)) }
+                continue
+            }
             let progress = OpenRealm.progress(
-                from: cursor, page.counter, catchUpCountMax: services.limits.catchUpCountMax)
+                from: cursor ?? nil, counter, catchUpCountMax: services.limits.catchUpCountMax)
             pending.append(Lines.open(path, isReset: progress == nil))
-            realms.append(OpenRealm(path: path, number: number, progress: progress ?? OpenRealm.fresh(page.counter)))
+            realms.append(OpenRealm(path: path, number: number, progress: progress ?? OpenRealm.fresh(counter)))
         }
-        return true
     }
 
     private mutating func goOn(_ index: Int, _ counter: EnvironmentCounter) {
@@ -225,6 +244,10 @@ struct SyncSession {
                         expiresIn: left, position: checkpoint, generation: generation, realms: realms.map(\.path)))
                 try await flush(&writer)
             case .deliveries(let deliveries): try await send(deliveries, &writer)
+            }
+            if !absent.isEmpty, ContinuousClock.now - lookedAt >= services.limits.keepaliveMax {
+                lookedAt = .now
+                try await catchUp(&writer)
             }
             outbox.restMax(services.limits.keepaliveMax)
         }

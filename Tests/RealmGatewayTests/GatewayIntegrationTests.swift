@@ -102,7 +102,8 @@ import Testing
                     ])
                 let store = MutationStore(environment: fixture.environment, answersKeptMax: 10)
                 let numbers = RealmNumbers()
-                let realms = try numbers.numbers(of: [.common, .users], in: fixture.environment, on: &connection)
+                let realms = try numbers.numbers(
+                    of: [.common, .users], in: fixture.environment, create: true, on: &connection)
                 var loaded = try store.load([request], realms: realms, on: &connection)
                 loaded.access = [caller: try AccessReader(caller, numbers, on: &connection).read(on: &connection)]
                 let plan = MutationPlan([request], loaded)
@@ -194,6 +195,27 @@ import Testing
             let body = "{\"realms\":{\"/users\":null}}"
             let answer = Answer(try await fixture.client.send(books.request("POST", "/v1/sync", body)))
             #expect(answer.status == 401 && answer.problem == "invalid-token")
+        }
+    }
+
+    /// An integration may name anything; a realm is there once something was written into it.
+    @Test func aRealmOpensForAnIntegrationOnceItIsThere() async throws {
+        var limits = GatewayLimits()
+        limits.keepaliveMax = .milliseconds(300)
+        try await withGateway(limits: limits) { fixture in
+            let books = GatewayDevice(fixture, bearer: try addKey(fixture))
+            let paths = (0..<20).map { _ in RealmPath.team(UUID()).description }
+            let following = Task { try await books.follow(naming: paths) }
+            defer { following.cancel() }
+            try await books.wait("closed") { $0.closed == paths.sorted() && $0.checkpointCount > 0 }
+            let rows = try fixture.withDatabase {
+                try $0.run("SELECT FROM realm.realm WHERE path LIKE '/teams/%'").count
+            }
+            #expect(rows == 0)
+            let put = await books.mutation("put", UUID(), "{\"title\":\"t\"}", kind: "FieldTask", in: paths[3])
+            #expect(try await books.send([put]).results[0].hasPrefix("accepted"))
+            try await books.wait("open") { $0.shown(paths[3]).count == 1 }
+            #expect(await books.closed.count == paths.count)
         }
     }
 

@@ -119,6 +119,68 @@ import Testing
         }
     }
 
+    /// What is refused, or named at random, leaves no realm behind.
+    @Test func onlyWhatIsWrittenMakesARealm() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let manager = try await fixture.device("manager@example.com", role: .manager)
+            let ben = UUID()
+            func shares(_ count: Int, owner: UUID) async -> [String] {
+                var mutations: [String] = []
+                for _ in 0..<count {
+                    let share = UUID()
+                    mutations.append(
+                        await ana.mutation(
+                            "put", share, "{\"owner\":\"\(owner)\",\"recipient\":\"\(ben)\"}", kind: "Share",
+                            in: RealmPath.share(share).description))
+                }
+                return mutations
+            }
+            func count() throws -> Int64 {
+                try fixture.withDatabase { try $0.run("SELECT count(*) FROM realm.realm")[0].value(0) }
+            }
+            let me = try fixture.person("ana@example.com")
+            let task = await manager.mutation(
+                "put", UUID(), "{\"title\":\"t\"}", kind: "FieldTask", in: RealmPath.team(UUID()).description)
+            let before = try count()
+            let refused = try await ana.send(await shares(20, owner: UUID())).results
+            #expect(refused.allSatisfy { $0 == "realm-not-permitted" })
+            #expect(try await manager.send([task]).results == ["realm-not-permitted"])
+            let named = RealmPath.team(UUID()).description
+            let body = "{\"realms\":{\"\(named)\":null}}"
+            let sync = Answer(try await fixture.client.send(manager.request("POST", "/v1/sync", body)))
+            #expect(sync.body.contains("{\"closed\":{\"realm\":\"\(named)\"}}"))
+            // The manager's own and the managers' realm were made by that.
+            #expect(try count() <= before + 2)
+            let accepted = try await ana.send(await shares(3, owner: me)).results
+            #expect(accepted.allSatisfy { $0.hasPrefix("accepted") })
+        }
+    }
+
+    /// A team and its tasks may come with one request, and a manager who named the team sees it then.
+    @Test func aTeamOpensForAManagerOnceItIsThere() async throws {
+        try await withGateway { fixture in
+            let manager = try await fixture.device("manager@example.com", role: .manager)
+            let team = UUID()
+            let path = RealmPath.team(team).description
+            let following = Task { try await manager.follow(naming: [path]) }
+            defer { following.cancel() }
+            try await manager.wait("closed") { $0.closed == [path] && $0.checkpointCount > 0 }
+            let results = try await manager.send([
+                await manager.mutation("put", UUID(), "{\"title\":\"t\"}", kind: "FieldTask", in: path),
+                await manager.mutation("put", team, "{\"name\":\"t\"}", kind: "Team", in: "/common"),
+                await manager.mutation("put", UUID(), "{\"title\":\"t\"}", kind: "FieldTask", in: path),
+            ]).results
+            #expect(results[0] == "realm-not-permitted" && results[1...].allSatisfy { $0.hasPrefix("accepted") })
+            try await manager.wait("the team") { $0.shown(path).count == 1 }
+            let delete = await manager.mutation("delete", team, kind: "Team", in: "/common")
+            let late = await manager.mutation("put", UUID(), "{\"title\":\"t\"}", kind: "FieldTask", in: path)
+            let end = try await manager.send([delete, late]).results
+            #expect(end[0].hasPrefix("accepted") && end[1] == "realm-not-permitted")
+            try await manager.wait("closed again") { $0.closed == [path, path] }
+        }
+    }
+
     @Test func aRecipientRemovesAShare() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
@@ -191,7 +253,8 @@ import Testing
                 let store = MutationStore(environment: fixture.environment, answersKeptMax: 10)
                 let numbers = RealmNumbers()
                 let access = try AccessReader(caller, numbers, on: &connection)
-                let realms = try numbers.numbers(of: [.common, .team(team)], in: fixture.environment, on: &connection)
+                let realms = try numbers.numbers(
+                    of: [.common, .team(team)], in: fixture.environment, create: true, on: &connection)
                 var loaded = try store.load([request], realms: realms, on: &connection)
                 loaded.access = [caller: try access.read(on: &connection)]
                 let plan = MutationPlan([request], loaded)

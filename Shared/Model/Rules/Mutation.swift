@@ -20,13 +20,17 @@ public struct Mutation: Equatable, Sendable {
     public let id: UUID
     /// The fields' JSON as the device sent it; `nil` with ``Operation/delete``.
     public let fields: [UInt8]?
+    /// The position of the object as the writer saw it: when it has another one, nothing is done. 0: there is none, nor
+    /// a tombstone. `nil`: whatever it is.
+    public let position: Int64?
 
     /// A mutation.
-    public init(operation: Operation, kind: Kind, id: UUID, fields: [UInt8]? = nil) {
+    public init(operation: Operation, kind: Kind, id: UUID, fields: [UInt8]? = nil, position: Int64? = nil) {
         self.operation = operation
         self.kind = kind
         self.id = id
         self.fields = fields
+        self.position = position
     }
 }
 

@@ -22,6 +22,8 @@ public struct MutationProblem: Error, Equatable, Sendable {
         case fieldsMismatch = "fields-mismatch"
         /// The entry's status cannot become what the device wants.
         case statusNotAllowed = "status-not-allowed"
+        /// The object has changed since its writer saw it.
+        case positionPassed = "position-passed"
         /// There is no such object to patch.
         case unknownObject = "unknown-object"
         /// The object was deleted; its id is not used again.

@@ -8,13 +8,20 @@ public enum MutationRules {
     /// Decides about a mutation of the object that is stored now (`nil`: there is none, nor a tombstone).
     ///
     /// - Parameters:
+    ///   - position: Where the object is, 0 when it is not there; `nil` when that is not settled, so that no writer can
+    ///     have seen it.
     ///   - realm: The realm the object is in.
     ///   - author: Who asks, and how they stand to that realm.
     public static func decide(
-        _ mutation: Mutation, current: StoredObject?, in realm: RealmClass = .user, by author: Author = .owner
+        _ mutation: Mutation, current: StoredObject?, at position: Int64? = nil, in realm: RealmClass = .user,
+        by author: Author = .owner
     ) -> MutationDecision {
         do throws(MutationProblem) {
             let writer = try permit(mutation, current, realm, author)
+            if let seen = mutation.position, seen != position {
+                let now = position.map { "is at \($0)" } ?? "was changed by this request before"
+                throw MutationProblem(.positionPassed, "the object \(now), and not at \(seen) any more")
+            }
             return .accept(try change(mutation, current, realm, writer))
         } catch {
             return .reject(error)

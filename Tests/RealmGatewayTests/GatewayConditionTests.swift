@@ -1,0 +1,108 @@
+import Foundation
+import Model
+import Testing
+
+@testable import RealmGateway
+
+/// Mutations that hold only for an object as its writer saw it.
+@Suite struct GatewayConditionTests {
+    private func mutation(
+        _ device: GatewayDevice, _ op: String, _ id: UUID, _ fields: String?, at position: String
+    ) async -> String {
+        let mutation = await device.mutation(op, id, fields)
+        return mutation.dropLast() + ",\"position\":\(position)}"
+    }
+
+    private func position(_ result: String) throws -> Int { try #require(Int(result.split(separator: " ")[1])) }
+
+    @Test func aWriterWhoSawAnotherPositionChangesNothing() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let id = UUID()
+            let made = try await ana.send([await mutation(ana, "put", id, "{\"text\":\"a\"}", at: "0")]).results
+            let first = try position(made[0])
+            // It is there now, for a put as for the others.
+            let again = try await ana.send([
+                await mutation(ana, "put", id, "{\"text\":\"b\"}", at: "0"),
+                await mutation(ana, "patch", id, "{\"text\":\"b\"}", at: "\(first - 1)"),
+                await mutation(ana, "delete", id, nil, at: "\(first + 1)"),
+                await mutation(ana, "patch", UUID(), "{\"text\":\"b\"}", at: "\(first)"),
+            ]).results
+            #expect(again == Array(repeating: "position-passed", count: 4))
+            let key = "TimeEntry/\(id.text)"
+            #expect(try fixture.stored(await ana.realm)[key]?.contains("\"a\"") == true)
+            // One of two at the same position, and its repeat gets the same answer although the object has moved on.
+            let (patch, late) = (
+                await mutation(ana, "patch", id, "{\"text\":\"c\"}", at: "\(first)"),
+                await mutation(ana, "patch", id, "{\"text\":\"d\"}", at: "\(first)")
+            )
+            for _ in 0..<2 {
+                let results = try await ana.send([patch, late]).results
+                #expect(try position(results[0]) > first && results[1] == "position-passed")
+            }
+            #expect(try fixture.stored(await ana.realm)[key]?.contains("\"c\"") == true)
+            let gone = try await ana.send([await ana.mutation("delete", id)]).results
+            let tomb = try await ana.send([await mutation(ana, "put", id, "{\"text\":\"e\"}", at: "0")]).results
+            #expect(gone[0].hasPrefix("accepted") && tomb == ["position-passed"])
+            for wrong in ["-1", "1.5", "\"1\"", "null"] {
+                let results = try await ana.send([await mutation(ana, "patch", id, "{\"text\":\"f\"}", at: wrong)])
+                #expect(results.results == ["malformed-mutation"])
+            }
+        }
+    }
+
+    /// Of many who saw the same, over several gateways, one writes.
+    @Test func oneOfManyWritesWhatTheyAllSaw() async throws {
+        try await withGateway(count: 2) { fixture in
+            let manager = try await fixture.device("manager@example.com", role: .manager)
+            let task = UUID()
+            let put = await manager.mutation("put", task, "{\"title\":\"t\"}", kind: "FieldTask", in: "/manager")
+            let start = try position(try await manager.send([put]).results[0])
+            let results = try await withThrowingTaskGroup(of: String.self) { group in
+                for number in 0..<8 {
+                    group.addTask {
+                        let boss = try await fixture.device("boss\(number)@example.com", role: .manager)
+                        let patch = await boss.mutation(
+                            "patch", task, "{\"title\":\"\(number)\"}", kind: "FieldTask", in: "/manager")
+                        let conditional = patch.dropLast() + ",\"position\":\(start)}"
+                        return try await boss.send([String(conditional)], at: number % 2).results[0]
+                    }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(results.count { $0.hasPrefix("accepted") } == 1)
+            #expect(results.count { $0 == "position-passed" } == 7)
+        }
+    }
+
+    /// People tell of themselves side by side; who writes others' objects in `/common` is alone with it.
+    @Test func whoSharesATransaction() throws {
+        let people = (1...3).map { number in
+            Caller(
+                environment: EnvironmentID(rawValue: 1), id: Int32(number),
+                identity: .person(email: "\(number)@example.com", realm: .users, object: UUID()))
+        }
+        func request(_ caller: Caller, _ realm: RealmPath, _ kind: Kind, _ id: UUID?) -> MutationRequest {
+            let change = Mutation(operation: .delete, kind: kind, id: id ?? UUID())
+            return MutationRequest(
+                caller: caller, address: "", clientID: UUID(), traceparent: nil,
+                mutations: [SubmittedMutation(sequence: 1, intent: .change(realm, change))])
+        }
+        func areTogether(_ requests: MutationRequest...) -> Bool {
+            var footprints = Footprints()
+            return requests.map { footprints.admit($0) }.allSatisfy(\.self)
+        }
+        let own = people.map { request($0, .common, .person, $0.object) }
+        let lookup = request(people[1], .common, .personLookup, people[1].object)
+        let role = request(people[2], .common, .person, people[0].object)
+        let membership = request(people[2], .common, .membership, nil)
+        let task = request(people[1], .manager, .fieldTask, nil)
+        #expect(areTogether(own[0], own[1], own[2]) && areTogether(own[0], lookup, task))
+        for whole in [role, membership] {
+            #expect(!areTogether(own[0], whole) && !areTogether(whole, own[0]))
+            #expect(!areTogether(task, whole) && !areTogether(whole, task) && !areTogether(whole, lookup))
+            #expect(areTogether(whole, own[2]) && areTogether(own[2], whole))
+        }
+        #expect(!areTogether(task, request(people[0], .manager, .fieldTask, nil)))
+    }
+}

@@ -67,7 +67,8 @@ struct ChangePage: Sendable {
     let access: AccessState
     /// Lines of the realms, and how far each has got with them.
     var lines: [ByteBuffer] = []
-    var positions: [Int32: Int64] = [:]
+    /// The change log was read up to here.
+    var position: Int64
     /// Whether there may be more; then the snapshot's counter is not reached yet.
     var isFull = false
     /// Realms that cannot go on from where they are were left alone: the caller looks at the counter.
@@ -80,61 +81,71 @@ struct ChangePage: Sendable {
         try connection.transaction(.snapshot) { transaction in
             let answers = try transaction.run([EnvironmentCounter.load(environment)] + access.statements)
             let counter = try EnvironmentCounter(try firstRow(answers[0]))
-            var page = ChangePage(counter: counter, access: try access.state(answers[1...]))
-            let positions = realms.compactMap { realm -> Int64? in
+            var page = ChangePage(
+                counter: counter, access: try access.state(answers[1...]), position: counter.position)
+            var held: [Int32: Int64] = [:]
+            for realm in realms {
                 guard case .whole(let position) = realm.progress, realm.isGood(for: counter),
                     counter.position - position <= limits.catchUpCountMax
-                else { return nil }
-                return position
+                else { return page }
+                held[realm.number] = position
             }
-            guard positions.count == realms.count else { return page }
+            page.isRead = true
+            guard let first = held.values.min(), first < counter.position else { return page }
             let rows = try transaction.run(
-                changes(
-                    in: environment, realms: realms.map(\.number), after: positions, countMax: limits.changeCountMax))
-            try page.fill(rows, realms, counter.generation, countMax: limits.changeCountMax)
+                changes(in: environment, realms: realms.map(\.number), after: first, countMax: limits.changeCountMax))
+            try page.fill(rows, realms, held, countMax: limits.changeCountMax)
             return page
         }
     }
 
-    private mutating func fill(_ rows: Rows, _ realms: [OpenRealm], _ generation: Int64, countMax: Int) throws {
+    /// - Parameter held: Up to which position the device holds each realm: what it has does not come again.
+    private mutating func fill(
+        _ rows: Rows, _ realms: [OpenRealm], _ held: [Int32: Int64], countMax: Int
+    ) throws {
         var open = Dictionary(uniqueKeysWithValues: realms.map { ($0.number, ObjectLine($0.path)) })
+        var last: [Int32: Int64] = [:]
+        func take(_ realm: Int32, into lines: inout [ByteBuffer]) {
+            guard let position = last[realm] else { return }
+            let cursor = Cursor(generation: counter.generation, start: position, position: position)
+            if let line = open[realm]?.take(cursor) { lines.append(line) }
+        }
+        isFull = rows.count == countMax
         for row in rows {
             let realm: Int32 = try row.value(0)
             let position: Int64 = try row.value(3)
-            positions[realm] = position
-            guard try row.value(4, as: Bool.self) else { continue }
+            if isFull { self.position = position }
+            guard try row.value(4, as: Bool.self), position > held[realm] ?? 0 else { continue }
+            last[realm] = position
             open[realm]?.append(
                 kind: try row.value(1), id: try row.value(2), position: position, row: row, fieldsColumn: 5)
-            if open[realm]?.isFull == true { take(realm, &open, generation) }
+            if open[realm]?.isFull == true { take(realm, into: &lines) }
         }
-        for realm in realms where open[realm.number]?.isEmpty == false { take(realm.number, &open, generation) }
-        isFull = rows.count == countMax
-        isRead = true
+        for realm in realms where open[realm.number]?.isEmpty == false { take(realm.number, into: &lines) }
     }
 
-    private mutating func take(_ realm: Int32, _ open: inout [Int32: ObjectLine], _ generation: Int64) {
-        let position = positions[realm] ?? 0
-        if let line = open[realm]?.take(Cursor(generation: generation, start: position, position: position)) {
-            lines.append(line)
-        }
-    }
-
-    /// The change log of some realms, each after its own position. A pointer whose object has moved on has `is_current`
-    /// false: it only tells how far the page reaches.
+    /// The change log of some realms. A pointer whose object has moved on has `is_current` false: it only tells how far
+    /// the page reaches.
+    ///
+    /// `IS TRUE` keeps the list of realms out of the plan's joins: it is hashed once and looked up for each pointer. As a
+    /// join, or as `= ANY` in a plan for any parameters, each pointer was compared with all of them.
     private static func changes(
-        in environment: EnvironmentID, realms: [Int32], after positions: [Int64], countMax: Int
+        in environment: EnvironmentID, realms: [Int32], after position: Int64, countMax: Int
     ) -> Statement {
         """
         SELECT c.realm_id, c.kind, c.id, c.position, o.position IS NOT NULL AS is_current, o.fields
         FROM (
-            SELECT c.* FROM realm.change c
-            JOIN unnest(\(realms), \(positions)) AS r(realm_id, position)
-                ON c.realm_id = r.realm_id AND c.position > r.position
-            WHERE c.environment_id = \(environment.rawValue) AND c.position > \(positions.min() ?? 0)
-            ORDER BY c.position LIMIT \(Int64(countMax))
+            SELECT * FROM realm.change
+            WHERE environment_id = \(environment.rawValue) AND position > \(position)
+                AND (realm_id IN (SELECT unnest(\(realms)))) IS TRUE
+            ORDER BY position LIMIT \(Int64(countMax))
         ) c
-        LEFT JOIN realm.object o ON o.environment_id = \(environment.rawValue) AND o.realm_id = c.realm_id
-            AND o.kind = c.kind AND o.id = c.id AND o.position = c.position
+        LEFT JOIN LATERAL (
+            SELECT o.* FROM realm.object o
+            WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = c.realm_id AND o.kind = c.kind
+                AND o.id = c.id
+            OFFSET 0
+        ) o ON o.position = c.position
         ORDER BY c.position
         """
     }

@@ -120,8 +120,8 @@ struct SyncSession {
         guard page.isRead, realms.allSatisfy({ $0.download == nil }) else { return false }
         pending += page.lines
         for index in realms.indices {
-            let reached = page.isFull ? page.positions[realms[index].number] : page.counter.position
-            if let reached { realms[index].progress = .whole(reached) }
+            guard case .whole(let held) = realms[index].progress else { continue }
+            realms[index].progress = .whole(max(held, page.position))
         }
         if page.isFull { return false }
         add(checkpoint: page.counter.position)

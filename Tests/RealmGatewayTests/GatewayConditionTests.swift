@@ -13,7 +13,9 @@ import Testing
         return mutation.dropLast() + ",\"position\":\(position)}"
     }
 
-    private func position(_ result: String) throws -> Int { try #require(Int(result.split(separator: " ")[1])) }
+    private func position(_ result: String) throws -> Int {
+        try #require(result.split(separator: " ").last.flatMap { Int($0) })
+    }
 
     @Test func aWriterWhoSawAnotherPositionChangesNothing() async throws {
         try await withGateway { fixture in

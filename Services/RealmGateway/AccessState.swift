@@ -155,8 +155,9 @@ struct AccessState: Sendable, Equatable {
     ) -> Statement {
         let memberships = Membership.ids(of: person)
         return """
-            SELECT kind, id, position, fields, 0::bigint FROM realm.object
+            (SELECT kind, id, position, fields, 0::bigint FROM realm.object
             WHERE environment_id = \(environment) AND realm_id = \(own) AND kind = 'User' AND NOT deleted
+            ORDER BY id LIMIT 1)
             UNION ALL
             SELECT kind, id, position, fields, 0 FROM realm.object
             WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = 'Person' AND id = \(person)

@@ -40,7 +40,7 @@ struct Caller: Sendable, Hashable {
         }
     }
 
-    /// The caller before a realm, when nothing of it is known but whose it is.
+    /// The caller as the author of a mutation of a realm, with what they may do there.
     func author(_ access: Access) -> Author {
         switch identity {
         case .person(let email, _, let object): Author(access, person: object, email: email)

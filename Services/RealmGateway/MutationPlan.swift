@@ -166,9 +166,8 @@ struct MutationPlan: Sendable {
                 }
                 targets[key] = target
                 writers[key] = caller
-                if decided != .none, let record = PermissionAudit.record(change, before: before, request) {
-                    audit.append((caller, record))
-                }
+                let told = PermissionAudit(change, in: realm, before: before, after: target.object, request)
+                if decided != .none, let record = told.record { audit.append((caller, record)) }
                 return .accepted(key)
             }
         }

@@ -4,38 +4,74 @@ import Postgres
 import Realms
 
 /// Which mutations change what somebody may do, for the audit log.
-enum PermissionAudit {
-    /// - Parameter before: The object as it was.
-    static func record(_ mutation: Mutation, before: Model.StoredObject?, _ request: MutationRequest) -> AuditRecord? {
-        let old = before.flatMap { stored in
-            if case .live(let fields) = stored { try? JSONObject(fields) } else { nil }
-        }
-        let new = mutation.fields.flatMap { try? JSONObject($0) }
-        func record(_ action: AuditRecord.Action, _ subject: String, _ detail: String = "{}") -> AuditRecord {
-            AuditRecord(
-                actor: request.caller.name, action: action, subject: subject, detail: JSONBytes(detail),
-                address: request.address)
-        }
-        switch (mutation.kind, mutation.operation) {
-        case (.person, .put), (.person, .patch):
-            guard new?.value(of: "role") != nil, let after = new.map(MutationRules.role) else { return nil }
-            let earlier = old.map(MutationRules.role) ?? .worker
-            guard earlier != after else { return nil }
-            return record(
-                .roleChanged, mutation.id.text,
-                "{\"from\":\"\(earlier.rawValue)\",\"to\":\"\(after.rawValue)\"}")
-        case (.person, .delete):
-            return record(.roleChanged, mutation.id.text, "{\"to\":\"\(Role.worker.rawValue)\"}")
-        case (.membership, .put): return record(.membershipAdded, pair(new) ?? mutation.id.text)
-        case (.membership, .delete): return record(.membershipRemoved, pair(old) ?? mutation.id.text)
-        case (.team, .delete): return record(.teamRemoved, mutation.id.text)
-        default: return nil
+struct PermissionAudit {
+    let request: MutationRequest
+    let realm: RealmPath
+    let mutation: Mutation
+    /// The object's fields before and after; `nil` where it is not there.
+    let before: JSONObject?
+    let after: JSONObject?
+
+    init(
+        _ mutation: Mutation, in realm: RealmPath, before: Model.StoredObject?, after: Model.StoredObject?,
+        _ request: MutationRequest
+    ) {
+        self.request = request
+        self.realm = realm
+        self.mutation = mutation
+        self.before = Self.fields(before)
+        self.after = Self.fields(after)
+    }
+
+    /// The record; `nil` when nobody may do more or less than before.
+    var record: AuditRecord? {
+        switch mutation.kind {
+        case .person:
+            let (from, to) = (role(before), role(after))
+            return from == to ? nil : record(.roleChanged, mutation.id.text, from: from, to: to)
+        case .user:
+            let (from, to) = (before?.id(of: "catalogue")?.text, after?.id(of: "catalogue")?.text)
+            return from == to ? nil : record(.catalogueChanged, realm.description, from: from, to: to)
+        case .membership: return record(.membershipAdded, .membershipRemoved) { Self.pair($0, "person", "team") }
+        case .share:
+            // The copies in people's own realms permit nothing.
+            guard case .share = realm.realmClass else { return nil }
+            return record(.shareAdded, .shareRemoved) { "\(mutation.id.text) \(Self.pair($0, "owner", "recipient"))" }
+        case .team: return record(nil, .teamRemoved) { _ in mutation.id.text }
+        case .realms, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
+            .personLookup, .location, .fieldTask:
+            return nil
         }
     }
 
-    private static func pair(_ membership: JSONObject?) -> String? {
-        guard let membership, let person = membership.text(of: "person"), let team = membership.text(of: "team")
-        else { return nil }
-        return "person \(person) team \(team)"
+    private static func fields(_ stored: Model.StoredObject?) -> JSONObject? {
+        if case .live(let fields) = stored { try? JSONObject(fields) } else { nil }
+    }
+
+    private func role(_ person: JSONObject?) -> String { (person.map(MutationRules.role) ?? .worker).rawValue }
+
+    /// An object that came or went; one that is put once more did neither.
+    private func record(
+        _ added: AuditRecord.Action?, _ removed: AuditRecord.Action, _ subject: (JSONObject) -> String
+    ) -> AuditRecord? {
+        switch (before, after) {
+        case (nil, let after?): added.map { record($0, subject(after)) }
+        case (let before?, nil): record(removed, subject(before))
+        case (nil, nil), (_?, _?): nil
+        }
+    }
+
+    private func record(
+        _ action: AuditRecord.Action, _ subject: String, from: String? = nil, to: String? = nil
+    ) -> AuditRecord {
+        // Roles and ids need no escaping.
+        let members = [("from", from), ("to", to)].compactMap { name, value in value.map { "\"\(name)\":\"\($0)\"" } }
+        return AuditRecord(
+            actor: request.caller.name, action: action, subject: subject,
+            detail: JSONBytes("{\(members.joined(separator: ","))}"), address: request.address)
+    }
+
+    private static func pair(_ fields: JSONObject, _ first: String, _ second: String) -> String {
+        [first, second].map { "\($0) \(fields.id(of: $0)?.text ?? "?")" }.joined(separator: " ")
     }
 }

@@ -63,7 +63,8 @@ struct RealmsRoute: Sendable {
                     AND kind = 'Team' AND NOT deleted ORDER BY id LIMIT \(countMax)
                 """)
             let teams = try rows.map { RealmPath.team(try $0.value(0)) }
-            paths += teams.filter { !paths.contains($0) }
+            let known = Set(paths)
+            paths += teams.filter { !known.contains($0) }
         }
         let realms = paths.map { path in
             let mayWrite = Permissions.mayWrite(path.realmClass, state.access(to: path))

@@ -29,7 +29,7 @@ extension RealmPath {
         case .manager: return .manager
         default: break
         }
-        if let email, email == email.lowercased() { return .user }
+        if let email, email == EmailAddress.lowered(email) { return .user }
         let candidates: [(prefix: String, make: (UUID) -> RealmClass)] = [
             ("/catalogues/", RealmClass.catalogue), ("/teams/", RealmClass.team), ("/shares/", RealmClass.share),
         ]

@@ -17,6 +17,10 @@ package struct AuditRecord: Sendable, Equatable {
         case membershipAdded = "membership.added"
         case membershipRemoved = "membership.removed"
         case teamRemoved = "team.removed"
+        case shareAdded = "share.added"
+        case shareRemoved = "share.removed"
+        /// A person's `User` object refers to another catalogue.
+        case catalogueChanged = "catalogue.changed"
         case environmentChanged = "environment.changed"
         /// A person's refresh token was revoked at the identity provider, and removed here.
         case tokenRevoked = "token.revoked"

@@ -1,5 +1,6 @@
 import Foundation
 import HTTP
+import Model
 import Postgres
 import Realms
 import Testing
@@ -46,6 +47,52 @@ import Testing
             try await come(fixture, "ben@example.com", subject: "2", from: "2001:db8::7")
             try await come(fixture, "cho@example.com", subject: "3", from: "<script>")
             #expect(try records(fixture).map { $0[3] } == ["10.9.9.9", "2001:db8::7", "127.0.0.1"])
+        }
+    }
+
+    /// What somebody may do more or less than before, whoever changed it, and nothing else.
+    @Test func whatChangesPermissionsIsTold() async throws {
+        try await withGateway { fixture in
+            let key = try fixture.addIntegration("books")
+            let books = GatewayDevice(fixture, bearer: key)
+            let ana = try await fixture.device("ana@example.com", role: .admin)
+            let ben = try await fixture.device("ben@example.com")
+            let (me, other) = (try fixture.person("ana@example.com"), try fixture.person("ben@example.com"))
+            let (team, share, user, catalogue) = (UUID(), UUID(), UUID(), UUID())
+            let membership = Membership.id(of: other, in: team)
+            let pair = "{\"person\":\"\(other.text)\",\"team\":\"\(team)\"}"
+            var results = try await ana.send([
+                await ana.mutation("put", team, "{\"name\":\"t\"}", kind: "Team", in: "/common"),
+                await ana.mutation("put", membership, pair, kind: "Membership", in: "/common"),
+                await ana.mutation("put", membership, pair, kind: "Membership", in: "/common"),
+                await ana.mutation("patch", other, "{\"role\":\"worker\"}", kind: "Person", in: "/common"),
+                await ana.mutation("delete", membership, kind: "Membership", in: "/common"),
+            ]).results
+            let path = RealmPath.share(share).description
+            let fields = "{\"owner\":\"\(other)\",\"recipient\":\"\(me)\"}"
+            // Its maker may take it back at once.
+            results += try await ben.send([
+                await ben.mutation("put", share, fields, kind: "Share", in: path),
+                await ben.mutation("delete", share, kind: "Share", in: path),
+            ]).results
+            let realm = await ana.realm
+            let stored = "{\"email\":\"ana@example.com\",\"name\":\"Ana\""
+            results += try await books.send([
+                await books.mutation("put", me, "{\"name\":\"Ana\"}", kind: "Person", in: "/common"),
+                await books.mutation("put", user, stored + "}", kind: "User", in: realm),
+                await books.mutation("put", user, stored + ",\"catalogue\":\"\(catalogue)\"}", kind: "User", in: realm),
+                await books.mutation("put", share, fields, kind: "Share", in: realm),
+            ]).results
+            #expect(results.count == 11 && results.allSatisfy { $0.hasPrefix("accepted") }, "\(results)")
+            let told = try records(fixture).filter { !$0[1].hasPrefix("login") }.map { "\($0[0]) \($0[1]) \($0[2])" }
+            let named = "person \(other.text) team \(team.text)"
+            let shared = "\(share.text) owner \(other.text) recipient \(me.text)"
+            #expect(
+                told == [
+                    "ana@example.com membership.added \(named)", "ana@example.com membership.removed \(named)",
+                    "ben@example.com share.added \(shared)", "ben@example.com share.removed \(shared)",
+                    "integration:books role.changed \(me.text)", "integration:books catalogue.changed \(realm)",
+                ])
         }
     }
 

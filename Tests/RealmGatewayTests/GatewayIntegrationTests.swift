@@ -12,13 +12,7 @@ import Testing
 /// Programs that come in with a key of ours, or with a token of the identity provider.
 @Suite struct GatewayIntegrationTests {
     private func addKey(_ fixture: GatewayFixture, _ name: String = "books") throws -> String {
-        let key = IntegrationKey.make()
-        let hash = Bytea(Array(SHA256.hash(data: Array(key.utf8))))
-        try fixture.withDatabase { connection in
-            _ = try connection.run(
-                "INSERT INTO access.integration (environment_id, name, key_hash) VALUES (1, \(name), \(hash))")
-        }
-        return key
+        try fixture.addIntegration(name)
     }
 
     private func status(_ fixture: GatewayFixture, _ bearer: String) async throws -> Answer {

@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import HTTP
 import Model
@@ -24,6 +25,17 @@ extension GatewayFixture {
         try #require(answer.status == 200, "\(answer.body)")
         if let role { try set(role, of: email) }
         return device
+    }
+
+    /// A key with which an integration comes in.
+    func addIntegration(_ name: String) throws -> String {
+        let key = IntegrationKey.make()
+        let hash = Bytea(Array(SHA256.hash(data: Array(key.utf8))))
+        try withDatabase { connection in
+            _ = try connection.run(
+                "INSERT INTO access.integration (environment_id, name, key_hash) VALUES (1, \(name), \(hash))")
+        }
+        return key
     }
 
     func set(_ role: Role, of email: String) throws {

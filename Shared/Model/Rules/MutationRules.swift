@@ -43,11 +43,8 @@ public enum MutationRules {
             }
         }
         var access = author.access
-        // A share that is not there yet belongs to who makes it.
-        if mutation.kind == .share, current == nil, let person = author.person, access.relation == .none,
-            given?.id(of: "owner") == person
-        {
-            access.relation = .owner
+        if mutation.kind == .share, access.relation == .none, let person = author.person {
+            access.relation = try relation(of: person, toShare: current, given)
         }
         let names = given?.members.map(\.key) ?? []
         if let problem = Permissions.objection(to: mutation.operation, object, fields: names, in: realm, access) {
@@ -56,6 +53,21 @@ public enum MutationRules {
         guard access.standing != .integration else { return .integration }
         let grant = Permissions.grant(object, in: realm, access)
         return .person(email: author.email, fields: grant?.fields ?? [])
+    }
+
+    /// A share that is not there yet belongs to who makes it, and from then on to the two whom it names: also before
+    /// it is committed.
+    private static func relation(
+        of person: UUID, toShare current: StoredObject?, _ given: JSONObject?
+    ) throws(MutationProblem) -> Relation {
+        switch current {
+        case .none: return given?.id(of: "owner") == person ? .owner : .none
+        case .tombstone: return .none
+        case .live(let stored):
+            let share = try object(stored)
+            if share.id(of: "owner") == person { return .owner }
+            return share.id(of: "recipient") == person ? .recipient : .none
+        }
     }
 
     /// The role that the fields of a stored `Person` object give; what cannot be understood gives none.
@@ -171,6 +183,9 @@ public enum MutationRules {
                 .invalidField,
                 "the id of this Membership must be \(Membership.id(of: person, in: team).text): the person's first "
                     + "eight bytes, then the team's last eight")
+        }
+        if mutation.kind == .share, fields.id(of: "owner") == fields.id(of: "recipient") {
+            throw MutationProblem(.invalidField, "'recipient' must be somebody else than 'owner'")
         }
         if mutation.kind == .personLookup, case .person(let email, _) = writer, fields.text(of: "email") != email {
             throw MutationProblem(.invalidField, "'email' must be your own")

@@ -152,7 +152,6 @@ public enum Permissions {
         to operation: Mutation.Operation, _ object: ObjectStanding, fields: [String], in realm: RealmClass,
         _ access: Access
     ) -> MutationProblem? {
-        // Who makes a share is its owner before the realm can be read.
         guard mayRead(realm, access) else {
             return MutationProblem(.realmNotPermitted, "you may not write to this realm")
         }
@@ -174,7 +173,7 @@ public enum Permissions {
         return objectionToRole(object, access)
     }
 
-    /// Managers make managers and workers of others; admins and former admins are the admins' alone to make.
+    /// Managers make managers and workers of others; who becomes an admin, or is none any more, only admins say.
     private static func objectionToRole(_ object: ObjectStanding, _ access: Access) -> MutationProblem? {
         guard object.kind == .person, let after = object.roleAfter else { return nil }
         switch access.standing {

@@ -127,8 +127,8 @@ struct ChangePage: Sendable {
     /// The change log of some realms. A pointer whose object has moved on has `is_current` false: it only tells how far
     /// the page reaches.
     ///
-    /// `IS TRUE` keeps the list of realms out of the plan's joins: it is hashed once and looked up for each pointer. As a
-    /// join, or as `= ANY` in a plan for any parameters, each pointer was compared with all of them.
+    /// `IS TRUE` keeps the list of realms out of the plan's joins: it is hashed once and looked up for each pointer. As
+    /// a join, or as `= ANY` in a plan for any parameters, each pointer was compared with all of them.
     private static func changes(
         in environment: EnvironmentID, realms: [Int32], after position: Int64, countMax: Int
     ) -> Statement {

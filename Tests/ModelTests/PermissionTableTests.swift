@@ -77,6 +77,11 @@ import Testing
         share integration any Share any put,patch,delete *
         """
 
+    /// What is added for an object that is not there yet.
+    static let writingNew = """
+        share person owner Share any put,delete *
+        """
+
     private static func rows(_ text: String) -> [[String]] {
         text.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
     }
@@ -108,7 +113,19 @@ import Testing
     @Test func everyCellOfWriting() {
         var cellCount = 0
         var allowedCount = 0
-        let rows = Self.rows(Self.writing)
+        for isNew in [true, false] {
+            let rows = Self.rows(Self.writing) + (isNew ? Self.rows(Self.writingNew) : [])
+            let counts = cells(of: rows, isNew: isNew)
+            cellCount += counts.all
+            allowedCount += counts.allowed
+        }
+        #expect(cellCount > 80_000)
+        #expect(allowedCount > 600)
+    }
+
+    private func cells(of rows: [[String]], isNew: Bool) -> (all: Int, allowed: Int) {
+        var cellCount = 0
+        var allowedCount = 0
         for (realmName, realm) in Self.classes {
             for (name, standing) in Self.standings {
                 for relation in Relation.allCases {
@@ -126,7 +143,7 @@ import Testing
                                         Permissions.mayRead(realm, access)
                                         && found.contains { Self.allows($0, operation, field, kind) }
                                     let objection = Permissions.objection(
-                                        to: operation, ObjectStanding(kind, isOwn: isOwn),
+                                        to: operation, ObjectStanding(kind, isOwn: isOwn, isNew: isNew),
                                         fields: field == "-" ? [] : [field], in: realm, access)
                                     if (objection == nil) != expected {
                                         Issue.record(
@@ -141,8 +158,7 @@ import Testing
                 }
             }
         }
-        #expect(cellCount > 40_000)
-        #expect(allowedCount > 300)
+        return (cellCount, allowedCount)
     }
 
     private static func allows(
@@ -192,6 +208,8 @@ import Testing
         #expect(!put(ana, by: ben))
         #expect(!put(ana, by: ana, id: UUID()))
         #expect(!put(ana, by: ana, over: .tombstone))
+        // With oneself there is nothing to share.
+        #expect(!put(ben, by: ben))
         #expect(!put(ana, by: ana, over: .live(fields: Array("{\"owner\":\"\(ben)\",\"recipient\":\"\(ana)\"}".utf8))))
     }
 

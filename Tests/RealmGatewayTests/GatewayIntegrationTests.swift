@@ -118,7 +118,8 @@ import Testing
                     "UPDATE access.provider SET client_id = 'app'",
                     """
                     INSERT INTO access.integration (environment_id, name, client_id, subject)
-                    VALUES (1, 'erp', 'erp-client', NULL), (1, 'legacy', 'service-7', 'account-7'), (1, 'odd', 'app', NULL)
+                    VALUES (1, 'erp', 'erp-client', NULL), (1, 'legacy', 'service-7', 'account-7'),
+                        (1, 'odd', 'app', NULL)
                     """,
                 ])
             }

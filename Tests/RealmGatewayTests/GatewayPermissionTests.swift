@@ -13,133 +13,104 @@ import Testing
         "realm-not-permitted", "kind-not-allowed", "operation-not-allowed", "field-not-allowed", "unknown-field",
     ]
 
-    private struct Place {
-        let path: RealmPath
-        /// How the worker and the manager stand to it; the admin is a stranger wherever the manager is.
-        let worker: Relation
-        let manager: Relation
-    }
-
-    private struct World {
-        let places: [Place]
-        let callers: [(name: String, device: GatewayDevice, id: UUID, standing: Standing)]
-    }
-
-    private func makeWorld(_ fixture: GatewayFixture) async throws -> World {
-        let worker = try await fixture.device("worker@example.com")
-        let manager = try await fixture.device("manager@example.com", role: .manager)
-        let admin = try await fixture.device("admin@example.com", role: .admin)
-        let other = try await fixture.device("other@example.com")
-        let ids = try ["worker", "manager", "admin", "other"].map { try fixture.person("\($0)@example.com") }
-        let (catalogue, strange) = (UUID(), UUID())
-        try fixture.put(
-            .user, UUID(), "{\"email\":\"worker@example.com\",\"name\":\"W\",\"catalogue\":\"\(catalogue.text)\"}",
-            in: try .user("worker@example.com"))
-        let (mine, theirs) = (UUID(), UUID())
-        try fixture.makeTeam(mine, members: [ids[0]])
-        try fixture.makeTeam(theirs, members: [ids[3]])
-        let (given, gotten, foreign) = (UUID(), UUID(), UUID())
-        let emails = ["worker@example.com", "manager@example.com"]
-        try fixture.makeShare(given, owner: ids[0], recipient: ids[1], emails: emails)
-        try fixture.makeShare(gotten, owner: ids[1], recipient: ids[0], emails: emails)
-        try fixture.makeShare(foreign, owner: ids[3], recipient: ids[2], emails: ["other@example.com"])
-        // A reference alone opens nothing: what the share's own realm says counts.
-        try fixture.put(.share, foreign, "{}", in: try .user("worker@example.com"))
-        _ = other
-        return World(
-            places: [
-                Place(path: .users, worker: .none, manager: .none),
-                Place(path: try .user("worker@example.com"), worker: .owner, manager: .none),
-                Place(path: try .user("manager@example.com"), worker: .none, manager: .owner),
-                Place(path: .catalogue(catalogue), worker: .referrer, manager: .none),
-                Place(path: .catalogue(strange), worker: .none, manager: .none),
-                Place(path: .common, worker: .none, manager: .none),
-                Place(path: .manager, worker: .none, manager: .none),
-                Place(path: .team(mine), worker: .member, manager: .none),
-                Place(path: .team(theirs), worker: .none, manager: .none),
-                Place(path: .share(given), worker: .owner, manager: .recipient),
-                Place(path: .share(gotten), worker: .recipient, manager: .owner),
-                Place(path: .share(foreign), worker: .none, manager: .none),
-                Place(path: try #require(RealmPath("/polls")), worker: .none, manager: .none),
-            ],
-            callers: [
-                ("worker", worker, ids[0], .person(.worker)), ("manager", manager, ids[1], .person(.manager)),
-                ("admin", admin, ids[2], .person(.admin)),
-            ])
-    }
-
-    private func relation(_ place: Place, _ name: String) -> Relation {
-        switch name {
-        case "worker": place.worker
-        case "manager": place.manager
-        default: .none
-        }
-    }
-
     @Test func everyCellOverHTTP() async throws {
         try await withGateway { fixture in
-            let world = try await makeWorld(fixture)
+            let world = try await PermissionPlaces(fixture)
             var cellCount = 0
-            for (name, device, id, standing) in world.callers {
-                for place in world.places where !(name == "admin" && Self.isShareOfAdmin(place, world)) {
-                    let access = Access(standing, relation(place, name))
-                    try await read(device, place.path, access, name)
-                    cellCount += try await write(device, id, place.path, access, name)
+            for caller in world.callers {
+                for place in world.places { try place.restore(fixture) }
+                try await list(caller, world)
+                for place in world.places {
+                    let access = Access(caller.standing, place.relations[caller.name] ?? .none)
+                    try await read(caller, place.path, access)
+                    cellCount += try await write(caller, place, access)
                 }
             }
-            #expect(cellCount > 5000)
+            #expect(cellCount > 20_000)
         }
     }
 
-    /// The share `foreign` is the admin's to read.
-    private static func isShareOfAdmin(_ place: Place, _ world: World) -> Bool {
-        place.path == world.places[world.places.count - 2].path
+    /// What `GET /v1/realms` says: all that may be read, and whether anything of it may be written.
+    private func list(_ caller: PermissionPlaces.Caller, _ world: PermissionPlaces) async throws {
+        let device = caller.device
+        let answer = Answer(try await device.fixture.client.send(device.request("GET", "/v1/realms")))
+        let realms = try #require(answer.json["realms"] as? [[String: Any]])
+        var listed: [String: [String]] = [:]
+        for realm in realms { listed[try #require(realm["realm"] as? String)] = realm["permissions"] as? [String] }
+        for place in world.places {
+            let access = Access(caller.standing, place.relations[caller.name] ?? .none)
+            let (realmClass, path) = (place.path.realmClass, place.path.description)
+            let rights = Permissions.mayWrite(realmClass, access) ? ["read", "write"] : ["read"]
+            let expected = Permissions.mayRead(realmClass, access) ? rights : nil
+            #expect(listed[path] == expected, "\(caller.name) \(path)")
+        }
     }
 
-    private func read(_ device: GatewayDevice, _ path: RealmPath, _ access: Access, _ name: String) async throws {
+    private func read(_ caller: PermissionPlaces.Caller, _ path: RealmPath, _ access: Access) async throws {
+        let (device, name) = (caller.device, caller.name)
         let body = "{\"realms\":{\"\(path)\":null}}"
         let answer = Answer(try await device.fixture.client.send(device.request("POST", "/v1/sync", body)))
         let mayRead = Permissions.mayRead(path.realmClass, access)
         let expected = mayRead ? "{\"open\":{\"realm\":\"\(path)\"" : "{\"closed\":{\"realm\":\"\(path)\"}}"
         let others = mayRead ? "{\"closed\":{\"realm\":\"\(path)\"" : "{\"open\":{\"realm\":\"\(path)\""
         #expect(answer.body.contains(expected), "\(name) \(path)")
-        #expect(!answer.body.contains(others), "\(name) \(path)")
+        #expect(!answer.body.contains(others) && answer.body.contains("{\"objects\":{\"realm\":\"\(path)\"") == mayRead)
     }
 
+    private struct Cell {
+        let kind: Kind
+        let operation: Mutation.Operation
+        /// `-` with a delete.
+        let field: String
+        let id: UUID
+        let isNew: Bool
+
+        var fields: String? {
+            field == "-" ? nil : "{\"\(field)\":\(field == "role" ? "\"worker\"" : "0")}"
+        }
+
+        func isAllowed(_ caller: PermissionPlaces.Caller, _ realm: RealmClass, _ access: Access) -> Bool {
+            let object = ObjectStanding(
+                kind, isOwn: id == caller.person, isNew: isNew, roleAfter: field == "role" ? .worker : nil)
+            return Permissions.objection(
+                to: operation, object, fields: field == "-" ? [] : [field], in: realm, access) == nil
+        }
+    }
+
+    /// Every kind, operation and field, of an object that is new, of one that is there, and of the caller's own.
     private func write(
-        _ device: GatewayDevice, _ me: UUID, _ path: RealmPath, _ access: Access, _ name: String
+        _ caller: PermissionPlaces.Caller, _ place: PermissionPlaces.Place, _ access: Access
     ) async throws -> Int {
-        var sent: [(mutation: String, isAllowed: Bool, what: String)] = []
-        for kind in Kind.allCases {
-            for operation in Mutation.Operation.allCases {
-                let names = operation == .delete ? ["-"] : kind.fieldNames + ["nonsense"]
-                for field in names {
-                    for isOwn in [false, true] where !isOwn || operation != .delete && kind != .timeEntry {
-                        let fields =
-                            operation == .delete ? nil : "{\"\(field)\":\(field == "role" ? "\"worker\"" : "0")}"
-                        let mutation = await device.mutation(
-                            operation.rawValue, isOwn ? me : UUID(), fields, kind: kind.rawValue,
-                            in: path.description)
-                        let object = ObjectStanding(
-                            kind, isOwn: isOwn, isNew: true, roleAfter: field == "role" ? .worker : nil)
-                        let objection = Permissions.objection(
-                            to: operation, object, fields: field == "-" ? [] : [field], in: path.realmClass, access)
-                        sent.append((mutation, objection == nil, "\(name) \(path) \(kind) \(operation) \(field)"))
+        var cells: [Cell] = []
+        // What is there is deleted last.
+        for operation in Mutation.Operation.allCases {
+            for kind in Kind.allCases {
+                for field in operation == .delete ? ["-"] : kind.fieldNames + ["nonsense"] {
+                    for (id, isNew) in place.objects(kind, caller) {
+                        cells.append(Cell(kind: kind, operation: operation, field: field, id: id, isNew: isNew))
                     }
                 }
             }
         }
         var index = 0
-        while index < sent.count {
-            let part = sent[index..<min(index + 400, sent.count)]
-            let answer = try await device.send(part.map(\.mutation))
-            try #require(answer.status == 200, "\(answer.body)")
-            for (cell, result) in zip(part, answer.results) where Self.refusals.contains(result) == cell.isAllowed {
-                Issue.record("\(cell.what): \(result)")
+        while index < cells.count {
+            let part = cells[index..<min(index + 500, cells.count)]
+            var mutations: [String] = []
+            for cell in part {
+                mutations.append(
+                    await caller.device.mutation(
+                        cell.operation.rawValue, cell.id, cell.fields, kind: cell.kind.rawValue,
+                        in: place.path.description))
             }
-            index += 400
+            let answer = try await caller.device.send(mutations)
+            try #require(answer.status == 200, "\(answer.body)")
+            for (cell, result) in zip(part, answer.results)
+            where Self.refusals.contains(result) == cell.isAllowed(caller, place.path.realmClass, access) {
+                Issue.record("\(caller.name) \(place.path) \(cell): \(result)")
+            }
+            index += part.count
         }
-        return sent.count
+        return cells.count
     }
 
     @Test func whatPeopleWriteOfThemselvesAndManagersOfThem() async throws {

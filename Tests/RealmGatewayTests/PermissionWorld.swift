@@ -5,8 +5,8 @@ import Testing
 
 @testable import RealmGateway
 
-/// Workers who try everything, while a manager gives and takes memberships under their hands. What they got and did is
-/// compared with who was in which team at which position: position order is commit order.
+/// Workers who try everything, while a manager gives and takes memberships under their hands, and a role. What they got
+/// and did is compared with who was in which team, or a manager, at which position: position order is commit order.
 final class PermissionWorld: Sendable {
     struct Violation: Error { let text: String }
 
@@ -23,6 +23,15 @@ final class PermissionWorld: Sendable {
     let managerID: UUID
     let teams: [UUID]
     let tasks: [UUID]
+    /// Who is a manager now and then.
+    let promoted: GatewayDevice
+    let promotedID: UUID
+    let masterTask = UUID()
+    /// A share and a catalogue that the workers have nothing to do with.
+    let share = UUID()
+    let catalogue = UUID()
+    /// What no worker may read at any time, although they ask for it.
+    let foreign: [String]
 
     init(_ fixture: GatewayFixture, workerCount: Int, teamCount: Int) async throws {
         self.fixture = fixture
@@ -40,7 +49,16 @@ final class PermissionWorld: Sendable {
             try fixture.makeTeam(team)
             try fixture.put(.fieldTask, task, "{\"title\":\"kept\"}", in: .team(team))
         }
-        try fixture.put(.fieldTask, UUID(), "{\"title\":\"kept\"}", in: .manager)
+        try fixture.put(.fieldTask, masterTask, "{\"title\":\"kept\"}", in: .manager)
+        promoted = try await fixture.device("promoted@example.com", gateway: 1)
+        promotedID = try fixture.person("promoted@example.com")
+        try fixture.makeShare(share, owner: managerID, recipient: UUID(), emails: ["manager@example.com"])
+        try fixture.put(.reportingTreeNode, UUID(), "{\"name\":\"n\"}", in: .catalogue(catalogue))
+        try fixture.put(.realms, UUID(), "{\"userId\":\"x\",\"path\":\"/users/x\"}", in: .users)
+        foreign = [
+            "/manager", "/users", "/users/manager@example.com", RealmPath.share(share).description,
+            RealmPath.catalogue(catalogue).description, RealmPath.team(UUID()).description,
+        ]
     }
 
     // MARK: The manager
@@ -64,6 +82,20 @@ final class PermissionWorld: Sendable {
         return try Self.position(try await manager.send([mutation]))
     }
 
+    /// Makes a manager of somebody, or a worker again.
+    func promote(_ isManager: Bool) async throws -> Int {
+        let mutation = await manager.mutation(
+            "patch", promotedID, "{\"role\":\"\(isManager ? "manager" : "worker")\"}", kind: "Person", in: "/common")
+        return try Self.position(try await manager.send([mutation]))
+    }
+
+    /// Writes into the managers' realm, and returns the position.
+    func writeMaster() async throws -> Int {
+        let mutation = await manager.mutation(
+            "patch", masterTask, "{\"title\":\"\(UUID())\"}", kind: "FieldTask", in: "/manager")
+        return try Self.position(try await manager.send([mutation]))
+    }
+
     /// Changes something that everybody sees, so that every device gets a checkpoint, and returns the position.
     func beat() async throws -> Int {
         let mutation = await manager.mutation(
@@ -83,8 +115,14 @@ final class PermissionWorld: Sendable {
     /// One thing a worker tries.
     struct Attempt: Sendable {
         let mutation: String
-        /// The team whose membership permits it; `nil`: nothing does.
-        let team: Int?
+        let permission: Permission
+    }
+
+    /// What permits an attempt.
+    enum Permission: Equatable {
+        case always, never
+        /// A team's membership.
+        case team(Int)
     }
 
     func attempt(_ worker: Int, _ random: inout SplitMix64) async -> Attempt {
@@ -119,15 +157,29 @@ final class PermissionWorld: Sendable {
             ("put", UUID(), "{\"text\":\"mine\"}", "TimeEntry", "/users/worker\((worker + 1) % ids.count)@example.com"),
             ("put", UUID(), "{\"userId\":\"w\",\"path\":\"/users/w\"}", "Realms", "/users"),
             ("put", UUID(), "{\"name\":\"mine\",\"email\":\"w\"}", "User", "/users/worker\(worker)@example.com"),
+            ("patch", other, "{\"role\":\"manager\"}", "Person", "/common"),
+            ("patch", masterTask, "{\"isCompleted\":true}", "FieldTask", "/manager"),
+            ("delete", share, nil, "Share", RealmPath.share(share).description),
+            (
+                "put", share, "{\"owner\":\"\(person)\",\"recipient\":\"\(other)\"}", "Share",
+                RealmPath.share(share).description
+            ),
+            ("put", UUID(), "{\"name\":\"mine\"}", "ReportingTreeNode", RealmPath.catalogue(catalogue).description),
         ]
         if Int.random(in: 0..<2, using: &random) == 0 {
             let mutation = await device.mutation("patch", tasks[team], complete, kind: "FieldTask", in: path)
-            return Attempt(mutation: mutation, team: team)
+            return Attempt(mutation: mutation, permission: .team(team))
+        }
+        if Int.random(in: 0..<6, using: &random) == 0 {
+            // Whoever has lost a permission may hide it behind this.
+            let mutation = await device.mutation(
+                "patch", person, "{\"name\":\"\(number)\"}", kind: "Person", in: "/common")
+            return Attempt(mutation: mutation, permission: .always)
         }
         let chosen = forbidden[Int.random(in: 0..<forbidden.count, using: &random)]
         let mutation = await device.mutation(
             chosen.op, chosen.id, chosen.fields, kind: chosen.kind, in: chosen.realm)
-        return Attempt(mutation: mutation, team: nil)
+        return Attempt(mutation: mutation, permission: .never)
     }
 
     /// Tries things until `isOver`, and returns the positions of what was accepted, by team.
@@ -144,13 +196,59 @@ final class PermissionWorld: Sendable {
             if answer.status == 503 { throw Violation(text: "busy: \(answer.body)") }
             tried += attempts.count
             // Several patches of one object in a request are one change: the last one's position is all of theirs.
-            for (attempt, result) in zip(attempts, answer.results) where result.hasPrefix("accepted ") {
-                guard let team = attempt.team else {
-                    throw Violation(text: "accepted: \(attempt.mutation)")
+            for (attempt, result) in zip(attempts, answer.results) {
+                let position = result.hasPrefix("accepted ") ? Int(result.dropFirst(9)) : nil
+                switch (attempt.permission, position) {
+                case (.never, _?): throw Violation(text: "accepted: \(attempt.mutation)")
+                case (.always, nil): throw Violation(text: "\(result): \(attempt.mutation)")
+                case (.team(let team), let position?): accepted.append((team, position))
+                case (.never, nil), (.always, _?), (.team, nil): break
                 }
-                accepted.append((team, Int(result.dropFirst(9)) ?? 0))
             }
         }
         return (accepted, tried)
+    }
+
+    /// Writes into the managers' realm, and tells of themselves, until `isOver`; returns the positions of the former.
+    func manage(until isOver: @Sendable () -> Bool) async throws -> [Int] {
+        var positions: [Int] = []
+        while !isOver() {
+            let date = Timestamp(millisecondsSinceEpoch: Int64.random(in: 0..<1_000_000_000_000))
+            let answer = try await promoted.send([
+                await promoted.mutation(
+                    "patch", masterTask, "{\"completionDate\":\"\(date)\"}", kind: "FieldTask", in: "/manager"),
+                await promoted.mutation(
+                    "patch", promotedID, "{\"name\":\"\(UUID())\"}", kind: "Person", in: "/common"),
+            ])
+            guard answer.results.count == 2, answer.results[1].hasPrefix("accepted ") else {
+                throw Violation(text: "\(answer.body)")
+            }
+            if answer.results[0].hasPrefix("accepted ") { positions.append(Int(answer.results[0].dropFirst(9)) ?? 0) }
+        }
+        return positions
+    }
+
+    /// One worker shares with another, and one of the two ends it.
+    func shareOnce(endsByOwner: Bool) async throws {
+        let share = UUID()
+        let path = RealmPath.share(share).description
+        let fields = "{\"owner\":\"\(ids[0].text)\",\"recipient\":\"\(ids[1].text)\"}"
+        // Their own queues are busy.
+        let owner = try await fixture.device("worker0@example.com")
+        let put = await owner.mutation("put", share, fields, kind: "Share", in: path)
+        guard try await owner.send([put]).results.first?.hasPrefix("accepted ") == true else {
+            throw Violation(text: put)
+        }
+        for number in 0..<2 { try fixture.put(.share, share, fields, in: try .user("worker\(number)@example.com")) }
+        for device in workers[..<2] { try await device.wait("the share") { $0.shown(path).count == 1 } }
+        let end = endsByOwner ? owner : try await fixture.device("worker1@example.com")
+        let delete = await end.mutation("delete", share, kind: "Share", in: path)
+        guard try await end.send([delete]).results.first?.hasPrefix("accepted ") == true else {
+            throw Violation(text: delete)
+        }
+        for device in workers[..<2] { try await device.wait("no share") { $0.copy[path] == nil } }
+        for device in workers[2...] {
+            if await device.mostHeld[path] != nil { throw Violation(text: "a stranger read \(path)") }
+        }
     }
 }

@@ -21,7 +21,9 @@ import Testing
         var limits = GatewayLimits()
         // A page is soon full: what ends a permission and what follows it are on different ones.
         limits.changeCountMax = 5
-        try await withGateway(count: 2, limits: limits) { fixture in
+        limits.liveInterval = .milliseconds(100)
+        limits.liveIdleInterval = limits.liveInterval
+        try await withGateway(count: 3, limits: limits) { fixture in
             let world = try await PermissionWorld(fixture, workerCount: 3, teamCount: 2)
             let live = (world.workers + [world.promoted]).map { device in
                 Task { try await device.follow(naming: world.foreign) }

@@ -23,11 +23,11 @@ extension FlowTests {
             "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "none", "--people", people,
         ])
         let key = try await suite.runCommand(["environment", "integration", "add", "books"]).split(separator: "\n")
-        let python = try SuiteProcess(
-            SuiteProcess.Command(
-                executable: "/usr/bin/python3", arguments: ["-c", try Self.program()],
-                environment: ["GATEWAY_URL": suite.gatewayURL, "FIELDPOST_KEY": String(try #require(key.last))],
-                logPath: suite.folder.path + "/integration.log"))
+        let command = SuiteProcess.Command(
+            executable: "/usr/bin/python3", arguments: ["-c", try Self.program()],
+            environment: ["GATEWAY_URL": suite.gatewayURL, "FIELDPOST_KEY": String(try #require(key.last))],
+            logPath: suite.folder.path + "/integration.log")
+        var python = try SuiteProcess(command)
         defer { python.kill9() }
         try await suite.runCommand(["environment", "invite", "--all"])
 
@@ -58,6 +58,22 @@ extension FlowTests {
         #expect(
             lines.first { $0.fields["entry"] as? String == bad }?.fields["message"] as? String == "Project is missing")
         #expect(lines.count == 2)
+        // An edit of what is released already is submitted again, and each version is answered once.
+        try await phone.submit(good, #""reporting":[{"context":"\#(context)","node":"\#(node)"}],"#, text: "wall")
+        try await eventually("the edit is answered", within: .seconds(30)) {
+            let lines = try await phone.lines(of: good)
+            return lines.count == 2 ? nil : "\(lines) \(python.logTail())"
+        }
+        // Begun again it knows what is answered: lines are not written anew.
+        let before = try await phone.lines(of: good)
+        python.kill9()
+        python = try SuiteProcess(command)
+        let third = UUID().uuidString.lowercased()
+        try await phone.submit(third, "")
+        try await eventually("the third is answered", within: .seconds(30)) {
+            try await phone.lines(of: third).count == 1 ? nil : python.logTail()
+        }
+        #expect(try await phone.lines(of: good) == before)
         #expect(answered.first { $0.id == good }?.fields["backendId"] as? String == "B-" + good.prefix(8))
         #expect(try await suite.runCommand(["environment", "list"]).contains(" 1      1"))
         #expect(try await suite.runCommand(["parked", "list", "--json"]).contains("[\n\n]"))
@@ -128,10 +144,16 @@ private struct IntegrationPhone {
         return Array(last.values)
     }
 
-    func submit(_ entry: String, _ fields: String) async throws {
+    /// The lines of an entry's log: status and timestamp.
+    func lines(of entry: String) async throws -> [String] {
+        try await read().filter { $0.fields["entry"] as? String == entry }
+            .map { "\($0.fields["status"] ?? "") \($0.fields["timestamp"] ?? "")" }.sorted()
+    }
+
+    func submit(_ entry: String, _ fields: String, text: String = "roof") async throws {
         let body = """
             {"clientId":"\(UUID())","mutations":[{"sequence":1,"realm":"/users/\(email)","op":"put","kind":"TimeEntry",
-            "id":"\(entry)","fields":{\(fields)"text":"roof","durationSeconds":3600,"submitRequested":true}}]}
+            "id":"\(entry)","fields":{\(fields)"text":"\(text)","durationSeconds":3600,"submitRequested":true}}]}
             """
         let answer = try await client.send(
             Request("POST", suite.gatewayURL + "/v1/mutations", headers: headers, body: Array(body.utf8)))

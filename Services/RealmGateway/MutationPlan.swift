@@ -161,6 +161,10 @@ struct MutationPlan: Sendable {
             {
             case .reject(let problem): return .rejected(Rejection(problem))
             case .accept(let decided):
+                if let recipient = change.recipient, caller.object != nil, !isThere(person: recipient, loaded) {
+                    return .rejected(
+                        Rejection(MutationProblem(.invalidField, "'recipient' must be the id of a Person")))
+                }
                 do { try target.apply(decided) } catch {
                     return .rejected(Rejection("unreadable", "the stored object cannot be read: \(error)"))
                 }
@@ -171,6 +175,12 @@ struct MutationPlan: Sendable {
                 return .accepted(key)
             }
         }
+    }
+
+    private func isThere(person: UUID, _ loaded: LoadedState) -> Bool {
+        let key = TargetKey(realm: .common, kind: .person, id: person)
+        let object = targets[key]?.object ?? loaded.targets[key]?.object
+        return if case .live? = object { true } else { false }
     }
 
     /// A team that comes or goes in the same batch counts: its tasks follow it in the queue of who made it.

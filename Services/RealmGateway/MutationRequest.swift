@@ -53,6 +53,14 @@ struct SubmittedMutation: Sendable {
     let intent: Intent
 }
 
+extension Mutation {
+    /// With whom a `Share` that is put shares.
+    var recipient: UUID? {
+        guard kind == .share, operation == .put, let fields else { return nil }
+        return (try? JSONObject(fields))?.id(of: "recipient")
+    }
+}
+
 /// Why a mutation was rejected: what the device gets, and what is kept for a repeat.
 struct Rejection: Error, Sendable, Equatable {
     /// RFC 9457 problem as JSON.

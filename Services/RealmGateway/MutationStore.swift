@@ -20,6 +20,11 @@ struct MutationStore {
         var targets: [ObjectKey: TargetKey] = [:]
         for request in requests {
             for case .change(let path, let change) in request.mutations.map(\.intent) {
+                // With whom somebody shares is looked at too.
+                if let recipient = change.recipient, let common = realms[.common] {
+                    targets[ObjectKey(realm: common, kind: .person, id: recipient)] = TargetKey(
+                        realm: .common, kind: .person, id: recipient)
+                }
                 guard let realm = realms[path] else { continue }
                 targets[ObjectKey(realm: realm, kind: change.kind, id: change.id)] = TargetKey(
                     realm: path, kind: change.kind, id: change.id)

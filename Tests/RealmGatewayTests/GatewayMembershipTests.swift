@@ -79,6 +79,22 @@ import Testing
         }
     }
 
+    /// The server makes one `User` object; should there be more, the same one counts always.
+    @Test func oneUserObjectSaysTheCatalogue() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let users = (0..<6).map { _ in UUID() }
+            for user in users {
+                let fields = "{\"email\":\"ana@example.com\",\"name\":\"A\",\"catalogue\":\"\(user.text)\"}"
+                try fixture.put(.user, user, fields, in: try .user("ana@example.com"))
+            }
+            let realms = Answer(try await fixture.client.send(ana.request("GET", "/v1/realms")))
+            let first = try #require(users.map(\.text).min())
+            #expect(realms.body.contains("/catalogues/\(first)"))
+            #expect(realms.body.components(separatedBy: "/catalogues/").count == 2)
+        }
+    }
+
     /// `UUID.uuidString` is in capital letters, and a UUID is one however it is written.
     @Test func aMembershipInCapitalLettersCounts() async throws {
         try await withGateway { fixture in
@@ -124,14 +140,14 @@ import Testing
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let manager = try await fixture.device("manager@example.com", role: .manager)
-            let ben = UUID()
-            func shares(_ count: Int, owner: UUID) async -> [String] {
+            let boss = try fixture.person("manager@example.com")
+            func shares(_ count: Int, owner: UUID, with recipient: UUID) async -> [String] {
                 var mutations: [String] = []
                 for _ in 0..<count {
                     let share = UUID()
                     mutations.append(
                         await ana.mutation(
-                            "put", share, "{\"owner\":\"\(owner)\",\"recipient\":\"\(ben)\"}", kind: "Share",
+                            "put", share, "{\"owner\":\"\(owner)\",\"recipient\":\"\(recipient)\"}", kind: "Share",
                             in: RealmPath.share(share).description))
                 }
                 return mutations
@@ -143,8 +159,13 @@ import Testing
             let task = await manager.mutation(
                 "put", UUID(), "{\"title\":\"t\"}", kind: "FieldTask", in: RealmPath.team(UUID()).description)
             let before = try count()
-            let refused = try await ana.send(await shares(20, owner: UUID())).results
+            let refused = try await ana.send(await shares(20, owner: UUID(), with: boss)).results
             #expect(refused.allSatisfy { $0 == "realm-not-permitted" })
+            // With oneself, or with nobody.
+            for recipient in [me, UUID()] {
+                let results = try await ana.send(await shares(2, owner: me, with: recipient)).results
+                #expect(results == ["invalid-field", "invalid-field"])
+            }
             #expect(try await manager.send([task]).results == ["realm-not-permitted"])
             let named = RealmPath.team(UUID()).description
             let body = "{\"realms\":{\"\(named)\":null}}"
@@ -152,7 +173,7 @@ import Testing
             #expect(sync.body.contains("{\"closed\":{\"realm\":\"\(named)\"}}"))
             // The manager's own and the managers' realm were made by that.
             #expect(try count() <= before + 2)
-            let accepted = try await ana.send(await shares(3, owner: me)).results
+            let accepted = try await ana.send(await shares(3, owner: me, with: boss)).results
             #expect(accepted.allSatisfy { $0.hasPrefix("accepted") })
         }
     }

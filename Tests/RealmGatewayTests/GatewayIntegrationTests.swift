@@ -182,6 +182,27 @@ import Testing
         }
     }
 
+    /// A key that was found while the integrations were being read is not taken for a removed one's.
+    @Test func aNewIntegrationStaysIn() async throws {
+        try await withGateway { fixture in
+            let pool = try Pool(fixture.database, size: 2)
+            defer { pool.stop() }
+            let directory = EnvironmentDirectory(pool: pool, logger: Logger(label: "test"))
+            let reading = Task { while !Task.isCancelled { try await directory.refresh() } }
+            for number in 0..<100 {
+                let key = try addKey(fixture, "books-\(number)")
+                let hash = Data(SHA256.hash(data: Array(key.utf8)))
+                let caller = try #require(try await directory.integration(keyHash: hash))
+                for _ in 0..<200 {
+                    #expect(!directory.isRemoved(caller))
+                    await Task.yield()
+                }
+            }
+            reading.cancel()
+            _ = await reading.result
+        }
+    }
+
     @Test func aRemovedIntegrationGetsNoStream() async throws {
         try await withGateway { fixture in
             let books = GatewayDevice(fixture, bearer: try addKey(fixture))

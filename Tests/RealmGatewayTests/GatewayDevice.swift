@@ -23,6 +23,7 @@ actor GatewayDevice {
 
     private(set) var copy: [String: [String: Object]] = [:]
     private(set) var cursors: [String: String] = [:]
+    private var opened: Set<String> = []
     private(set) var checkpoint = 0
     private(set) var checkpointCount = 0
     private(set) var keepaliveCount = 0
@@ -134,20 +135,30 @@ actor GatewayDevice {
             closed.append(realm)
             copy[realm] = nil
             cursors[realm] = nil
+            opened.remove(realm)
         case "objects": try store(value)
         case "checkpoint":
             checkpoint = try #require(value["position"] as? Int)
             checkpointCount += 1
-            cursors = try #require(value["cursors"] as? [String: String])
+            try goOn(value)
         case "keepalive":
             keepaliveCount += 1
-            cursors = try #require(value["cursors"] as? [String: String])
+            try goOn(value)
         default: Issue.record("unknown line \(key)")
         }
     }
 
+    /// One cursor is that of all open realms, which are named unless they are many.
+    private func goOn(_ value: [String: Any]) throws {
+        let cursor = try #require(value["cursor"] as? String)
+        cursors = opened.reduce(into: [:]) { $0[$1] = cursor }
+        let named = value["cursors"] as? [String: String]
+        #expect(opened.count > Lines.namedCountMax ? named == nil : named == cursors)
+    }
+
     private func open(_ value: [String: Any]) throws {
         let realm = try #require(value["realm"] as? String)
+        opened.insert(realm)
         guard value["reset"] as? Bool == true else { return }
         if realm != "/common" { resets.append(realm) }
         copy[realm] = [:]

@@ -156,6 +156,26 @@ import Testing
         }
     }
 
+    /// Many realms have one cursor, and no line of the stream names them all.
+    @Test func aStreamOfManyRealmsGoesOnFromOneCursor() async throws {
+        try await withGateway { fixture in
+            let books = GatewayDevice(fixture, bearer: try addKey(fixture))
+            let teams = (0..<Lines.namedCountMax + 20).map { _ in UUID() }
+            for team in teams { try fixture.put(.fieldTask, UUID(), "{\"title\":\"t\"}", in: .team(team)) }
+            let names = teams.map { RealmPath.team($0).description }
+            try await books.follow(untilCheckpoints: 1, naming: names)
+            let cursors = await books.cursors
+            #expect(cursors.count == names.count && Set(cursors.values).count == 1)
+            let resets = await books.resets.count
+            try fixture.put(.fieldTask, UUID(), "{\"title\":\"new\"}", in: .team(teams[7]))
+            try await books.sync()
+            let shown = await books.shown(names[7])
+            #expect(shown.count == 2 && resets == names.count)
+            let (after, repeats) = (await books.resets.count, await books.repeats)
+            #expect(after == resets && repeats.isEmpty)
+        }
+    }
+
     /// Strangers with keys do not keep the database busy; a key that was just made works at once.
     @Test func unknownKeysAreSeldomAskedFor() async throws {
         #expect(IntegrationKey.isShaped(IntegrationKey.make()))

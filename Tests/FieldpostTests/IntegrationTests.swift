@@ -37,8 +37,8 @@ import Testing
         #expect(list.contains("a key") && list.contains("tokens of erp-client") && !list.contains(key))
         try connection.run(
             """
-            INSERT INTO access.provider (environment_id, domains, issuer, audience, jwks_url, client_id)
-            VALUES (1, '{}', 'http://idp', 'fieldpost', 'http://idp/keys', 'app')
+            INSERT INTO access.provider (environment_id, issuer, audience, jwks_url, client_id)
+            VALUES (1, 'http://idp', 'fieldpost', 'http://idp/keys', 'app')
             """)
         let login = try run("environment", "integration", "add", "app", "--client-id", "app")
         #expect(login.status == 1 && login.errors.contains("people log in"))

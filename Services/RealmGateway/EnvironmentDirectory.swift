@@ -156,18 +156,9 @@ final class EnvironmentDirectory: Service, Sendable {
         read.clients[caller.environment, default: [:]][client] = Client(caller: caller, subject: try row.value(5))
     }
 
-    func run() async throws {
-        await cancelWhenGracefulShutdown {
-            while !Task.isCancelled {
-                do {
-                    try await self.refresh()
-                    self.health?.ready(true, source: "database")
-                } catch {
-                    self.logger.warning("cannot read the environments", metadata: ["error": "\(error)"])
-                    self.health?.ready(false, source: "database", reason: "PostgreSQL does not answer")
-                }
-                try? await Task.sleep(for: self.interval)
-            }
-        }
+    func run() async {
+        await Repeating("environments", every: interval, health: health, logger: logger) {
+            try await self.refresh()
+        }.run()
     }
 }

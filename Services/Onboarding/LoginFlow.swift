@@ -44,9 +44,9 @@ struct LoginFlow: Sendable {
         do {
             let (accepted, tokens) = try await exchange(fields, found)
             if needsConfirmation(found, browser) { return try await ask(state, found, tokens, accepted) }
-            return try await complete(found, accepted, tokens)
+            return try await complete(found, accepted, tokens, browser)
         } catch let problem as LoginProblem {
-            return try await fail(found, problem)
+            return try await fail(found, problem, browser)
         }
     }
 
@@ -56,13 +56,14 @@ struct LoginFlow: Sendable {
             try store.takeInterrupted(state, on: &connection)
         }
         guard let interrupted else { return try await guessed(browser) }
-        return try await fail(interrupted, .interrupted)
+        return try await fail(interrupted, .interrupted, browser)
     }
 
     private func guessed(_ browser: String) async throws -> Page {
         let isWithin = try await pool.run { [limits] connection in
             try RateLimiter.count(RateLimiter.key(guessesOf: browser, limits), on: &connection)
         }
+        logger.info("a login that nobody waits for", metadata: ["address": "\(browser)"])
         return isWithin ? .linkNotValid : .tooMany
     }
 
@@ -127,16 +128,17 @@ struct LoginFlow: Sendable {
             } catch {
                 throw LoginRule.problem(error)
             }
-            return try await complete(found, try await check.accept(tokens, for: found, metadata), tokens)
+            return try await complete(found, try await check.accept(tokens, for: found, metadata), tokens, browser)
         } catch let problem as LoginProblem {
-            return try await fail(found, problem)
+            return try await fail(found, problem, browser)
         }
     }
 
     // MARK: Ends
 
     private func complete(
-        _ found: SessionStore.Found, _ accepted: TokenCheck.Accepted, _ tokens: ProviderTokens
+        _ found: SessionStore.Found, _ accepted: TokenCheck.Accepted, _ tokens: ProviderTokens,
+        _ browser: String
     ) async throws -> Page {
         let event = DeviceEvent.token(access: accepted.token, expires: accepted.expires)
         let isThere: Bool
@@ -144,11 +146,11 @@ struct LoginFlow: Sendable {
             isThere = try await patiently { [store, events] connection in
                 // An address of this environment, whichever way it was found: whoever proves it may join.
                 let person = try PersonBinding.person(
-                    accepted.identity, email: found.email.description, mayJoin: true, from: found.deviceAddress,
+                    accepted.identity, email: found.email.description, mayJoin: true, from: browser,
                     on: &connection)
                 return try store.complete(
                     found, person: person, token: EventStore.New(session: found.session, event: event),
-                    refreshToken: tokens.refreshToken, events: events, on: &connection)
+                    refreshToken: tokens.refreshToken, from: browser, events: events, on: &connection)
             }
         } catch is BindingRefusal {
             throw LoginProblem.boundElsewhere
@@ -174,7 +176,9 @@ struct LoginFlow: Sendable {
     }
 
     /// Tells the device and the person what went wrong, with the address of another attempt where one may help.
-    private func fail(_ found: SessionStore.Found, _ problem: LoginProblem) async throws -> Page {
+    private func fail(
+        _ found: SessionStore.Found, _ problem: LoginProblem, _ browser: String
+    ) async throws -> Page {
         var reason = problem.code
         if case .tokenRefused(let text) = problem { reason += ": \(text)" }
         if case .providerError(let text) = problem { reason += ": \(text)" }
@@ -195,7 +199,7 @@ struct LoginFlow: Sendable {
             }
             let event = DeviceEvent.error(problem, retryURL: url)
             let record = found.record(
-                .loginFailed, actor: found.email.description, detail: "{\"problem\":\"\(problem.code)\"}")
+                .loginFailed, actor: found.email.description, browser: browser, problem: problem)
             try connection.run(
                 [SessionStore.end(found), AuditRecord.insert([record], in: found.organisation.environment)]
                     + events.append([EventStore.New(session: found.session, event: event)]))

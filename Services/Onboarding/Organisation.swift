@@ -51,8 +51,9 @@ struct Organisation: Sendable {
         let rows = try connection.run(
             """
             SELECT \(sql: columns), EXISTS (
-                SELECT FROM backend.person b
-                WHERE b.environment_id = p.environment_id AND b.email = \(email.description))
+                    SELECT FROM backend.person b
+                    WHERE b.environment_id = p.environment_id AND b.email = \(email.description))
+                OR NOT EXISTS (SELECT FROM backend.connection c WHERE c.environment_id = p.environment_id)
             FROM (
                 SELECT environment_id, 0 AS rank FROM access.address WHERE email = \(email.description)
                 UNION ALL SELECT environment_id, 1 FROM access.domain WHERE domain = \(email.domain)

@@ -23,9 +23,15 @@ struct SessionStore: Sendable {
         let deviceName: String
 
         /// What became of it, for the audit log.
-        func record(_ action: AuditRecord.Action, actor: String, detail: String = "{}") -> AuditRecord {
-            AuditRecord(
-                actor: actor, action: action, subject: deviceName, detail: JSONBytes(detail), address: deviceAddress)
+        ///
+        /// - Parameter browser: The network address at which the person logged in; ``deviceAddress`` is the device's.
+        func record(
+            _ action: AuditRecord.Action, actor: String, browser: String, problem: LoginProblem? = nil
+        ) -> AuditRecord {
+            let device =
+                "{\"device\":\"\(deviceAddress)\"" + (problem.map { ",\"problem\":\"\($0.code)\"" } ?? "") + "}"
+            return AuditRecord(
+                actor: actor, action: action, subject: deviceName, detail: JSONBytes(device), address: browser)
         }
     }
 
@@ -82,8 +88,8 @@ struct SessionStore: Sendable {
             connection.run(
                 """
                 UPDATE onboarding.login l SET ended_at = now() FROM onboarding.session s, access.provider p
-                WHERE l.state = \(state.key) AND l.used_at < now() - interval '5 seconds' AND l.ended_at IS NULL
-                    AND \(sql: Self.isWaiting)
+                WHERE l.state = \(state.key) AND l.used_at < now() - interval '30 seconds' AND l.ended_at IS NULL
+                    AND l.confirm IS NULL AND \(sql: Self.isWaiting)
                 RETURNING \(sql: Organisation.columns), \(sql: Self.foundColumns)
                 """))
     }
@@ -146,8 +152,8 @@ struct SessionStore: Sendable {
     ///
     /// - Returns: Whether the session is there still.
     func complete(
-        _ found: Found, person: BoundPerson, token: EventStore.New, refreshToken: String?, events: EventStore,
-        on connection: inout Connection
+        _ found: Found, person: BoundPerson, token: EventStore.New, refreshToken: String?,
+        from browser: String, events: EventStore, on connection: inout Connection
     ) throws -> Bool {
         let environment = found.organisation.environment
         var statements: [Statement] = []
@@ -174,13 +180,15 @@ struct SessionStore: Sendable {
                 SELECT FROM onboarding.session
                 WHERE id = \(found.session) AND person_id IS NULL AND expires_at > now())
             """,
-            AuditRecord.insert([(found.record(.loggedIn, actor: person.email), decision: 0)], in: environment),
+            AuditRecord.insert(
+                [(found.record(.loggedIn, actor: person.email, browser: browser), decision: 0)], in: environment),
             Self.end(found),
             """
             UPDATE onboarding.session SET person_id = \(person.id), email = \(person.email),
                 realms_id = \(Registration.objectID(of: person.email, in: environment)),
                 progress = CASE email WHEN \(person.email) THEN progress ELSE 0 END,
                 wants_realm = wants_realm OR email <> \(person.email) OR \(found.organisation.initialisesOnLogin)
+                    OR NOT EXISTS (SELECT FROM backend.connection WHERE environment_id = \(environment.rawValue))
             WHERE id = \(found.session) AND person_id IS NULL AND expires_at > now()
             """,
         ]
@@ -235,16 +243,22 @@ struct SessionStore: Sendable {
         return rows.count == 1
     }
 
-    /// Sessions that wait for their person's realm to be registered, the oldest first.
+    /// Sessions that wait for their person's realm to be registered: of each environment the oldest.
+    ///
+    /// An environment without a back end of ours, which an integration looks after, knows whoever has logged in.
     static func wantingRealm(countMax: Int, on connection: inout Connection) throws -> [Wanting] {
         try connection.run(
             """
-            SELECT s.id, s.environment_id, s.email, b.email IS NOT NULL
-            FROM (
-                SELECT * FROM onboarding.session WHERE wants_realm AND expires_at > now()
+            SELECT s.id, s.environment_id, s.email,
+                b.email IS NOT NULL OR c.environment_id IS NULL AND s.person_id IS NOT NULL
+            FROM access.provider p
+            CROSS JOIN LATERAL (
+                SELECT * FROM onboarding.session
+                WHERE environment_id = p.environment_id AND wants_realm AND expires_at > now()
                 ORDER BY created_at LIMIT \(Int64(countMax))
             ) s
             LEFT JOIN backend.person b ON b.environment_id = s.environment_id AND b.email = s.email
+            LEFT JOIN backend.connection c ON c.environment_id = s.environment_id
             """
         ).map { row in
             Wanting(

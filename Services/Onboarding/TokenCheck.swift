@@ -50,7 +50,10 @@ struct TokenCheck: Sendable {
         for token in [tokens.accessToken, idToken] {
             do {
                 let api = try await identity(of: token, for: organisation.audience)
-                guard api.subject == person.subject, api.email == person.email else { continue }
+                guard api.subject == person.subject, api.email == person.email else {
+                    reason += "; one of another person, or without an e-mail address"
+                    continue
+                }
                 return Accepted(identity: person, token: token, expires: api.expires)
             } catch let error as TokenError {
                 if case .keysUnavailable = error { throw LoginProblem.providerUnavailable }

@@ -11,6 +11,9 @@ await serve("onboarding", settings: Settings.all) { context in
     let url = try configuration.text(Settings.url)
     try limits.check(url: url, edge: edge, proxyCount: proxyCount)
     let hasPage = try configuration.flag(Settings.devicePage)
+    if hasPage, try configuration.optionalText(Settings.gateway) == nil {
+        throw ConfigurationError("\(Settings.gateway.variable) is not set; the device page needs it")
+    }
     let onboarding = try await Onboarding(
         database: configuration.text(.databaseURL), url: url,
         secrets: SecretBox(configuration.list(.secretKeys)), limits: limits,

@@ -27,6 +27,7 @@ final class Authentication: Sendable {
     }
 
     private static let cachedCountMax = 50_000
+    private static let cachedSecondsMax: Int64 = 60
     /// A stream that was opened with a key, which has no end of its own, ends after this.
     private static let keySecondsMax: Int64 = 86_400
 
@@ -35,7 +36,8 @@ final class Authentication: Sendable {
     private let pool: Pool
     private let clients: ClientAddress
     private let logger: Logger
-    private let known = Mutex<[Known: Caller]>([:])
+    /// Asked for again after a while: an account may have been unbound.
+    private let known = Mutex<[Known: (caller: Caller, until: Int64)]>([:])
     /// Who was refused: the audit log tells it once.
     private let refused = Mutex<Set<Known>>([])
 
@@ -81,7 +83,8 @@ final class Authentication: Sendable {
             return caller
         }
         let known = Known(environment: identity.environment, issuer: identity.issuer, subject: identity.subject)
-        if let person = self.known.withLock({ $0[known] }) { return person }
+        let now = Timestamp.nowMilliseconds() / 1000
+        if let found = self.known.withLock({ $0[known] }), now < found.until { return found.caller }
         let person: Caller
         do {
             person = try await answering {
@@ -100,7 +103,7 @@ final class Authentication: Sendable {
         }
         self.known.withLock { cache in
             if cache.count >= Self.cachedCountMax { cache.removeAll() }
-            cache[known] = person
+            cache[known] = (person, now + Self.cachedSecondsMax)
         }
         return person
     }

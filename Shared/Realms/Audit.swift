@@ -7,6 +7,8 @@ package struct AuditRecord: Sendable, Equatable {
     package enum Action: String, Sendable, CaseIterable {
         /// An identity was bound to an e-mail address at its first login.
         case bound = "login.bound"
+        /// A person may come in with another account.
+        case unbound = "login.unbound"
         /// A device came in.
         case loggedIn = "login.succeeded"
         /// A device did not come in; the detail says why.

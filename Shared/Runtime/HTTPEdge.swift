@@ -42,6 +42,17 @@ package struct HTTPEdge: Sendable {
         }
     }
 
+    /// What tells browsers to be careful, on every answer that does not say more.
+    var fields: HTTPFields {
+        var fields: HTTPFields = [
+            .xContentTypeOptions: "nosniff", .cacheControl: "no-store",
+            .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
+        ]
+        if let name = HTTPField.Name("Referrer-Policy") { fields[name] = "no-referrer" }
+        if tls != nil { fields[.strictTransportSecurity] = "max-age=31536000" }
+        return fields
+    }
+
     /// - Throws: `ComponentError` when the files cannot be read.
     func configuration(of files: TLSFiles) throws -> TLSConfiguration {
         do {
@@ -89,13 +100,7 @@ struct EdgeMiddleware<Context: RequestContext>: RouterMiddleware {
     }
 
     private func secure(_ response: inout Response) {
-        response.headers[.xContentTypeOptions] = "nosniff"
-        if let name = HTTPField.Name("Referrer-Policy") { response.headers[name] = "no-referrer" }
         // A page that has a policy of its own keeps it.
-        if response.headers[.contentSecurityPolicy] == nil {
-            response.headers[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"
-        }
-        if response.headers[.cacheControl] == nil { response.headers[.cacheControl] = "no-store" }
-        if edge.tls != nil { response.headers[.strictTransportSecurity] = "max-age=31536000" }
+        for field in edge.fields where response.headers[field.name] == nil { response.headers.append(field) }
     }
 }

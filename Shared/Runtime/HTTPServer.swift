@@ -90,6 +90,7 @@ where RouteContext.Source == ApplicationRequestContextSource {
         return HTTPServerBuilder { responder in
             UpgradingChannel(
                 http: HTTP1Channel(responder: responder, configuration: configuration), route: webSocket,
+                fields: edge?.fields ?? [:],
                 headMax: limits.headMax)
         }
     }

@@ -23,10 +23,16 @@ extension FlowTests {
                 let device = try await browser.open(suite.onboardingURL + "/device")
                 let outcome: Result<Void, any Error>
                 do {
-                    outcome = .success(try await walk(browser, device, organisation.people[0].email))
+                    let email = organisation.people[0].email
+                    try await walk(browser, device, email)
+                    // What changes meanwhile comes by itself.
+                    try await suite.runCommand(["environment", "role", "manager", email])
+                    let rows = "Array.from(document.querySelectorAll('[data-kind=Person]'))"
+                    try await browser.wait("\(rows).some((row) => row.textContent.includes('manager'))", on: device)
+                    outcome = .success(())
                 } catch {
                     outcome = .failure(error)
-                    await keepPicture(of: device, browser)
+                    await keepPicture(of: device, browser, "device-page")
                 }
                 await browser.end()
                 try outcome.get()
@@ -34,6 +40,18 @@ extension FlowTests {
         }
 
         private func walk(_ browser: Browser, _ device: Browser.Page, _ email: String) async throws {
+            var login: Browser.Page?
+            do {
+                try await walk(browser, device, &login, email)
+            } catch {
+                if let login { await keepPicture(of: login, browser, "login-page") }
+                throw error
+            }
+        }
+
+        private func walk(
+            _ browser: Browser, _ device: Browser.Page, _ loginPage: inout Browser.Page?, _ email: String
+        ) async throws {
             // The page's script is loaded beside it, and makes the button work.
             try await browser.wait("document.getElementById('begin')?.disabled === false", on: device)
             _ = try await browser.value(
@@ -44,6 +62,7 @@ extension FlowTests {
 
             // First with a wrong password, then refusing, then as it should be.
             let login = try await browser.open(url)
+            loginPage = login
             try await logIn(browser, login, email, password: "wrong")
             try await browser.wait("document.getElementById('problem')", on: login)
             try await logIn(browser, login, email, password: "sandbox")
@@ -84,13 +103,13 @@ extension FlowTests {
         }
 
         /// What the person would have seen, for whoever reads the failure.
-        private func keepPicture(of page: Browser.Page, _ browser: Browser) async {
+        private func keepPicture(of page: Browser.Page, _ browser: Browser, _ name: String) async {
             let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
                 .deletingLastPathComponent()
-            let path = folder.appendingPathComponent(".build/device-page.png")
+            let path = folder.appendingPathComponent(".build/\(name).png")
             guard let picture = try? await browser.screenshot(of: page) else { return }
             try? picture.write(to: path)
-            print("the device page as it was: \(path.path)")
+            print("picture of the \(name) as it was: \(path.path)")
         }
     }
 }

@@ -47,6 +47,10 @@ import Testing
                 await socket.disconnect()
             }
             #expect(!statuses.contains(101))
+            let refused = try await TestSocket(port: fixture.ports[0], path: "/sessions/\(Capability().text)")
+            for field in ["x-content-type-options: nosniff", "cache-control: no-store", "default-src 'none'"] {
+                #expect(await refused.head.lowercased().contains(field), "\(field)")
+            }
             #expect(statuses.contains(404) && statuses.last == 429, "\(statuses)")
             // Not even the right one helps whoever guessed so often; the device itself is elsewhere.
             let late = try await TestSocket(

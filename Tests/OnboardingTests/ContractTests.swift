@@ -63,6 +63,116 @@ import Testing
         }
     }
 
+    /// What was answered, by the document's paths.
+    private actor Seen {
+        var statuses: [String: Set<Int>] = [:]
+        func add(_ path: String, _ status: Int) { statuses[path, default: []].insert(status) }
+    }
+
+    /// Each route answers with each status that the document lists, and with no other.
+    @Test func everyRouteAnswersWithEveryStatusItIsSaidTo() async throws {
+        let seen = Seen()
+        try await withOnboarding { fixture in
+            try await register(fixture, seen)
+            let session = try await TestDevice(fixture).session
+            let plain = try await fixture.client.send(Request(fixture.url("/sessions/\(session)")))
+            await seen.add("/sessions/{session_id}", plain.status)
+            let browser = TestBrowser(fixture: fixture)
+            func logIn(_ switches: IdentitySwitches = IdentitySwitches(), decision: String = "allow") async throws {
+                let device = try await TestDevice(fixture)
+                let socket = try await device.connect()
+                await seen.add("/sessions/{session_id}", await socket.status)
+                fixture.identity.switches = switches
+                let page = try await browser.logIn(at: device.loginURL, decision: decision)
+                fixture.identity.switches = IdentitySwitches()
+                await seen.add("/auth_callback", page.status)
+            }
+            try await logIn()
+            try await logIn(decision: "refuse")
+            try await logIn(IdentitySwitches(clockSkewSeconds: 600))
+            try await logIn(IdentitySwitches(failure: .down, failureAt: "token"))
+        }
+        try await withOnboarding(limits: Self.asking) { fixture in
+            for decision in ["yes", "no"] {
+                let device = try await TestDevice(fixture)
+                let browser = TestBrowser(fixture: fixture)
+                let question = try await browser.logIn(at: device.loginURL)
+                await seen.add("/auth_callback", question.status)
+                await seen.add("/auth_confirm", try await browser.submit(question, ["decision": decision]).status)
+            }
+        }
+        try await withOnboarding(limits: Self.narrow) { fixture in
+            for _ in 0..<3 { try await register(fixture, seen) }
+        }
+        try await withOnboarding { fixture in
+            try await fixture.withoutDatabase { try await register(fixture, seen) }
+        }
+        var expected = try Self.statuses().filter { !$0.key.hasPrefix("/v1/") }
+        // Tokens that expire while the person is asked: it would take as long.
+        expected["/auth_confirm"]?.remove(502)
+        #expect(await seen.statuses == expected)
+    }
+
+    private static var asking: OnboardingLimits {
+        var limits = OnboardingLimits.quick
+        limits.confirm = .always
+        return limits
+    }
+
+    private static var narrow: OnboardingLimits {
+        var limits = OnboardingLimits.quick
+        limits.clientCountMax = 1
+        return limits
+    }
+
+    /// Asks every route what needs no login, in all its ways.
+    private func register(_ fixture: OnboardingFixture, _ seen: Seen) async throws {
+        let json = [("Content-Type", "application/json")]
+        let form = [("Content-Type", "application/x-www-form-urlencoded")]
+        let (session, state) = (Capability().text, Capability().text)
+        let requests: [(String, String, String, [(String, String)], String)] = [
+            ("POST", "/register_device", "/register_device", json, #"{"email":"ana@example.com"}"#),
+            ("POST", "/register_device", "/register_device", json, #"{"email":"ana"}"#),
+            ("POST", "/register_device", "/register_device", json, #"{"email":"a@b.example"}"#),
+            ("POST", "/register_device", "/register_device", [], "{}"),
+            ("POST", "/register_device", "/register_device", json, String(repeating: " ", count: 5_000)),
+            ("GET", "/sessions/{session_id}", "/sessions/\(session)", [], ""),
+            ("GET", "/auth_callback", "/auth_callback?state=\(state)&code=x", [], ""),
+            ("POST", "/auth_confirm", "/auth_confirm", form, "confirm=\(state)&decision=yes"),
+            ("POST", "/auth_confirm", "/auth_confirm", form, String(repeating: "a", count: 5_000)),
+        ]
+        for (method, path, target, headers, body) in requests {
+            let answer = try await fixture.client.send(
+                Request(
+                    method, fixture.url(target), headers: headers, body: method == "GET" ? nil : Array(body.utf8),
+                    totalMax: .seconds(40)))
+            await seen.add(path, answer.status)
+        }
+    }
+
+    /// An event's frame is what the document says, and no more.
+    @Test func eventsHaveTheirShape() async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture)
+            let socket = try await device.connect()
+            let browser = TestBrowser(fixture: fixture)
+            let retry = try #require(try await browser.logIn(at: device.loginURL, decision: "refuse").retry)
+            #expect(try await browser.logIn(at: retry).status == 200)
+            try await fixture.initializeWhenRegistered()
+            try await socket.event("data ready")
+            let shapes = await socket.events.map { [$0.name] + $0.payload.keys.sorted() }
+            #expect(
+                shapes == [
+                    ["error", "code", "login_url", "message"],
+                    ["token", "access_token", "expires_at", "token_type"], ["realm initialized", "path"],
+                    ["data ready"],
+                ])
+            let text = try String(
+                contentsOf: projectFolder.appendingPathComponent("deploy/openapi.yaml"), encoding: .utf8)
+            for name in shapes.joined() { #expect(text.contains(name), "\(name)") }
+        }
+    }
+
     @Test func everyProblemAndEventIsNamedInTheDocument() throws {
         let text = try String(contentsOf: projectFolder.appendingPathComponent("deploy/openapi.yaml"), encoding: .utf8)
         let problems = [

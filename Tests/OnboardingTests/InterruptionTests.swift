@@ -25,7 +25,7 @@ import Testing
             // While it may still be under way nothing is said.
             #expect(try await browser.open(back.url).status == 400)
             try fixture.withDatabase { connection in
-                _ = try connection.run("UPDATE onboarding.login SET used_at = now() - interval '6 seconds'")
+                _ = try connection.run("UPDATE onboarding.login SET used_at = now() - interval '31 seconds'")
             }
             let page = try await browser.open(back.url)
             #expect(page.problem == "interrupted" && page.status == 503, "\(page.body)")
@@ -138,7 +138,7 @@ import Testing
 
 extension OnboardingFixture {
     /// Runs `body` while nobody can use the database.
-    fileprivate func withoutDatabase(_ body: () async throws -> Void) async throws {
+    func withoutDatabase(_ body: () async throws -> Void) async throws {
         let name = try withDatabase { try $0.run("SELECT current_database()")[0].value(0, as: String.self) }
         var outside = try Connection(try TestServer.shared.makeDatabase())
         try outside.runScript("ALTER DATABASE \(name) ALLOW_CONNECTIONS false")
@@ -163,6 +163,10 @@ extension OnboardingFixture {
                 VALUES (\(number), \(issuer), \(Self.audience), \(issuer + "/jwks"), \(Self.clientID), \(sealed))
                 """,
                 "INSERT INTO access.domain VALUES (\(domain), \(number))",
+                """
+                INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
+                VALUES (\(number), 'sap', 'http://127.0.0.1:1', 'u', 'P')
+                """,
                 """
                 INSERT INTO backend.person (environment_id, email, reference)
                 SELECT \(number), e, '{}' FROM unnest(\(people)) AS u(e)

@@ -178,6 +178,25 @@ import Testing
         }
     }
 
+    /// The provider made the account anew, and an administrator has unbound the old one.
+    @Test func aPersonWithAnotherAccountKeepsTheRealm() async throws {
+        try await withOnboarding { fixture in
+            fixture.identity.add(IdentityPerson(email: OnboardingFixture.known, subject: "old"))
+            let first = try await TestDevice(fixture)
+            #expect(try await TestBrowser(fixture: fixture).logIn(at: first.loginURL).status == 200)
+            try await fixture.initializeWhenRegistered()
+            fixture.identity.add(IdentityPerson(email: OnboardingFixture.known, subject: "new"))
+            try fixture.withDatabase { connection in
+                _ = try connection.run("UPDATE access.person SET issuer = NULL, subject = NULL, bound_at = NULL")
+            }
+            let second = try await TestDevice(fixture)
+            let socket = try await second.connect()
+            #expect(try await TestBrowser(fixture: fixture).logIn(at: second.loginURL).status == 200)
+            try await socket.event("data ready")
+            #expect(try await socket.event("realm initialized").payload["path"] == "/users/ana@example.com")
+        }
+    }
+
     @Test func whatBecameOfALoginIsInTheAuditLog() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
@@ -186,18 +205,24 @@ import Testing
             #expect(try await browser.logIn(at: retry).status == 200)
             let records = try fixture.withDatabase { connection in
                 try connection.run(
-                    "SELECT actor, action, subject, detail->>'problem', address FROM access.audit ORDER BY id"
-                ).map { row in try (0..<5).map { try row.optional($0, as: String.self) ?? "" } }
+                    """
+                    SELECT actor, action, subject, detail->>'problem', address, detail->>'device' FROM access.audit
+                    ORDER BY id
+                    """
+                ).map { row in try (0..<6).map { try row.optional($0, as: String.self) ?? "" } }
             }
-            let from = (subject: "Test phone", address: "192.0.2.1")
+            let from = (subject: "Test phone", address: "192.0.2.1", device: "192.0.2.1")
             #expect(
                 records == [
-                    [OnboardingFixture.known, "login.failed", from.subject, "consent-refused", from.address],
+                    [
+                        OnboardingFixture.known, "login.failed", from.subject, "consent-refused", from.address,
+                        from.device,
+                    ],
                     [
                         OnboardingFixture.known, "login.bound", "\(fixture.issuer) \(OnboardingFixture.known)", "",
-                        from.address,
+                        from.address, "",
                     ],
-                    [OnboardingFixture.known, "login.succeeded", from.subject, "", from.address],
+                    [OnboardingFixture.known, "login.succeeded", from.subject, "", from.address, from.device],
                 ])
         }
     }

@@ -213,6 +213,10 @@ private func makeEnvironment(
         """,
         "INSERT INTO access.domain VALUES ('example.com', 1)",
         """
+        INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
+        VALUES (1, 'sap', 'http://127.0.0.1:1', 'u', 'P')
+        """,
+        """
         INSERT INTO backend.person (environment_id, email, reference)
         SELECT 1, e, '{}' FROM unnest(\([OnboardingFixture.known, "bo@example.com"])) AS u(e)
         """,

@@ -27,6 +27,10 @@ import Testing
                 INSERT INTO access.provider (environment_id, issuer, audience, jwks_url, client_id, client_secret)
                 VALUES (\(id), \("https://login.example/\(id)"), 'a', 'https://login.example/jwks', 'c', \(secret))
                 """,
+                """
+                INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
+                VALUES (\(id), 'sap', 'https://sap.example', 'u', 'P')
+                """,
             ])
         }
         try connection.run([

@@ -56,6 +56,7 @@ actor TestSocket {
     private let channel: any Channel
     private var bytes: [UInt8] = []
     private(set) var status = 0
+    private(set) var head = ""
     private(set) var events: [Event] = []
     private(set) var closeCode: Int?
     private(set) var isEnded = false
@@ -111,7 +112,8 @@ actor TestSocket {
     }
 
     private func readHead() {
-        if let head = WebSocketBytes.takeHead(&bytes) { status = head.status }
+        guard let answer = WebSocketBytes.takeHead(&bytes) else { return }
+        (status, head) = answer
     }
 
     private func readFrame() -> Bool {

@@ -70,6 +70,24 @@ import Testing
         }
     }
 
+    /// An integration looks after the environment: whom it knows is its matter, and its people are those who log in.
+    @Test(arguments: ["true", "false"]) func withoutABackEndWhoeverLogsInIsKnown(hidesUnknown: String) async throws {
+        try await withOnboarding(settings: "hide_unknown = \(hidesUnknown)") { fixture in
+            try fixture.withDatabase { _ = try $0.run("DELETE FROM backend.connection") }
+            let email = OnboardingFixture.unknown
+            let device = try await TestDevice(fixture, email)
+            let socket = try await device.connect()
+            try await eventually("the session was looked at") {
+                try fixture.count("SELECT count(*) FROM onboarding.session WHERE wants_realm") == 0
+            }
+            #expect(try !fixture.isRegistered(email))
+            #expect(try await TestBrowser(fixture: fixture).logIn(at: device.loginURL, as: email).status == 200)
+            try await fixture.initializeWhenRegistered(email)
+            try await socket.event("data ready")
+            #expect(await socket.events.map(\.name) == ["token", "realm initialized", "data ready"])
+        }
+    }
+
     @Test func anEnvironmentMaySayWhoIsKnown() async throws {
         try await withOnboarding(settings: "hide_unknown = false") { fixture in
             let answer = try await TestDevice.register(fixture, OnboardingFixture.unknown)

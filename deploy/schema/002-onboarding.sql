@@ -53,7 +53,7 @@ CREATE TABLE onboarding.session (
     socket           int NOT NULL DEFAULT 0  -- the number of the newest socket; older ones are closed
 ) WITH (fillfactor = 60);
 CREATE INDEX ON onboarding.session (expires_at);
-CREATE INDEX ON onboarding.session (created_at) WHERE wants_realm;
+CREATE INDEX ON onboarding.session (environment_id, created_at) WHERE wants_realm;
 CREATE INDEX ON onboarding.session (id) WHERE progress < 2;
 
 -- An attempt to log in, by the SHA-256 of its `state`. It is used once.

@@ -31,6 +31,7 @@ struct BenchOnboard: AsyncParsableCommand {
             "FIELDPOST_ONBOARDING_CLIENT_MAX": "1000000", "FIELDPOST_ONBOARDING_DOMAIN_MAX": "1000000",
             "FIELDPOST_ONBOARDING_ADDRESS_MAX": "1000000", "FIELDPOST_ONBOARDING_SESSION_MAX": "10m",
         ]
+        var isShort = false
         for round in 1...options.rounds {
             print("round \(round) of \(options.rounds)")
             let people = (0..<count).map { BenchSuite.person("u\($0)@bench.example") }
@@ -42,15 +43,18 @@ struct BenchOnboard: AsyncParsableCommand {
                     "environment", "edit", "bench", "--client-id", Suite.clientID, "--client-secret-from",
                     Suite.clientSecretVariable,
                 ])
-                try await measure(bench, &figures)
+                if try await !measure(bench, &figures) { isShort = true }
             }
         }
         let kill = noKill ? "" : ", one of two instances killed"
         print(figures.table(title: "\(count) onboardings at once\(kill), medians of \(options.rounds) rounds"))
         print(BenchFigures.ratio("lost", figures.median("lost"), aim: 0, isAtMost: true))
+        print("realms are filled by the bench, not by realm-initializer")
+        if isShort { throw ExitCode(1) }
     }
 
-    private func measure(_ bench: BenchSuite, _ figures: inout BenchFigures) async throws {
+    /// - Returns: Whether all came in, and an instance was killed meanwhile.
+    private func measure(_ bench: BenchSuite, _ figures: inout BenchFigures) async throws -> Bool {
         let client = Client()
         defer { client.shutDown() }
         _ = try await client.send(
@@ -91,6 +95,7 @@ struct BenchOnboard: AsyncParsableCommand {
         figures.add("register to data ready, median", "ms", result.times.percentile(0.5))
         figures.add("register to data ready, p99", "ms", result.times.percentile(0.99))
         figures.add("largest memory of an instance", "MB", bench.memory(of: .onboarding, "VmHWM") / 1_024)
+        return result.times.count == count && (noKill || progress.isKilled)
     }
 
     /// Does what `realm-initializer` does at its end, without a back end: what is measured is onboarding.
@@ -121,6 +126,7 @@ struct BenchOnboard: AsyncParsableCommand {
 private final class OnboardProgress: Sendable {
     private let state = Mutex<(times: [Double], attempts: Int, isKilled: Bool)>(([], 0, false))
 
+    var isKilled: Bool { state.withLock { $0.isKilled } }
     var count: Int { state.withLock { $0.times.count } }
     var result: (times: [Double], attempts: Int) { state.withLock { ($0.times.sorted(), $0.attempts) } }
 

@@ -126,9 +126,11 @@ struct EnvironmentCheck {
             }
             let today = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
             let entries = try await adapter.entries(of: person, from: today, through: today)
+            let choices = try await adapter.reportingData(of: person)
             return .init(
                 what: "back end", works: true,
-                detail: "\(backend.kind) \(backend.url): \(entries.count) entries of \(person.email) today")
+                detail: "\(backend.kind) \(backend.url): \(person.email) has \(entries.count) entries today, and may "
+                    + "report on \(choices.nodes.count) nodes")
         } catch {
             return .init(what: "back end", works: false, detail: "\(backend.kind) \(backend.url): \(error)")
         }

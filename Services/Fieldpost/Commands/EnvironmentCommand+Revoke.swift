@@ -33,7 +33,7 @@ extension EnvironmentCommand {
             guard let stored = try EnvironmentStore.load(name, on: &connection), let id = stored.id else {
                 throw CommandFailure("there is no environment \(name)")
             }
-            let people = try find(in: id, on: &connection)
+            let people = all ? nil : try EnvironmentStore.people(emails, in: id, on: &connection)
             let client = Client()
             defer { client.shutDown() }
             var revoking: Revoking?
@@ -57,22 +57,6 @@ extension EnvironmentCommand {
             for result in results { table.add([result.email, result.detail]) }
             try output.show(results, table)
             if results.contains(where: { !$0.isRemoved }) { throw ExitCode(1) }
-        }
-
-        /// The numbers of the people who are named; `nil`: everybody.
-        private func find(in environment: EnvironmentID, on connection: inout Connection) throws -> [Int32]? {
-            if all { return nil }
-            let wanted = Set(emails.map(EmailAddress.lowered)).sorted()
-            let rows = try connection.run(
-                """
-                SELECT id, email FROM access.person
-                WHERE environment_id = \(environment.rawValue) AND email = ANY (\(wanted))
-                """)
-            let found = Set(try rows.map { try $0.value(1, as: String.self) })
-            if let stranger = wanted.first(where: { !found.contains($0) }) {
-                throw CommandFailure("\(stranger) is none of the people who were let in")
-            }
-            return try rows.map { try $0.value(0) }
         }
     }
 }

@@ -21,6 +21,25 @@ enum EnvironmentStore {
         let backendURL: String?
     }
 
+    /// The numbers of people who were let in.
+    ///
+    /// - Throws: `CommandFailure` when one of them was not.
+    static func people(
+        _ emails: [String], in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> [Int32] {
+        let wanted = Set(emails.map(EmailAddress.lowered)).sorted()
+        let rows = try connection.run(
+            """
+            SELECT id, email FROM access.person
+            WHERE environment_id = \(environment.rawValue) AND email = ANY (\(wanted))
+            """)
+        let found = Set(try rows.map { try $0.value(1, as: String.self) })
+        if let stranger = wanted.first(where: { !found.contains($0) }) {
+            throw CommandFailure("\(stranger) is none of the people who were let in")
+        }
+        return try rows.map { try $0.value(0) }
+    }
+
     /// What is stored of an environment; `nil` when it is not there.
     static func load(_ name: String, on connection: inout Connection) throws -> StoredEnvironment? {
         let rows = try connection.run(

@@ -28,6 +28,8 @@ struct UpgradingChannel: ServerChildChannel {
 
     let http: HTTP1Channel
     let route: WebSocketRoute
+    /// What every answer says.
+    let fields: HTTPFields
     /// How long the first request's head may take.
     let headMax: Duration
 
@@ -77,7 +79,7 @@ struct UpgradingChannel: ServerChildChannel {
     private func upgrader(_ handshake: Handshake) -> NIOTypedWebSocketServerUpgrader<Connection> {
         NIOTypedWebSocketServerUpgrader(
             maxFrameSize: route.limits.messageBytesMax,
-            shouldUpgrade: { [route] channel, head in
+            shouldUpgrade: { [route, fields] channel, head in
                 let request = WebSocketRoute.Request(
                     path: head.uri, headers: head.headers.map { ($0.name, $0.value) },
                     peer: channel.remoteAddress?.ipAddress)
@@ -88,7 +90,7 @@ struct UpgradingChannel: ServerChildChannel {
                         return HTTPHeaders()
                     case .refuse(let problem):
                         handshake.isRefused = true
-                        Self.answer(problem, on: channel)
+                        Self.answer(problem, fields, on: channel)
                         return nil
                     }
                 }
@@ -105,12 +107,13 @@ struct UpgradingChannel: ServerChildChannel {
     }
 
     /// NIO forgets a request whose upgrade is refused: it is answered here.
-    private static func answer(_ problem: Problem, on channel: any Channel) {
+    private static func answer(_ problem: Problem, _ fields: HTTPFields, on channel: any Channel) {
         let body = ByteBuffer(bytes: problem.json)
         var headers = HTTPHeaders([
             ("content-type", "application/problem+json"), ("content-length", "\(body.readableBytes)"),
             ("connection", "close"),
         ])
+        for field in fields { headers.replaceOrAdd(name: field.name.rawName, value: field.value) }
         for field in problem.headers { headers.replaceOrAdd(name: field.name.rawName, value: field.value) }
         let head = HTTPResponseHead(
             version: .http1_1, status: HTTPResponseStatus(statusCode: problem.status.code), headers: headers)

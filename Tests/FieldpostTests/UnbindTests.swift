@@ -1,0 +1,67 @@
+import Foundation
+import Model
+import Postgres
+import TestSupport
+import Testing
+
+/// `fieldpost environment unbind`: another account of the same person.
+@Suite struct UnbindTests {
+    private let conninfo: String
+
+    init() throws {
+        conninfo = try makeFoundationDatabase()
+        var connection = try Connection(conninfo)
+        try connection.run([
+            "INSERT INTO realm.environment (id, name) VALUES (1, 'acme'), (2, 'other')",
+            """
+            INSERT INTO access.provider (environment_id, issuer, audience, jwks_url)
+            VALUES (1, 'http://idp', 'a', 'http://idp/keys'), (2, 'http://idp2', 'a', 'http://idp2/keys')
+            """,
+            """
+            INSERT INTO access.person (environment_id, email, issuer, subject, bound_at)
+            SELECT 1, 'p' || n || '@example.com', 'http://idp', n::text, now() FROM generate_series(1, 1200) n
+            """,
+            """
+            INSERT INTO access.person (environment_id, email, issuer, subject, bound_at)
+            VALUES (2, 'p1@example.com', 'http://idp2', '1', now())
+            """,
+        ])
+    }
+
+    private func unbind(_ arguments: String...) throws -> Answer {
+        try fieldpost(["environment", "unbind"] + arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo])
+    }
+
+    private func bound(_ environment: Int32) throws -> Int64 {
+        var connection = try Connection(conninfo)
+        return try connection.run(
+            """
+            SELECT count(*) FROM access.person WHERE environment_id = \(environment) AND subject IS NOT NULL
+            """)[0].value(0)
+    }
+
+    @Test func aNamedPersonMayComeInAnew() throws {
+        let answer = try unbind("acme", "P7@example.com")
+        #expect(answer.status == 0 && answer.output == "1 person unbound\n", "\(answer.errors)")
+        #expect(try bound(1) == 1_199 && bound(2) == 1)
+        var connection = try Connection(conninfo)
+        let records = try connection.run("SELECT environment_id, action, subject FROM access.audit")
+        #expect(records.count == 1)
+        #expect(try records[0].value(0, as: Int32.self) == 1 && records[0].value(1, as: String.self) == "login.unbound")
+        #expect(try records[0].value(2, as: String.self) == "p7@example.com")
+        // Once more does nothing.
+        #expect(try unbind("acme", "p7@example.com").output == "0 people unbound\n")
+    }
+
+    @Test func everybodyIsEverybodyOfTheEnvironment() throws {
+        #expect(try unbind("acme", "--all").output == "1200 people unbound\n")
+        #expect(try bound(1) == 0 && bound(2) == 1)
+    }
+
+    @Test func whoIsMeantMustBeSaid() throws {
+        #expect(try unbind("acme").status == 2)
+        #expect(try unbind("acme", "--all", "p1@example.com").status == 2)
+        #expect(try unbind("nowhere", "--all").errors.contains("there is no environment nowhere"))
+        #expect(try unbind("acme", "eve@example.com").errors.contains("eve@example.com is none of the people"))
+    }
+}

@@ -26,7 +26,7 @@ struct RealmWatch: Sendable {
                     "UPDATE onboarding.session SET wants_realm = false WHERE id = ANY (\(sessions.map(\.session)))",
                 ])
             } catch let error as PostgresError where error.isRetriable {
-                // One environment that is busy does not hold the others up.
+                // An environment that is busy holds the others up by the time-out of a lock at most.
                 logger.warning(
                     "realms are not registered yet", metadata: ["environment": "\(environment)", "error": "\(error)"])
             }

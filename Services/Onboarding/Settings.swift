@@ -16,7 +16,8 @@ enum Settings {
         "onboarding.session.max", .duration(.seconds(1) ... .seconds(86_400)), default: "15m",
         help: "how long a device has to come in")
     static let poolSize = Setting(
-        "database.pool.size", .integer(1...64), default: "4", help: "connections to PostgreSQL")
+        "database.pool.size", .integer(1...64), default: "4",
+        help: "connections to PostgreSQL that answer requests, beside three that follow events and realms")
     static let addressMax = Setting(
         "onboarding.address.max", .integer(1...1_000_000), default: "10",
         help: "registrations of one e-mail address in a minute, over all instances")

@@ -10,9 +10,7 @@ struct SAPResponder: HTTPResponder {
     /// The `Authorization` that is accepted.
     let credentials: String
 
-    private static let bodyBytesMax = 64 * 1024 * 1024
-
-    func respond(to request: Request, context: SAPRequestContext) async throws -> Response {
+    func respond(to request: Request, context: ConnectionContext) async throws -> Response {
         if request.uri.path.hasPrefix("/sandbox/") { return try await control(request) }
         guard request.headers[.authorization] == credentials else {
             system.count("unauthorized")
@@ -22,15 +20,15 @@ struct SAPResponder: HTTPResponder {
         }
         let call = system.drawCall()
         if call.milliseconds > 0 { try await Task.sleep(for: .milliseconds(call.milliseconds)) }
-        switch call.fault {
+        switch call.kind {
         case .none: break
         case .unavailable:
             system.count("answered503")
-            return .json(.serviceUnavailable, SAPEntities.error(["Service is temporarily unavailable"]))
+            return .unavailable
         case .tooManyRequests:
             system.count("answered429")
             var response = Response.json(.tooManyRequests, SAPEntities.error(["Too many requests"]))
-            response.headers[.retryAfter] = String(call.retryAfterSeconds)
+            response.headers[.retryAfter] = String(system.switches.faults.retryAfterSeconds)
             return response
         }
         var response = try await serve(request, context)
@@ -38,7 +36,7 @@ struct SAPResponder: HTTPResponder {
         return response
     }
 
-    private func serve(_ request: Request, _ context: SAPRequestContext) async throws -> Response {
+    private func serve(_ request: Request, _ context: ConnectionContext) async throws -> Response {
         guard let path = request.uri.path.removingURLPercentEncoding() else { return .notFound }
         switch request.method {
         case .get, .head:
@@ -85,8 +83,8 @@ struct SAPResponder: HTTPResponder {
 
     // MARK: Writing
 
-    private func write(_ request: Request, _ context: SAPRequestContext) async throws -> Response {
-        let body = try await request.body.collect(upTo: SAPResponder.bodyBytesMax)
+    private func write(_ request: Request, _ context: ConnectionContext) async throws -> Response {
+        let body = try await request.body.collect(upTo: SandboxControl.bodyBytesMax)
         guard let entry = try? JSONDecoder().decode(SAPEntryRequest.self, from: Data(body.readableBytesView)) else {
             return .json(.badRequest, SAPEntities.error(["Error while parsing the request body"]))
         }
@@ -95,37 +93,23 @@ struct SAPResponder: HTTPResponder {
             return .json(.created, .object([("d", .object(SAPEntities.echo(entry)))]))
         }
         system.count(operation == "C" ? "creates" : operation == "U" ? "updates" : "deletes")
-        do throws(SAPTimeSheetRules.Refusal) {
+        do {
             if operation != "D", system.drawValidation() {
                 throw SAPTimeSheetRules.Refusal(messages: ["The entry was refused by a check of the customer's own"])
             }
-            let fault = system.drawWrite()
-            guard case .late(let milliseconds, let isAnswered) = fault else {
-                let record = try system.apply(entry, operation: operation)
-                if fault == .lostAfterWrite { return await loseAnswer("lostAfterWrite", context) }
+            let write = FaultyWrite(
+                fault: system.drawWrite(), context: context, unavailable: .unavailable,
+                failed: .json(.internalServerError, SAPEntities.error(["An internal error has occurred"])),
+                count: { [system] in system.count($0) })
+            return try await write.perform { [system] isTrial in
+                let record = try system.apply(entry, operation: operation, isTrial: isTrial)
                 return .json(
                     .created, .object([("d", .object(SAPEntities.timeSheetEntry(record, operation: operation)))]))
             }
-            _ = try system.apply(entry, operation: operation, isTrial: true)
-            Task { [system] in
-                try await Task.sleep(for: .milliseconds(milliseconds))
-                // What has become impossible meanwhile does not happen.
-                _ = try? system.apply(entry, operation: operation)
-            }
-            guard isAnswered else { return await loseAnswer("lateCommit", context) }
-            system.count("lateCommit")
-            return .json(.serviceUnavailable, SAPEntities.error(["Service is temporarily unavailable"]))
-        } catch {
+        } catch let refusal as SAPTimeSheetRules.Refusal {
             system.count("refused")
-            return .json(.badRequest, SAPEntities.error(error.messages))
+            return .json(.badRequest, SAPEntities.error(refusal.messages))
         }
-    }
-
-    /// Closes the connection; what is returned goes nowhere.
-    private func loseAnswer(_ kind: String, _ context: SAPRequestContext) async -> Response {
-        system.count(kind)
-        try? await context.channel.close().get()
-        return Response(status: .internalServerError)
     }
 }
 
@@ -139,35 +123,11 @@ extension HTTPField.Name {
 }
 
 extension Response {
-    static func json(_ status: HTTPResponse.Status, _ json: JSONText) -> Response {
-        Response(
-            status: status, headers: [.contentType: "application/json"],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: json.bytes)))
+    static var unavailable: Response {
+        .json(.serviceUnavailable, SAPEntities.error(["Service is temporarily unavailable"]))
     }
 
     static var notFound: Response {
         .json(.notFound, SAPEntities.error(["Resource not found"]))
-    }
-}
-
-extension String {
-    /// RFC 3986, 2.1; nil when an escape is broken or the bytes are not UTF-8.
-    func removingURLPercentEncoding() -> String? {
-        guard utf8.contains(UInt8(ascii: "%")) else { return self }
-        var bytes: [UInt8] = []
-        var rest = utf8[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let digits = String(rest.prefix(2)), digits.utf8.count == 2, let value = UInt8(digits, radix: 16)
-            else {
-                return nil
-            }
-            bytes.append(value)
-            rest = rest.dropFirst(2)
-        }
-        return String(validating: bytes, as: UTF8.self)
     }
 }

@@ -43,17 +43,6 @@ struct SAPService: Sendable {
     }
 }
 
-/// A request's context that knows its connection, because some answers are to close it.
-struct SAPRequestContext: RequestContext {
-    var coreContext: CoreRequestContextStorage
-    let channel: any Channel
-
-    init(source: ApplicationRequestContextSource) {
-        coreContext = CoreRequestContextStorage(source: source)
-        channel = source.channel
-    }
-}
-
 /// CSRF tokens, each bound to the session whose cookie came with it. A restart forgets them, as SAP's does.
 final class SAPSessions: Sendable {
     static let cookie = "SAP_SESSIONID_S4H_100"

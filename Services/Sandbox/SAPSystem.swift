@@ -1,16 +1,21 @@
 import Model
-import Seeded
 import Synchronization
 
 /// The state of the SAP sandbox: master data, records, switches, counts.
 final class SAPSystem: Sendable {
+    /// What the journal keeps.
+    enum Line: Codable {
+        case organisation(SAPOrganisation)
+        case records([SAPRecord])
+    }
+
     fileprivate struct State: ~Copyable {
         var master = SAPMasterData(SAPOrganisation())
         var records = SAPRecords()
         var switches = SAPSwitches()
-        var numbers = SplitMix64(seed: 1)
+        var dice = FaultDice(seed: 1)
         var counts: [String: Int] = [:]
-        var journal: SAPJournal?
+        var journal: SandboxJournal<Line>?
     }
 
     private let state: Mutex<State>
@@ -21,7 +26,7 @@ final class SAPSystem: Sendable {
         if let journalPath {
             var master = SAPMasterData(SAPOrganisation())
             var records = SAPRecords()
-            state.journal = try SAPJournal(path: journalPath) { line in
+            state.journal = try SandboxJournal<Line>(path: journalPath) { line in
                 switch line {
                 case .organisation(let organisation): master = master.adding(organisation)
                 case .records(let changed): for record in changed { records.put(record) }
@@ -49,10 +54,10 @@ final class SAPSystem: Sendable {
 
     var switches: SAPSwitches { state.withLock { $0.switches } }
 
-    func patch(_ patch: SAPSwitchesPatch) throws -> SAPSwitches {
+    func patch(_ patch: SwitchesPatch<SAPSwitches>) throws -> SAPSwitches {
         let new = try patch.applied(to: switches)
         state.withLock {
-            if new.seed != $0.switches.seed { $0.numbers = SplitMix64(seed: new.seed) }
+            if new.faults.seed != $0.switches.faults.seed { $0.dice = FaultDice(seed: new.faults.seed) }
             $0.switches = new
         }
         return new
@@ -70,35 +75,15 @@ final class SAPSystem: Sendable {
 
     // MARK: Faults
 
-    enum Fault { case none, unavailable, tooManyRequests }
-
-    /// How a call goes, and how many milliseconds it takes.
-    func drawCall() -> (fault: Fault, milliseconds: Int, retryAfterSeconds: Int) {
+    func drawCall() -> CallFault {
         state.withLock { state in
-            let switches = state.switches
-            let isSlow = state.draw(switches.rateSlow)
-            let fault: Fault =
-                state.draw(switches.rate503)
-                ? .unavailable : state.draw(switches.rate429) ? .tooManyRequests : .none
-            if isSlow { state.counts["slow", default: 0] += 1 }
-            return (fault, isSlow ? switches.slowMs : switches.latencyMs, switches.retryAfterSeconds)
+            let fault = state.dice.call(state.switches.faults)
+            if fault.isSlow { state.counts["slow", default: 0] += 1 }
+            return fault
         }
     }
 
-    enum WriteFault: Equatable {
-        case none, lostAfterWrite
-        /// The answer is 503, or none at all, and the record comes after so many milliseconds.
-        case late(milliseconds: Int, isAnswered: Bool)
-    }
-
-    func drawWrite() -> WriteFault {
-        state.withLock { state in
-            let switches = state.switches
-            if state.draw(switches.rateLostAfterWrite) { return .lostAfterWrite }
-            guard state.draw(switches.rateLateCommit) else { return .none }
-            return .late(milliseconds: switches.lateCommitMs, isAnswered: state.draw(0.5))
-        }
-    }
+    func drawWrite() -> WriteFault { state.withLock { $0.dice.write($0.switches.faults) } }
 
     // MARK: Records
 
@@ -121,7 +106,7 @@ final class SAPSystem: Sendable {
 
     /// A refusal by the customer's own check, drawn by `validationRate`.
     func drawValidation() -> Bool {
-        state.withLock { $0.draw($0.switches.validationRate) }
+        state.withLock { $0.dice.draw($0.switches.validationRate) }
     }
 
     /// What an approver does: 20 → 30, 20 → 40, 30 → 20, 40 → 20. A replaced record is cancelled with the approval of
@@ -170,8 +155,6 @@ final class SAPSystem: Sendable {
 }
 
 extension SAPSystem.State {
-    fileprivate mutating func draw(_ rate: Double) -> Bool { rate > 0 && Double(numbers.next() >> 11) * 0x1p-53 < rate }
-
     fileprivate mutating func write(_ changes: [SAPRecord]) {
         journal?.append(.records(changes))
         for record in changes { records.put(record) }

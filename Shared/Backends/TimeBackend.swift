@@ -24,6 +24,9 @@ public import Model
 /// Calls run concurrently, for one person too. Each must end within a bound of the adapter's own, and stop when its
 /// task is cancelled.
 public protocol TimeBackend: Sendable {
+    /// What this kind of back end does with its records.
+    var capabilities: BackendCapabilities { get }
+
     /// Everything `person` may report on: trees, contexts with suggestions, templates.
     ///
     /// Ids are made from the back end's ids, so that a second call gives the same ids.
@@ -54,6 +57,31 @@ public protocol TimeBackend: Sendable {
     ///
     /// Exactly one is the answer to "was it written?"; more are an alarm for a person.
     func lookUp(marker: String, of person: BackendPerson, on day: Day) async throws(BackendError) -> [BackendEntry]
+}
+
+/// What back ends do differently: for who must know before a call is made.
+public struct BackendCapabilities: Equatable, Sendable {
+    /// What can still be done with an approved record.
+    public enum ApprovedRecord: Equatable, Sendable {
+        /// Nothing: changing and deleting it are refused.
+        case isFinal
+        /// It is replaced by a successor with another id, which is to be approved in its turn; or it is cancelled.
+        case isReplaced
+    }
+
+    /// What can still be done with an approved record.
+    public var approvedRecord: ApprovedRecord
+    /// Whether an approver can refuse a record, so that it becomes ``BackendStatus/rejected``.
+    public var hasRejection: Bool
+    /// What lengths are rounded to, half up: 36 for hundredths of an hour, 1 where seconds are kept.
+    public var durationStepSeconds: Int
+
+    /// Capabilities.
+    public init(approvedRecord: ApprovedRecord, hasRejection: Bool, durationStepSeconds: Int) {
+        self.approvedRecord = approvedRecord
+        self.hasRejection = hasRejection
+        self.durationStepSeconds = durationStepSeconds
+    }
 }
 
 /// Why a back end did not do what it was asked. See ``TimeBackend`` for which is which.

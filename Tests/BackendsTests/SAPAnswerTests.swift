@@ -45,7 +45,7 @@ import Testing
         (["Retry-After: Sun, 06 Nov 1994 08:49:37 GMT", "Date: Sun, 06 Nov 1994 09:00:00 GMT"], 0),
         (["Retry-After: Sun, 06 Nov 1994 08:49:37 GMT"], nil),
     ]) func retryAfterIsSecondsOrADate(headers: [String], seconds: Int?) {
-        #expect(SAPAnswer.retryAfter(of: response(429, headers, "")) == seconds.map { .seconds($0) })
+        #expect(HTTPAnswer.retryAfter(of: response(429, headers, "")) == seconds.map { .seconds($0) })
     }
 
     @Test(arguments: [

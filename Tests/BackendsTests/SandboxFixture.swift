@@ -7,8 +7,7 @@ import Testing
 @testable import Sandbox
 
 /// A sandbox of its own with a small organisation, and an adapter that talks to it.
-struct SandboxFixture {
-    let service: SAPService
+struct SandboxFixture: RunningSandbox {
     let client = Client()
     let url: String
     let backend: SAPBackend
@@ -67,40 +66,21 @@ struct SandboxFixture {
         _ body: (SandboxFixture) async throws -> Void
     ) async throws {
         let service = try SAPService(SAPService.Configuration(statePath: state))
-        let (ports, port) = AsyncStream.makeStream(of: Int.self)
-        let running = Task { try await service.run { port.yield($0) } }
-        defer { running.cancel() }
-        let found = try #require(await ports.first { _ in true })
-        var settings = SAPSettings(baseURL: "http://127.0.0.1:\(found)", user: "FIELDPOST", password: password)
-        change(&settings)
-        let fixture = SandboxFixture(service: service, settings: settings)
-        if state == nil { _ = try await fixture.post("/sandbox/organisation", organisation) }
-        try await body(fixture)
-        running.cancel()
-        _ = try? await running.value
+        try await withService({ try await service.run(onRunning: $0) }) { port in
+            var settings = SAPSettings(baseURL: "http://127.0.0.1:\(port)", user: "FIELDPOST", password: password)
+            change(&settings)
+            let fixture = SandboxFixture(settings: settings)
+            if state == nil { _ = try await fixture.post("/sandbox/organisation", organisation) }
+            try await body(fixture)
+        }
     }
 
-    private init(service: SAPService, settings: SAPSettings) {
-        self.service = service
+    private init(settings: SAPSettings) {
         url = settings.baseURL
         backend = SAPBackend(settings, client: client, today: { SandboxFixture.today })
     }
 
     // MARK: The sandbox's own interface
-
-    @discardableResult
-    func post(_ path: String, _ json: String) async throws -> Response {
-        let response = try await client.send(Request("POST", url + path, body: Array(json.utf8)))
-        try #require(response.status == 200, "\(path): \(String(decoding: response.body, as: UTF8.self))")
-        return response
-    }
-
-    func switches(_ json: String) async throws { try await post("/sandbox/switches", json) }
-
-    func stats() async throws -> [String: Int] {
-        let response = try await client.send(Request(url + "/sandbox/stats"))
-        return try JSONDecoder().decode([String: Int].self, from: Data(response.body))
-    }
 
     struct Recorded: Decodable {
         let record, person, date, hours, note, wbsElement, status: String
@@ -108,12 +88,7 @@ struct SandboxFixture {
         let cancelled: Bool
     }
 
-    func recorded() async throws -> [Recorded] {
-        let response = try await client.send(Request(url + "/sandbox/recorded"))
-        return try response.body.split(separator: UInt8(ascii: "\n")).map {
-            try JSONDecoder().decode(Recorded.self, from: Data($0))
-        }
-    }
+    func recorded() async throws -> [Recorded] { try await recorded(as: Recorded.self) }
 
     // MARK: Calls
 
@@ -124,16 +99,6 @@ struct SandboxFixture {
         Submission(
             marker: EntryMarker.marker(of: entry), person: person, day: self.day(day), durationSeconds: seconds,
             text: text, references: element.map { ["Accounting code": $0] } ?? [:])
-    }
-
-    /// Waits, at most ten seconds, until `condition` holds.
-    func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while try await !condition() {
-            guard .now < deadline else { return false }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        return true
     }
 }
 

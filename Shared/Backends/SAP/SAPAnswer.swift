@@ -1,6 +1,5 @@
 internal import FoundationEssentials
 internal import HTTP
-internal import Model
 
 /// What an answer's status and body mean.
 enum SAPAnswer {
@@ -11,36 +10,8 @@ enum SAPAnswer {
 
     /// - Throws: What any answer but 2xx stands for.
     static func check(_ response: Response, isWrite: Bool) throws(BackendError) {
-        switch response.status {
-        case 200..<300:
-            return
-        case 300..<400:
-            throw .unauthorized(reason: "HTTP \(response.status): redirected, probably to a login page")
-        case 401, 403, 407:
-            throw .unauthorized(reason: "HTTP \(response.status): " + messages(of: response).joined(separator: "; "))
-        case 408, 429:
-            throw .notProcessed(reason: "HTTP \(response.status)", retryAfter: retryAfter(of: response))
-        case 400..<500:
-            // Only what the service itself says about a write is the entry's fault.
-            guard isWrite, isFromService(response) else {
-                let reason = "HTTP \(response.status): " + messages(of: response).joined(separator: "; ")
-                throw .notProcessed(reason: reason, retryAfter: nil)
-            }
-            throw .refused(messages(of: response))
-        default:
-            let reason = "HTTP \(response.status): " + messages(of: response).joined(separator: "; ")
-            throw isWrite
-                ? .outcomeUnknown(reason: reason) : .notProcessed(reason: reason, retryAfter: retryAfter(of: response))
-        }
-    }
-
-    /// Decodes an answer to a read.
-    static func decode<Value: Decodable>(_: Value.Type, from body: [UInt8]) throws(BackendError) -> Value {
-        do {
-            return try JSONDecoder().decode(Value.self, from: Data(body))
-        } catch {
-            throw .notProcessed(reason: "an answer that cannot be read: \(error)", retryAfter: nil)
-        }
+        try HTTPAnswer.check(
+            response, isWrite: isWrite, isFromService: isFromService(response), messages: messages(of: response))
     }
 
     // MARK: Messages
@@ -89,30 +60,5 @@ enum SAPAnswer {
         }
         if messages.isEmpty { messages = [body.error.message?.value ?? "HTTP \(response.status)"] }
         return Array(messages.prefix(messagesMax))
-    }
-
-    // MARK: Retry-After
-
-    /// RFC 9110, 10.2.3: seconds, or a date, which is compared with the answer's own `Date`.
-    static func retryAfter(of response: Response) -> Duration? {
-        guard let value = response.headers["retry-after"] else { return nil }
-        if let seconds = Int(value) { return seconds >= 0 ? .seconds(seconds) : nil }
-        guard let then = seconds(ofDate: value), let now = response.headers["date"].flatMap(seconds(ofDate:)) else {
-            return nil
-        }
-        return .seconds(max(0, then - now))
-    }
-
-    /// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, the one form RFC 9110, 5.6.7 lets senders use.
-    static func seconds(ofDate text: String) -> Int? {
-        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-        let parts = text.split(separator: " ")
-        guard parts.count == 6, parts[5] == "GMT", let dayOfMonth = Int(parts[1]),
-            let month = months.firstIndex(of: String(parts[2])), let year = Int(parts[3]),
-            let day = Day(year: year, month: month + 1, day: dayOfMonth)
-        else { return nil }
-        let clock = parts[4].split(separator: ":").compactMap { Int($0) }
-        guard clock.count == 3 else { return nil }
-        return day.daysSinceEpoch * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2]
     }
 }

@@ -21,6 +21,11 @@ package struct SAPBackend: TimeBackend {
         self.today = today
     }
 
+    package var capabilities: BackendCapabilities {
+        BackendCapabilities(
+            approvedRecord: .isReplaced, hasRejection: true, durationStepSeconds: Hours.secondsPerHundredth)
+    }
+
     package func create(_ submission: Submission) async throws(BackendError) -> String {
         try await write(try entry(of: submission, operation: "C", record: nil))
     }
@@ -42,7 +47,7 @@ package struct SAPBackend: TimeBackend {
         let predicate =
             "(PersonWorkAgreementExternalID=\(OData.literal(key.agreement)),CompanyCode=\(OData.literal(key.company)),"
             + "TimeSheetRecord=\(OData.literal(id)))"
-        let path = SAPBackend.entries + OData.escape(predicate)
+        let path = SAPBackend.entries + URLText.escape(predicate)
         guard let entry = try await connection.entity(path, as: SAPTimeSheetEntry.self) else { return nil }
         return try BackendEntry(entry)
     }

@@ -27,7 +27,7 @@ struct SAPConnection: Sendable {
         let response = try await read(path + "?$format=json")
         if response.status == 404, SAPAnswer.isFromService(response) { return nil }
         try SAPAnswer.check(response, isWrite: false)
-        return try SAPAnswer.decode(ODataEntity<Entity>.self, from: response.body).d
+        return try HTTPAnswer.decode(ODataEntity<Entity>.self, from: response.body).d
     }
 
     /// Reads all rows, page by page until a page is short: `$inlinecount` is ignored by the time-sheet service, and
@@ -37,13 +37,13 @@ struct SAPConnection: Sendable {
     ) async throws(BackendError) -> [Row] {
         var rows: [Row] = []
         for page in 0..<settings.pagesMax {
-            var query = "?$format=json&$filter=" + OData.escape(filter)
+            var query = "?$format=json&$filter=" + URLText.escape(filter)
             query += "&$top=\(settings.pageRowsMax)&$skip=\(page * settings.pageRowsMax)"
-            if let select { query += "&$select=" + OData.escape(select) }
-            if let expand { query += "&$expand=" + OData.escape(expand) }
+            if let select { query += "&$select=" + URLText.escape(select) }
+            if let expand { query += "&$expand=" + URLText.escape(expand) }
             let response = try await read(path + query)
             try SAPAnswer.check(response, isWrite: false)
-            let results = try SAPAnswer.decode(ODataRows<Row>.self, from: response.body).d.results
+            let results = try HTTPAnswer.decode(ODataRows<Row>.self, from: response.body).d.results
             rows += results
             if results.count < settings.pageRowsMax { return rows }
         }
@@ -52,15 +52,10 @@ struct SAPConnection: Sendable {
     }
 
     private func read(_ path: String) async throws(BackendError) -> Response {
-        do throws(HTTPError) {
-            return try await client.send(
-                Request(
-                    settings.baseURL + path, headers: settings.headers, connectMax: settings.connectMax,
-                    totalMax: settings.totalMax, answerBytesMax: SAPConnection.answerBytesMax))
-        } catch {
-            // A read changes nothing, so its outcome does not matter.
-            throw .notProcessed(reason: error.message, retryAfter: nil)
-        }
+        try await client.read(
+            Request(
+                settings.baseURL + path, headers: settings.headers, connectMax: settings.connectMax,
+                totalMax: settings.totalMax, answerBytesMax: SAPConnection.answerBytesMax))
     }
 
     // MARK: Writing
@@ -83,17 +78,10 @@ struct SAPConnection: Sendable {
 
     private func post(_ path: String, _ body: [UInt8], _ login: SAPLogin) async throws(BackendError) -> Response {
         let headers = settings.headers + [("Content-Type", "application/json"), ("x-csrf-token", login.token)]
-        do throws(HTTPError) {
-            return try await client.send(
-                Request(
-                    "POST", settings.baseURL + path, headers: headers, body: body, connectMax: settings.connectMax,
-                    totalMax: settings.totalMax, answerBytesMax: SAPConnection.answerBytesMax, session: login.session))
-        } catch {
-            switch error.outcome {
-            case .notSent: throw .notProcessed(reason: error.message, retryAfter: nil)
-            case .maybeSent: throw .outcomeUnknown(reason: error.message)
-            }
-        }
+        return try await client.write(
+            Request(
+                "POST", settings.baseURL + path, headers: headers, body: body, connectMax: settings.connectMax,
+                totalMax: settings.totalMax, answerBytesMax: SAPConnection.answerBytesMax, session: login.session))
     }
 }
 
@@ -105,29 +93,11 @@ extension SAPSettings {
     }
 }
 
-/// Percent-encoding and literals of OData V2.
+/// Literals of OData V2.
 enum OData {
     /// A string literal: in quotes, with quotes doubled.
     static func literal(_ text: String) -> String {
         "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
-    }
-
-    /// Percent-encodes all but the unreserved characters of RFC 3986, 2.3.
-    static func escape(_ text: String) -> String {
-        var escaped = ""
-        escaped.reserveCapacity(text.utf8.count * 2)
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                escaped.unicodeScalars.append(Unicode.Scalar(byte))
-            default:
-                let digits = String(byte, radix: 16, uppercase: true)
-                escaped += digits.count == 1 ? "%0" + digits : "%" + digits
-            }
-        }
-        return escaped
     }
 }
 

@@ -46,16 +46,16 @@ actor SAPLogins {
             settings.baseURL + SAPConnection.timeSheet + "/?$format=json",
             headers: settings.headers + [("x-csrf-token", "fetch")], connectMax: settings.connectMax,
             totalMax: settings.totalMax, session: session)
-        do throws(HTTPError) {
-            let response = try await client.send(request)
+        do throws(BackendError) {
+            // Asking for a token changes nothing.
+            let response = try await client.read(request)
             if let token = response.headers["x-csrf-token"], !token.isEmpty, token.lowercased() != "required" {
                 return .success(SAPLogin(token: token, session: session))
             }
-            do throws(BackendError) { try SAPAnswer.check(response, isWrite: false) } catch { return .failure(error) }
+            try SAPAnswer.check(response, isWrite: false)
             return .failure(.notProcessed(reason: "the system gave no CSRF token", retryAfter: nil))
         } catch {
-            // Asking for a token changes nothing.
-            return .failure(.notProcessed(reason: error.message, retryAfter: nil))
+            return .failure(error)
         }
     }
 }

@@ -1,21 +1,16 @@
 import FoundationEssentials
 import Glibc
 
-/// Keeps what the SAP sandbox has acknowledged: a line of JSON per change, written before the answer is sent.
+/// Keeps what a stand-in has acknowledged: a line of JSON per change, written before the answer is sent.
 ///
 /// A line that a crash cut off was never acknowledged, so it is dropped on the next start.
-@safe struct SAPJournal: ~Copyable {
-    enum Line: Codable {
-        case organisation(SAPOrganisation)
-        case records([SAPRecord])
-    }
-
+@safe struct SandboxJournal<Line: Codable>: ~Copyable {
     private let descriptor: Int32
 
     /// Opens the file, or makes it, and gives what it holds.
     init(path: String, replay: (Line) -> Void) throws {
         descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw SAPSwitches.Problem(message: "\(path) cannot be opened: errno \(errno)") }
+        guard descriptor >= 0 else { throw SandboxProblem(message: "\(path) cannot be opened: errno \(errno)") }
         let data = try Data(contentsOf: URL(filePath: path))
         var end = data.startIndex
         while let newline = data[end...].firstIndex(of: UInt8(ascii: "\n")) {
@@ -23,7 +18,7 @@ import Glibc
             end = newline + 1
         }
         guard ftruncate(descriptor, end) == 0, lseek(descriptor, 0, Int32(SEEK_END)) >= 0 else {
-            throw SAPSwitches.Problem(message: "\(path) cannot be cut: errno \(errno)")
+            throw SandboxProblem(message: "\(path) cannot be cut: errno \(errno)")
         }
     }
 

@@ -1,0 +1,138 @@
+import FoundationEssentials
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+/// A request's context that knows its connection, because some answers are to close it.
+struct ConnectionContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    let channel: any Channel
+
+    init(source: ApplicationRequestContextSource) {
+        coreContext = CoreRequestContextStorage(source: source)
+        channel = source.channel
+    }
+}
+
+/// A write that goes as its fault wants it.
+struct FaultyWrite {
+    let fault: WriteFault
+    let context: ConnectionContext
+    /// The answers 503 and 500 in the back end's words.
+    let unavailable: Response
+    let failed: Response
+    let count: @Sendable (String) -> Void
+
+    /// - Parameter write: Does it, and gives its answer; when its argument says that it is a trial it does nothing but
+    ///   check. It throws what is wrong with the request.
+    func perform(_ write: @escaping @Sendable (_ isTrial: Bool) throws -> Response) async throws -> Response {
+        switch fault {
+        case .none:
+            return try write(false)
+        case .lostAfterWrite:
+            _ = try write(false)
+            return await loseAnswer("lostAfterWrite")
+        case .failedAfterWrite:
+            _ = try write(false)
+            count("failedAfterWrite")
+            return failed
+        case .late(let milliseconds, let isAnswered):
+            _ = try write(true)
+            Task {
+                try await Task.sleep(for: .milliseconds(milliseconds))
+                // What has become impossible meanwhile does not happen.
+                _ = try? write(false)
+            }
+            guard isAnswered else { return await loseAnswer("lateCommit") }
+            count("lateCommit")
+            return unavailable
+        }
+    }
+
+    /// Closes the connection; what is returned goes nowhere.
+    private func loseAnswer(_ kind: String) async -> Response {
+        count(kind)
+        try? await context.channel.close().get()
+        return Response(status: .internalServerError)
+    }
+}
+
+/// What the interfaces below `/sandbox/` share. They need no credentials.
+enum SandboxControl {
+    static let bodyBytesMax = 64 * 1024 * 1024
+
+    /// Makes a change that the body describes; what is wrong with it is answered 400.
+    static func change<Body: Decodable>(
+        _ request: Request, _ apply: (Body) throws -> Response
+    ) async throws -> Response {
+        let bytes = try await request.body.collect(upTo: bodyBytesMax)
+        do {
+            return try apply(JSONDecoder().decode(Body.self, from: Data(bytes.readableBytesView)))
+        } catch let problem as SandboxProblem {
+            return .json(.badRequest, .object([("problem", .string(problem.message))]))
+        } catch let problem as DecodingError {
+            return .json(.badRequest, .object([("problem", .string("\(problem)"))]))
+        }
+    }
+
+    static func encoded(_ value: some Encodable) throws -> Response {
+        Response(
+            status: .ok, headers: [.contentType: "application/json"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try JSONEncoder().encode(value))))
+    }
+
+    /// One line of JSON per record.
+    ///
+    /// - Parameters:
+    ///   - after: The number after which to begin.
+    ///   - page: Some records after a number, with the last one's number; nil when there are no more.
+    static func lines(
+        after: Int, page: @escaping @Sendable (_ after: Int) -> (lines: [JSONText], last: Int)?
+    ) -> Response {
+        Response(
+            status: .ok, headers: [.contentType: "application/x-ndjson"],
+            body: ResponseBody { writer in
+                var after = after
+                while let (lines, last) = page(after) {
+                    after = last
+                    var bytes: [UInt8] = []
+                    for line in lines {
+                        line.write(to: &bytes)
+                        bytes.append(UInt8(ascii: "\n"))
+                    }
+                    try await writer.write(ByteBuffer(bytes: bytes))
+                }
+                try await writer.finish(nil)
+            })
+    }
+}
+
+extension Response {
+    static func json(_ status: HTTPResponse.Status, _ json: JSONText) -> Response {
+        Response(
+            status: status, headers: [.contentType: "application/json"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: json.bytes)))
+    }
+}
+
+extension String {
+    /// RFC 3986, 2.1; nil when an escape is broken or the bytes are not UTF-8.
+    func removingURLPercentEncoding() -> String? {
+        guard utf8.contains(UInt8(ascii: "%")) else { return self }
+        var bytes: [UInt8] = []
+        var rest = utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let digits = String(rest.prefix(2)), digits.utf8.count == 2, let value = UInt8(digits, radix: 16)
+            else {
+                return nil
+            }
+            bytes.append(value)
+            rest = rest.dropFirst(2)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}

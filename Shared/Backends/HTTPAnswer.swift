@@ -1,0 +1,112 @@
+internal import FoundationEssentials
+internal import HTTP
+internal import Model
+
+/// What an answer's status means, for any back end that is spoken to over HTTP.
+enum HTTPAnswer {
+    /// - Parameters:
+    ///   - isFromService: Whether an error is the called service's own, and not that of something before it: a proxy,
+    ///     or a wrong address.
+    ///   - messages: What the body of an error says: one message per problem, never none.
+    /// - Throws: What any answer but 2xx stands for.
+    static func check(
+        _ response: Response, isWrite: Bool, isFromService: @autoclosure () -> Bool,
+        messages: @autoclosure () -> [String]
+    ) throws(BackendError) {
+        if (200..<300).contains(response.status) { return }
+        let reason = "HTTP \(response.status): " + messages().joined(separator: "; ")
+        switch response.status {
+        case 300..<400:
+            throw .unauthorized(reason: "HTTP \(response.status): redirected, probably to a login page")
+        case 401, 403, 407:
+            throw .unauthorized(reason: reason)
+        case 408, 429:
+            throw .notProcessed(reason: "HTTP \(response.status)", retryAfter: retryAfter(of: response))
+        case 400..<500:
+            // Only what the service itself says about a write is the entry's fault.
+            guard isWrite, isFromService() else { throw .notProcessed(reason: reason, retryAfter: nil) }
+            throw .refused(messages())
+        default:
+            throw isWrite
+                ? .outcomeUnknown(reason: reason) : .notProcessed(reason: reason, retryAfter: retryAfter(of: response))
+        }
+    }
+
+    /// Decodes an answer to a read.
+    static func decode<Value: Decodable>(_: Value.Type, from body: [UInt8]) throws(BackendError) -> Value {
+        do {
+            return try JSONDecoder().decode(Value.self, from: Data(body))
+        } catch {
+            throw .notProcessed(reason: "an answer that cannot be read: \(error)", retryAfter: nil)
+        }
+    }
+
+    // MARK: Retry-After
+
+    /// RFC 9110, 10.2.3: seconds, or a date, which is compared with the answer's own `Date`.
+    static func retryAfter(of response: Response) -> Duration? {
+        guard let value = response.headers["retry-after"] else { return nil }
+        if let seconds = Int(value) { return seconds >= 0 ? .seconds(seconds) : nil }
+        guard let then = seconds(ofDate: value), let now = response.headers["date"].flatMap(seconds(ofDate:)) else {
+            return nil
+        }
+        return .seconds(max(0, then - now))
+    }
+
+    /// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, the one form RFC 9110, 5.6.7 lets senders use.
+    static func seconds(ofDate text: String) -> Int? {
+        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        let parts = text.split(separator: " ")
+        guard parts.count == 6, parts[5] == "GMT", let dayOfMonth = Int(parts[1]),
+            let month = months.firstIndex(of: String(parts[2])), let year = Int(parts[3]),
+            let day = Day(year: year, month: month + 1, day: dayOfMonth)
+        else { return nil }
+        let clock = parts[4].split(separator: ":").compactMap { Int($0) }
+        guard clock.count == 3 else { return nil }
+        return day.daysSinceEpoch * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2]
+    }
+}
+
+extension Client {
+    /// Sends a request that changes nothing, so that its outcome does not matter.
+    func read(_ request: Request) async throws(BackendError) -> Response {
+        do throws(HTTPError) {
+            return try await send(request)
+        } catch {
+            throw .notProcessed(reason: error.message, retryAfter: nil)
+        }
+    }
+
+    /// Sends a request that may change something, once.
+    func write(_ request: Request) async throws(BackendError) -> Response {
+        do throws(HTTPError) {
+            return try await send(request)
+        } catch {
+            switch error.outcome {
+            case .notSent: throw .notProcessed(reason: error.message, retryAfter: nil)
+            case .maybeSent: throw .outcomeUnknown(reason: error.message)
+            }
+        }
+    }
+}
+
+/// Percent-encoding.
+enum URLText {
+    /// Percent-encodes all but the unreserved characters of RFC 3986, 2.3.
+    static func escape(_ text: String) -> String {
+        var escaped = ""
+        escaped.reserveCapacity(text.utf8.count * 2)
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                escaped.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                let digits = String(byte, radix: 16, uppercase: true)
+                escaped += digits.count == 1 ? "%0" + digits : "%" + digits
+            }
+        }
+        return escaped
+    }
+}

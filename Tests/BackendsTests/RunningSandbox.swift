@@ -1,0 +1,55 @@
+import FoundationEssentials
+import HTTP
+import Testing
+
+/// A stand-in that a test runs, and its own interface.
+protocol RunningSandbox: Sendable {
+    var url: String { get }
+    var client: Client { get }
+}
+
+extension RunningSandbox {
+    @discardableResult
+    func post(_ path: String, _ json: String) async throws -> Response {
+        let response = try await client.send(Request("POST", url + path, body: Array(json.utf8)))
+        try #require(response.status == 200, "\(path): \(String(decoding: response.body, as: UTF8.self))")
+        return response
+    }
+
+    func switches(_ json: String) async throws { try await post("/sandbox/switches", json) }
+
+    func stats() async throws -> [String: Int] {
+        let response = try await client.send(Request(url + "/sandbox/stats"))
+        return try JSONDecoder().decode([String: Int].self, from: Data(response.body))
+    }
+
+    func recorded<Record: Decodable>(as _: Record.Type) async throws -> [Record] {
+        let response = try await client.send(Request(url + "/sandbox/recorded"))
+        return try response.body.split(separator: UInt8(ascii: "\n")).map {
+            try JSONDecoder().decode(Record.self, from: Data($0))
+        }
+    }
+
+    /// Waits, at most a minute, until `condition` holds.
+    func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while try await !condition() {
+            guard .now < deadline else { return false }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        return true
+    }
+}
+
+/// Runs a service for as long as `body` takes.
+func withService(
+    _ run: @escaping @Sendable (_ onRunning: @escaping @Sendable (Int) async -> Void) async throws -> Void,
+    _ body: (_ port: Int) async throws -> Void
+) async throws {
+    let (ports, port) = AsyncStream.makeStream(of: Int.self)
+    let running = Task { try await run { port.yield($0) } }
+    defer { running.cancel() }
+    try await body(try #require(await ports.first { _ in true }))
+    running.cancel()
+    _ = try? await running.value
+}

@@ -3,6 +3,8 @@ indirect enum JSONText: Sendable {
     case null
     case bool(Bool)
     case number(Int)
+    /// Finite.
+    case decimal(Double)
     case string(String)
     case array([JSONText])
     case object([(String, JSONText)])
@@ -20,6 +22,8 @@ indirect enum JSONText: Sendable {
         case .null: bytes.append(contentsOf: "null".utf8)
         case .bool(let value): bytes.append(contentsOf: (value ? "true" : "false").utf8)
         case .number(let value): bytes.append(contentsOf: String(value).utf8)
+        // The shortest digits that stand for the value; 8.0 is a number of JSON too.
+        case .decimal(let value): bytes.append(contentsOf: String(value).utf8)
         case .string(let value): JSONText.write(value, to: &bytes)
         case .array(let values):
             bytes.append(UInt8(ascii: "["))

@@ -70,13 +70,27 @@ package struct BackendConnection: Sendable, Equatable {
     ///   - callMax: The longest a single HTTP call may take.
     /// - Throws: `MissingBackend`, which says what is not there.
     package func make(client: Client, secrets: SecretBox, callMax: Duration) throws(MissingBackend) -> any TimeBackend {
-        guard kind == "sap" else { throw MissingBackend("there is no adapter for the back end '\(kind)'") }
-        var settings = SAPSettings(baseURL: url, user: userName, password: try passwordText(secrets))
-        settings.totalMax = callMax
-        return SAPBackend(settings, client: client) {
+        let today: @Sendable () -> Day = {
             Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
         }
+        switch kind {
+        case "sap":
+            var settings = SAPSettings(baseURL: url, user: userName, password: try passwordText(secrets))
+            settings.totalMax = callMax
+            return SAPBackend(settings, client: client, today: today)
+        case "economic":
+            guard var settings = EconomicSettings(baseURL: url, password: try passwordText(secrets)) else {
+                throw MissingBackend("the back end's password is not appSecretToken:agreementGrantToken")
+            }
+            settings.totalMax = callMax
+            return EconomicBackend(settings, client: client, today: today)
+        default:
+            throw MissingBackend("there is no adapter for the back end '\(kind)'")
+        }
     }
+
+    /// The kinds of back ends that have an adapter, as ``make(client:secrets:callMax:)`` knows them.
+    package static let kinds = ["sap", "economic"]
 }
 
 extension BackendConnection {

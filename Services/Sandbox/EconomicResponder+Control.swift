@@ -1,0 +1,79 @@
+import Hummingbird
+import Model
+
+/// `/sandbox/…`: what a demo or a test does behind e-conomic's back. It needs no credentials.
+extension EconomicResponder {
+    func control(_ request: Request) async throws -> Response {
+        switch (request.method, request.uri.path) {
+        case (.get, "/sandbox/switches"):
+            return try SandboxControl.encoded(system.switches)
+        case (.post, "/sandbox/switches"):
+            return try await SandboxControl.change(request) { (patch: SwitchesPatch<EconomicSwitches>) in
+                try SandboxControl.encoded(system.patch(patch))
+            }
+        case (.post, "/sandbox/organisation"):
+            return try await SandboxControl.change(request) { (organisation: EconomicOrganisation) in
+                system.load(organisation)
+                return try SandboxControl.encoded([
+                    "employees": organisation.employees.count, "projects": organisation.projects.count,
+                ])
+            }
+        case (.post, "/sandbox/entries"):
+            return try await SandboxControl.change(request) { (change: Change) in
+                guard let number = system.save(change.number, change.apply) else {
+                    throw SandboxProblem(message: "there is no time entry \(change.number ?? 0)")
+                }
+                return try SandboxControl.encoded(["number": number])
+            }
+        case (.get, "/sandbox/stats"):
+            return try SandboxControl.encoded(system.counts)
+        case (.get, "/sandbox/recorded"):
+            let after = request.uri.queryParameters["after"].flatMap { Int($0) } ?? 0
+            return SandboxControl.lines(after: after) { [system] after in
+                let records = system.records(after: after, countMax: 500)
+                return records.last.map { (records.map(EconomicResponder.line), $0.number) }
+            }
+        default:
+            return .economicNotFound
+        }
+    }
+
+    /// What somebody else does to a time entry: approves or reconciles it, takes that back, changes it, deletes it. One
+    /// without a number is added. What is not named stays as it is.
+    private struct Change: Decodable {
+        let number: Int?
+        let employeeNumber: Int?
+        let projectNumber: Int?
+        let activityNumber: Int?
+        let date: Day?
+        let numberOfHours: Double?
+        let text: String?
+        let isApproved: Bool?
+        let isReconciled: Bool?
+        let isDeleted: Bool?
+
+        func apply(_ record: inout EconomicRecord) {
+            // An entry keeps its employee: it would otherwise be found below the wrong one.
+            if let employeeNumber, number == nil { record.employeeNumber = employeeNumber }
+            if let projectNumber { record.projectNumber = projectNumber }
+            if let activityNumber { record.activityNumber = activityNumber }
+            if let date { record.date = date }
+            if let numberOfHours { record.numberOfHours = numberOfHours }
+            if let text { record.text = text }
+            if let isApproved { record.isApproved = isApproved }
+            if let isReconciled { record.isReconciled = isReconciled }
+            if let isDeleted { record.isDeleted = isDeleted }
+        }
+    }
+
+    private static func line(of record: EconomicRecord) -> JSONText {
+        .object([
+            ("number", .number(record.number)), ("employeeNumber", .number(record.employeeNumber)),
+            ("projectNumber", .number(record.projectNumber)), ("activityNumber", .number(record.activityNumber)),
+            ("date", .string(record.date.description)), ("numberOfHours", .decimal(record.numberOfHours)),
+            ("text", .string(record.text)), ("isApproved", .bool(record.isApproved)),
+            ("isReconciled", .bool(record.isReconciled)), ("isDeleted", .bool(record.isDeleted)),
+            ("version", .number(record.version)),
+        ])
+    }
+}

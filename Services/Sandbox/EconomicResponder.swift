@@ -1,0 +1,123 @@
+import FoundationEssentials
+import HTTPTypes
+import Hummingbird
+import Model
+
+/// Answers every request to the e-conomic sandbox.
+struct EconomicResponder: HTTPResponder {
+    let system: EconomicSystem
+    /// What `X-AppSecretToken` and `X-AgreementGrantToken` must be.
+    let tokens: (app: String, grant: String)
+
+    static let root = "/api/v20.0.0"
+
+    func respond(to request: Request, context: ConnectionContext) async throws -> Response {
+        if request.uri.path.hasPrefix("/sandbox/") { return try await control(request) }
+        guard request.headers[.appSecretToken] == tokens.app, request.headers[.agreementGrantToken] == tokens.grant,
+            !system.switches.isRevoked
+        else {
+            system.count("unauthorized")
+            return .economic(.unauthorized, "Unauthorized", "The tokens are not accepted.")
+        }
+        let fault = system.drawCall()
+        if fault.milliseconds > 0 { try await Task.sleep(for: .milliseconds(fault.milliseconds)) }
+        switch fault.kind {
+        case .none: break
+        case .unavailable:
+            system.count("answered503")
+            return .economicUnavailable
+        case .tooManyRequests:
+            system.count("answered429")
+            var response = Response.economic(.tooManyRequests, "TooManyRequests", "You have made too many calls.")
+            response.headers[.retryAfter] = String(system.switches.faults.retryAfterSeconds)
+            return response
+        }
+        guard request.uri.path.hasPrefix(EconomicResponder.root + "/") else { return .economicNotFound }
+        return try await serve(String(request.uri.path.dropFirst(EconomicResponder.root.count + 1)), request, context)
+    }
+
+    private func serve(_ path: String, _ request: Request, _ context: ConnectionContext) async throws -> Response {
+        let number = path.hasPrefix("timeentries/") ? Int(path.dropFirst("timeentries/".count)) : nil
+        switch (request.method, path) {
+        case (.get, _):
+            return read(path, number, request)
+        case (.post, "timeentries"), (.put, "timeentries"):
+            let body = try await request.body.collect(upTo: SandboxControl.bodyBytesMax)
+            guard
+                let entry = try? JSONDecoder().decode(EconomicEntryRequest.self, from: Data(body.readableBytesView))
+            else { return .economic(.badRequest, "BadRequest", "The body is not a time entry.") }
+            return try await write(context) { [system] isTrial in
+                if request.method == .put {
+                    system.count("updates")
+                    try system.update(entry, isTrial: isTrial)
+                    return Response(status: .noContent)
+                }
+                system.count("creates")
+                let number = try system.create(entry, isTrial: isTrial)
+                return .json(.created, .object([("number", .number(number))]))
+            }
+        case (.delete, _):
+            guard let number else { return .economicNotFound }
+            return try await write(context) { [system] isTrial in
+                system.count("deletes")
+                try system.delete(number, isTrial: isTrial)
+                return Response(status: .noContent)
+            }
+        default:
+            return .economic(.methodNotAllowed, "MethodNotAllowed", "The method is not allowed.")
+        }
+    }
+
+    private func write(
+        _ context: ConnectionContext, _ body: @escaping @Sendable (_ isTrial: Bool) throws -> Response
+    ) async throws -> Response {
+        let write = FaultyWrite(
+            fault: system.drawWrite(), context: context, unavailable: .economicUnavailable,
+            failed: .economic(.internalServerError, "InternalServerError", "Something went wrong."),
+            count: { [system] in system.count($0) })
+        do {
+            return try await write.perform(body)
+        } catch let refusal as EconomicRules.Refusal {
+            system.count("refused")
+            let status: HTTPResponse.Status =
+                switch refusal.status {
+                case .badRequest: .badRequest
+                case .notFound: .notFound
+                case .conflict: .conflict
+                }
+            return .economic(status, refusal.code, refusal.message, property: refusal.property)
+        }
+    }
+}
+
+extension HTTPField.Name {
+    static let appSecretToken = custom("X-AppSecretToken")
+    static let agreementGrantToken = custom("X-AgreementGrantToken")
+
+    private static func custom(_ text: String) -> HTTPField.Name {
+        guard let name = HTTPField.Name(text) else { preconditionFailure("\(text) is no name of a header") }
+        return name
+    }
+}
+
+extension Response {
+    /// The vendor's body of an error; what is null is left out.
+    static func economic(
+        _ status: HTTPResponse.Status, _ code: String, _ message: String, property: String? = nil
+    ) -> Response {
+        .json(
+            status,
+            .object(
+                [
+                    ("errorCode", .string(code)), ("message", .string(message)),
+                    ("developerHint", "This is a stand-in."), ("logId", .string(UUID().uuidString)),
+                    ("logTimeUtc", "2024-01-01T00:00:00"),
+                ] + (property.map { [("property", .string($0))] } ?? [])))
+    }
+
+    static var economicNotFound: Response { .economic(.notFound, "NotFound", "The resource does not exist.") }
+
+    static var economicUnavailable: Response {
+        .economic(.serviceUnavailable, "ServiceUnavailable", "The service is temporarily unavailable.")
+    }
+}

@@ -1,0 +1,139 @@
+internal import FoundationEssentials
+package import HTTP
+package import Model
+
+/// e-conomic: time entries on a project and an activity, over the Projects API v20.
+///
+/// A person's `reference` needs `employeeNumber`.
+///
+/// - A time entry has a length and no start or end: seconds become hours with two decimals, rounded half up, as for
+///   SAP (5400 s ⇄ 1.5). What a record's id is to Fieldpost is its `number`.
+/// - There is no field for a foreign reference, so the text ends with the ``EntryMarker``.
+/// - An entry waits for approval as soon as it is created: it is `released`, then `approved` (`isApproved`), then
+///   `recorded` (`isReconciled`). Nobody can reject it. What is approved cannot be changed or deleted.
+/// - A deleted entry is gone; nothing tells that it was there.
+///
+/// Source: the vendor's OpenAPI document of v20.0.0, https://apis.e-conomic.com. Not said there, and assumed: that days
+/// can be compared with a plain date in filters, and that a time entry whose employee is another person's is none of
+/// this person's business even when its number is known.
+package struct EconomicBackend: TimeBackend {
+    let connection: EconomicConnection
+    let today: @Sendable () -> Day
+
+    static let entries = "/timeentries"
+
+    /// - Parameter today: Where the days of suggestions are counted back from.
+    package init(_ settings: EconomicSettings, client: Client, today: @escaping @Sendable () -> Day) {
+        connection = EconomicConnection(settings: settings, client: client)
+        self.today = today
+    }
+
+    package var capabilities: BackendCapabilities {
+        BackendCapabilities(
+            approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: Hours.secondsPerHundredth)
+    }
+
+    package func create(_ submission: Submission) async throws(BackendError) -> String {
+        let response = try await write("POST", try entry(of: submission))
+        struct Created: Decodable { let number: Int }
+        guard let created = try? JSONDecoder().decode(Created.self, from: Data(response.body)) else {
+            throw .outcomeUnknown(reason: "HTTP \(response.status) without the number of a time entry")
+        }
+        return String(created.number)
+    }
+
+    package func update(_ id: String, to submission: Submission) async throws(BackendError) -> String {
+        let wanted = try entry(of: submission)
+        let known = try await existing(id, of: submission.person)
+        if try await put(wanted, over: known) { return id }
+        // Somebody was faster, and nothing was written. What they changed is not overwritten unseen.
+        let now = try await existing(id, of: submission.person)
+        guard now.hasSameContent(as: known), try await put(wanted, over: now) else {
+            throw .notProcessed(reason: "time entry \(id) is being changed by somebody else", retryAfter: nil)
+        }
+        return id
+    }
+
+    package func delete(_ id: String, of person: BackendPerson) async throws(BackendError) {
+        let known = try await existing(id, of: person)
+        let response = try await connection.write("DELETE", "\(EconomicBackend.entries)/\(known.number)")
+        guard response.status != 409 else {
+            throw .notProcessed(reason: "time entry \(id) is being changed by somebody else", retryAfter: nil)
+        }
+    }
+
+    package func readBack(_ id: String, of person: BackendPerson) async throws(BackendError) -> BackendEntry? {
+        guard let entry = try await find(id, of: person) else { return nil }
+        return try BackendEntry(entry)
+    }
+
+    package func lookUp(
+        marker: String, of person: BackendPerson, on day: Day
+    ) async throws(BackendError) -> [BackendEntry] {
+        try await entries(of: person, from: day, through: day).filter { $0.marker == marker }
+    }
+
+    package func entries(
+        of person: BackendPerson, from: Day, through: Day
+    ) async throws(BackendError) -> [BackendEntry] {
+        let employee = try EconomicBackend.employee(person)
+        let filter = "employeeNumber$eq:\(employee)$and:date$gte:\(from)$and:date$lt:\(through.adding(days: 1))"
+        let rows = try await connection.rows(EconomicBackend.entries, filter: filter, as: EconomicTimeEntry.self)
+        var entries: [BackendEntry] = []
+        for row in rows { entries.append(try BackendEntry(row)) }
+        return entries
+    }
+
+    // MARK: Single entries
+
+    private func find(_ id: String, of person: BackendPerson) async throws(BackendError) -> EconomicTimeEntry? {
+        let employee = try EconomicBackend.employee(person)
+        guard let number = Int(id), number > 0 else { return nil }
+        let entry = try await connection.row("\(EconomicBackend.entries)/\(number)", as: EconomicTimeEntry.self)
+        return entry?.employeeNumber == employee ? entry : nil
+    }
+
+    private func existing(_ id: String, of person: BackendPerson) async throws(BackendError) -> EconomicTimeEntry {
+        guard let entry = try await find(id, of: person) else { throw .refused(["Time entry \(id) does not exist"]) }
+        return entry
+    }
+
+    /// - Returns: False when the entry has another version by now.
+    private func put(
+        _ wanted: EconomicTimeEntry, over known: EconomicTimeEntry
+    ) async throws(BackendError) -> Bool {
+        var entry = wanted
+        (entry.number, entry.objectVersion) = (known.number, known.objectVersion)
+        return try await write("PUT", entry).status != 409
+    }
+
+    private func write(_ method: String, _ entry: EconomicTimeEntry) async throws(BackendError) -> Response {
+        guard let body = try? JSONEncoder().encode(entry) else {
+            throw .refused(["The entry cannot be written as JSON"])
+        }
+        return try await connection.write(method, EconomicBackend.entries, Array(body))
+    }
+
+    private func entry(of submission: Submission) throws(BackendError) -> EconomicTimeEntry {
+        EconomicTimeEntry(
+            number: 0, employeeNumber: try EconomicBackend.employee(submission.person),
+            projectNumber: try EconomicBackend.number(EconomicReporting.project, of: submission),
+            activityNumber: try EconomicBackend.number(EconomicReporting.activity, of: submission),
+            date: EconomicTime.date(submission.day),
+            numberOfHours: EconomicTime.number(of: Hours(seconds: submission.durationSeconds)),
+            text: EntryMarker.note(text: submission.text, marker: submission.marker))
+    }
+
+    private static func number(_ context: String, of submission: Submission) throws(BackendError) -> Int {
+        guard let reference = submission.references[context] else { throw .refused(["No \(context) is chosen"]) }
+        guard let number = Int(reference) else { throw .refused(["\(context) \(reference) is not in e-conomic"]) }
+        return number
+    }
+
+    static func employee(_ person: BackendPerson) throws(BackendError) -> Int {
+        guard let number = person.reference["employeeNumber"].flatMap({ Int($0) }) else {
+            throw .refused(["\(person.email) has no employee number in e-conomic"])
+        }
+        return number
+    }
+}

@@ -1,0 +1,112 @@
+internal import FoundationEssentials
+internal import Model
+
+extension EconomicBackend {
+    package func reportingData(of person: BackendPerson) async throws(BackendError) -> ReportingData {
+        _ = try EconomicBackend.employee(person)
+        var found = EconomicProjects()
+        found.projects = try await connection.rows("/projects", as: EconomicProject.self)
+        found.activities = try await connection.rows("/activities", as: EconomicActivity.self)
+        found.links = try await connection.rows("/project-activities", as: EconomicProjectActivity.self)
+        let last = today()
+        let recent = try await entries(
+            of: person, from: last.adding(days: -connection.settings.suggestionDays), through: last)
+        var data = EconomicReporting.data(found)
+        data.suggest(what: recent, selectionsMax: connection.settings.suggestionsMax)
+        return data
+    }
+}
+
+// Entities of the Projects API, as far as they are used. The names are the vendor's own; false booleans are left out
+// of an answer.
+
+struct EconomicProject: EconomicRow {
+    let number: Int
+    let name: String?
+    /// A group of projects; time is registered on the projects below.
+    let isMainProject: Bool?
+    let mainProjectNumber: Int?
+    let isBarred: Bool?
+    let isClosed: Bool?
+}
+
+struct EconomicActivity: EconomicRow {
+    let number: Int
+    let name: String?
+    /// Whether time can be registered on it.
+    let isAccessible: Bool?
+    /// Whether employees do not see it when they register time.
+    let hideInSearch: Bool?
+}
+
+/// An activity that belongs to a project. A project to which none belongs takes any activity.
+struct EconomicProjectActivity: EconomicRow {
+    let number: Int
+    let projectNumber: Int
+    let activityNumber: Int
+    let completed: Bool?
+}
+
+/// All that can be reported on, as e-conomic has it.
+struct EconomicProjects {
+    var projects: [EconomicProject] = []
+    var activities: [EconomicActivity] = []
+    var links: [EconomicProjectActivity] = []
+}
+
+/// Trees, contexts and the template made of projects and activities: both are required.
+///
+/// Everybody sees all open projects: which employee may register on which project is not in the API; e-conomic refuses
+/// what a person may not do, with a message. The same goes for the dates between which an activity can be used.
+enum EconomicReporting {
+    static let project = "Project"
+    static let activity = "Activity"
+
+    private static let trees = ReportingTrees(of: "e-conomic", contexts: [project, activity])
+
+    static func data(_ found: EconomicProjects) -> ReportingData {
+        let open = found.projects.filter { $0.isBarred != true && $0.isClosed != true }
+        let projects = open.filter { $0.isMainProject != true }
+        return trees.data(nodes(of: projects, below: open) + nodes(of: found, on: projects))
+    }
+
+    private static func projectID(_ number: Int) -> UUID { trees.id("project", String(number)) }
+
+    /// Main projects above the projects they group. A main project has no `referenceId`, because it takes no time.
+    private static func nodes(
+        of projects: [EconomicProject], below open: [EconomicProject]
+    ) -> [Identified<ReportingTreeNode>] {
+        let used = Set(projects.compactMap(\.mainProjectNumber))
+        let groups = open.filter { $0.isMainProject == true && used.contains($0.number) }
+        let known = Set(groups.map(\.number))
+        return groups.map {
+            trees.node(projectID($0.number), in: project, referenceId: nil, name: $0.name, dependsOn: [])
+        }
+            + projects.map { entry in
+                let group = entry.mainProjectNumber.flatMap { known.contains($0) ? projectID($0) : nil }
+                return trees.node(
+                    projectID(entry.number), in: project, below: group, referenceId: String(entry.number),
+                    name: entry.name, dependsOn: [])
+            }
+    }
+
+    /// An activity depends on the projects it can be used on, unless it can be used on all.
+    private static func nodes(
+        of found: EconomicProjects, on projects: [EconomicProject]
+    ) -> [Identified<ReportingTreeNode>] {
+        let restricted = Set(found.links.map(\.projectNumber))
+        let allowed = Dictionary(
+            grouping: found.links.filter { $0.completed != true }, by: \.activityNumber
+        ).mapValues { Set($0.map(\.projectNumber)) }
+        return found.activities.filter { $0.isAccessible == true && $0.hideInSearch != true }.compactMap { entry in
+            let usable = projects.filter {
+                !restricted.contains($0.number) || allowed[entry.number]?.contains($0.number) == true
+            }
+            if usable.isEmpty && !projects.isEmpty { return nil }
+            return trees.node(
+                trees.id("activity", String(entry.number)), in: activity, referenceId: String(entry.number),
+                name: entry.name,
+                dependsOn: usable.count == projects.count ? [] : usable.map { projectID($0.number) })
+        }
+    }
+}

@@ -1,0 +1,163 @@
+import FoundationEssentials
+import HTTP
+import Model
+import Testing
+
+@testable import Backends
+
+@Suite struct EconomicFaultTests {
+    typealias Fixture = EconomicFixture
+
+    @Test func anEntryThatWasOnlyTouchedIsChangedAfterReadingItAgain() async throws {
+        try await Fixture.run { economic in
+            let id = try await economic.backend.create(Fixture.submission())
+            try await economic.switches(#"{"touchesBeforePut": 1}"#)
+            #expect(try await economic.backend.update(id, to: Fixture.submission(seconds: 7200)) == id)
+            #expect(try await economic.recorded().map(\.numberOfHours) == [2])
+            #expect(try await economic.stats()["updates"] == 2)
+        }
+    }
+
+    @Test func whatSomebodyElseChangedIsNotOverwrittenUnseen() async throws {
+        try await Fixture.run { economic in
+            let id = try await economic.backend.create(Fixture.submission())
+            try await economic.switches(#"{"changesBeforePut": 1}"#)
+            await #expect(
+                throws: BackendError.notProcessed(
+                    reason: "time entry 1 is being changed by somebody else", retryAfter: nil)
+            ) { try await economic.backend.update(id, to: Fixture.submission(seconds: 7200)) }
+            #expect(try await economic.recorded().map(\.numberOfHours) == [2.5])
+        }
+    }
+
+    @Test func anEntryThatIsTouchedAgainAndAgainIsTriedLater() async throws {
+        try await Fixture.run { economic in
+            let id = try await economic.backend.create(Fixture.submission())
+            try await economic.switches(#"{"touchesBeforePut": 5}"#)
+            let error = await #expect(throws: BackendError.self) {
+                try await economic.backend.update(id, to: Fixture.submission(seconds: 7200))
+            }
+            #expect(error?.kind == "notProcessed")
+            #expect(try await economic.stats()["updates"] == 2)
+        }
+    }
+
+    @Test func tooManyRequestsSaysWhenToTryAgain() async throws {
+        try await Fixture.run { economic in
+            try await economic.switches(#"{"rate429": 1, "retryAfterSeconds": 7}"#)
+            await #expect(throws: BackendError.notProcessed(reason: "HTTP 429", retryAfter: .seconds(7))) {
+                try await economic.backend.create(Fixture.submission())
+            }
+            let stats = try await economic.stats()
+            #expect(stats["records"] == 0)
+        }
+    }
+
+    @Test func aServerErrorIsUnknownForAWriteAndNotProcessedForARead() async throws {
+        try await Fixture.run { economic in
+            let id = try await economic.backend.create(Fixture.submission())
+            try await economic.switches(#"{"rate503": 1}"#)
+            let write = await #expect(throws: BackendError.self) {
+                try await economic.backend.create(Fixture.submission())
+            }
+            #expect(write?.kind == "outcomeUnknown")
+            for call in [
+                { _ = try await economic.backend.readBack(id, of: Fixture.ana) },
+                // Nothing is written before the entry has been read.
+                { _ = try await economic.backend.update(id, to: Fixture.submission()) },
+            ] {
+                let error = await #expect(throws: BackendError.self) { try await call() }
+                #expect(error?.kind == "notProcessed")
+            }
+        }
+    }
+
+    @Test(arguments: ["rateLostAfterWrite", "rate500AfterWrite"])
+    func aWriteThatWasDoneWithoutAnAnswerIsFoundByItsMarkerOnce(fault: String) async throws {
+        try await Fixture.run { economic in
+            try await economic.switches(#"{"\#(fault)": 1}"#)
+            let submission = Fixture.submission()
+            let error = await #expect(throws: BackendError.self) { try await economic.backend.create(submission) }
+            #expect(error?.kind == "outcomeUnknown")
+            let found = try await economic.backend.lookUp(
+                marker: submission.marker, of: Fixture.ana, on: submission.day)
+            #expect(found.map(\.marker) == [submission.marker])
+            #expect(try await economic.stats()["records"] == 1)
+        }
+    }
+
+    @Test func aLateCommitIsNotThereAtFirstAndFoundOnceLater() async throws {
+        try await Fixture.run { economic in
+            try await economic.switches(#"{"rateLateCommit": 1, "lateCommitMs": 300}"#)
+            let submission = Fixture.submission()
+            let error = await #expect(throws: BackendError.self) { try await economic.backend.create(submission) }
+            #expect(error?.kind == "outcomeUnknown")
+            func find() async throws -> [BackendEntry] {
+                try await economic.backend.lookUp(marker: submission.marker, of: Fixture.ana, on: submission.day)
+            }
+            #expect(try await find().isEmpty)
+            #expect(try await economic.eventually { try await find().count == 1 })
+        }
+    }
+
+    @Test(arguments: ["wrong:sandbox-grant", "sandbox-app:wrong"])
+    func wrongTokensAreNotTheEntrysFaultAndAreNotTold(password: String) async throws {
+        try await Fixture.run(password: password) { economic in
+            for call in [
+                { _ = try await economic.backend.create(Fixture.submission()) },
+                { _ = try await economic.backend.readBack("1", of: Fixture.ana) },
+            ] {
+                let error = await #expect(throws: BackendError.self) { try await call() }
+                #expect(error?.kind == "unauthorized" && !"\(String(describing: error))".contains("wrong"))
+            }
+        }
+    }
+
+    @Test func aRevokedGrantIsForAnOperator() async throws {
+        try await Fixture.run { economic in
+            try await economic.switches(#"{"isRevoked": true}"#)
+            let error = await #expect(throws: BackendError.self) {
+                try await economic.backend.create(Fixture.submission())
+            }
+            #expect(error?.kind == "unauthorized")
+        }
+    }
+
+    @Test func aWriteThatTakesTooLongIsUnknown() async throws {
+        try await Fixture.run(settings: { $0.totalMax = .seconds(1) }) { economic in
+            try await economic.switches(#"{"rateSlow": 1, "slowMs": 4000}"#)
+            let error = await #expect(throws: BackendError.self) {
+                try await economic.backend.create(Fixture.submission())
+            }
+            #expect(error?.kind == "outcomeUnknown")
+        }
+    }
+
+    static let own = #"{"errorCode":"X","message":"No","logId":"1"}"#
+
+    @Test(arguments: [
+        (204, "", true, "none"), (400, own, true, "refused"), (404, own, true, "refused"), (415, own, true, "refused"),
+        (400, "<html>", true, "notProcessed"), (404, "{}", true, "notProcessed"), (400, own, false, "notProcessed"),
+        (401, own, true, "unauthorized"), (403, own, false, "unauthorized"), (302, "", true, "unauthorized"),
+        (429, own, true, "notProcessed"), (500, own, true, "outcomeUnknown"), (500, own, false, "notProcessed"),
+    ]) func aStatusStandsForWhatIsKnownOfTheCall(status: Int, body: String, isWrite: Bool, kind: String) {
+        let head = Array("HTTP/1.1 \(status) X\r\n\r\n".utf8)
+        let response = Response(status: status, head: head, body: Array(body.utf8))
+        var found = "none"
+        do throws(BackendError) {
+            try EconomicAnswer.check(response, isWrite: isWrite)
+        } catch {
+            found = error.kind
+        }
+        #expect(found == kind)
+    }
+
+    @Test(arguments: ["", "app", "app:", ":grant", "a:b:c"]) func aPasswordIsTwoTokens(password: String) {
+        #expect(EconomicSettings(baseURL: "https://apis.e-conomic.com", password: password) == nil)
+    }
+
+    @Test func settingsDoNotTellTheTokens() throws {
+        let settings = try #require(EconomicSettings(baseURL: "https://apis.e-conomic.com/", password: "secret:token"))
+        #expect("\(settings)" == "e-conomic at https://apis.e-conomic.com")
+    }
+}

@@ -80,6 +80,7 @@ let shared: [Target] = [
         path: "Shared/Pipeline"),
     .target(name: "Secrets", dependencies: [crypto], path: "Shared/Secrets"),
     .target(name: "Backends", dependencies: ["HTTP", "Model", "Postgres", "Secrets", crypto], path: "Shared/Backends"),
+    .target(name: "BackendContract", dependencies: ["Backends", "Model"], path: "Shared/BackendContract"),
     .target(
         name: "Identity",
         dependencies: [
@@ -127,7 +128,8 @@ let tests: [Target] = [
         ],
         path: "Tests/OnboardingTests"),
     .testTarget(
-        name: "BackendsTests", dependencies: ["Backends", "HTTP", "Model", "Sandbox"], path: "Tests/BackendsTests"),
+        name: "BackendsTests", dependencies: ["BackendContract", "Backends", "HTTP", "Model", "Sandbox"],
+        path: "Tests/BackendsTests"),
     .testTarget(
         name: "FieldpostTests",
         dependencies: [
@@ -167,7 +169,11 @@ let tests: [Target] = [
 
 let package = Package(
     name: "fieldpost",
-    products: services.map { .executable(name: $0.executable, targets: [$0.target]) },
+    products: services.map { .executable(name: $0.executable, targets: [$0.target]) } + [
+        // For adapters outside this package.
+        .library(name: "Backends", targets: ["Backends", "Model"]),
+        .library(name: "BackendContract", targets: ["BackendContract"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),

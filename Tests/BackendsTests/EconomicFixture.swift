@@ -10,6 +10,7 @@ import Testing
 struct EconomicFixture: RunningSandbox {
     let client = Client()
     let url: String
+    let settings: EconomicSettings
     let backend: EconomicBackend
 
     static let ana = person("ana", 7)
@@ -58,6 +59,7 @@ struct EconomicFixture: RunningSandbox {
 
     private init(settings: EconomicSettings) {
         url = settings.baseURL
+        self.settings = settings
         backend = EconomicBackend(settings, client: client, today: { EconomicFixture.today })
     }
 

@@ -10,6 +10,7 @@ import Testing
 struct SandboxFixture: RunningSandbox {
     let client = Client()
     let url: String
+    let settings: SAPSettings
     let backend: SAPBackend
 
     static let today = day("2015-04-15")
@@ -77,6 +78,7 @@ struct SandboxFixture: RunningSandbox {
 
     private init(settings: SAPSettings) {
         url = settings.baseURL
+        self.settings = settings
         backend = SAPBackend(settings, client: client, today: { SandboxFixture.today })
     }
 

@@ -1,0 +1,73 @@
+internal import Backends
+internal import FoundationEssentials
+internal import Model
+
+/// New records.
+extension Contract {
+    static let recording = [
+        Check("a created entry is read back as it was sent, and waits for approval") { subject in
+            let submission = subject.submission()
+            let id = try await subject.backend.create(submission)
+            let entry = try await subject.readBack(id)
+            try subject.expect(entry.id == id, "readBack(\(id)) gives the record \(entry.id)")
+            try subject.expect(entry, is: submission)
+            try subject.expect(
+                entry.status == .released || entry.status == .approved,
+                "a new record is \(entry.status), not released (or approved, where no approval is needed)")
+        },
+        Check("a created entry is found by its marker, once") { subject in
+            let submission = subject.submission()
+            _ = try await subject.backend.create(subject.submission(text: "Its neighbour"))
+            try await subject.expect(0, of: submission, "before it is written")
+            let id = try await subject.backend.create(submission)
+            let found = try await subject.lookUp(submission)
+            try subject.expect(found.map(\.id) == [id], "lookUp finds \(found.map(\.id)), not [\(id)]")
+        },
+        Check("identical entries with different markers both exist") { subject in
+            let submissions = [subject.submission(), subject.submission()]
+            var ids: Set<String> = []
+            for submission in submissions { ids.insert(try await subject.backend.create(submission)) }
+            try subject.expect(ids.count == 2, "both have the id \(ids)")
+            for submission in submissions { try await subject.expect(1, of: submission, "among identical ones") }
+        },
+        Check("a text comes back as it was sent") { subject in
+            for text in [nil, "Ørsted & \"Søn\" 'x' <b> 100 % + $(a)*,[b]", "🛠 日本", "#12#", "a\\b/c?d=e"] {
+                let submission = subject.submission(text: text)
+                let id = try await subject.backend.create(submission)
+                try subject.expect(try await subject.readBack(id), is: submission)
+            }
+        },
+        Check("a length is rounded as its capabilities state") { subject in
+            for seconds in [5400, 28_800, 3599, 3600, 3617, 3618, 86_400] {
+                let submission = subject.submission(on: seconds % 7, seconds: seconds)
+                let id = try await subject.backend.create(submission)
+                try subject.expect(try await subject.readBack(id), is: submission)
+            }
+        },
+        Check("what cannot be is refused in words, and not written") { subject in
+            let submission = subject.submission(references: subject.harness.impossibleReferences)
+            try await subject.expectRefusal(of: "create with impossible references") {
+                try await subject.backend.create(submission)
+            }
+            try await subject.expect(0, of: submission, "after a refusal")
+        },
+        Check("a person whom the back end does not know is refused in words") { subject in
+            var submission = subject.submission()
+            submission.person = BackendPerson(email: "nobody@example.com", reference: [:])
+            try await subject.expectRefusal(of: "create for a person without references") {
+                try await subject.backend.create(submission)
+            }
+        },
+        Check("calls run side by side") { subject in
+            let submissions = (0..<20).map { subject.submission(on: $0 % 5) }
+            let ids = try await withThrowingTaskGroup(of: String.self) { group in
+                for submission in submissions { group.addTask { try await subject.backend.create(submission) } }
+                var ids: Set<String> = []
+                for try await id in group { ids.insert(id) }
+                return ids
+            }
+            try subject.expect(ids.count == submissions.count, "20 calls give \(ids.count) ids")
+            for submission in submissions { try await subject.expect(1, of: submission, "written beside others") }
+        },
+    ]
+}

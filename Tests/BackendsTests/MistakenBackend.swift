@@ -1,0 +1,111 @@
+import BackendContract
+import Backends
+import FoundationEssentials
+import Model
+
+/// The e-conomic adapter with one mistake in it.
+struct MistakenBackend: TimeBackend {
+    let right: any TimeBackend
+    let mistake: Mistake
+
+    var capabilities: BackendCapabilities { right.capabilities }
+
+    private func mistaken(_ error: BackendError) -> BackendError {
+        switch (mistake, error) {
+        case (.repeatsAfterServerError, .outcomeUnknown(let reason)): .notProcessed(reason: reason, retryAfter: nil)
+        case (.takesOpenForRefused, .outcomeUnknown(let reason)): .refused([reason])
+        case (.losesRetryAfter, .notProcessed(let reason, _)): .notProcessed(reason: reason, retryAfter: nil)
+        case (.saysNothing, .refused): .refused([" "])
+        default: error
+        }
+    }
+
+    func create(_ submission: Submission) async throws(BackendError) -> String {
+        do throws(BackendError) {
+            guard mistake == .swallowsCancellation else { return try await right.create(submission) }
+            let right = right
+            // A task of its own does not hear of the cancellation.
+            let created = await Task { () -> Result<String, BackendError> in
+                do throws(BackendError) { return .success(try await right.create(submission)) } catch {
+                    return .failure(error)
+                }
+            }.value
+            return try created.get()
+        } catch {
+            throw mistaken(error)
+        }
+    }
+
+    func update(_ id: String, to submission: Submission) async throws(BackendError) -> String {
+        do throws(BackendError) {
+            return mistake == .updatesAnew
+                ? try await right.create(submission) : try await right.update(id, to: submission)
+        } catch {
+            throw mistaken(error)
+        }
+    }
+
+    func delete(_ id: String, of person: BackendPerson) async throws(BackendError) {
+        do throws(BackendError) { try await right.delete(id, of: person) } catch { throw mistaken(error) }
+    }
+
+    func readBack(_ id: String, of person: BackendPerson) async throws(BackendError) -> BackendEntry? {
+        let owner = mistake == .ignoresOwner ? EconomicFixture.ana : person
+        do throws(BackendError) { return try await right.readBack(id, of: owner) } catch { throw mistaken(error) }
+    }
+
+    func lookUp(
+        marker: String, of person: BackendPerson, on day: Day
+    ) async throws(BackendError) -> [BackendEntry] {
+        do throws(BackendError) {
+            return mistake == .forgetsMarker
+                ? try await right.entries(of: person, from: day, through: day)
+                : try await right.lookUp(marker: marker, of: person, on: day)
+        } catch {
+            throw mistaken(error)
+        }
+    }
+
+    func entries(
+        of person: BackendPerson, from: Day, through: Day
+    ) async throws(BackendError) -> [BackendEntry] {
+        let last = mistake == .cutsListing ? through.adding(days: -1) : through
+        do throws(BackendError) {
+            return try await right.entries(of: person, from: from, through: last)
+        } catch {
+            throw mistaken(error)
+        }
+    }
+
+    func reportingData(of person: BackendPerson) async throws(BackendError) -> ReportingData {
+        do throws(BackendError) {
+            var data = try await right.reportingData(of: person)
+            if mistake == .changesIDs { data.templates[0].id = UUID() }
+            return data
+        } catch {
+            throw mistaken(error)
+        }
+    }
+}
+
+/// The harness of the adapter with the mistake.
+struct MistakenHarness: BackendHarness {
+    let right: EconomicHarness
+    let mistake: Mistake
+
+    func backend(_ access: BackendAccess) -> any TimeBackend {
+        MistakenBackend(right: right.backend(access), mistake: mistake)
+    }
+
+    var person: BackendPerson { right.person }
+    var otherPerson: BackendPerson { right.otherPerson }
+    var firstDay: Day { right.firstDay }
+    var references: [String: String] { right.references }
+    var otherReferences: [String: String] { right.otherReferences }
+    var impossibleReferences: [String: String] { right.impossibleReferences }
+    var unknownID: String { right.unknownID }
+
+    func behave(_ behaviour: BackendBehaviour) async throws { try await right.behave(behaviour) }
+    func approve(_ id: String) async throws { try await right.approve(id) }
+    func reject(_ id: String) async throws { try await right.reject(id) }
+}

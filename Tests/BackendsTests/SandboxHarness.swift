@@ -1,0 +1,86 @@
+import BackendContract
+import Backends
+import Model
+
+/// The faults that both stand-ins have, as the contract asks for them.
+protocol SandboxHarness: BackendHarness {
+    associatedtype Fixture: RunningSandbox
+    var fixture: Fixture { get }
+}
+
+extension SandboxHarness {
+    var firstDay: Day { SandboxFixture.day("2015-03-30") }
+
+    func behave(_ behaviour: BackendBehaviour) async throws {
+        let faults: [String: Double] =
+            switch behaviour {
+            case .normal: [:]
+            case .failing: ["rate503": 1]
+            case .failingAfterWrite: ["rate500AfterWrite": 1]
+            case .losingAnswers: ["rateLostAfterWrite": 1]
+            case .overloaded(let retryAfter):
+                ["rate429": 1, "retryAfterSeconds": Double(retryAfter.components.seconds)]
+            case .stuck: ["rateSlow": 1, "slowMs": 30_000]
+            }
+        let all = ["rate503", "rate500AfterWrite", "rateLostAfterWrite", "rate429", "rateSlow"]
+        let switches = Dictionary(uniqueKeysWithValues: all.map { ($0, 0) }).merging(faults) { $1 }
+        let fields = switches.map { "\"\($0)\": \(Int($1))" }.joined(separator: ", ")
+        try await fixture.switches("{\(fields)}")
+    }
+}
+
+struct SAPHarness: SandboxHarness {
+    let fixture: SandboxFixture
+
+    func backend(_ access: BackendAccess) -> any TimeBackend {
+        var settings = fixture.settings
+        switch access {
+        case .granted: return fixture.backend
+        case .wrongCredentials: settings.password = "wrong"
+        case .nowhere: settings.baseURL = "http://127.0.0.1:1"
+        }
+        return SAPBackend(settings, client: fixture.client, today: { SandboxFixture.today })
+    }
+
+    let person = SandboxFixture.ana
+    let otherPerson = SandboxFixture.bo
+    let references = ["Accounting code": "P1.1"]
+    let otherReferences = ["Accounting code": "P2.1"]
+    let impossibleReferences = ["Accounting code": "P9.9"]
+    let unknownID = "000000999999"
+
+    func approve(_ id: String) async throws { try await move(id, "30") }
+
+    func reject(_ id: String) async throws { try await move(id, "40") }
+
+    private func move(_ id: String, _ status: String) async throws {
+        try await fixture.post("/sandbox/approvals", #"{"record": "\#(id)", "status": "\#(status)"}"#)
+    }
+}
+
+struct EconomicHarness: SandboxHarness {
+    let fixture: EconomicFixture
+
+    func backend(_ access: BackendAccess) -> any TimeBackend {
+        var settings = fixture.settings
+        switch access {
+        case .granted: return fixture.backend
+        case .wrongCredentials: settings.agreementGrantToken = "wrong"
+        case .nowhere: settings.baseURL = "http://127.0.0.1:1"
+        }
+        return EconomicBackend(settings, client: fixture.client, today: { EconomicFixture.today })
+    }
+
+    let person = EconomicFixture.ana
+    let otherPerson = EconomicFixture.bo
+    let references = ["Project": "11", "Activity": "1"]
+    let otherReferences = ["Project": "13", "Activity": "2"]
+    let impossibleReferences = ["Project": "10", "Activity": "1"]
+    let unknownID = "999999"
+
+    func approve(_ id: String) async throws {
+        try await fixture.change(#"{"number": \#(id), "isApproved": true}"#)
+    }
+
+    func reject(_ id: String) async throws { throw Impossible("nobody can reject in e-conomic") }
+}

@@ -80,7 +80,8 @@ public struct BackendEntry: Equatable, Sendable {
     public var references: [String: String]
     /// What the back end says about it, for a person: a reason of rejection, for one.
     public var message: String?
-    /// Grows with every change of the record, in back ends that have such a thing.
+    /// Orders the record's states as text, in back ends that have such a thing: a later change has no smaller one, and
+    /// the same one only within the smallest time that the back end's clock tells.
     public var version: String?
 
     /// A record.

@@ -3,8 +3,8 @@ public import Model
 /// What Fieldpost needs of a back end that keeps people's time: the whole of an adapter.
 ///
 /// An adapter turns each call into the back end's HTTP and its answers into the values here. It keeps no state that
-/// must survive a restart, never repeats a write by itself, and holds no rule about entries: when to submit, what to
-/// do after an unknown outcome, which status an entry gets is decided by `entry-submitter`.
+/// must survive a restart, never repeats a write that may have been done, and holds no rule about entries: when to
+/// submit, what to do after an unknown outcome, which status an entry gets is decided by `entry-submitter`.
 ///
 /// **The one thing to get right is the error of a write** (``create(_:)``, ``update(_:to:)``, ``delete(_:of:)``), since
 /// it decides whether the write is repeated:

@@ -52,6 +52,8 @@ extension Suite {
             case .identity:
                 ("sandbox", ["identity", "--key-file", folder.path + "/identity.keys", "--client", client] + port)
             case .sap: ("sandbox", ["sap", "--state", folder.path + "/sap.journal"] + port)
+            case .economic:
+                ("sandbox", ["economic", "--state", folder.path + "/economic.journal"] + port)
             case .relay, .gateway, .initializer, .submitter, .database, .onboarding: (part.rawValue, [])
             case .onboardingTwo: (Part.onboarding.rawValue, [])
             }
@@ -73,7 +75,7 @@ extension Suite {
                 variables["FIELDPOST_ONBOARDING_DEVICE_PAGE"] = "true"
                 variables["FIELDPOST_ONBOARDING_DEVICE_GATEWAY"] = gatewayURL
             }
-        case .database, .broker, .identity, .sap, .relay, .initializer, .submitter: break
+        case .database, .broker, .identity, .sap, .economic, .relay, .initializer, .submitter: break
         }
         return variables.merging(options.variables[part] ?? [:]) { $1 }
     }
@@ -82,7 +84,8 @@ extension Suite {
         [
             "PATH": "/usr/bin:/bin", "TMPDIR": FileManager.default.temporaryDirectory.path,
             SuiteFolder.mark: folder.path, "FIELDPOST_DATABASE_URL": conninfo,
-            Self.passwordVariable: Self.passwordOfSAP, Self.clientSecretVariable: Self.clientSecret,
+            Self.passwordVariable: Self.passwordOfSAP, Self.tokensVariable: Self.tokensOfEconomic,
+            Self.clientSecretVariable: Self.clientSecret,
             "FIELDPOST_SECRET_KEYS": Data((0..<32).map { UInt8($0) }).base64EncodedString(),
         ]
     }

@@ -4,14 +4,15 @@ import Synchronization
 
 /// A whole Fieldpost of real processes: PostgreSQL, the sandbox's broker, identity provider and SAP, and the services.
 ///
-/// Each part can be killed and started again at the same address: PostgreSQL and SAP keep what they had, the broker
-/// comes back empty. Everything ends with `stop`, or when this process does, however it ends.
+/// Each part can be killed and started again at the same address: PostgreSQL and back ends keep what they had, the
+/// broker comes back empty. Everything ends with `stop`, or when this process does, however it ends.
 package final class Suite: Sendable {
     package enum Part: String, CaseIterable, Sendable {
         case database = "postgres"
         case broker = "sandbox-broker"
         case identity = "sandbox-identity"
         case sap = "sandbox-sap"
+        case economic = "sandbox-economic"
         case relay = "change-relay"
         case gateway = "realm-gateway"
         case initializer = "realm-initializer"
@@ -28,6 +29,8 @@ package final class Suite: Sendable {
         package var services = Part.services
         /// Whether onboarding serves the page on which a person is a device.
         package var deviceHasPage = false
+        /// Whether the sandbox's e-conomic runs beside its SAP.
+        package var hasEconomic = false
         /// Environment variables per service, beside those that make up the suite.
         package var variables: [Part: [String: String]] = [:]
         /// PostgreSQL's settings.
@@ -56,11 +59,15 @@ package final class Suite: Sendable {
     package let gatewayURL: String
     package let identityURL: String
     package let sapURL: String
+    package let economicURL: String
     package let onboardingURL: String
     package let onboardingTwoURL: String
     /// The variable under which services find the password of SAP's user `FIELDPOST`.
     package static let passwordVariable = "SANDBOX_SAP_PASSWORD"
     package static let passwordOfSAP = "sandbox"
+    /// The variable under which services find e-conomic's tokens.
+    package static let tokensVariable = "SANDBOX_ECONOMIC_TOKENS"
+    package static let tokensOfEconomic = "sandbox-app:sandbox-grant"
     /// The OAuth client that the identity provider knows, with its secret.
     package static let clientID = "fieldpost"
     package static let clientSecret = "sandbox-secret"
@@ -81,7 +88,7 @@ package final class Suite: Sendable {
         self.folder = folder
         var ports: [Part: Int] = [:]
         var adminPorts: [Part: Int] = [:]
-        for part in [Part.broker, .identity, .sap, .gateway, .onboarding, .onboardingTwo] {
+        for part in [Part.broker, .identity, .sap, .economic, .gateway, .onboarding, .onboardingTwo] {
             ports[part] = try Ports.free()
         }
         for part in options.services { adminPorts[part] = try Ports.free() }
@@ -90,6 +97,7 @@ package final class Suite: Sendable {
         gatewayURL = "http://" + address(.gateway)
         identityURL = "http://" + address(.identity)
         sapURL = "http://" + address(.sap)
+        economicURL = "http://" + address(.economic)
         onboardingURL = "http://" + address(.onboarding)
         onboardingTwoURL = "http://" + address(.onboardingTwo)
         self.ports = ports
@@ -101,8 +109,9 @@ package final class Suite: Sendable {
             return (server, try server.makeDatabase("fieldpost"))
         }
         try await runCommand(["migrate", "--schema", Self.schemaFolder])
-        for part in [Part.broker, .identity, .sap] + options.services { try start(part) }
-        for part in [Part.broker, .identity, .sap] + options.services { try await waitUntilReady(part) }
+        let parts = [Part.broker, .identity, .sap] + (options.hasEconomic ? [.economic] : []) + options.services
+        for part in parts { try start(part) }
+        for part in parts { try await waitUntilReady(part) }
     }
 
     deinit { end() }
@@ -180,6 +189,7 @@ package final class Suite: Sendable {
         case .broker: Ports.isListening(ports[.broker] ?? 0)
         case .identity: await answers(identityURL + "/.well-known/openid-configuration")
         case .sap: await answers(sapURL + "/sandbox/stats")
+        case .economic: await answers(economicURL + "/sandbox/stats")
         case .relay, .gateway, .initializer, .submitter, .onboarding, .onboardingTwo:
             await answers(adminURL(part) + "/health/ready")
         }

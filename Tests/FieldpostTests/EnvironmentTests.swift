@@ -140,7 +140,9 @@ import Testing
         #expect(try run("show", "acme").output.contains("an integration looks after it"))
         #expect(try run("check", "acme", "--json").rows().last?["works"] as? Bool == true)
         let described = try run("edit", "acme", "--backend-url", "http://127.0.0.1:8200")
-        #expect(described.status == 1 && described.errors.contains("belong to --backend sap"), "\(described.errors)")
+        #expect(
+            described.status == 1 && described.errors.contains("do not belong to --backend none"), "\(described.errors)"
+        )
         #expect(try run("edit", "acme", "--backend", "sap").errors.contains("missing: --backend-url, --backend-user"))
         #expect(try add("[]").output.contains("http://127.0.0.1:8200"))
         let audit = try fieldpost(
@@ -150,6 +152,28 @@ import Testing
         try #require(details.count == 3)
         #expect(details[1] == #"{"changed": "backend backend-url backend-user backend-password"}"#)
         #expect(!details.joined().contains("SAP_PASSWORD"))
+    }
+
+    /// Two tokens instead of a user; what they are is looked at before they are sealed.
+    @Test func eConomicHasTokensAndNoUser() throws {
+        let key = Data((0..<32).map { UInt8($0) }).base64EncodedString()
+        func addEconomic(_ tokens: String, _ backend: String = "economic") throws -> Answer {
+            try fieldpost(
+                [
+                    "environment", "add", "books", "--domain", "books.example", "--issuer", "http://127.0.0.1:8081",
+                    "--audience", "fieldpost", "--jwks-url", "http://127.0.0.1:8081/jwks", "--backend", backend,
+                    "--backend-url", "https://apis.e-conomic.example", "--backend-password-from", "TOKENS",
+                ],
+                environment: [
+                    "FIELDPOST_DATABASE_URL": conninfo, "FIELDPOST_SECRET_KEYS": key, "TOKENS": tokens,
+                ])
+        }
+        #expect(try addEconomic("app").errors.contains("TOKENS is not appSecretToken:agreementGrantToken"))
+        let added = try addEconomic("app:grant")
+        #expect(added.status == 0, "\(added.errors)")
+        #expect(try run("list").output.contains("economic https://apis.e-conomic.example"))
+        #expect(try addEconomic("app:grant", "navision").errors.contains("there are sap, economic, none"))
+        #expect(try addEconomic("app:grant", "sap").errors.contains("missing: --backend-user"))
     }
 
     @Test func aDomainBelongsToOneEnvironment() throws {

@@ -99,7 +99,7 @@ extension FlowTests {
 }
 
 /// A phone that reads its realms whole, and submits entries.
-private struct IntegrationPhone {
+struct IntegrationPhone {
     struct Object {
         let kind: String
         let id: String

@@ -13,7 +13,8 @@ extension EnvironmentOptions {
     func save(over stored: StoredEnvironment, on connection: inout Connection) async throws {
         var environment = changed(stored)
         guard environment.hasBackend || !describesBackend else {
-            throw CommandFailure("--backend-… and --poll-interval describe a back end: they belong to --backend sap")
+            throw CommandFailure(
+                "--backend-… and --poll-interval describe a back end: they do not belong to --backend none")
         }
         let missing = missing(environment)
         guard missing.isEmpty else { throw CommandFailure("missing: \(missing.joined(separator: ", "))") }
@@ -61,7 +62,8 @@ extension EnvironmentOptions {
             ("--backend", environment.backend.isEmpty),
         ]
         let neededOfBackend = [
-            ("--backend-url", environment.backendURL.isEmpty), ("--backend-user", environment.backendUser.isEmpty),
+            ("--backend-url", environment.backendURL.isEmpty),
+            ("--backend-user", environment.backendUser.isEmpty && environment.backend != "economic"),
             ("--backend-password-variable or --backend-password-from", !hasPassword),
         ]
         return (needed + (environment.hasBackend ? neededOfBackend : [])).filter(\.1).map(\.0)

@@ -13,8 +13,11 @@ import Secrets
 struct EnvironmentOptions: ParsableArguments {
     static let discussion = """
         FILE of --people is a JSON array: [{"email": "ana@example.com", "reference": {…}}]. The reference is how the
-        back end calls the person; for SAP: personWorkAgreementExternalId, companyCode, businessPartnerUuid. People who
-        are not in the file stay as they are.
+        back end calls the person; for sap: personWorkAgreementExternalId, companyCode, businessPartnerUuid; for
+        economic: employeeNumber. People who are not in the file stay as they are.
+
+        The back end economic (e-conomic) is called with two tokens instead of a user: its password is
+        appSecretToken:agreementGrantToken, and --backend-user is not needed.
 
         Secrets are never given as arguments. --client-secret-from and --backend-password-from name an environment
         variable of this command, whose value is stored sealed with the first of FIELDPOST_SECRET_KEYS.
@@ -39,7 +42,8 @@ struct EnvironmentOptions: ParsableArguments {
     var scopes: [String] = []
     @Option(help: "When a person's realm is filled: registration or login.") var initialiseOn: String?
     @Option(help: "Whether strangers cannot find out who is known: yes or no.") var hideUnknown: String?
-    @Option(help: "The kind of back end: sap, or none when an integration looks after it.") var backend: String?
+    @Option(help: "The kind of back end: sap, economic, or none when an integration looks after it.") var backend:
+        String?
     @Option(help: "The back end's base URL.") var backendUrl: String?
     @Option(help: "Fieldpost's user at the back end.") var backendUser: String?
     @Option(help: "The environment variable in which the services find that user's password.")
@@ -52,8 +56,9 @@ struct EnvironmentOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The people, as a JSON file.", valueName: "file")) var people: String?
 
     func validate() throws {
-        if let backend, !["sap", StoredEnvironment.noBackend].contains(backend) {
-            throw ValidationError("--backend \(backend): there are sap and none")
+        let kinds = BackendConnection.kinds + [StoredEnvironment.noBackend]
+        if let backend, !kinds.contains(backend) {
+            throw ValidationError("--backend \(backend): there are \(kinds.joined(separator: ", "))")
         }
         if let variable = backendPasswordVariable, variable.isEmpty || variable.hasPrefix("FIELDPOST_") {
             throw ValidationError(

@@ -56,6 +56,16 @@ struct EconomicResponder: HTTPResponder {
                 let number = try system.create(entry, isTrial: isTrial)
                 return .json(.created, .object([("number", .number(number))]))
             }
+        case (.post, "timeentries/approve"):
+            let body = try await request.body.collect(upTo: SandboxControl.bodyBytesMax)
+            struct Numbers: Decodable { let numbers: [Int] }
+            guard let list = try? JSONDecoder().decode(Numbers.self, from: Data(body.readableBytesView)) else {
+                return .economic(.badRequest, "BadRequest", "The body is not a list of numbers.")
+            }
+            return try await write(context) { [system] isTrial in
+                try system.approve(list.numbers, isTrial: isTrial)
+                return Response(status: .noContent)
+            }
         case (.delete, _):
             guard let number else { return .economicNotFound }
             return try await write(context) { [system] isTrial in

@@ -28,7 +28,7 @@ enum EconomicRules {
             numberOfHours: request.numberOfHours ?? 0, text: request.text ?? "")
     }
 
-    /// The record that a change or a deletion names.
+    /// The record that a change, a deletion or an approval names.
     static func existing(
         _ number: Int?, _ records: EconomicRecords, lockedThrough: Day?
     ) throws(Refusal) -> EconomicRecord {

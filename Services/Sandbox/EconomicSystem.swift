@@ -115,6 +115,22 @@ final class EconomicSystem: Sendable {
         }
     }
 
+    /// Approves time entries, all or none.
+    func approve(_ numbers: [Int], isTrial: Bool) throws(EconomicRules.Refusal) {
+        try withState { state throws(EconomicRules.Refusal) in
+            var records: [EconomicRecord] = []
+            for number in numbers {
+                records.append(
+                    try EconomicRules.existing(number, state.records, lockedThrough: state.switches.lockedThrough))
+            }
+            if isTrial { return }
+            for var record in records {
+                record.isApproved = true
+                state.save(record)
+            }
+        }
+    }
+
     /// What somebody else does to a time entry, whatever the rules say; nil adds one.
     ///
     /// - Returns: Its number; nil when there is no such entry.

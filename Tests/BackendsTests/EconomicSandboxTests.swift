@@ -42,6 +42,18 @@ import Testing
         }
     }
 
+    @Test func entriesAreApprovedAllOrNone() async throws {
+        try await Fixture.run { economic in
+            for _ in 0..<2 { _ = try await economic.backend.create(Fixture.submission()) }
+            let none = try await send("POST", "/timeentries/approve", #"{"numbers": [1, 9]}"#, to: economic)
+            #expect(none.status == 404)
+            #expect(try await economic.recorded().map(\.isApproved) == [false, false])
+            let all = try await send("POST", "/timeentries/approve", #"{"numbers": [1, 2]}"#, to: economic)
+            #expect(all.status == 204)
+            #expect(try await economic.recorded().map(\.isApproved) == [true, true])
+        }
+    }
+
     @Test(arguments: [
         "name$eq:x", "date$like:2015", "(date$eq:x)", "date", "employeeNumber$in:[1,2]", "text$eq:a$$b",
     ]) func aFilterThatIsNotUnderstoodIsRefused(filter: String) async throws {

@@ -79,8 +79,11 @@ let shared: [Target] = [
         name: "Pipeline", dependencies: ["Kafka", "Model", "Postgres", "Realms", "Runtime", logging, metrics],
         path: "Shared/Pipeline"),
     .target(name: "Secrets", dependencies: [crypto], path: "Shared/Secrets"),
-    .target(name: "Backends", dependencies: ["HTTP", "Model", "Postgres", "Secrets", crypto], path: "Shared/Backends"),
-    .target(name: "BackendContract", dependencies: ["Backends", "Model"], path: "Shared/BackendContract"),
+    .target(name: "BackendProtocol", dependencies: ["Model"], path: "Shared/BackendProtocol"),
+    .target(name: "BackendContract", dependencies: ["BackendProtocol", "Model"], path: "Shared/BackendContract"),
+    .target(
+        name: "Backends", dependencies: ["BackendProtocol", "HTTP", "Model", "Postgres", "Secrets", crypto],
+        path: "Shared/Backends"),
     .target(
         name: "Identity",
         dependencies: [
@@ -171,7 +174,7 @@ let package = Package(
     name: "fieldpost",
     products: services.map { .executable(name: $0.executable, targets: [$0.target]) } + [
         // For adapters outside this package.
-        .library(name: "Backends", targets: ["Backends", "Model"]),
+        .library(name: "BackendProtocol", targets: ["BackendProtocol", "Model"]),
         .library(name: "BackendContract", targets: ["BackendContract"]),
     ],
     dependencies: [

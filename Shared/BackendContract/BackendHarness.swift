@@ -1,4 +1,4 @@
-public import Backends
+public import BackendProtocol
 public import Model
 
 /// What the contract needs beside an adapter: a back end to try it on, and somebody behind it who makes it misbehave.

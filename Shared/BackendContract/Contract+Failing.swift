@@ -1,4 +1,4 @@
-internal import Backends
+internal import BackendProtocol
 internal import FoundationEssentials
 internal import Model
 

@@ -1,4 +1,4 @@
-public import Backends
+public import BackendProtocol
 
 /// What every adapter must keep, whatever the back end: named checks against a ``BackendHarness``.
 ///

@@ -1,9 +1,9 @@
 internal import Crypto
-public import FoundationEssentials
+package import FoundationEssentials
 
 extension UUID {
     /// The id that `name` always has within `namespace`: version 5 of RFC 9562, 5.5.
-    public init(name: String, in namespace: UUID) {
+    package init(name: String, in namespace: UUID) {
         var hash = Insecure.SHA1()
         unsafe withUnsafeBytes(of: namespace.uuid) { unsafe hash.update(bufferPointer: $0) }
         hash.update(data: Array(name.utf8))

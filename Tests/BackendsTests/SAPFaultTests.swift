@@ -71,7 +71,7 @@ import Testing
     @Test func aLateCommitIsNotThereAtFirstAndFoundOnceLater() async throws {
         try await Fixture.run { sap in
             _ = try await sap.backend.create(Fixture.submission())
-            try await sap.switches(#"{"rateLateCommit": 1, "lateCommitMs": 300}"#)
+            try await sap.switches(#"{"rateLateCommit": 1, "lateCommitMs": 3000}"#)
             let submission = Fixture.submission()
             let error = await #expect(throws: BackendError.self) { try await sap.backend.create(submission) }
             #expect(error?.kind == "outcomeUnknown")

@@ -116,8 +116,11 @@ extension EnvironmentOptions {
             environment.clientSecret = Bytea(sealed)
         }
         if let backendPasswordFrom {
-            let sealed = try secrets.seal(
-                try SecretOptions.value(of: backendPasswordFrom), at: BackendConnection.secretPlace(id))
+            let password = try SecretOptions.value(of: backendPasswordFrom)
+            guard environment.backend != "economic" || EconomicSettings(baseURL: "", password: password) != nil else {
+                throw CommandFailure("\(backendPasswordFrom) is not appSecretToken:agreementGrantToken")
+            }
+            let sealed = try secrets.seal(password, at: BackendConnection.secretPlace(id))
             (environment.backendPassword, environment.backendPasswordVariable) = (Bytea(sealed), nil)
         }
     }

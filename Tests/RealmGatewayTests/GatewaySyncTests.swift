@@ -195,7 +195,7 @@ import Testing
         var limits = GatewayLimits()
         limits.keepaliveMax = .milliseconds(300)
         try await withGateway(limits: limits) { fixture in
-            let phone = try await GatewayDevice(fixture, "ana@example.com", expiresIn: 8)
+            let phone = try await GatewayDevice(fixture, "ana@example.com", expiresIn: 15)
             let start = ContinuousClock.now
             try await phone.follow()
             #expect(ContinuousClock.now - start < .seconds(60))

@@ -283,7 +283,7 @@ import Testing
 
     @Test func whoSendsSlowlyIsDisconnected() async throws {
         var limits = OnboardingLimits.quick
-        limits.requestMax = .milliseconds(400)
+        limits.requestMax = .seconds(1)
         try await withOnboarding(limits: limits) { fixture in
             // A head that never ends, one that ends slowly, and a body that drips.
             let silent = try await TestSocket(port: fixture.ports[0], path: "", handshake: "GET / HTTP/1.1\r\n")
@@ -303,7 +303,7 @@ import Testing
 
     private func slowly(_ fixture: OnboardingFixture, _ head: String, _ rest: String) async throws -> TestSocket {
         let socket = try await TestSocket(port: fixture.ports[0], path: "", handshake: head + rest, waits: false)
-        for _ in 0..<200 {
+        for _ in 0..<1_000 {
             try? await Task.sleep(for: .milliseconds(20))
             if await socket.isEnded { break }
             try? await socket.raw([UInt8(ascii: "a")])

@@ -77,7 +77,8 @@ actor TestSocket {
             }
             .connect(host: "127.0.0.1", port: port).get()
         let text = handshake ?? WebSocketBytes.handshake(path, headers: headers)
-        try await channel.writeAndFlush(ByteBuffer(string: text))
+        // The server may have had enough already.
+        try? await channel.writeAndFlush(ByteBuffer(string: text))
         Task { await self.read(stream) }
         if reads, waits { try await wait("the handshake is answered") { $0.status != 0 || $0.isEnded } }
     }

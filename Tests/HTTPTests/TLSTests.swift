@@ -19,7 +19,11 @@ import Testing
         let output = Pipe()
         let server = try openssl(
             "s_server -accept 127.0.0.1:\(port) -www -key \(key) -cert \(certificate)", output: output)
-        defer { server.terminate() }
+        // It is a child of a thread that blocks signals, and so ends by none that can be blocked.
+        defer {
+            kill(server.processIdentifier, SIGKILL)
+            server.waitUntilExit()
+        }
         // It tells when it listens.
         while let line = String(data: output.fileHandleForReading.availableData, encoding: .utf8), !line.isEmpty {
             if line.contains("ACCEPT") { break }

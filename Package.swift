@@ -47,6 +47,13 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         ["Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", "Secrets"]
     ),
     (
+        "backend-poller", "BackendPoller",
+        [
+            "Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", "Secrets", logging,
+            metrics,
+        ]
+    ),
+    (
         "fieldpost", "Fieldpost",
         [
             "Backends", "Commands", "HTTP", "Identity", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime",
@@ -154,11 +161,18 @@ let tests: [Target] = [
             "TestSupport",
         ],
         path: "Tests/EntrySubmitterTests"),
+    .testTarget(
+        name: "BackendPollerTests",
+        dependencies: [
+            "BackendPoller", "Backends", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Secrets", "TestSupport",
+            logging,
+        ],
+        path: "Tests/BackendPollerTests"),
     .testTarget(name: "SecretsTests", dependencies: ["Secrets"], path: "Tests/SecretsTests"),
     .testTarget(
         name: "RealmInitializerTests",
         dependencies: [
-            "HTTP", "Model", "Pipeline", "Postgres", "RealmInitializer", "Realms", "Secrets", "TestSupport",
+            "Backends", "HTTP", "Model", "Pipeline", "Postgres", "RealmInitializer", "Realms", "Secrets", "TestSupport",
         ],
         path: "Tests/RealmInitializerTests"),
     .testTarget(

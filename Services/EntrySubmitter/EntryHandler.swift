@@ -21,14 +21,17 @@ struct EntryHandler: Handler {
     }
 
     let rule: SubmissionRule
+    var observationRule: ObservationRule {
+        ObservationRule(waitMin: rule.settleMin, retryMin: rule.retryMin, retryMax: rule.retryMax)
+    }
     /// The longest a single HTTP call may take.
     let callMax: Duration
     let secrets: SecretBox
     let client: Client
 
-    private var directory = RealmDirectory()
-    private var reporting = ReportingCache()
-    private let decoder = JSONDecoder()
+    var directory = RealmDirectory()
+    var reporting = ReportingCache()
+    let decoder = JSONDecoder()
 
     init(rule: SubmissionRule, callMax: Duration, secrets: SecretBox, client: Client) {
         self.rule = rule
@@ -43,12 +46,20 @@ struct EntryHandler: Handler {
     ) throws -> [Next<Call>] {
         let started = ContinuousClock.now
         let realms = try directory.ids(
-            of: Set(inputs.map(\.subject.realm)), in: environment, create: false, on: &connection)
+            of: Set(inputs.flatMap { [$0.subject.realm, $0.subject.entryRealm].compactMap(\.self) }), in: environment,
+            create: false, on: &connection)
         let keys = inputs.map { input in
-            realms[input.subject.realm].map { ObjectKey(realm: $0, kind: .timeEntry, id: input.subject.id) }
+            input.subject.entryRealm.flatMap { realms[$0] }.map {
+                ObjectKey(realm: $0, kind: .timeEntry, id: input.subject.id)
+            }
+        }
+        let records = inputs.map { input in
+            realms[input.subject.realm].map {
+                ObjectKey(realm: $0, kind: .seenRecord, id: input.subject.id)
+            }
         }
         let answers = try connection.run([
-            RealmObject.load(keys.compactMap { $0 }, in: environment),
+            RealmObject.load((keys + records).compactMap { $0 }, in: environment),
             EntryStore.loadLedgers(inputs.map(\.subject.id), in: environment),
             BackendConnection.exists(in: environment),
         ])
@@ -60,16 +71,21 @@ struct EntryHandler: Handler {
         var writes = EntryWrites()
         // Realms whose entry gets the ledger of an id with this batch.
         var begun: [UUID: Int32] = [:]
-        var nexts: [Next<Call>] = []
-        for (index, input) in inputs.enumerated() {
-            guard let key = keys[index] else {
-                nexts.append(.finished)
-                continue
-            }
+        var decided: Set<ObjectKey> = []
+        var nexts = inputs.map { _ in Next<Call>.finished }
+        // Entries before what was seen of them.
+        let observations = inputs.indices.filter { inputs[$0].isObservation }
+        for index in inputs.indices.filter({ !inputs[$0].isObservation }) + observations {
+            let input = inputs[index]
+            guard let key = keys[index] else { continue }
             batch.expect(key, at: objects[key]?.position ?? 0, decision: index)
             if let other = begun[key.id], other != key.realm {
                 // Whose the id is shows when this batch is committed.
-                nexts.append(.park(reason: "another entry has the same id", after: rule.retryMin, cause: .planned))
+                nexts[index] = .park(reason: "another entry has the same id", after: rule.retryMin, cause: .planned)
+                continue
+            }
+            if !decided.insert(key).inserted {
+                nexts[index] = .park(reason: "the entry is being decided", after: rule.retryMin, cause: .planned)
                 continue
             }
             do {
@@ -78,14 +94,17 @@ struct EntryHandler: Handler {
                 let ledger = isAnothers ? nil : try stored?.ledger.get()
                 let (state, person) = try state(
                     objects[key], ledger, isAnothers, input, key, in: environment, on: &connection)
-                let decision = decide(state, input)
+                let decision =
+                    input.isObservation
+                    ? try observe(records[index].flatMap { objects[$0] }, state, input, key, environment, &connection)
+                    : decide(state, input)
                 if decision.ledger != nil { begun[key.id] = key.realm }
                 writes.add(
                     decision, key: key, loaded: ledger, version: stored?.version ?? 0, decision: index,
                     now: Clock.nowMilliseconds())
-                nexts.append(next(decision.step, key, person, started))
+                nexts[index] = next(decision.step, key, person, started)
             } catch let error as Undecodable {
-                nexts.append(.dead(reason: error.description))
+                nexts[index] = .dead(reason: error.description)
             }
         }
         try writes.write(to: &batch, environment, connection: &connection)
@@ -124,17 +143,25 @@ struct EntryHandler: Handler {
         in environment: EnvironmentID,
         on connection: inout Connection
     ) throws -> (SubmissionState, BackendPerson?) {
-        let person = try input.subject.realm.email.flatMap { email in
+        let person = try input.subject.entryRealm?.email.flatMap { email in
             try reporting.person(email, in: environment, on: &connection)
         }
         guard let object else { return (SubmissionState(entry: .missing, ledger: ledger), person) }
         guard let entry = try object.decoded(as: TimeEntry.self, by: decoder) else {
             return (SubmissionState(entry: .tombstone, ledger: ledger), person)
         }
+        var ledger = ledger
+        if ledger == nil, !isAnothers, let id = entry.backendId {
+            // It was made of a record, which is changed and not written a second time.
+            ledger = Ledger()
+            ledger?.backendID = id
+        }
         var state = SubmissionState(entry: .live(entry, editPosition: object.editPosition), ledger: ledger)
         state.isAnothers = isAnothers
         state.isPersonUnknown = person == nil
-        guard entry.submitRequested == true, person != nil, !isAnothers else { return (state, person) }
+        guard entry.submitRequested == true, person != nil, !isAnothers, !input.isObservation else {
+            return (state, person)
+        }
         (state.wanted, state.problems) = try wanted(entry, key, environment, isFresh: false, &connection)
         if !state.problems.isEmpty {
             // A refusal is not made from what was read a while ago.

@@ -51,6 +51,8 @@ struct EntryWrites {
         for (key, change, decision) in changes {
             switch change {
             case .patch(let patch): batch.patch(key, try patch.json(), decision: decision)
+            case .put(let fields):
+                batch.put(key, JSONBytes([UInt8](try JSONEncoder().encode(fields))), decision: decision)
             case .tombstone: batch.delete(key, decision: decision)
             }
         }

@@ -77,7 +77,7 @@ struct ReportingCache {
             case .reportingContext:
                 loaded.contexts[object.key.id] = try object.decoded(as: ReportingContext.self, by: decoder)
             case .realms, .reportingTreeNode, .timeEntry, .timeEntryStatus, .person, .personLookup, .team, .membership,
-                .location, .fieldTask, .share:
+                .location, .fieldTask, .share, .poll, .seenRecord:
                 break
             }
         }

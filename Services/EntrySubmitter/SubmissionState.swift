@@ -112,6 +112,8 @@ struct SubmissionCall: Equatable, Sendable {
 struct SubmissionDecision: Sendable {
     enum EntryChange: Equatable, Sendable {
         case patch(EntryPatch)
+        /// An entry that was made in the back end.
+        case put(TimeEntry)
         case tombstone
     }
     enum Step: Equatable, Sendable {

@@ -116,7 +116,7 @@ struct AccessState: Sendable, Equatable {
             return isKnown ? !change.isThere : missingTeams.contains(change.id)
         case .share: return true
         case .realms, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
-            .personLookup, .location, .fieldTask:
+            .personLookup, .location, .fieldTask, .poll, .seenRecord:
             return false
         }
     }

@@ -52,7 +52,7 @@ struct RealmHandler: Handler {
             switch input.origin {
             case .event, .retry:
                 nexts.append(try start(registration, environment, &connection))
-            case .answer(.data(let data, let records)):
+            case .answer(.data(let data, let records, _)):
                 let contents = RealmContents(email: registration.userId, data: data, records: records)
                 try fill(
                     registration, contents, keys[index], decision: index, environment, &batch, &written, &connection)
@@ -68,9 +68,7 @@ struct RealmHandler: Handler {
     ) throws -> @Sendable (Call) async -> RealmFetcher.Found {
         let fetcher = fetcher
         do {
-            let backend = try BackendConnection.backend(
-                of: environment, client: fetcher.client, secrets: fetcher.secrets, callMax: fetcher.callMax,
-                on: &connection)
+            let backend = try fetcher.backend(of: environment, on: &connection)
             return { call in await fetcher.fetch(call.person, from: backend) }
         } catch let error as MissingBackend {
             throw CallerUnavailable(reason: error.description)
@@ -89,14 +87,11 @@ struct RealmHandler: Handler {
     }
 
     private func next(after error: BackendError, _ attemptCount: Int) -> Next<Call> {
-        let wait = min(Duration.seconds(1) * (1 << min(attemptCount, 6)), .seconds(60))
-        return switch error {
-        case .refused(let messages): .dead(reason: "the back end refuses: \(messages.joined(separator: "; "))")
-        case .notProcessed(let reason, let retryAfter):
-            .park(reason: reason, after: max(wait, retryAfter ?? .zero), cause: .backendAway)
-        case .outcomeUnknown(let reason), .unauthorized(let reason):
-            .park(reason: reason, after: wait, cause: .backendAway)
+        if case .refused(let messages) = error {
+            return .dead(reason: "the back end refuses: \(messages.joined(separator: "; "))")
         }
+        guard let retry = error.retry(afterAttempts: attemptCount) else { return .finished }
+        return .park(reason: retry.reason, after: retry.wait, cause: .backendAway)
     }
 
     /// The number of no decision: nothing makes it miss.

@@ -1,6 +1,7 @@
 // Fills a new user's realm from the back end: trees, contexts, templates, existing entries; then sets `isInitialized`.
 // Reads `realm.events`.
 
+import Backends
 import HTTP
 import Kafka
 import Model

@@ -131,6 +131,16 @@ public enum EntryMarker {
         return (text.isEmpty ? nil : String(text), String(marker))
     }
 
+    /// The entry that a marker names; `nil` when it is none.
+    public static func entry(of marker: String) -> UUID? {
+        guard marker.utf8.count == length else { return nil }
+        let text = marker.dropFirst().dropLast().map { $0 == "-" ? "+" : $0 == "_" ? "/" : String($0) }.joined()
+        guard let bytes = Data(base64Encoded: text + "=="), bytes.count == 16 else { return nil }
+        let id = unsafe bytes.withUnsafeBytes { unsafe UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
+        // 22 characters have four bits more than an id: one that sets them is no marker of ours.
+        return self.marker(of: id) == marker ? id : nil
+    }
+
     private static func isBase64URL(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -28,4 +28,8 @@ public enum Kind: String, Codable, CaseIterable, Sendable {
     case fieldTask = "FieldTask"
     /// That a person shares items with another; fields: ``Share`` (the type).
     case share = "Share"
+    /// That a person's records in the back end are to be read, in `/polls`; fields: ``Poll`` (the type).
+    case poll = "Poll"
+    /// What the back end was last seen to hold of an entry; fields: ``SeenRecord`` (the type).
+    case seenRecord = "SeenRecord"
 }

@@ -18,6 +18,9 @@ extension Kind {
         case .location: ["latitude", "longitude", "timestamp"]
         case .fieldTask: ["title", "taskDescription", "dueDate", "isCompleted", "completionDate", "assignee", "team"]
         case .share: ["owner", "recipient"]
+        case .poll: ["run", "person", "dueAt"]
+        case .seenRecord:
+            ["backendId", "marker", "day", "durationSeconds", "text", "status", "references", "message", "version"]
         }
     }
 
@@ -38,6 +41,8 @@ extension Kind {
         case .location: Self.read(Location.self, fields)
         case .fieldTask: Self.read(FieldTask.self, fields)
         case .share: Self.read(Share.self, fields)
+        case .poll: Self.read(Poll.self, fields)
+        case .seenRecord: Self.read(SeenRecord.self, fields)
         }
     }
 

@@ -30,6 +30,16 @@ public struct RealmPath: Codable, Hashable, Comparable, Sendable, LosslessString
     /// The managers' realm: master tasks.
     public static let manager = RealmPath(trusted: "/manager")
 
+    /// The services' realm of what is to be read from back ends.
+    public static let polls = RealmPath(trusted: "/polls")
+
+    /// The services' realm of what a back end was seen to hold of this person's entries.
+    ///
+    /// - Throws: As ``user(_:)``.
+    public static func seen(_ email: String) throws(InvalidRealmPath) -> RealmPath {
+        try RealmPath(validating: "/seen/" + EmailAddress.lowered(email))
+    }
+
     /// The personal realm of the user with this e-mail address.
     ///
     /// Letters are lowered, because identity providers differ in how they write one person's address.
@@ -64,6 +74,9 @@ public struct RealmPath: Codable, Hashable, Comparable, Sendable, LosslessString
 
     /// The e-mail address when this is a user's personal realm.
     public var email: String? { secondSegment(after: "/users/") }
+
+    /// The e-mail address when this is the realm of what a back end was seen to hold of a person's entries.
+    public var seenEmail: String? { secondSegment(after: "/seen/") }
 
     /// The catalogue's id when this is a catalogue's realm.
     public var catalogueID: UUID? { secondSegment(after: "/catalogues/").flatMap { UUID(uuidString: $0) } }

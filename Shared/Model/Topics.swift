@@ -38,12 +38,16 @@ public enum Topics {
     /// Users' realms, for those who fill them.
     public static let realm = Topic(
         name: "realm.events", kinds: [.realms], partitions: 6, consumers: ["realm-initializer"])
-    /// Time entries, for those who submit them.
+    /// Time entries and what back ends were seen to hold of them, for those who submit them.
     public static let entry = Topic(
-        name: "entry.events", kinds: [.timeEntry], partitions: 24, consumers: ["entry-submitter"])
+        name: "entry.events", kinds: [.timeEntry, .seenRecord], partitions: 24, consumers: ["entry-submitter"])
+
+    /// What is to be read from back ends, for those who read it.
+    public static let poll = Topic(
+        name: "poll.events", kinds: [.poll], partitions: 12, consumers: ["backend-poller"])
 
     /// All topics.
-    public static let all = [realm, entry]
+    public static let all = [realm, entry, poll]
 
     /// The topic on which changes of objects of `kind` are published; `nil` when nobody reacts to them.
     public static func topic(of kind: Kind) -> Topic? { all.first { $0.kinds.contains(kind) } }

@@ -54,7 +54,7 @@ extension Suite {
             case .sap: ("sandbox", ["sap", "--state", folder.path + "/sap.journal"] + port)
             case .economic:
                 ("sandbox", ["economic", "--state", folder.path + "/economic.journal"] + port)
-            case .relay, .gateway, .initializer, .submitter, .database, .onboarding: (part.rawValue, [])
+            case .relay, .gateway, .initializer, .submitter, .poller, .database, .onboarding: (part.rawValue, [])
             case .onboardingTwo: (Part.onboarding.rawValue, [])
             }
         return SuiteProcess.Command(
@@ -75,7 +75,7 @@ extension Suite {
                 variables["FIELDPOST_ONBOARDING_DEVICE_PAGE"] = "true"
                 variables["FIELDPOST_ONBOARDING_DEVICE_GATEWAY"] = gatewayURL
             }
-        case .database, .broker, .identity, .sap, .economic, .relay, .initializer, .submitter: break
+        case .database, .broker, .identity, .sap, .economic, .relay, .initializer, .submitter, .poller: break
         }
         return variables.merging(options.variables[part] ?? [:]) { $1 }
     }

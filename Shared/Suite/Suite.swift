@@ -17,6 +17,8 @@ package final class Suite: Sendable {
         case gateway = "realm-gateway"
         case initializer = "realm-initializer"
         case submitter = "entry-submitter"
+        /// Not among `services`: a flow that needs it names it.
+        case poller = "backend-poller"
         case onboarding = "onboarding"
         /// A second instance of onboarding, behind the first one's address.
         case onboardingTwo = "onboarding-two"
@@ -45,6 +47,7 @@ package final class Suite: Sendable {
             let call = ["FIELDPOST_BACKEND_CALL_MAX": "2s"]
             var options = Options()
             options.variables[.initializer] = kafka.merging(call) { $1 }
+            options.variables[.poller] = kafka.merging(call) { $1 }
             options.variables[.submitter] = kafka.merging(call) { $1 }.merging(
                 ["FIELDPOST_SUBMITTER_SETTLE_MIN": "2s", "FIELDPOST_SUBMITTER_RETRY_MAX": "2s"]
             ) { $1 }
@@ -190,7 +193,7 @@ package final class Suite: Sendable {
         case .identity: await answers(identityURL + "/.well-known/openid-configuration")
         case .sap: await answers(sapURL + "/sandbox/stats")
         case .economic: await answers(economicURL + "/sandbox/stats")
-        case .relay, .gateway, .initializer, .submitter, .onboarding, .onboardingTwo:
+        case .relay, .gateway, .initializer, .submitter, .poller, .onboarding, .onboardingTwo:
             await answers(adminURL(part) + "/health/ready")
         }
     }

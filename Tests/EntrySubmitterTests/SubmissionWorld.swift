@@ -120,6 +120,10 @@ struct SubmissionWorld {
         switch decision.entry {
         case .tombstone?: if entry != nil { tombstone() }
         case .patch(let patch)?: apply(patch)
+        case .put(let fields)?:
+            entry = fields
+            isTombstone = false
+            position += 1
         case nil: break
         }
         for line in decision.log where line.status == .invalid { invalidMessages.append(line.message ?? "") }

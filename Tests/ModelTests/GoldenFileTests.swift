@@ -21,6 +21,8 @@ import Testing
             case .location: try expectUnchanged(Location.self, kind)
             case .fieldTask: try expectUnchanged(FieldTask.self, kind)
             case .share: try expectUnchanged(Share.self, kind)
+            case .poll: try expectUnchanged(Poll.self, kind)
+            case .seenRecord: try expectUnchanged(SeenRecord.self, kind)
             }
         }
     }

@@ -42,6 +42,7 @@ import Testing
             Kind.allCases.map(\.rawValue) == [
                 "Realms", "User", "ReportingTreeNode", "ReportingContext", "ReportingTemplate", "TimeEntry",
                 "TimeEntryStatus", "Person", "PersonLookup", "Team", "Membership", "Location", "FieldTask", "Share",
+                "Poll", "SeenRecord",
             ])
     }
 
@@ -49,6 +50,8 @@ import Testing
         for kind in Kind.allCases { #expect(Topics.all.count { $0.kinds.contains(kind) } <= 1) }
         #expect(Topics.topic(of: .timeEntry)?.name == "entry.events")
         #expect(Topics.topic(of: .timeEntry)?.partitions == 24)
+        #expect(Topics.topic(of: .seenRecord) == Topics.topic(of: .timeEntry))
+        #expect(Topics.topic(of: .poll)?.name == "poll.events")
         #expect(Topics.topic(of: .realms)?.name == "realm.events")
         #expect(Topics.topic(of: .realms)?.retention == .seconds(604_800))
         #expect(Topics.topic(of: .user) == nil)

@@ -1,3 +1,4 @@
+import Backends
 import FoundationEssentials
 import HTTP
 import Model

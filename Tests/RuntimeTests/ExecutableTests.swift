@@ -101,7 +101,7 @@ private struct Executable: ~Copyable {
         if status != 0 { #expect(lines.count == 1 || lines.allSatisfy { $0.hasPrefix("{") }) }
     }
 
-    static let kafkaServices = ["change-relay", "realm-initializer", "entry-submitter"]
+    static let kafkaServices = ["change-relay", "realm-initializer", "entry-submitter", "backend-poller"]
 
     @Test(arguments: kafkaServices, [("NO_SUCH", "1", "no.such"), ("FETCH_MIN_BYTES", "few", "fetch.min.bytes")])
     func aKafkaPropertyThatIsRefusedIsOneLine(service: String, property: (String, String, String)) async throws {

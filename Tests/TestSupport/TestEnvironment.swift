@@ -6,10 +6,12 @@ import Realms
 /// An environment whose back end is not there, in a database of its own.
 package struct TestEnvironment: ~Copyable {
     package let id: EnvironmentID
+    package let conninfo: String
     package var connection: Connection
 
     package init() throws {
-        var connection = try Connection(try makeFoundationDatabase())
+        let conninfo = try makeFoundationDatabase()
+        var connection = try Connection(conninfo)
         let rows = try connection.run("INSERT INTO realm.environment (name) VALUES ('acme') RETURNING id")
         let id = EnvironmentID(rawValue: try rows[0].value(0))
         try connection.run(
@@ -18,6 +20,7 @@ package struct TestEnvironment: ~Copyable {
             VALUES (\(id.rawValue), 'sap', 'http://127.0.0.1:1', 'user', 'NO_SUCH_VARIABLE')
             """)
         self.id = id
+        self.conninfo = conninfo
         self.connection = connection
     }
 

@@ -86,7 +86,7 @@ extension EnvironmentCommand {
                     "its password",
                     backendPasswordVariable.map { "in the services' variable \($0)" }
                         ?? (hasBackendPassword ? "stored, sealed" : "not set")
-                ), ("poll interval, kept for the poller", "\(pollIntervalSeconds) s"),
+                ), ("poll interval", "\(pollIntervalSeconds) s"),
             ]
         }
     }

@@ -49,10 +49,7 @@ struct EnvironmentOptions: ParsableArguments {
     @Option(help: "The environment variable in which the services find that user's password.")
     var backendPasswordVariable: String?
     @Option(help: "Variable of this command that holds that user's password.") var backendPasswordFrom: String?
-    @Option(
-        help:
-            "Kept for the poller, which is not there yet: seconds between its looks into the back end, 5…86400."
-    ) var pollInterval: Int32?
+    @Option(help: "Seconds between the poller's looks into the back end, 5…86400.") var pollInterval: Int32?
     @Option(help: ArgumentHelp("The people, as a JSON file.", valueName: "file")) var people: String?
 
     func validate() throws {

@@ -14,7 +14,7 @@ public enum DeviceWrites {
         switch kind {
         case .person, .personLookup, .team, .membership, .location: commonBytesMax
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
-            .fieldTask, .share:
+            .fieldTask, .share, .poll, .seenRecord:
             fieldsBytesMax
         }
     }

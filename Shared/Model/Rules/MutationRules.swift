@@ -114,7 +114,7 @@ public enum MutationRules {
         switch kind {
         case .person, .membership, .personLookup, .location: true
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
-            .team, .fieldTask, .share:
+            .team, .fieldTask, .share, .poll, .seenRecord:
             false
         }
     }

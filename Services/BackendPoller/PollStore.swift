@@ -1,0 +1,82 @@
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// The SQL of `poll.run` and `poll.finished`.
+enum PollStore {
+    /// One session holds it: the active scheduler.
+    static let lockKey: Int64 = 0x6669_656c_6470_6f6c
+
+    static func tryLock() -> Statement { "SELECT pg_try_advisory_lock(\(lockKey))" }
+
+    /// Environments whose next run is due. Rows: environment, the run.
+    static let due: Statement = """
+        SELECT c.environment_id, coalesce(r.run, 0) + 1
+        FROM backend.connection c LEFT JOIN poll.run r ON r.environment_id = c.environment_id
+        WHERE r.started_at IS NULL OR r.started_at <= now() - make_interval(secs => c.poll_interval_seconds)
+        ORDER BY c.environment_id
+        """
+
+    /// People whose realm is filled and whom the back end knows. Rows: e-mail.
+    static func people(users: Int32, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT p.email FROM realm.object o
+        JOIN backend.person p ON p.environment_id = \(environment.rawValue) AND p.email = o.fields->>'userId'
+        WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = \(users)
+            AND o.kind = \(Kind.realms.rawValue) AND NOT o.deleted AND o.fields->'isInitialized' = 'true'
+        """
+    }
+
+    /// Rows: poll, run.
+    static func finished(in environment: EnvironmentID) -> Statement {
+        "SELECT poll_id, run FROM poll.finished WHERE environment_id = \(environment.rawValue)"
+    }
+
+    /// Rows: poll, run.
+    static func finished(_ polls: [UUID], in environment: EnvironmentID) -> Statement {
+        """
+        SELECT poll_id, run FROM poll.finished
+        WHERE environment_id = \(environment.rawValue) AND poll_id = ANY (\(polls))
+        """
+    }
+
+    static func begun(_ run: Int64, in environment: EnvironmentID) -> Statement {
+        """
+        INSERT INTO poll.run AS r (environment_id, run, started_at) VALUES (\(environment.rawValue), \(run), now())
+        ON CONFLICT (environment_id) DO UPDATE SET run = excluded.run, started_at = excluded.started_at
+        WHERE r.run < excluded.run
+        """
+    }
+
+    /// Polls whose findings a decision writes.
+    typealias Finishing = (poll: UUID, run: Int64, decision: Int)
+
+    /// Another worker may have finished the run meanwhile, from what it read later.
+    static func expectUnfinished(_ polls: [Finishing], in environment: EnvironmentID) -> Statement {
+        """
+        SELECT realm.miss(array_agg(g.decision))
+        FROM unnest(\(polls.map(\.poll)), \(polls.map(\.run)), \(polls.map { Int32($0.decision) }))
+            AS g(poll_id, run, decision)
+        JOIN poll.finished f ON f.environment_id = \(environment.rawValue) AND f.poll_id = g.poll_id
+        WHERE f.run >= g.run
+        """
+    }
+
+    static func finish(_ polls: [Finishing], in environment: EnvironmentID) -> Statement {
+        """
+        INSERT INTO poll.finished AS f (environment_id, poll_id, run)
+        SELECT \(environment.rawValue), i.poll_id, i.run
+        FROM unnest(\(polls.map(\.poll)), \(polls.map(\.run)), \(polls.map { Int32($0.decision) }))
+            AS i(poll_id, run, decision)
+        WHERE i.decision <> ALL ((SELECT realm.missed())::int[]) ORDER BY i.poll_id
+        ON CONFLICT (environment_id, poll_id) DO UPDATE SET run = excluded.run WHERE f.run < excluded.run
+        """
+    }
+
+    static func runs(_ rows: Rows) throws(PostgresError) -> [UUID: Int64] {
+        var runs: [UUID: Int64] = [:]
+        for row in rows { runs[try row.value(0)] = try row.value(1) }
+        return runs
+    }
+}

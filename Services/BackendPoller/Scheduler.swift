@@ -1,0 +1,88 @@
+import Backends
+import FoundationEssentials
+import Logging
+import Model
+import Postgres
+import Realms
+
+/// Writes the polls of each environment's next run as objects. One is active among all instances, others are ready.
+struct Scheduler: ~Copyable {
+    /// Polls written in one transaction.
+    static let batchCountMax = 500
+
+    private var connection: Connection
+    private var directory = RealmDirectory()
+    private let overdueMax: Duration
+    private let logger: Logger
+    private let decoder = JSONDecoder()
+    private let encoder = JSONEncoder()
+    private var lockedOpenCount = -1
+
+    /// - Parameter conninfo: It has a connection of its own: its session holds the lock of the active scheduler.
+    init(conninfo: String, overdueMax: Duration, logger: Logger) throws {
+        var connection = try Connection(conninfo)
+        try Schema.check(on: &connection)
+        self.connection = connection
+        self.overdueMax = overdueMax
+        self.logger = logger
+    }
+
+    /// Begins the runs that are due.
+    ///
+    /// - Returns: Whether this scheduler is the active one.
+    mutating func step(now: Timestamp) throws -> Bool {
+        guard try isActive() else { return false }
+        for row in try connection.run(PollStore.due) {
+            try begin(try row.value(1), in: EnvironmentID(rawValue: try row.value(0)), now)
+        }
+        return true
+    }
+
+    /// One session holds an advisory lock; it is gone with the connection.
+    private mutating func isActive() throws -> Bool {
+        if lockedOpenCount == connection.openCount { return true }
+        guard try connection.run(PollStore.tryLock())[0].value(0, as: Bool.self) else { return false }
+        lockedOpenCount = connection.openCount
+        logger.notice("this scheduler is the active one")
+        return true
+    }
+
+    /// The run counts as begun when all of it is written: after a crash the rest follows.
+    private mutating func begin(_ run: Int64, in environment: EnvironmentID, _ now: Timestamp) throws {
+        let realms = try directory.ids(of: [.users, .polls], in: environment, create: true, on: &connection)
+        guard let users = realms[.users], let polls = realms[.polls] else { return }
+        let answers = try connection.run([
+            PollStore.people(users: users, in: environment),
+            RealmObject.load(kinds: [.poll], realm: polls, in: environment),
+            PollStore.finished(in: environment),
+        ])
+        var people: [String] = []
+        for row in answers[0] { people.append(try row.value(0)) }
+        let objects = try RealmObject.byKey(answers[1])
+        let finished = try PollStore.runs(answers[2])
+        var known: [String: ScheduleRule.Known] = [:]
+        for (key, object) in objects {
+            // One that does not decode is written anew.
+            guard let poll = try? object.decoded(as: Poll.self, by: decoder) else { continue }
+            known[poll.person] = ScheduleRule.Known(
+                run: poll.run, dueAt: poll.dueAt, finishedRun: finished[key.id] ?? 0)
+        }
+        let due = ScheduleRule.due(people, known: known, run: run, now: now, overdueMax: overdueMax)
+        var rest = due[...]
+        while !rest.isEmpty {
+            var batch = WriteBatch(environment: environment)
+            for (decision, person) in rest.prefix(Self.batchCountMax).enumerated() {
+                let key = ObjectKey(realm: polls, kind: .poll, id: RealmContents.pollID(of: person))
+                let poll = Poll(run: run, person: person, dueAt: now)
+                batch.expect(key, at: objects[key]?.position ?? 0, decision: decision)
+                batch.put(key, JSONBytes([UInt8](try encoder.encode(poll))), decision: decision)
+            }
+            _ = try batch.commit(on: &connection)
+            rest = rest.dropFirst(Self.batchCountMax)
+        }
+        try connection.run(PollStore.begun(run, in: environment))
+        logger.debug(
+            "a run has begun",
+            metadata: ["environment": "\(environment)", "run": "\(run)", "people": "\(due.count)"])
+    }
+}

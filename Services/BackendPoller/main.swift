@@ -1,0 +1,43 @@
+// Keeps the database in sync with the back ends: the scheduler writes who is to be polled, workers read their choices
+// and records and write what differs. Reads `poll.events`; what a record means for its entry `entry-submitter` decides.
+
+import Backends
+import HTTP
+import Kafka
+import Model
+import Pipeline
+import Runtime
+import Secrets
+
+await serve("backend-poller", settings: Settings.all) { context in
+    let configuration = context.configuration
+    var limits = WorkerLimits()
+    limits.inFlightMax = try configuration.integer(Settings.inFlightMax)
+    let conninfo = try configuration.text(.databaseURL)
+    let overdueMax = try configuration.duration(Settings.overdueMax)
+    let place = WorkerPlace(
+        group: "backend-poller", topics: [Topics.poll.name], brokers: try configuration.text(.kafkaBrokers),
+        properties: try configuration.properties(under: "kafka.", problem: Property.problem), conninfo: conninfo)
+    let fetcher = RealmFetcher(
+        client: Client(), callMax: try configuration.duration(Settings.callMax),
+        secrets: try SecretBox(configuration.list(.secretKeys)),
+        entryDays: try configuration.integer(Settings.entryDays),
+        aheadDays: try configuration.integer(Settings.aheadDays))
+    return [
+        .worker("scheduler", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {
+            control in
+            var scheduler = try Scheduler(conninfo: conninfo, overdueMax: overdueMax, logger: control.logger)
+            while !control.isStopping {
+                _ = try scheduler.step(now: Clock.now())
+                control.progressed()
+                control.pause(.milliseconds(500))
+            }
+        },
+        .worker("backend-poller", count: try configuration.integer(.workerCount), isFinal: isFinal) {
+            [limits] control in
+            let handler = PollHandler(fetcher, logger: control.logger)
+            var worker = try Worker(handler, at: place, limits: limits, logger: control.logger)
+            try worker.run(control)
+        },
+    ]
+}

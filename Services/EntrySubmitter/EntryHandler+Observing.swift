@@ -1,0 +1,64 @@
+import Backends
+import FoundationEssentials
+import Model
+import Pipeline
+import Postgres
+import Realms
+
+extension EventSubject {
+    /// The realm of the entry that this is, or is a record of.
+    var entryRealm: RealmPath? { kind == .seenRecord ? realm.seenEmail.flatMap { try? .user($0) } : realm }
+}
+
+extension Input {
+    /// Whether it is about what the back end was seen to hold, and not about the entry itself.
+    var isObservation: Bool { subject.kind == .seenRecord }
+}
+
+extension EntryHandler {
+    /// Lets `ObservationRule` decide.
+    mutating func observe(
+        _ object: RealmObject?, _ state: SubmissionState, _ input: Input<Answer>, _ key: ObjectKey,
+        _ environment: EnvironmentID, _ connection: inout Connection
+    ) throws -> SubmissionDecision {
+        let origin: ObservationRule.Origin
+        var record: BackendEntry?
+        switch input.origin {
+        case .answer(let answer):
+            origin = .answer(answer.found, version: answer.version)
+            if case .record(let found) = answer.found { record = found }
+        case .event, .retry: origin = .look
+        }
+        if record == nil, let stored = try object?.decoded(as: SeenRecord.self, by: decoder) {
+            guard let known = BackendEntry(stored) else {
+                throw Undecodable(
+                    description: "SeenRecord \(key.id.text) has the status '\(stored.status)', which nobody knows")
+            }
+            record = known
+        }
+        var seen: Seen?
+        if let record { seen = try self.seen(record, state, key, environment, &connection) }
+        return observationRule.decide(state, seen: seen, origin, attemptCount: input.attemptCount)
+    }
+
+    private mutating func seen(
+        _ record: BackendEntry, _ state: SubmissionState, _ key: ObjectKey, _ environment: EnvironmentID,
+        _ connection: inout Connection
+    ) throws -> Seen {
+        var entry: TimeEntry?
+        if case .live(let there, _) = state.entry { entry = there }
+        let confirmed = state.ledger?.confirmed?.wanted
+        // What is known already needs no look at the choices.
+        if let confirmed, confirmed.matches(record) {
+            return Seen(record, over: entry, confirmed: confirmed, in: ReportingObjects())
+        }
+        func make(isFresh: Bool) throws -> Seen {
+            let objects = try reporting.objects(
+                realm: key.realm, in: environment, isFresh: isFresh, directory: &directory, on: &connection)
+            return Seen(record, over: entry, confirmed: confirmed, in: objects)
+        }
+        let seen = try make(isFresh: false)
+        // What it refers to may be new.
+        return seen.wanted.fields.reporting.isEmpty && !record.references.isEmpty ? try make(isFresh: true) : seen
+    }
+}

@@ -1,0 +1,76 @@
+package import FoundationEssentials
+package import Model
+
+/// What a person's realm holds, made from what the back end said. A pure function of it: the same answer gives the same
+/// objects, so writing them again changes nothing.
+package struct RealmContents: Sendable {
+    package let catalogue: UUID
+    package let user: User
+    package let data: ReportingData
+    /// Records of the back end as entries, by id.
+    package let entries: [Identified<TimeEntry>]
+
+    /// Namespaces of the ids made here.
+    private static let catalogues = UUID(name: "catalogues", in: namespace)
+    private static let records = UUID(name: "records", in: namespace)
+    private static let namespace = UUID(
+        uuid: (
+            0x6b, 0x1f, 0x1a, 0x52, 0x3c, 0x0d, 0x4e, 0x8b, 0x9d, 0x0e, 0x2f, 0x4a, 0x77, 0x15, 0x60, 0xc4
+        ))
+
+    /// The id of a person's `User` object.
+    package static func userID(of email: String) -> UUID { UUID(name: "user/\(email)", in: namespace) }
+
+    /// The id of a person's `Poll` object.
+    package static func pollID(of email: String) -> UUID { UUID(name: "poll/\(email)", in: namespace) }
+
+    /// The id of the entry that a record is of: the one its marker names, else one made from the record's own.
+    package static func entryID(of record: BackendEntry, of email: String) -> UUID {
+        record.marker.flatMap(EntryMarker.entry) ?? UUID(name: "\(email)/\(record.id)", in: records)
+    }
+
+    package init(email: String, data: ReportingData, records: [BackendEntry]) {
+        self.data = data
+        catalogue = Self.catalogue(of: data.nodes.map(\.id))
+        user = User(
+            email: email, name: String(email.prefix { $0 != "@" }), catalogue: catalogue,
+            reportingTemplates: data.templates.map(\.id))
+        entries = records.compactMap { record in
+            // What carries a marker came from a device: its entry exists, or was deleted on purpose.
+            guard record.marker == nil, let entry = TimeEntry(record, in: data) else { return nil }
+            return Identified(id: Self.entryID(of: record, of: email), fields: entry)
+        }
+    }
+
+    /// People who may report on the same nodes share a catalogue: it is named by what is in it.
+    package static func catalogue(of nodes: [UUID]) -> UUID {
+        UUID(name: nodes.map(\.text).sorted().joined(separator: ","), in: catalogues)
+    }
+}
+
+extension TimeEntry {
+    /// The entry that a record was made elsewhere of.
+    ///
+    /// - Returns: `nil` for a record that stands for nothing of its own: superseded or cancelled.
+    package init?(_ record: BackendEntry, in data: ReportingData) {
+        guard let status = EntryStatus(observed: record.status) else { return nil }
+        self.init(
+            backendId: record.id, status: status, text: record.text, reportingTemplate: data.templates.first?.id,
+            reporting: data.selections(for: record.references), timeType: .duration, entryDate: record.day,
+            durationSeconds: record.durationSeconds, createdOn: record.day)
+    }
+}
+
+extension EntryStatus {
+    /// - Returns: `nil` for a record that stands for nothing of its own: superseded or cancelled.
+    package init?(observed status: BackendStatus) {
+        switch status {
+        case .inProcess: self = .draft
+        case .released: self = .released
+        case .approved: self = .approved
+        case .rejected: self = .rejected
+        case .recorded: self = .recorded
+        case .changed, .cancelled: return nil
+        }
+    }
+}

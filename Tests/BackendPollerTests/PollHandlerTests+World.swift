@@ -1,0 +1,137 @@
+import Backends
+import FoundationEssentials
+import HTTP
+import Logging
+import Model
+import Postgres
+import Realms
+import Secrets
+import TestSupport
+import Testing
+
+@testable import BackendPoller
+@testable import Pipeline
+
+extension PollHandlerTests {
+    static func environment() throws -> TestEnvironment {
+        var acme = try TestEnvironment()
+        try acme.put(
+            [(UUID(), #"{"userId": "ana@example.com", "path": "/users/ana@example.com", "isInitialized": true}"#)],
+            .realms, into: .users)
+        try acme.addPerson("ana@example.com")
+        return acme
+    }
+
+    static func scheduler(_ acme: borrowing TestEnvironment) throws -> Scheduler {
+        try Scheduler(
+            conninfo: acme.conninfo, overdueMax: .seconds(600), logger: Logger(label: "scheduler"))
+    }
+
+    /// As if the interval were over.
+    static func makeDue(_ acme: inout TestEnvironment) throws {
+        try acme.connection.run("UPDATE poll.run SET started_at = now() - interval '1 hour'")
+    }
+
+    static func nextRun(_ acme: inout TestEnvironment, _ run: Int64) throws {
+        let poll = Poll(run: run, person: "ana@example.com", dueAt: time(run))
+        let json = String(decoding: try JSONEncoder().encode(poll), as: UTF8.self)
+        try acme.put([(RealmContents.pollID(of: "ana@example.com"), json)], .poll, into: .polls)
+    }
+
+    // MARK: Deciding
+
+    static func decide(
+        _ origin: Input<PollHandler.Answer>.Origin, into batch: inout WriteBatch, _ acme: inout TestEnvironment
+    ) throws -> Next<PollHandler.Call> {
+        let client = Client()
+        defer { client.shutDown() }
+        let fetcher = RealmFetcher(client: client, callMax: .seconds(10), secrets: try SecretBox([]), entryDays: 1)
+        var handler = PollHandler(fetcher, logger: Logger(label: "poller"))
+        let subject = EventSubject(realm: .polls, kind: .poll, id: RealmContents.pollID(of: "ana@example.com"))
+        let input = Input<PollHandler.Answer>(environment: acme.id, subject: subject, origin: origin, attemptCount: 0)
+        return try #require(
+            try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection).first)
+    }
+
+    static func decide(
+        _ origin: Input<PollHandler.Answer>.Origin, _ acme: inout TestEnvironment
+    ) throws -> Next<PollHandler.Call> {
+        var batch = WriteBatch(environment: acme.id)
+        return try decide(origin, into: &batch, &acme)
+    }
+
+    static func answer(
+        _ found: RealmFetcher.Found, _ acme: inout TestEnvironment
+    ) throws -> Next<PollHandler.Call> {
+        guard case .call(let call, _) = try decide(.event, &acme) else { throw Missing(what: "a call") }
+        return try decide(.answer(PollHandler.Answer(found: found, position: call.position)), &acme)
+    }
+
+    /// What an answer is to write.
+    static func prepare(_ found: RealmFetcher.Found, _ acme: inout TestEnvironment) throws -> WriteBatch {
+        guard case .call(let call, _) = try decide(.event, &acme) else { throw Missing(what: "a call") }
+        var batch = WriteBatch(environment: acme.id)
+        let answer = PollHandler.Answer(found: found, position: call.position)
+        guard case .finished = try decide(.answer(answer), into: &batch, &acme) else { throw Missing(what: "an end") }
+        return batch
+    }
+
+    static func poll(_ found: RealmFetcher.Found, _ acme: inout TestEnvironment) throws {
+        let batch = try prepare(found, &acme)
+        #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+    }
+
+    struct Missing: Error { let what: String }
+
+    // MARK: Reading
+
+    static func polls(_ acme: inout TestEnvironment) throws -> [Poll] {
+        try objects([.poll], in: .polls, &acme).compactMap { try $0.decoded(as: Poll.self, by: JSONDecoder()) }
+    }
+
+    static func objects(_ kinds: [Kind], in path: RealmPath, _ acme: inout TestEnvironment) throws -> [RealmObject] {
+        let realm = try acme.realm(path)
+        let rows = try acme.connection.run(RealmObject.load(kinds: kinds, realm: realm, in: acme.id))
+        return Array(try RealmObject.byKey(rows).values)
+    }
+
+    static func user(_ acme: inout TestEnvironment) throws -> User {
+        let objects = try objects([.user], in: try .user("ana@example.com"), &acme)
+        return try #require(try objects.first?.decoded(as: User.self, by: JSONDecoder()))
+    }
+
+    static func nodes(_ user: User, _ acme: inout TestEnvironment) throws -> [String] {
+        let catalogue = try #require(user.catalogue)
+        return try objects([.reportingTreeNode], in: .catalogue(catalogue), &acme).compactMap {
+            let node = try $0.decoded(as: ReportingTreeNode.self, by: JSONDecoder())
+            return node?.title ?? node?.name
+        }.sorted()
+    }
+
+    static func position(_ acme: inout TestEnvironment) throws -> Int64 {
+        try acme.connection.run("SELECT position FROM realm.environment WHERE id = \(acme.id.rawValue)")[0].value(0)
+    }
+
+    static func time(_ seconds: Int64) -> Timestamp { Timestamp(millisecondsSinceEpoch: seconds * 1_000) }
+
+    static func entry(_ id: String) -> BackendEntry {
+        BackendEntry(
+            id: id, marker: nil, day: Day(daysSinceEpoch: 150), durationSeconds: 3_600, text: "work",
+            status: .released, references: ["Project": "P1"])
+    }
+
+    static func data(_ projects: [String]) -> ReportingData {
+        let namespace = RealmContents.catalogue(of: [])
+        let context = UUID(name: "context", in: namespace)
+        return ReportingData(
+            nodes: projects.map {
+                Identified(id: UUID(name: $0, in: namespace), fields: ReportingTreeNode(referenceId: $0, name: $0))
+            },
+            contexts: [Identified(id: context, fields: ReportingContext(name: "Project", required: true))],
+            templates: [
+                Identified(
+                    id: UUID(name: "template", in: namespace),
+                    fields: ReportingTemplate(name: "Work", type: "project", reportingContexts: [context]))
+            ])
+    }
+}

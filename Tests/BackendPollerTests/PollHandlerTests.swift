@@ -1,0 +1,140 @@
+import Backends
+import FoundationEssentials
+import HTTP
+import Logging
+import Model
+import Postgres
+import Realms
+import Secrets
+import TestSupport
+import Testing
+
+@testable import BackendPoller
+@testable import Pipeline
+
+/// What the scheduler and the handler make of a real database; what the back end says is given.
+@Suite struct PollHandlerTests {
+    private static let email = "ana@example.com"
+    private static let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)
+
+    @Test func oneSchedulerOfTwoWritesEachRunOnce() throws {
+        var acme = try Self.environment()
+        var first = try Self.scheduler(acme)
+        var second = try Self.scheduler(acme)
+        #expect(try first.step(now: Self.time(1)))
+        #expect(try !second.step(now: Self.time(1)))
+        #expect(try Self.polls(&acme).map(\.run) == [1])
+        // The run is under way: the next one leaves it alone, until it is done.
+        try Self.makeDue(&acme)
+        #expect(try first.step(now: Self.time(2)))
+        #expect(try Self.polls(&acme).map(\.run) == [1])
+        try Self.poll(.data(Self.data(["P1"]), [], Self.days), &acme)
+        try Self.makeDue(&acme)
+        #expect(try first.step(now: Self.time(3)))
+        #expect(try Self.polls(&acme).map(\.run) == [3])
+        // Nothing is due before the interval is over.
+        #expect(try first.step(now: Self.time(4)))
+        #expect(try Self.polls(&acme).map(\.run) == [3])
+    }
+
+    @Test func whoIsNotInitialisedOrNotKnownIsNotPolled() throws {
+        var acme = try Self.environment()
+        try acme.put(
+            [
+                (UUID(), #"{"userId": "ben@example.com", "path": "/users/ben@example.com", "isInitialized": false}"#),
+                (UUID(), #"{"userId": "eve@example.com", "path": "/users/eve@example.com", "isInitialized": true}"#),
+            ], .realms, into: .users)
+        try acme.addPerson("ben@example.com")
+        var scheduler = try Self.scheduler(acme)
+        #expect(try scheduler.step(now: Self.time(1)))
+        #expect(try Self.polls(&acme).map(\.person) == [Self.email])
+    }
+
+    @Test func aPollThatFindsNothingNewWritesNoPosition() throws {
+        var acme = try Self.environment()
+        let found = RealmFetcher.Found.data(Self.data(["P1", "P2"]), [Self.entry("1"), Self.entry("2")], Self.days)
+        try Self.nextRun(&acme, 1)
+        try Self.poll(found, &acme)
+        #expect(try Self.objects([.seenRecord], in: .seen(Self.email), &acme).count == 2)
+        try Self.nextRun(&acme, 2)
+        let position = try Self.position(&acme)
+        try Self.poll(found, &acme)
+        #expect(try Self.position(&acme) == position)
+        // Delivered again, it asks nobody.
+        let next = try Self.decide(.event, &acme)
+        if case .finished = next {} else { Issue.record("\(next)") }
+    }
+
+    @Test func anAnswerToAnOvertakenPollWritesNothing() throws {
+        var acme = try Self.environment()
+        try Self.nextRun(&acme, 1)
+        guard case .call(let call, _) = try Self.decide(.event, &acme) else {
+            Issue.record("no call")
+            return
+        }
+        try Self.nextRun(&acme, 2)
+        let answer = PollHandler.Answer(
+            found: .data(Self.data(["P1"]), [Self.entry("1")], Self.days), position: call.position)
+        let next = try Self.decide(.answer(answer), &acme)
+        guard case .call(let again, _) = next else {
+            Issue.record("\(next)")
+            return
+        }
+        #expect(again.position > call.position)
+        #expect(try Self.objects([.seenRecord], in: .seen(Self.email), &acme).isEmpty)
+    }
+
+    /// Two workers read for the same run; the one whose answer is older commits last.
+    @Test func anAnswerToAFinishedRunWritesNothing() throws {
+        var acme = try Self.environment()
+        try Self.nextRun(&acme, 1)
+        let old = try Self.prepare(.data(Self.data(["P1"]), [Self.entry("1")], Self.days), &acme)
+        try Self.poll(.data(Self.data(["P1"]), [Self.entry("1"), Self.entry("2")], Self.days), &acme)
+        let outcome = try old.commit(on: &acme.connection)
+        #expect(outcome.missed == [0] && outcome.positions.isEmpty)
+        #expect(try Self.objects([.seenRecord], in: .seen(Self.email), &acme).count == 2)
+    }
+
+    @Test func recordsThatAreGoneBecomeTombstones() throws {
+        var acme = try Self.environment()
+        try Self.nextRun(&acme, 1)
+        try Self.poll(.data(Self.data(["P1"]), [Self.entry("1"), Self.entry("2")], Self.days), &acme)
+        try Self.nextRun(&acme, 2)
+        try Self.poll(.data(Self.data(["P1"]), [Self.entry("2")], Self.days), &acme)
+        let left = try Self.objects([.seenRecord], in: .seen(Self.email), &acme)
+        #expect(left.map(\.key.id) == [RealmContents.entryID(of: Self.entry("2"), of: Self.email)])
+    }
+
+    /// Ana loses a project and gets another one: her catalogue is another one then, that of the others stays.
+    @Test func anAddedAndARemovedProjectReachThePersonAndNobodyElse() throws {
+        var acme = try Self.environment()
+        try Self.nextRun(&acme, 1)
+        try Self.poll(.data(Self.data(["P1", "P2"]), [], Self.days), &acme)
+        let first = try Self.user(&acme)
+        #expect(try Self.nodes(first, &acme) == ["P1", "P2"])
+        try Self.nextRun(&acme, 2)
+        try Self.poll(.data(Self.data(["P2", "P3"]), [], Self.days), &acme)
+        let second = try Self.user(&acme)
+        #expect(try Self.nodes(second, &acme) == ["P2", "P3"])
+        #expect(try Self.nodes(first, &acme) == ["P1", "P2"])
+        // A new name is one change of one object.
+        try Self.nextRun(&acme, 3)
+        var renamed = Self.data(["P2", "P3"])
+        renamed.nodes[0].fields.title = "Roof"
+        try Self.poll(.data(renamed, [], Self.days), &acme)
+        #expect(try Self.user(&acme) == second)
+        #expect(try Self.nodes(second, &acme) == ["P3", "Roof"])
+    }
+
+    @Test func aBackEndThatIsAwayIsAskedAgainAndARefusalWaitsForTheNextRun() throws {
+        var acme = try Self.environment()
+        try Self.nextRun(&acme, 1)
+        let away = try Self.answer(.failed(.notProcessed(reason: "busy", retryAfter: .seconds(90))), &acme)
+        guard case .park("busy", .seconds(90), .backendAway) = away else {
+            Issue.record("\(away)")
+            return
+        }
+        let refused = try Self.answer(.failed(.refused(["no assignment"])), &acme)
+        if case .finished = refused {} else { Issue.record("\(refused)") }
+    }
+}

@@ -1,0 +1,93 @@
+import Backends
+import FoundationEssentials
+import Model
+import Testing
+
+@testable import BackendPoller
+
+@Suite struct PollRuleTests {
+    private static let email = "ana@example.com"
+    private static let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)
+
+    @Test func whatIsTheSameIsNotWritten() {
+        let found = [Self.entry("1"), Self.entry("2")]
+        let first = PollRule.changes(known: [:], found: found, days: Self.days, email: Self.email)
+        #expect(first.put.count == 2 && first.gone.isEmpty && first.ambiguous.isEmpty)
+        #expect(
+            PollRule.changes(known: first.put, found: found, days: Self.days, email: Self.email) == PollRule.Changes())
+    }
+
+    @Test func aRecordThatDiffersIsWrittenAlone() throws {
+        let found = [Self.entry("1"), Self.entry("2")]
+        let known = PollRule.changes(known: [:], found: found, days: Self.days, email: Self.email).put
+        var changed = found
+        changed[1].status = .approved
+        let changes = PollRule.changes(known: known, found: changed, days: Self.days, email: Self.email)
+        #expect(changes.put.values.map(\.status) == ["approved"] && changes.gone.isEmpty)
+    }
+
+    @Test func aRecordIsGoneOnlyOnDaysThatWereRead() {
+        let known = PollRule.changes(
+            known: [:], found: [Self.entry("1", day: 99), Self.entry("2", day: 100), Self.entry("3", day: 201)],
+            days: Self.days, email: Self.email
+        ).put
+        let changes = PollRule.changes(known: known, found: [], days: Self.days, email: Self.email)
+        #expect(changes.gone == [RealmContents.entryID(of: Self.entry("2"), of: Self.email)])
+    }
+
+    @Test func theMarkerNamesTheEntryAndACopyOfItIsReported() {
+        let id = UUID()
+        var (first, copy) = (Self.entry("1"), Self.entry("2"))
+        first.marker = EntryMarker.marker(of: id)
+        copy.marker = first.marker
+        for found in [[first, copy], [copy, first]] {
+            let changes = PollRule.changes(known: [:], found: found, days: Self.days, email: Self.email)
+            #expect(changes.put.mapValues(\.backendId) == [id: "1"] && changes.ambiguous == [id])
+            // The one that was there stays.
+            let known = [id: SeenRecord(copy)]
+            let later = PollRule.changes(known: known, found: found, days: Self.days, email: Self.email)
+            #expect(later.put.isEmpty && later.gone.isEmpty)
+        }
+    }
+
+    @Test func markersAreReadAsTheyAreWritten() {
+        for _ in 0..<100 {
+            let id = UUID()
+            #expect(EntryMarker.entry(of: EntryMarker.marker(of: id)) == id)
+        }
+        for strange in ["", "#", "#AAECAwQFBgcICQoLDA0ODz#", "#AAECAwQFBgcICQoLDA0O!!#"] {
+            #expect(EntryMarker.entry(of: strange) == nil, "\(strange)")
+        }
+    }
+
+    @Test func differencesAreOfSingleObjects() {
+        let ids = [UUID(), UUID(), UUID()]
+        let stored = [ids[0]: "a", ids[1]: "b"]
+        let wanted = [Identified(id: ids[1], fields: "c"), Identified(id: ids[2], fields: "d")]
+        let differences = PollRule.Differences(stored: stored, wanted: wanted)
+        #expect(differences.put == wanted && differences.gone == [ids[0]])
+    }
+
+    @Test func aPollUnderWayIsNotOvertakenUnlessItIsOverdue() {
+        func due(_ run: Int64, finished: Int64, age: Int64) -> Bool {
+            let known = ["ana": ScheduleRule.Known(run: run, dueAt: Self.time(0), finishedRun: finished)]
+            return ScheduleRule.due(
+                ["ana"], known: known, run: 5, now: Self.time(age), overdueMax: .seconds(100)) == ["ana"]
+        }
+        #expect(due(4, finished: 4, age: 1))
+        #expect(!due(4, finished: 3, age: 1))
+        #expect(!due(4, finished: 3, age: 100))
+        #expect(due(4, finished: 3, age: 101))
+        #expect(!due(5, finished: 4, age: 1_000), "the run has it already")
+        #expect(
+            ScheduleRule.due(["new"], known: [:], run: 1, now: Self.time(0), overdueMax: .seconds(1)) == ["new"])
+    }
+
+    private static func time(_ seconds: Int64) -> Timestamp { Timestamp(millisecondsSinceEpoch: seconds * 1_000) }
+
+    private static func entry(_ id: String, day: Int = 150) -> BackendEntry {
+        BackendEntry(
+            id: id, marker: nil, day: Day(daysSinceEpoch: day), durationSeconds: 3_600, text: "work",
+            status: .released, references: ["Project": "P1"])
+    }
+}

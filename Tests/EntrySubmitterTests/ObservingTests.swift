@@ -1,0 +1,132 @@
+import Backends
+import FoundationEssentials
+import HTTP
+import Model
+import Postgres
+import Realms
+import Secrets
+import TestSupport
+import Testing
+
+@testable import EntrySubmitter
+@testable import Pipeline
+
+/// What the handler makes of records that were seen, in PostgreSQL.
+@Suite struct ObservingTests {
+    private let id = UUID()
+    private let ana: RealmPath
+    private let seen: RealmPath
+
+    init() throws { (ana, seen) = (try .user("ana@example.com"), try .seen("ana@example.com")) }
+
+    /// A record made elsewhere becomes an entry, its status moves as the record read again says, and the newest line of
+    /// the log tells it. Delivered again, nothing is written.
+    @Test func aRecordMadeElsewhereIsFollowed() throws {
+        var acme = try TestEnvironment()
+        try acme.addPerson("ana@example.com")
+        _ = try acme.realm(ana)
+        try see("released", &acme)
+        try expectFinished(try decide([(seen, .seenRecord, .event)], &acme))
+        let entry = try #require(try entry(&acme))
+        #expect(entry.backendId == "1" && entry.status == .released && entry.durationSeconds == 3_600)
+        let position = try position(&acme)
+        try expectFinished(try decide([(seen, .seenRecord, .event)], &acme))
+        #expect(try self.position(&acme) == position)
+
+        let moves = [("approved", EntryStatus.approved), ("released", .released), ("rejected", .rejected)]
+        for (status, expected) in moves {
+            try see(status, &acme)
+            guard case .call(let call, _)? = try decide([(seen, .seenRecord, .event)], &acme).first else {
+                Issue.record("it was not read again")
+                return
+            }
+            let answer = EntryHandler.Answer(
+                found: .record(record(try #require(BackendStatus(rawValue: status)))), version: call.submission.version)
+            try expectFinished(try decide([(seen, .seenRecord, .answer(answer))], &acme))
+            #expect(try self.entry(&acme)?.status == expected)
+            #expect(try newestLine(&acme)?.status == expected)
+        }
+    }
+
+    /// Both are of one entry and come in one batch: the entry is decided, the record comes again.
+    @Test func anEntryIsDecidedOnceInABatch() throws {
+        var acme = try TestEnvironment()
+        try acme.addPerson("ana@example.com")
+        try acme.put([(id, #"{"status": "draft", "reporting": [], "timeType": "duration"}"#)], .timeEntry, into: ana)
+        try see("released", &acme)
+        let nexts = try decide([(seen, .seenRecord, .event), (ana, .timeEntry, .event)], &acme)
+        try #require(nexts.count == 2)
+        if case .park(_, _, .planned) = nexts[0] {} else { Issue.record("\(nexts[0])") }
+        if case .finished = nexts[1] {} else { Issue.record("\(nexts[1])") }
+    }
+
+    /// The initializer made it, and no poll has seen it yet: its record is changed, and no second one written.
+    @Test func anEntryMadeOfARecordIsDeletedInTheBackEnd() throws {
+        var acme = try TestEnvironment()
+        try acme.addPerson("ana@example.com")
+        try acme.put(
+            [(id, #"{"status": "released", "backendId": "1", "deleteRequested": true, "reporting": []}"#)],
+            .timeEntry, into: ana)
+        guard case .call(let call, _)? = try decide([(ana, .timeEntry, .event)], &acme).first else {
+            Issue.record("no call")
+            return
+        }
+        #expect(call.submission.action == .delete(id: "1"))
+    }
+
+    // MARK: Acting and reading
+
+    private func record(_ status: BackendStatus) -> BackendEntry {
+        BackendEntry(
+            id: "1", marker: nil, day: Day(daysSinceEpoch: 16_000), durationSeconds: 3_600, text: "work",
+            status: status, references: [:])
+    }
+
+    private func see(_ status: String, _ acme: inout TestEnvironment) throws {
+        let fields = SeenRecord(record(try #require(BackendStatus(rawValue: status))))
+        let json = String(decoding: try JSONEncoder().encode(fields), as: UTF8.self)
+        try acme.put([(id, json)], .seenRecord, into: seen)
+    }
+
+    private typealias Asked = (realm: RealmPath, kind: Kind, origin: Input<EntryHandler.Answer>.Origin)
+
+    private func decide(_ asked: [Asked], _ acme: inout TestEnvironment) throws -> [Next<EntryHandler.Call>] {
+        let client = Client()
+        defer { client.shutDown() }
+        let rule = SubmissionRule(
+            lease: .seconds(70), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60))
+        var handler = EntryHandler(rule: rule, callMax: .seconds(10), secrets: try SecretBox([]), client: client)
+        let inputs = asked.map {
+            Input<EntryHandler.Answer>(
+                environment: acme.id, subject: EventSubject(realm: $0.realm, kind: $0.kind, id: id), origin: $0.origin,
+                attemptCount: 0)
+        }
+        var batch = WriteBatch(environment: acme.id)
+        let nexts = try handler.decide(inputs, in: acme.id, batch: &batch, on: &acme.connection)
+        #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+        return nexts
+    }
+
+    private func expectFinished(_ nexts: [Next<EntryHandler.Call>]) throws {
+        for next in nexts { if case .finished = next {} else { Issue.record("\(next)") } }
+    }
+
+    private func entry(_ acme: inout TestEnvironment) throws -> TimeEntry? {
+        let key = ObjectKey(realm: try acme.realm(ana), kind: .timeEntry, id: id)
+        let objects = try RealmObject.byKey(try acme.connection.run(RealmObject.load([key], in: acme.id)))
+        return try objects[key]?.decoded(as: TimeEntry.self, by: JSONDecoder())
+    }
+
+    private func newestLine(_ acme: inout TestEnvironment) throws -> TimeEntryStatus? {
+        let realm = try acme.realm(ana)
+        let rows = try acme.connection.run(
+            RealmObject.load(kinds: [.timeEntryStatus], realm: realm, in: acme.id))
+        return try RealmObject.byKey(rows).values.compactMap {
+            try $0.decoded(as: TimeEntryStatus.self, by: JSONDecoder())
+        }.max { $0.timestamp < $1.timestamp }
+    }
+
+    private func position(_ acme: inout TestEnvironment) throws -> Int64 {
+        try acme.connection.run("SELECT position FROM realm.environment WHERE id = \(acme.id.rawValue)")[0].value(0)
+    }
+}

@@ -15,7 +15,8 @@ extension PollHandler {
     ) throws {
         let path = RealmPath.catalogue(contents.catalogue)
         guard let catalogue = try directory.id(of: path, in: environment, create: true, on: &connection) else { return }
-        let isKnown = try trees.isKnown(contents.data.nodes, as: catalogue, in: environment)
+        let tree = try KnownTrees.Tree(contents.data.nodes, as: catalogue, in: environment)
+        let isKnown = trees.isKnown(tree)
         let decoder = JSONDecoder()
         let answers = try connection.run(
             [RealmObject.load(kinds: [.user, .reportingContext, .reportingTemplate], realm: own, in: environment)]
@@ -25,6 +26,7 @@ extension PollHandler {
             for object in try RealmObject.byKey(answer).values { stored.add(object, decoder) }
         }
         if !isKnown {
+            if stored.nodes == contents.data.nodesByID { trees.remember(tree) }
             // Another person's poll may count on the same nodes: they are written whatever misses.
             try write(
                 stored.nodes, contents.data.nodes, catalogue, .reportingTreeNode, PollWrites.unconditional, &writes)
@@ -70,34 +72,52 @@ private struct StoredTree {
     }
 }
 
-/// Catalogues whose nodes were compared a short while ago: the people of one audience have the same, and comparing it
-/// for each of them would read it as often.
+extension ReportingData {
+    fileprivate var nodesByID: [UUID: ReportingTreeNode] {
+        Dictionary(nodes.map { ($0.id, $0.fields) }) { first, _ in first }
+    }
+}
+
+/// Catalogues that were found to be as they should a short while ago: the people of one audience have the same, and
+/// comparing it for each of them would read it as often.
+///
+/// One that differed is not remembered: whether it was written is known only when it is read again.
 struct KnownTrees {
-    private struct Name: Hashable {
+    fileprivate struct Name: Hashable {
         let environment: EnvironmentID
         let catalogue: Int32
+    }
+
+    /// A catalogue with the nodes it should have.
+    struct Tree {
+        fileprivate let name: Name
+        fileprivate let digest: UUID
+
+        init(
+            _ nodes: [Identified<ReportingTreeNode>], as catalogue: Int32, in environment: EnvironmentID
+        ) throws {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = .sortedKeys
+            let text = try nodes.map { $0.id.text + String(decoding: try encoder.encode($0.fields), as: UTF8.self) }
+            digest = UUID(name: text.sorted().joined(), in: RealmContents.catalogue(of: []))
+            name = Name(environment: environment, catalogue: catalogue)
+        }
     }
 
     /// After that it is compared again, since somebody else may have written to it.
     static let ageMax = Duration.seconds(60)
     static let countMax = 1_000
 
-    private var trees: [Name: (nodes: UUID, since: ContinuousClock.Instant)] = [:]
+    private var trees: [Name: (digest: UUID, since: ContinuousClock.Instant)] = [:]
 
     init() {}
 
-    /// Whether these nodes were asked about before; from now on they count as known.
-    mutating func isKnown(
-        _ nodes: [Identified<ReportingTreeNode>], as catalogue: Int32, in environment: EnvironmentID
-    ) throws -> Bool {
-        let name = Name(environment: environment, catalogue: catalogue)
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = .sortedKeys
-        let text = try nodes.map { $0.id.text + String(decoding: try encoder.encode($0.fields), as: UTF8.self) }
-        let digest = UUID(name: text.sorted().joined(), in: RealmContents.catalogue(of: []))
-        if let tree = trees[name], tree.nodes == digest, .now - tree.since < Self.ageMax { return true }
+    func isKnown(_ tree: Tree) -> Bool {
+        trees[tree.name].map { $0.digest == tree.digest && .now - $0.since < Self.ageMax } ?? false
+    }
+
+    mutating func remember(_ tree: Tree) {
         if trees.count >= Self.countMax { trees = [:] }
-        trees[name] = (digest, .now)
-        return false
+        trees[tree.name] = (tree.digest, .now)
     }
 }

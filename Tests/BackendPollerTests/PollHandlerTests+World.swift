@@ -45,8 +45,19 @@ extension PollHandlerTests {
     ) throws -> Next<PollHandler.Call> {
         let client = Client()
         defer { client.shutDown() }
+        var handler = try handler(client)
+        return try decide(origin, by: &handler, into: &batch, &acme)
+    }
+
+    static func handler(_ client: Client) throws -> PollHandler {
         let fetcher = RealmFetcher(client: client, callMax: .seconds(10), secrets: try SecretBox([]), entryDays: 1)
-        var handler = PollHandler(fetcher, logger: Logger(label: "poller"))
+        return PollHandler(fetcher, logger: Logger(label: "poller"))
+    }
+
+    static func decide(
+        _ origin: Input<PollHandler.Answer>.Origin, by handler: inout PollHandler, into batch: inout WriteBatch,
+        _ acme: inout TestEnvironment
+    ) throws -> Next<PollHandler.Call> {
         let subject = EventSubject(realm: .polls, kind: .poll, id: RealmContents.pollID(of: "ana@example.com"))
         let input = Input<PollHandler.Answer>(environment: acme.id, subject: subject, origin: origin, attemptCount: 0)
         return try #require(

@@ -126,6 +126,27 @@ import Testing
         #expect(try Self.nodes(second, &acme) == ["P3", "Roof"])
     }
 
+    /// The same worker decides again what it could not write: the tree is written then.
+    @Test func aTreeThatCouldNotBeWrittenIsNotTakenForKnown() throws {
+        var acme = try Self.environment()
+        try Self.nextRun(&acme, 1)
+        guard case .call(let call, _) = try Self.decide(.event, &acme) else {
+            Issue.record("no call")
+            return
+        }
+        let client = Client()
+        defer { client.shutDown() }
+        var handler = try Self.handler(client)
+        let answer = PollHandler.Answer(
+            found: .data(Self.data(["P1"]), [], Self.days), position: call.position)
+        for isWritten in [false, true] {
+            var batch = WriteBatch(environment: acme.id)
+            _ = try Self.decide(.answer(answer), by: &handler, into: &batch, &acme)
+            if isWritten { _ = try batch.commit(on: &acme.connection) }
+        }
+        #expect(try Self.nodes(try Self.user(&acme), &acme) == ["P1"])
+    }
+
     @Test func aBackEndThatIsAwayIsAskedAgainAndARefusalWaitsForTheNextRun() throws {
         var acme = try Self.environment()
         try Self.nextRun(&acme, 1)

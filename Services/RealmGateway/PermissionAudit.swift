@@ -39,7 +39,7 @@ struct PermissionAudit {
             return record(.shareAdded, .shareRemoved) { "\(mutation.id.text) \(Self.pair($0, "owner", "recipient"))" }
         case .team: return record(nil, .teamRemoved) { _ in mutation.id.text }
         case .realms, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
-            .personLookup, .location, .fieldTask:
+            .personLookup, .location, .fieldTask, .poll, .seenRecord:
             return nil
         }
     }

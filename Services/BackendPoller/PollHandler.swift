@@ -106,7 +106,16 @@ struct PollHandler: Handler {
             reported.report(data, of: poll.person, in: environment, logger)
             let contents = RealmContents(email: poll.person, data: data, records: [])
             try compareTree(contents, own: own, decision, environment, &writes, &connection)
-            try compareRecords(records, days, poll.person, seen: seen, decision, environment, &writes, &connection)
+            let entries = try entries(of: own, before: object.position, environment, &connection)
+            var known: [UUID: SeenRecord] = [:]
+            for row in try connection.run(RealmObject.load(kinds: [.seenRecord], realm: seen, in: environment)) {
+                guard let object = try RealmObject(row) else { continue }
+                // One that does not decode is written anew.
+                known[object.key.id] = try? object.decoded(as: SeenRecord.self, by: decoder)
+            }
+            let changes = PollRule.changes(
+                known: known, found: records, days: days, email: poll.person, entries: entries, run: poll.run)
+            try write(changes, of: poll.person, seen: seen, decision, environment, &writes)
             return .finished
         case .failed(let error):
             if let retry = error.retry(afterAttempts: input.attemptCount) {
@@ -119,17 +128,23 @@ struct PollHandler: Handler {
         }
     }
 
-    private mutating func compareRecords(
-        _ records: [BackendEntry], _ days: ClosedRange<Day>, _ email: String, seen: Int32, _ decision: Int,
-        _ environment: EnvironmentID, _ writes: inout PollWrites, _ connection: inout Connection
-    ) throws {
-        var known: [UUID: SeenRecord] = [:]
-        for row in try connection.run(RealmObject.load(kinds: [.seenRecord], realm: seen, in: environment)) {
-            guard let object = try RealmObject(row) else { continue }
-            // One that does not decode is written anew.
-            known[object.key.id] = try? object.decoded(as: SeenRecord.self, by: decoder)
+    /// The person's entries that nobody has changed since the poll was written, and so since it was read for.
+    private func entries(
+        of realm: Int32, before position: Int64, _ environment: EnvironmentID, _ connection: inout Connection
+    ) throws -> [UUID: TimeEntry] {
+        var entries: [UUID: TimeEntry] = [:]
+        for row in try connection.run(RealmObject.load(kinds: [.timeEntry], realm: realm, in: environment)) {
+            guard let object = try RealmObject(row), object.position < position else { continue }
+            // One that does not decode waits for a person in the submitter.
+            entries[object.key.id] = try? object.decoded(as: TimeEntry.self, by: decoder)
         }
-        let changes = PollRule.changes(known: known, found: records, days: days, email: email)
+        return entries
+    }
+
+    private func write(
+        _ changes: PollRule.Changes, of email: String, seen: Int32, _ decision: Int, _ environment: EnvironmentID,
+        _ writes: inout PollWrites
+    ) throws {
         for (id, record) in changes.put { try writes.put(seen, .seenRecord, id, record, decision) }
         for id in changes.gone { writes.delete(seen, .seenRecord, id, decision) }
         if !changes.ambiguous.isEmpty {

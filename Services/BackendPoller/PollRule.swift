@@ -14,8 +14,12 @@ enum PollRule {
     /// - Parameters:
     ///   - known: What was seen before, tombstones left out.
     ///   - found: All live records of `days`.
+    ///   - entries: The person's entries that have not changed since before the records were read. One that says
+    ///     something else than its record, though the record is as it was, is told again: when the record was judged,
+    ///     it may have been otherwise for a moment. So is one whose record was never seen, and is not there.
     static func changes(
-        known: [UUID: SeenRecord], found: [BackendEntry], days: ClosedRange<Day>, email: String
+        known: [UUID: SeenRecord], found: [BackendEntry], days: ClosedRange<Day>, email: String,
+        entries: [UUID: TimeEntry] = [:], run: Int64 = 0
     ) -> Changes {
         var changes = Changes()
         var records: [UUID: SeenRecord] = [:]
@@ -31,10 +35,35 @@ enum PollRule {
             if other.backendId == known[id]?.backendId { continue }
             if record.backendId == known[id]?.backendId || record.backendId < other.backendId { records[id] = record }
         }
-        changes.put = records.filter { known[$0.key] != $0.value }
+        for (id, entry) in entries where records[id] == nil {
+            // A record that was seen before becomes a tombstone, which tells it.
+            guard let backendID = entry.backendId, let day = entry.entryDate, days.contains(day),
+                !entry.status.isClosed,
+                known[id].map({ $0.status == BackendStatus.cancelled.rawValue }) ?? true
+            else { continue }
+            records[id] = SeenRecord(
+                backendId: backendID, marker: nil, day: day, durationSeconds: 0, text: nil,
+                status: BackendStatus.cancelled.rawValue, references: [:])
+        }
+        for (id, record) in records {
+            var record = record
+            record.toldRun = known[id]?.toldRun
+            if known[id] == record, let entry = entries[id], isContradicted(record, by: entry) { record.toldRun = run }
+            if known[id] != record { changes.put[id] = record }
+        }
         // Of other days nothing was read.
         changes.gone = Set(known.filter { records[$0.key] == nil && days.contains($0.value.day) }.keys)
         return changes
+    }
+
+    /// Whether the entry says something else of what the back end alone decides.
+    private static func isContradicted(_ record: SeenRecord, by entry: TimeEntry) -> Bool {
+        if entry.status.isClosed { return false }
+        switch BackendStatus(rawValue: record.status).flatMap(EntryStatus.init(observed:)) {
+        case nil: return entry.backendId != nil
+        case .draft: return entry.backendId != record.backendId
+        case let status: return entry.status != status || entry.backendId != record.backendId
+        }
     }
 
     /// What differs between what is stored and what is wanted.

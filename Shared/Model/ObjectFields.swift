@@ -20,7 +20,10 @@ extension Kind {
         case .share: ["owner", "recipient"]
         case .poll: ["run", "person", "dueAt"]
         case .seenRecord:
-            ["backendId", "marker", "day", "durationSeconds", "text", "status", "references", "message", "version"]
+            [
+                "backendId", "marker", "day", "durationSeconds", "text", "status", "references", "message", "version",
+                "toldRun",
+            ]
         }
     }
 

@@ -22,11 +22,14 @@ public struct SeenRecord: Codable, Equatable, Sendable {
     public var message: String?
     /// Grows with every change of the record, in back ends that have such a thing.
     public var version: String?
+    /// The run that told it again, because the entry still said something else.
+    public var toldRun: Int64?
 
     /// A record.
     public init(
         backendId: String, marker: String?, day: Day, durationSeconds: Int, text: String?, status: String,
-        references: [String: String], message: String? = nil, version: String? = nil
+        references: [String: String], message: String? = nil, version: String? = nil,
+        toldRun: Int64? = nil
     ) {
         self.backendId = backendId
         self.marker = marker
@@ -37,5 +40,6 @@ public struct SeenRecord: Codable, Equatable, Sendable {
         self.references = references
         self.message = message
         self.version = version
+        self.toldRun = toldRun
     }
 }

@@ -35,6 +35,32 @@ import Testing
         #expect(changes.gone == [RealmContents.entryID(of: Self.entry("2"), of: Self.email)])
     }
 
+    /// When the record was judged it was otherwise for a moment, or it came and went between two polls.
+    @Test func anEntryThatSaysSomethingElseIsToldAgainInEachRun() {
+        let id = RealmContents.entryID(of: Self.entry("1"), of: Self.email)
+        func changes(_ known: [UUID: SeenRecord], _ found: [BackendEntry], _ entry: TimeEntry, _ run: Int64)
+            -> PollRule.Changes
+        {
+            PollRule.changes(
+                known: known, found: found, days: Self.days, email: Self.email, entries: [id: entry], run: run)
+        }
+        let known = [id: SeenRecord(Self.entry("1"))]
+        var entry = TimeEntry(backendId: "1", status: .released, entryDate: Day(daysSinceEpoch: 150))
+        #expect(changes(known, [Self.entry("1")], entry, 2) == PollRule.Changes())
+        entry.status = .approved
+        let told = changes(known, [Self.entry("1")], entry, 2).put
+        #expect(told[id]?.toldRun == 2)
+        #expect(changes(told, [Self.entry("1")], entry, 3).put[id]?.toldRun == 3)
+        entry.status = .released
+        #expect(changes(told, [Self.entry("1")], entry, 3) == PollRule.Changes())
+        // Never seen, and not there.
+        let missing = changes([:], [], entry, 2).put
+        #expect(missing[id]?.status == "cancelled" && missing[id]?.backendId == "1")
+        entry.backendId = nil
+        entry.status = .invalid
+        #expect(changes(missing, [], entry, 3).gone == [id])
+    }
+
     @Test func theMarkerNamesTheEntryAndACopyOfItIsReported() {
         let id = UUID()
         var (first, copy) = (Self.entry("1"), Self.entry("2"))

@@ -13,6 +13,8 @@ struct SubmissionWorld {
         var wanted: Wanted
         var isLive = true
         var visibleAt: Int
+        /// What an approver has made of it.
+        var status = BackendStatus.released
     }
 
     struct Flight {
@@ -21,6 +23,8 @@ struct SubmissionWorld {
         let sendBefore: Int
         /// Whether the worker that waits for the answer is still there.
         var isHeard = true
+        /// It reads a record again that the poller saw.
+        var isObservation = false
     }
 
     static let rule = SubmissionRule(
@@ -41,6 +45,16 @@ struct SubmissionWorld {
     var records: [String: Record] = [:]
     var flights: [Flight] = []
     var answers: [(SubmissionAnswer, version: Int64)] = []
+    /// What the poller is reading, and what it wrote last.
+    var inRead: BackendEntry?
+    var isReading = false
+    var readPosition: Int64 = 0
+    var seenRecord: BackendEntry?
+    /// The observation's event, or its parked key, is still to be handled.
+    var isObservationDue = false
+    /// Nobody but us has changed the record since we wrote it last.
+    var isRecordOurs = false
+    var observationAnswers: [(SubmissionAnswer, version: Int64)] = []
     var parkedUntil = 0
     var isDead = false
     var invalidMessages: [String] = []
@@ -97,7 +111,7 @@ struct SubmissionWorld {
         commit(decision)
     }
 
-    private func state() -> SubmissionState {
+    func state() -> SubmissionState {
         var ledger = ledger
         ledger?.leaseRemaining = .seconds(leaseUntil - now)
         guard let entry else {
@@ -111,7 +125,7 @@ struct SubmissionWorld {
         return state
     }
 
-    private mutating func commit(_ decision: SubmissionDecision) {
+    mutating func commit(_ decision: SubmissionDecision, isObservation: Bool = false) {
         if let changed = decision.ledger {
             ledger = changed
             leaseUntil = now + Int(decision.lease.components.seconds)
@@ -129,6 +143,8 @@ struct SubmissionWorld {
         for line in decision.log where line.status == .invalid { invalidMessages.append(line.message ?? "") }
         switch decision.step {
         case .finished: break
+        case .call(let call) where isObservation:
+            flights.append(Flight(call: call, sendBefore: .max, isObservation: true))
         case .call(let call): flights.append(Flight(call: call, sendBefore: leaseUntil - Self.callMax))
         case .park(_, let after, _): parkedUntil = now + Int(after.components.seconds)
         case .dead: isDead = true
@@ -157,7 +173,12 @@ struct SubmissionWorld {
         let flight = flights.remove(at: index)
         guard now <= flight.sendBefore else { return }  // never sent; decided again by whoever looks
         let answer = perform(flight.call.action, fault)
-        if flight.isHeard { answers.append((answer, version: flight.call.version)) }
+        guard flight.isHeard else { return }
+        if flight.isObservation {
+            observationAnswers.append((answer, version: flight.call.version))
+        } else {
+            answers.append((answer, version: flight.call.version))
+        }
     }
 
     private mutating func perform(_ action: SubmissionCall.Action, _ fault: Fault) -> SubmissionAnswer {
@@ -177,26 +198,30 @@ struct SubmissionWorld {
             records[id] = Record(wanted: wanted, visibleAt: visibleAt)
         case .update(let known, let wanted):
             id = known
-            if records[id]?.isLive == true { records[id]?.wanted = wanted }
+            if records[id]?.isLive == true {
+                records[id]?.wanted = wanted
+                records[id]?.status = .released
+            }
         case .delete(let known):
             id = known
             records[id]?.isLive = false
         case .find: return .absent
         }
+        isRecordOurs = true
         if fault == .lostAfter || fault == .late { return .unknown(reason: "lost", recordID: nil) }
         return read(id).map(SubmissionAnswer.record) ?? .absent
     }
 
-    private func read(_ id: String) -> BackendEntry? {
+    func read(_ id: String) -> BackendEntry? {
         guard let record = records[id], record.visibleAt <= now else { return nil }
         return BackendEntry(
             id: id, marker: "m", day: record.wanted.day, durationSeconds: record.wanted.durationSeconds,
-            text: record.wanted.text, status: record.isLive ? .released : .cancelled, references: [:])
+            text: record.wanted.text, status: record.isLive ? record.status : .cancelled, references: [:])
     }
 
     private func find(_ id: String?) -> SubmissionAnswer {
-        if let id, let record = read(id), record.status == .released { return .record(record) }
-        let live = records.keys.compactMap(read).filter { $0.status == .released }
+        if let id, let record = read(id), record.status != .cancelled { return .record(record) }
+        let live = records.keys.compactMap(read).filter { $0.status != .cancelled }
         guard let first = live.first else { return .absent }
         return live.count == 1 ? .record(first) : .ambiguous(count: live.count)
     }

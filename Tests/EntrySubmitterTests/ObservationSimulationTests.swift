@@ -1,0 +1,165 @@
+import Backends
+import Model
+import Seeded
+import Testing
+
+@testable import EntrySubmitter
+
+/// Edits, deletions and submissions on the device, approvals, refusals, changes and deletions in the back end, lost
+/// answers, late commits and crashed workers, in any order. Observations are read at one time and judged at another.
+@Suite struct ObservationSimulationTests {
+    /// When all is quiet, the entry says what the back end has, and every record has its entry.
+    @Test(arguments: [1, 2, 3, UInt64.random(in: 4...UInt64.max)])
+    func deviceAndBackEndAgreeInTheEnd(seed: UInt64) {
+        print("observation simulation, seed \(seed)")
+        var random = SplitMix64(seed: seed)
+        var statuses: Set<EntryStatus> = []
+        for _ in 0..<400 {
+            var world = SubmissionWorld(seed: random.next())
+            for _ in 0..<20 + Int(random.next() % 100) {
+                step(&world, random.next())
+                checkOrder(world, seed)
+            }
+            settle(&world)
+            check(world, seed)
+            if let status = world.entry?.status { statuses.insert(status) }
+        }
+        #expect(statuses.isSuperset(of: [.released, .approved, .rejected, .invalid]), "seed \(seed): \(statuses)")
+    }
+
+    private func step(_ world: inout SubmissionWorld, _ choice: UInt64) {
+        let detail = choice >> 8
+        switch choice % 16 {
+        case 0: world.edit { $0.durationSeconds = Int(1 + detail % 4) * 1_800 }
+        case 1: world.edit { $0.submitRequested = true }
+        case 2: if detail % 8 == 0 { world.delete() } else { world.edit { $0.submitRequested = true } }
+        case 3, 4: world.decide(.look)
+        case 5, 6:
+            guard !world.flights.isEmpty else { return }
+            let faults = SubmissionWorld.Fault.allCases
+            world.fly(
+                Int(detail % UInt64(world.flights.count)), detail % 3 == 0 ? faults[Int((detail >> 8) % 6)] : .none)
+        case 7:
+            guard !world.answers.isEmpty else { return }
+            let answer = world.answers.removeFirst()
+            world.decide(.answer(answer.0, version: answer.version))
+        case 8, 9: world.changeInBackEnd(detail)
+        case 10: world.read()
+        case 11: world.write()
+        case 12: if world.isObservationDue { world.observe(.look) }
+        case 13:
+            guard !world.observationAnswers.isEmpty else { return }
+            let answer = world.observationAnswers.removeFirst()
+            world.observe(.answer(answer.0, version: answer.version))
+        case 14:
+            guard detail % 4 == 0 else { return }
+            for index in world.flights.indices { world.flights[index].isHeard = false }
+            // The observation's message comes again, to another worker.
+            let isObserving = world.flights.contains(where: \.isObservation) || !world.observationAnswers.isEmpty
+            world.isObservationDue = world.isObservationDue || isObserving
+            world.answers.removeAll()
+            world.observationAnswers.removeAll()
+        default: world.now += Int(detail % 40)
+        }
+    }
+
+    private func settle(_ world: inout SubmissionWorld) {
+        for _ in 0..<60 {
+            while !world.flights.isEmpty || !world.answers.isEmpty || !world.observationAnswers.isEmpty {
+                while !world.flights.isEmpty { world.fly(0, .none) }
+                while !world.answers.isEmpty {
+                    let answer = world.answers.removeFirst()
+                    world.decide(.answer(answer.0, version: answer.version))
+                }
+                while !world.observationAnswers.isEmpty {
+                    let answer = world.observationAnswers.removeFirst()
+                    world.observe(.answer(answer.0, version: answer.version))
+                }
+            }
+            world.now += 60
+            world.decide(.look)
+            // A poll that differs from what was seen is an event; one that waits comes again.
+            world.write()
+            world.read()
+            world.write()
+            if world.isObservationDue { world.observe(.look) }
+        }
+    }
+
+    /// What was seen before a write of ours never comes after it.
+    private func checkOrder(_ world: SubmissionWorld, _ seed: UInt64) {
+        guard world.isRecordOurs, let ledger = world.ledger, ledger.phase == .settled, ledger.backendID != nil,
+            ledger.editPosition == world.editPosition, let entry = world.entry, entry.deleteRequested != true,
+            let record = world.liveRecords.first
+        else { return }
+        #expect(entry.durationSeconds == record.wanted.durationSeconds, "an older observation won, seed \(seed)")
+    }
+
+    private func check(_ world: SubmissionWorld, _ seed: UInt64) {
+        #expect(!world.isDead && world.liveRecords.count <= 1, "seed \(seed)")
+        guard let entry = world.entry else {
+            #expect(world.liveRecords.isEmpty, "a record without its entry, seed \(seed)")
+            return
+        }
+        guard let record = world.liveRecords.first else {
+            #expect(entry.backendId == nil, "seed \(seed)")
+            #expect([.draft, .invalid].contains(entry.status), "the entry is \(entry.status), seed \(seed)")
+            return
+        }
+        #expect(entry.status == EntryStatus(observed: record.status), "seed \(seed)")
+        #expect(entry.durationSeconds == record.wanted.durationSeconds && entry.backendId != nil, "seed \(seed)")
+        #expect(world.ledger?.confirmed?.status == entry.status, "seed \(seed)")
+    }
+}
+
+extension SubmissionWorld {
+    static let observationRule = ObservationRule(waitMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60))
+
+    /// Somebody approves, refuses, takes it back, changes the hours, or deletes the record.
+    mutating func changeInBackEnd(_ choice: UInt64) {
+        guard let id = records.keys.sorted().first(where: { records[$0]?.isLive == true && read($0) != nil }),
+            let status = records[id]?.status
+        else { return }
+        isRecordOurs = false
+        switch (choice % 8, status) {
+        case (0, _): records[id]?.isLive = false
+        case (1, _): records[id]?.wanted.durationSeconds = Int(5 + choice / 8 % 4) * 1_800
+        case (2...4, .released): records[id]?.status = .approved
+        case (5...7, .released): records[id]?.status = .rejected
+        default: records[id]?.status = .released
+        }
+    }
+
+    /// The poller reads; what it found is written later.
+    mutating func read() {
+        guard !isReading else { return }
+        isReading = true
+        readPosition = position
+        inRead = records.keys.sorted().compactMap { read($0) }.first { $0.status != .cancelled }
+    }
+
+    mutating func write() {
+        guard isReading else { return }
+        isReading = false
+        if seenRecord != inRead { isObservationDue = true }
+        // An entry that says something else is told again, unless it changed since before it was read.
+        if let entry, position == readPosition, entry.backendId != nil || inRead != nil,
+            inRead.flatMap({ EntryStatus(observed: $0.status) }) != entry.status || entry.backendId != inRead?.id
+        {
+            isObservationDue = true
+        }
+        seenRecord = inRead
+    }
+
+    mutating func observe(_ origin: ObservationRule.Origin) {
+        var record = seenRecord
+        if case .answer(.record(let found), _) = origin { record = found }
+        let state = state()
+        let seen = record.map {
+            Seen($0, over: entry, confirmed: ledger?.confirmed?.wanted, in: ReportingObjects())
+        }
+        let decision = Self.observationRule.decide(state, seen: seen, origin)
+        if case .park = decision.step { isObservationDue = true } else { isObservationDue = false }
+        commit(decision, isObservation: true)
+    }
+}

@@ -112,7 +112,9 @@ let tests: [Target] = [
     .target(
         name: "TestSupport", dependencies: ["CBroker", "CKafka", "Model", "Postgres", "Realms", "Suite"],
         path: "Tests/TestSupport"),
-    .testTarget(name: "ModelTests", dependencies: ["Model", "Seeded"], path: "Tests/ModelTests"),
+    .target(name: "PermissionTable", dependencies: ["Model"], path: "Tests/PermissionTable"),
+    .testTarget(
+        name: "ModelTests", dependencies: ["Model", "PermissionTable", "Seeded"], path: "Tests/ModelTests"),
     .testTarget(
         name: "PostgresTests", dependencies: ["Postgres", "Suite", "TestSupport"], path: "Tests/PostgresTests"),
     .testTarget(
@@ -124,8 +126,8 @@ let tests: [Target] = [
     .testTarget(
         name: "RealmGatewayTests",
         dependencies: [
-            "HTTP", "Identity", "Kafka", "Model", "Pipeline", "Postgres", "RealmGateway", "Realms", "Runtime",
-            "Sandbox", "Seeded", "TestSupport", crypto, httpTypes, jwtKit, lifecycle, logging, nio, nioPosix,
+            "HTTP", "Identity", "Kafka", "Model", "PermissionTable", "Pipeline", "Postgres", "RealmGateway", "Realms",
+            "Runtime", "Sandbox", "Seeded", "TestSupport", crypto, httpTypes, jwtKit, lifecycle, logging, nio, nioPosix,
         ],
         path: "Tests/RealmGatewayTests"),
     .testTarget(

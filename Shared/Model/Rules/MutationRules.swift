@@ -43,7 +43,8 @@ public enum MutationRules {
             }
         }
         var access = author.access
-        if mutation.kind == .share, access.relation == .none, let person = author.person {
+        // Elsewhere a `Share` object says nothing of whose the realm is.
+        if case .share = realm, mutation.kind == .share, access.relation == .none, let person = author.person {
             access.relation = try relation(of: person, toShare: current, given)
         }
         let names = given?.members.map(\.key) ?? []

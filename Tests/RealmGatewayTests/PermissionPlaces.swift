@@ -16,19 +16,42 @@ struct PermissionPlaces: Sendable {
         let standing: Standing
     }
 
-    struct Stored: Sendable {
+    /// An object that a caller writes.
+    struct Target: Sendable {
         let kind: Kind
         let id: UUID
-        let fields: String
+        /// A valid value of each field.
+        let values: [String: String]
+        /// What a `Person` is before somebody says otherwise.
+        var role = Role.worker
+        /// The fields it has at the beginning, beside those without which it would be none.
+        var also: [String] = []
+
+        init(_ kind: Kind, _ id: UUID = UUID(), _ own: [String: String] = [:]) {
+            self.kind = kind
+            self.id = id
+            values = PermissionBodies.values(kind, own)
+        }
+
+        init(_ membership: (id: UUID, own: [String: String])) {
+            self.init(.membership, membership.id, membership.own)
+        }
+
+        /// The fields it has at the beginning.
+        var fields: String {
+            let role = kind == .person ? ["role": "\"\(role.rawValue)\""] : [:]
+            let values = values.merging(role) { _, role in role }
+            return PermissionBodies.json(PermissionBodies.required(kind) + also + role.keys, values)
+        }
     }
 
     struct Place: Sendable {
         let path: RealmPath
         /// By the caller's name; who is not there is a stranger.
         var relations: [String: Relation] = [:]
-        var stored: [Stored] = []
+        var stored: [Target] = []
 
-        /// Puts back what a caller deleted.
+        /// Puts back what a caller changed and deleted.
         func restore(_ fixture: GatewayFixture) throws {
             let realm = try fixture.realm(path)
             try fixture.write { batch in
@@ -39,22 +62,42 @@ struct PermissionPlaces: Sendable {
             }
         }
 
-        /// One that is new, those that are there, and the caller's own.
-        func objects(_ kind: Kind, _ caller: Caller) -> [(id: UUID, isNew: Bool)] {
-            let there = stored.filter { $0.kind == kind }.map(\.id)
-            let own = caller.person.map { there.contains($0) ? [] : [($0, true)] } ?? []
-            return [(UUID(), true)] + there.map { ($0, false) } + own
+        /// The realm that an object of this place is in: a share that is not there yet has one of its own.
+        func path(of target: Target) -> RealmPath {
+            guard case .share = path.realmClass, target.kind == .share else { return path }
+            return .share(target.id)
+        }
+    }
+
+    /// One that is new, those that are there, and the caller's own. Whether it is there says `stored`.
+    func targets(_ kind: Kind, _ caller: Caller, in place: Place) -> [Target] {
+        let there = place.stored.filter { $0.kind == kind }
+        let own = caller.person.flatMap { id in there.contains { $0.id == id } ? nil : id }
+        return [new(kind, nil, caller)] + there + (own.map { [new(kind, $0, caller)] } ?? [])
+    }
+
+    private func new(_ kind: Kind, _ id: UUID?, _ caller: Caller) -> Target {
+        switch kind {
+        // With the person's own id both parts of a membership's id are the person's.
+        case .membership: Target(PermissionBodies.membership(id ?? other, id ?? UUID()))
+        case .share: Target(.share, id ?? UUID(), PermissionBodies.share(caller.person ?? third, other))
+        default: Target(kind, id ?? UUID())
         }
     }
 
     private(set) var callers: [Caller] = []
     private(set) var places: [Place] = []
+    /// Two people who ask for nothing.
+    private let other: UUID
+    private let third: UUID
 
     private static let people: [(name: String, role: Role)] = [
         ("worker", .worker), ("manager", .manager), ("admin", .admin),
     ]
 
     init(_ fixture: GatewayFixture) async throws {
+        for name in ["other", "third"] { _ = try await fixture.device("\(name)@example.com") }
+        (other, third) = (try fixture.person("other@example.com"), try fixture.person("third@example.com"))
         for (name, role) in Self.people {
             let device = try await fixture.device("\(name)@example.com", role: role)
             callers.append(
@@ -62,17 +105,17 @@ struct PermissionPlaces: Sendable {
                     name: name, device: device, person: try fixture.person("\(name)@example.com"),
                     standing: .person(role)))
         }
-        _ = try await fixture.device("other@example.com")
-        let other = try fixture.person("other@example.com")
-        places = [Place(path: .users, stored: [Self.realms()])]
+        places = [Place(path: .users, stored: [Target(.realms)])]
         for caller in callers { try addOwn(caller) }
-        places += [try Self.system, Place(path: .manager, stored: [Self.task(), Self.location()])]
-        addCommon(other)
-        places.append(Place(path: .catalogue(UUID()), stored: [Self.node()]))
+        let system = try #require(RealmPath("/polls"))
+        places.append(Place(path: system, stored: [Target(.fieldTask)]))
+        places.append(Place(path: .manager, stored: [Target(.fieldTask), Target(.location)]))
+        addCommon()
+        places.append(Place(path: .catalogue(UUID()), stored: [Target(.reportingTreeNode)]))
         try addTeam(of: other, nil, fixture)
         for caller in callers { try addTeam(of: try #require(caller.person), caller.name, fixture) }
         for (owner, recipient) in [("worker", "manager"), ("manager", "admin"), ("admin", "worker"), ("", "")] {
-            try addShare(owner, recipient, other)
+            addShare(owner, recipient)
         }
         // A reference alone opens nothing: what the share's own realm says counts.
         let foreign = try #require(places.last?.path.description.split(separator: "/").last)
@@ -86,50 +129,36 @@ struct PermissionPlaces: Sendable {
 
     private func person(_ name: String) -> UUID? { callers.first { $0.name == name }?.person }
 
-    private static func realms() -> Stored {
-        Stored(kind: .realms, id: UUID(), fields: "{\"userId\":\"x\",\"path\":\"/users/x\"}")
-    }
-    private static func task() -> Stored { Stored(kind: .fieldTask, id: UUID(), fields: "{\"title\":\"t\"}") }
-    private static func location(_ id: UUID = UUID()) -> Stored { Stored(kind: .location, id: id, fields: "{}") }
-    private static func node() -> Stored { Stored(kind: .reportingTreeNode, id: UUID(), fields: "{\"name\":\"n\"}") }
-    private static var system: Place {
-        get throws { Place(path: try #require(RealmPath("/polls")), stored: [task()]) }
-    }
-
     /// A person's own realm, and the catalogue that it refers to.
     private mutating func addOwn(_ caller: Caller) throws {
         let (catalogue, email) = (UUID(), "\(caller.name)@example.com")
-        let user = "{\"email\":\"\(email)\",\"name\":\"N\",\"catalogue\":\"\(catalogue.text)\"}"
+        var user = Target(.user, UUID(), ["catalogue": "\"\(catalogue.text)\""])
+        user.also = ["catalogue"]
+        let kinds: [Kind] = [
+            .timeEntry, .timeEntryStatus, .reportingContext, .reportingTemplate, .fieldTask, .location,
+        ]
         places.append(
             Place(
                 path: try .user(email), relations: [caller.name: .owner],
-                stored: [
-                    Stored(kind: .user, id: UUID(), fields: user),
-                    Stored(kind: .timeEntry, id: UUID(), fields: "{\"status\":\"draft\"}"),
-                    Stored(kind: .timeEntryStatus, id: UUID(), fields: "{}"),
-                    Stored(kind: .reportingContext, id: UUID(), fields: "{}"),
-                    Stored(kind: .reportingTemplate, id: UUID(), fields: "{}"),
-                    Self.task(), Self.location(), Self.location(try #require(caller.person)),
-                ]))
+                stored: [user, Target(.location, try #require(caller.person))] + kinds.map { Target($0) }))
         places.append(
-            Place(path: .catalogue(catalogue), relations: [caller.name: .referrer], stored: [Self.node()]))
+            Place(
+                path: .catalogue(catalogue), relations: [caller.name: .referrer],
+                stored: [Target(.reportingTreeNode)]))
     }
 
-    /// What nobody's permission is read from, and what people tell of themselves.
-    private mutating func addCommon(_ other: UUID) {
-        let team = UUID()
+    /// What nobody's permission is read from, and what people are and tell of themselves.
+    private mutating func addCommon() {
         var stored = [
-            Stored(kind: .person, id: other, fields: "{\"name\":\"O\",\"role\":\"worker\"}"),
-            Stored(kind: .personLookup, id: other, fields: "{\"name\":\"O\",\"email\":\"other@example.com\"}"),
-            Stored(kind: .team, id: team, fields: "{\"name\":\"t\"}"),
-            Stored(
-                kind: .membership, id: Membership.id(of: other, in: team),
-                fields: "{\"person\":\"\(other.text)\",\"team\":\"\(team.text)\"}"),
+            Target(.person, other), Target(.personLookup, other), Target(.team),
+            Target(PermissionBodies.membership(other, UUID())),
         ]
         for caller in callers {
-            guard let id = caller.person else { continue }
-            let lookup = "{\"name\":\"N\",\"email\":\"\(caller.name)@example.com\"}"
-            stored.append(Stored(kind: .personLookup, id: id, fields: lookup))
+            guard let id = caller.person, case .person(let role) = caller.standing else { continue }
+            stored.append(Target(.personLookup, id, ["email": "\"\(caller.name)@example.com\""]))
+            var person = Target(.person, id)
+            person.role = role
+            stored.append(person)
         }
         places.append(Place(path: .common, stored: stored))
     }
@@ -140,24 +169,19 @@ struct PermissionPlaces: Sendable {
         places.append(
             Place(
                 path: .team(team), relations: name.map { [$0: .member] } ?? [:],
-                stored: [Self.task(), Self.location()]))
+                stored: [Target(.fieldTask), Target(.location)]))
     }
 
-    private mutating func addShare(_ owner: String, _ recipient: String, _ other: UUID) throws {
-        let id = UUID()
-        let fields =
-            "{\"owner\":\"\((person(owner) ?? other).text)\",\"recipient\":\"\((person(recipient) ?? other).text)\"}"
+    private mutating func addShare(_ owner: String, _ recipient: String) {
+        let fields = PermissionBodies.share(person(owner) ?? other, person(recipient) ?? third)
+        let share = Target(.share, UUID(), fields)
         var relations: [String: Relation] = [:]
         if person(owner) != nil { relations[owner] = .owner }
         if person(recipient) != nil { relations[recipient] = .recipient }
-        places.append(
-            Place(
-                path: .share(id), relations: relations,
-                stored: [Stored(kind: .share, id: id, fields: fields)]))
-        for index in places.indices where places[index].relations.values.contains(.owner) {
-            guard places[index].path.realmClass == .user else { continue }
+        places.append(Place(path: .share(share.id), relations: relations, stored: [share]))
+        for index in places.indices where places[index].path.realmClass == .user {
             let isParty = places[index].relations.keys.contains { $0 == owner || $0 == recipient }
-            if isParty { places[index].stored.append(Stored(kind: .share, id: id, fields: fields)) }
+            if isParty { places[index].stored.append(share) }
         }
     }
 }

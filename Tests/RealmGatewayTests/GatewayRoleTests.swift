@@ -1,0 +1,143 @@
+import Foundation
+import HTTP
+import Model
+import PermissionTable
+import Postgres
+import Testing
+
+@testable import RealmGateway
+
+/// Who may make what of whom, over HTTP: every caller, every role that somebody has and is given, of others and of
+/// themselves.
+@Suite struct GatewayRoleTests {
+    private struct Person: Sendable {
+        let device: GatewayDevice
+        let id: UUID
+        let role: Role
+    }
+
+    /// One change of a role.
+    private struct Change: Sendable {
+        let name: String
+        let caller: GatewayDevice
+        let standing: Standing
+        let target: Person
+        let isOwn: Bool
+        let given: Role
+
+        /// What a put or a patch of the role alone is answered.
+        func expected(_ operation: Mutation.Operation) -> String {
+            let mayPatch = PermissionTable.mayMake(given, of: target.role, isOwn: isOwn, standing)
+            let object = ObjectStanding(.person, isOwn: isOwn, roleBefore: target.role, roleAfter: given)
+            let problem = Permissions.objection(
+                to: operation, object, fields: ["role"], in: .common, Access(standing))
+            switch (operation, standing) {
+            case (.patch, _), (.put, .integration): #expect((problem == nil) == mayPatch)
+            case (.put, .person), (.delete, _): #expect(problem != nil)
+            }
+            #expect(
+                problem?.code
+                    == PermissionTable.problem(of: operation, object, fields: ["role"], in: .common, Access(standing)))
+            return problem?.code.rawValue ?? "accepted"
+        }
+    }
+
+    @Test func everyChangeOfARoleOverHTTP() async throws {
+        try await withGateway { fixture in
+            let targets = try await people("target", fixture)
+            let callers = try await people("caller", fixture)
+            let books = GatewayDevice(fixture, bearer: try fixture.addIntegration("books"))
+            var changes: [Change] = []
+            for given in Role.allCases {
+                for target in targets {
+                    for caller in callers {
+                        changes.append(
+                            Change(
+                                name: caller.role.rawValue, caller: caller.device, standing: .person(caller.role),
+                                target: target, isOwn: false, given: given))
+                    }
+                    changes.append(
+                        Change(
+                            name: "books", caller: books, standing: .integration, target: target, isOwn: false,
+                            given: given))
+                }
+                for caller in callers {
+                    changes.append(
+                        Change(
+                            name: caller.role.rawValue, caller: caller.device, standing: .person(caller.role),
+                            target: caller, isOwn: true, given: given))
+                }
+            }
+            #expect(changes.count == 3 * (3 * 4 + 3))
+            var accepted: [Mutation.Operation: Int] = [:]
+            for change in changes {
+                for operation in [Mutation.Operation.put, .patch] where try await make(change, operation, fixture) {
+                    accepted[operation, default: 0] += 1
+                }
+            }
+            // An admin and an integration: any of three to any of three; a manager: two to two.
+            #expect(accepted == [.patch: 9 + 9 + 4, .put: 9])
+        }
+    }
+
+    /// An admin, a manager and a worker.
+    private func people(_ name: String, _ fixture: GatewayFixture) async throws -> [Person] {
+        var people: [Person] = []
+        for role in Role.allCases {
+            let email = "\(name)-\(role.rawValue)@example.com"
+            let device = try await fixture.device(email, role: role)
+            people.append(Person(device: device, id: try fixture.person(email), role: role))
+        }
+        return people
+    }
+
+    /// Asks for a change, reads what became of it, and takes it back.
+    ///
+    /// - Returns: Whether it was accepted.
+    private func make(
+        _ change: Change, _ operation: Mutation.Operation, _ fixture: GatewayFixture
+    ) async throws -> Bool {
+        let (target, expected) = (change.target, change.expected(operation))
+        let what: Comment = "\(change.name) \(operation) \(change.isOwn) \(target.role) \(change.given)"
+        let audited = try auditCount(fixture)
+        let mutation = await change.caller.mutation(
+            operation.rawValue, target.id, "{\"role\":\"\(change.given.rawValue)\"}", kind: "Person", in: "/common")
+        let result = try #require(try await change.caller.send([mutation]).results.first)
+        #expect(result.prefix { $0 != " " } == expected, what)
+        let isAccepted = expected == "accepted"
+        let after = isAccepted ? change.given : target.role
+        #expect(try stored(target, fixture) == after.rawValue, what)
+        #expect(try await isManager(target) == after.isManager, what)
+        #expect(try auditCount(fixture) - audited == (after == target.role ? 0 : 1), what)
+        if isAccepted { try fixture.set(target.role, of: target.device.email) }
+        return isAccepted
+    }
+
+    private func stored(_ person: Person, _ fixture: GatewayFixture) throws -> String? {
+        let key = person.id
+        return try fixture.withDatabase { connection in
+            let rows = try connection.run(
+                """
+                SELECT o.fields->>'role' FROM realm.object o
+                JOIN realm.realm r ON (r.environment_id, r.id) = (o.environment_id, o.realm_id)
+                WHERE r.path = '/common' AND o.kind = 'Person' AND o.id = \(key)
+                """)
+            return try rows.first { _ in true }?.optional(0, as: String.self)
+        }
+    }
+
+    /// Whether the person is now shown what is for managers.
+    private func isManager(_ person: Person) async throws -> Bool {
+        let answer = Answer(
+            try await person.device.fixture.client.send(person.device.request("GET", "/v1/realms")))
+        let realms = try #require(answer.json["realms"] as? [[String: Any]])
+        return realms.contains { $0["realm"] as? String == "/manager" }
+    }
+
+    private func auditCount(_ fixture: GatewayFixture) throws -> Int64 {
+        try fixture.withDatabase { connection in
+            let rows = try connection.run("SELECT count(*) FROM access.audit WHERE action = 'role.changed'")
+            return try #require(rows.first { _ in true }).value(0)
+        }
+    }
+}

@@ -39,6 +39,14 @@ enum PermissionBodies {
                     "completionDate": time, "assignee": id, "team": id,
                 ]
             case .share: [:]
+            // Services' own: nobody writes them.
+            case .poll: ["run": "1", "person": "\"x@example.com\"", "dueAt": time]
+            case .seenRecord:
+                [
+                    "backendId": "\"B\"", "marker": "\"M\"", "day": "\"2026-03-30\"", "durationSeconds": "3600",
+                    "text": "\"T\"", "status": "\"released\"", "references": "{}", "message": "\"M\"",
+                    "version": "\"1\"", "toldRun": "1",
+                ]
             }
         return values.merging(own) { _, own in own }
     }
@@ -64,6 +72,8 @@ enum PermissionBodies {
         case .location: ["latitude", "longitude"]
         case .fieldTask: ["title"]
         case .share: ["owner", "recipient"]
+        case .poll: ["run", "person", "dueAt"]
+        case .seenRecord: ["backendId", "day", "durationSeconds", "status", "references"]
         }
     }
 

@@ -76,12 +76,14 @@ private struct Failure: Error, CustomStringConvertible { let description: String
             control.whenStopping { woken.store(true, ordering: .relaxed) }
             started.store(true, ordering: .relaxed)
             while !control.isStopping { control.pause(.seconds(600)) }
+            // A loop that has ended is woken no more.
+            while !woken.load(ordering: .relaxed) { control.pause(.milliseconds(1)) }
         }
         try await withRunning([worker], health: Health(stallMax: .seconds(60))) {
             #expect(await eventually { started.load(ordering: .relaxed) })
         }
-        // The loop may end while the hooks are still being called.
-        #expect(await eventually { woken.load(ordering: .relaxed) })
+        let isWoken = woken.load(ordering: .relaxed)
+        #expect(isWoken)
     }
 
     @Test func healthIsServed() async throws {

@@ -166,8 +166,8 @@ let tests: [Target] = [
     .testTarget(
         name: "BackendPollerTests",
         dependencies: [
-            "BackendPoller", "Backends", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Secrets", "TestSupport",
-            logging,
+            "BackendPoller", "Backends", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Secrets", "Seeded",
+            "TestSupport", logging,
         ],
         path: "Tests/BackendPollerTests"),
     .testTarget(name: "SecretsTests", dependencies: ["Secrets"], path: "Tests/SecretsTests"),

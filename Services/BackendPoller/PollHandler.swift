@@ -18,12 +18,13 @@ struct PollHandler: Handler {
         let found: RealmFetcher.Found
         /// That of the poll it was read for.
         let position: Int64
+        /// When the back end was asked.
+        let readAt: Timestamp
     }
 
     let fetcher: RealmFetcher
     let logger: Logger
     var directory = RealmDirectory()
-    var trees = KnownTrees()
     private var reported = ReportedReferences()
     private let decoder = JSONDecoder()
 
@@ -47,6 +48,7 @@ struct PollHandler: Handler {
         let finishedRuns = try PollStore.runs(answers[1])
         var finishing: [PollStore.Finishing] = []
         var writes = PollWrites()
+        var readings: [Reading] = []
         var nexts: [Next<Call>] = []
         for (index, input) in inputs.enumerated() {
             let key = keys[index]
@@ -58,7 +60,7 @@ struct PollHandler: Handler {
                     nexts.append(.finished)
                     continue
                 }
-                let next = try decide(poll, object, input, index, environment, &writes, &connection)
+                let next = try decide(poll, object, input, index, environment, &writes, &readings, &connection)
                 if case .finished = next { finishing.append((key.id, poll.run, index)) }
                 nexts.append(next)
             } catch let error as Undecodable {
@@ -66,6 +68,7 @@ struct PollHandler: Handler {
             }
         }
         try writes.write(to: &batch)
+        try remember(readings, in: environment, &batch)
         if !finishing.isEmpty {
             batch.expect(PollStore.expectUnfinished(finishing, in: environment))
             batch.also(PollStore.finish(finishing, in: environment))
@@ -79,7 +82,11 @@ struct PollHandler: Handler {
         let fetcher = fetcher
         do {
             let backend = try fetcher.backend(of: environment, on: &connection)
-            return { call in Answer(found: await fetcher.fetch(call.person, from: backend), position: call.position) }
+            return { call in
+                let readAt = Clock.now()
+                return Answer(
+                    found: await fetcher.fetch(call.person, from: backend), position: call.position, readAt: readAt)
+            }
         } catch let error as MissingBackend {
             throw CallerUnavailable(reason: error.description)
         }
@@ -88,7 +95,7 @@ struct PollHandler: Handler {
     /// - Returns: `.finished` when the run is done with this person.
     private mutating func decide(
         _ poll: Poll, _ object: RealmObject, _ input: Input<Answer>, _ decision: Int, _ environment: EnvironmentID,
-        _ writes: inout PollWrites, _ connection: inout Connection
+        _ writes: inout PollWrites, _ readings: inout [Reading], _ connection: inout Connection
     ) throws -> Next<Call> {
         // What was read for an earlier run counts no more.
         guard case .answer(let answer) = input.origin, answer.position == object.position else {
@@ -105,16 +112,16 @@ struct PollHandler: Handler {
             }
             reported.report(data, of: poll.person, in: environment, logger)
             let contents = RealmContents(email: poll.person, data: data, records: [])
-            try compareTree(contents, own: own, decision, environment, &writes, &connection)
-            let entries = try entries(of: own, before: object.position, environment, &connection)
-            var known: [UUID: SeenRecord] = [:]
-            for row in try connection.run(RealmObject.load(kinds: [.seenRecord], realm: seen, in: environment)) {
-                guard let object = try RealmObject(row) else { continue }
-                // One that does not decode is written anew.
-                known[object.key.id] = try? object.decoded(as: SeenRecord.self, by: decoder)
-            }
+            let stored = try StoredPerson(own, seen, contents.tree, environment, decoder, &connection)
+            try compareChoices(contents, stored, decision, &writes)
+            try compareRetired(contents.tree, stored, decision, environment, &writes, &connection)
+            readings.append(
+                Reading(
+                    tree: contents.tree, nodes: stored.isTreeKnown ? nil : data.nodes, email: poll.person,
+                    readAt: answer.readAt, isUnplaced: stored.user == nil, decision: decision))
             let changes = PollRule.changes(
-                known: known, found: records, days: days, email: poll.person, entries: entries, run: poll.run)
+                known: stored.seen, found: records, days: days, email: poll.person,
+                entries: stored.entries(before: object.position), run: poll.run)
             try write(changes, of: poll.person, seen: seen, decision, environment, &writes)
             return .finished
         case .failed(let error):
@@ -126,19 +133,6 @@ struct PollHandler: Handler {
                 metadata: ["environment": "\(environment)", "person": "\(poll.person)", "error": "\(error)"])
             return .finished
         }
-    }
-
-    /// The person's entries that nobody has changed since the poll was written, and so since it was read for.
-    private func entries(
-        of realm: Int32, before position: Int64, _ environment: EnvironmentID, _ connection: inout Connection
-    ) throws -> [UUID: TimeEntry] {
-        var entries: [UUID: TimeEntry] = [:]
-        for row in try connection.run(RealmObject.load(kinds: [.timeEntry], realm: realm, in: environment)) {
-            guard let object = try RealmObject(row), object.position < position else { continue }
-            // One that does not decode waits for a person in the submitter.
-            entries[object.key.id] = try? object.decoded(as: TimeEntry.self, by: decoder)
-        }
-        return entries
     }
 
     private func write(

@@ -5,18 +5,19 @@ import Realms
 
 /// Collects what a batch of polls writes; an object that several of them write is written once.
 struct PollWrites {
-    /// The number of no decision: nothing makes it miss.
-    static let unconditional = Int(Int32.max)
-
     private var written: Set<ObjectKey> = []
     private var puts: [(key: ObjectKey, fields: JSONBytes, decision: Int)] = []
     private var deletions: [(key: ObjectKey, decision: Int)] = []
     private let encoder = JSONEncoder()
 
     mutating func put(_ realm: Int32, _ kind: Kind, _ id: UUID, _ fields: some Encodable, _ decision: Int) throws {
+        put(realm, kind, id, json: JSONBytes([UInt8](try encoder.encode(fields))), decision)
+    }
+
+    mutating func put(_ realm: Int32, _ kind: Kind, _ id: UUID, json fields: JSONBytes, _ decision: Int) {
         let key = ObjectKey(realm: realm, kind: kind, id: id)
         guard written.insert(key).inserted else { return }
-        puts.append((key, JSONBytes([UInt8](try encoder.encode(fields))), decision))
+        puts.append((key, fields, decision))
     }
 
     mutating func delete(_ realm: Int32, _ kind: Kind, _ id: UUID, _ decision: Int) {

@@ -17,6 +17,7 @@ struct Scheduler: ~Copyable {
     private let decoder = JSONDecoder()
     private let encoder = JSONEncoder()
     private var lockedOpenCount = -1
+    private var audiences: AudienceKeeper
 
     /// - Parameter conninfo: It has a connection of its own: its session holds the lock of the active scheduler.
     init(conninfo: String, overdueMax: Duration, logger: Logger) throws {
@@ -25,17 +26,38 @@ struct Scheduler: ~Copyable {
         self.connection = connection
         self.overdueMax = overdueMax
         self.logger = logger
+        audiences = AudienceKeeper(logger: logger)
     }
 
-    /// Begins the runs that are due.
+    /// Begins the runs that are due, and settles catalogues after those that are done.
     ///
     /// - Returns: Whether this scheduler is the active one.
     mutating func step(now: Timestamp) throws -> Bool {
         guard try isActive() else { return false }
-        for row in try connection.run(PollStore.due) {
+        let due = try connection.run(PollStore.due)
+        var isDue: Set<EnvironmentID> = []
+        for row in due { isDue.insert(EnvironmentID(rawValue: try row.value(0))) }
+        for row in try connection.run(AudienceStore.unsettled) {
+            let environment = EnvironmentID(rawValue: try row.value(0))
+            try settle(after: try row.value(1), in: environment, whoeverIsMissing: isDue.contains(environment))
+        }
+        for row in due {
             try begin(try row.value(1), in: EnvironmentID(rawValue: try row.value(0)), now)
         }
         return true
+    }
+
+    /// When everybody was read, or nobody is waited for any longer: who was not counts as before.
+    private mutating func settle(
+        after run: Int64, in environment: EnvironmentID, whoeverIsMissing: Bool
+    ) throws {
+        guard let polls = try directory.id(of: .polls, in: environment, create: false, on: &connection) else { return }
+        if !whoeverIsMissing {
+            let answer = try connection.run(AudienceStore.isUnderWay(polls: polls, in: environment))
+            if try answer[0].value(0, as: Bool.self) { return }
+        }
+        guard try audiences.settle(environment, on: &connection) else { return }
+        try connection.run(AudienceStore.settled(run, in: environment))
     }
 
     /// One session holds an advisory lock; it is gone with the connection.

@@ -30,7 +30,7 @@ struct RealmHandler: Handler {
         // An environment without a back end of ours is looked after by an integration, which fills realms by itself.
         guard try answers[1][0].value(0, as: Bool.self) else { return inputs.map { _ in .finished } }
         let objects = try RealmObject.byKey(answers[0])
-        var written: Set<ObjectKey> = []
+        var filling = Filling()
         var nexts: [Next<Call>] = []
         for (index, input) in inputs.enumerated() {
             guard let object = objects[keys[index]] else {
@@ -55,7 +55,7 @@ struct RealmHandler: Handler {
             case .answer(.data(let data, let records, _)):
                 let contents = RealmContents(email: registration.userId, data: data, records: records)
                 try fill(
-                    registration, contents, keys[index], decision: index, environment, &batch, &written, &connection)
+                    registration, contents, keys[index], decision: index, environment, &batch, &filling, &connection)
                 nexts.append(.finished)
             case .answer(.failed(let error)): nexts.append(next(after: error, input.attemptCount))
             }
@@ -94,35 +94,87 @@ struct RealmHandler: Handler {
         return .park(reason: retry.reason, after: retry.wait, cause: .backendAway)
     }
 
-    /// The number of no decision: nothing makes it miss.
-    private static let unconditional = Int(Int32.max)
-
     /// All of it in the one transaction that sets the flag: a crash before leaves it false, and it is done again.
     private mutating func fill(
         _ registration: Model.Realms, _ contents: RealmContents, _ key: ObjectKey, decision: Int,
-        _ environment: EnvironmentID, _ batch: inout WriteBatch, _ written: inout Set<ObjectKey>,
+        _ environment: EnvironmentID, _ batch: inout WriteBatch, _ filling: inout Filling,
         _ connection: inout Connection
     ) throws {
-        let paths = [registration.path, .catalogue(contents.catalogue)]
-        let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
-        guard let own = realms[paths[0]], let catalogue = realms[paths[1]] else { return }
-        func put(_ realm: Int32, _ kind: Kind, _ id: UUID, _ fields: some Encodable, with decision: Int) throws {
-            let key = ObjectKey(realm: realm, kind: kind, id: id)
-            guard written.insert(key).inserted else { return }
+        let catalogue = try catalogue(contents, environment, &batch, &filling, &connection)
+        let realms = try directory.ids(of: [registration.path], in: environment, create: true, on: &connection)
+        guard let own = realms[registration.path] else { return }
+        func put(_ kind: Kind, _ id: UUID, _ fields: some Encodable) throws {
+            let key = ObjectKey(realm: own, kind: kind, id: id)
+            guard filling.written.insert(key).inserted else { return }
             batch.put(key, JSONBytes([UInt8](try encoder.encode(fields))), decision: decision)
         }
-        // Another person's decision in this batch may count on the same nodes: they are written whatever misses.
-        for node in contents.data.nodes {
-            try put(catalogue, .reportingTreeNode, node.id, node.fields, with: Self.unconditional)
-        }
-        for context in contents.data.contexts {
-            try put(own, .reportingContext, context.id, context.fields, with: decision)
-        }
-        for template in contents.data.templates {
-            try put(own, .reportingTemplate, template.id, template.fields, with: decision)
-        }
-        for entry in contents.entries { try put(own, .timeEntry, entry.id, entry.fields, with: decision) }
-        try put(own, .user, RealmContents.userID(of: registration.userId), contents.user, with: decision)
+        for context in contents.data.contexts { try put(.reportingContext, context.id, context.fields) }
+        for template in contents.data.templates { try put(.reportingTemplate, template.id, template.fields) }
+        for entry in contents.entries { try put(.timeEntry, entry.id, entry.fields) }
+        var user = contents.user
+        user.catalogue = catalogue
+        try put(.user, RealmContents.userID(of: registration.userId), user)
+        batch.expect(Audiences.expect([(catalogue, contents.tree.digest, decision)], isThere: false, in: environment))
+        batch.also(
+            Audiences.remember(
+                [
+                    Audiences.Reading(
+                        email: registration.userId, tree: contents.tree.digest, readAt: Clock.now(),
+                        catalogue: catalogue, decision: decision)
+                ], in: environment))
         batch.patch(key, JSONBytes(#"{"isInitialized":true}"#), decision: decision)
     }
+
+    /// The catalogue that holds what the person may report on; a new one when there is none.
+    ///
+    /// A new one is a decision of its own, since another person's decision in this batch may count on it: it is
+    /// written whoever else misses, unless the catalogue holds something else by now, and then all of them miss.
+    private mutating func catalogue(
+        _ contents: RealmContents, _ environment: EnvironmentID, _ batch: inout WriteBatch,
+        _ filling: inout Filling, _ connection: inout Connection
+    ) throws -> UUID {
+        let tree = contents.tree
+        if let known = filling.catalogues[tree.digest] { return known }
+        let answers = try connection.run([Audiences.catalogues(of: [tree.digest], in: environment)])
+        if let row = answers[0].first(where: { _ in true }) {
+            let known: UUID = try row.value(1)
+            filling.catalogues[tree.digest] = known
+            return known
+        }
+        let catalogue = try newCatalogue(for: tree.digest, environment, &connection)
+        filling.catalogues[tree.digest] = catalogue
+        guard let realm = try directory.id(of: .catalogue(catalogue), in: environment, create: true, on: &connection)
+        else { return catalogue }
+        let decision = Int(Int32.max) - filling.catalogues.count
+        for node in contents.data.nodes {
+            let key = ObjectKey(realm: realm, kind: .reportingTreeNode, id: node.id)
+            guard filling.written.insert(key).inserted else { continue }
+            batch.put(key, JSONBytes([UInt8](try encoder.encode(node.fields))), decision: decision)
+        }
+        batch.expect(Audiences.expect([(catalogue, tree.digest, decision)], isThere: false, in: environment))
+        batch.also(Audiences.hold([(catalogue, tree.digest, decision)], in: environment))
+        batch.also(
+            Audiences.store(
+                tree.digest, ids: tree.ids, hashes: tree.hashes, nodes: try NodeTree.json(of: contents.data.nodes),
+                in: environment))
+        return catalogue
+    }
+
+    private func newCatalogue(
+        for tree: UUID, _ environment: EnvironmentID, _ connection: inout Connection
+    ) throws -> UUID {
+        var number = 0
+        while true {
+            let id = RealmContents.catalogueID(for: tree, number: number)
+            if try connection.run(Audiences.trees(of: [id], in: environment)).count == 0 { return id }
+            number += 1
+        }
+    }
+}
+
+/// What one batch fills realms with.
+private struct Filling {
+    var written: Set<ObjectKey> = []
+    /// By what they hold.
+    var catalogues: [UUID: UUID] = [:]
 }

@@ -70,9 +70,7 @@ package struct BackendConnection: Sendable, Equatable {
     ///   - callMax: The longest a single HTTP call may take.
     /// - Throws: `MissingBackend`, which says what is not there.
     package func make(client: Client, secrets: SecretBox, callMax: Duration) throws(MissingBackend) -> any TimeBackend {
-        let today: @Sendable () -> Day = {
-            Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
-        }
+        let today: @Sendable () -> Day = { Clock.now().day }
         switch kind {
         case "sap":
             var settings = SAPSettings(baseURL: url, user: userName, password: try passwordText(secrets))

@@ -4,9 +4,11 @@ package import Model
 /// What a person's realm holds, made from what the back end said. A pure function of it: the same answer gives the same
 /// objects, so writing them again changes nothing.
 package struct RealmContents: Sendable {
-    package let catalogue: UUID
+    /// Its catalogue is not known here: whose nodes are the same share one.
     package let user: User
     package let data: ReportingData
+    /// The nodes of the person's catalogue.
+    package let tree: NodeTree
     /// Records of the back end as entries, by id.
     package let entries: [Identified<TimeEntry>]
 
@@ -31,9 +33,9 @@ package struct RealmContents: Sendable {
 
     package init(email: String, data: ReportingData, records: [BackendEntry]) {
         self.data = data
-        catalogue = Self.catalogue(of: data.nodes.map(\.id))
+        tree = NodeTree(data.nodes)
         user = User(
-            email: email, name: String(email.prefix { $0 != "@" }), catalogue: catalogue,
+            email: email, name: String(email.prefix { $0 != "@" }),
             reportingTemplates: data.templates.map(\.id))
         entries = records.compactMap { record in
             // What carries a marker came from a device: its entry exists, or was deleted on purpose.
@@ -42,9 +44,11 @@ package struct RealmContents: Sendable {
         }
     }
 
-    /// People who may report on the same nodes share a catalogue: it is named by what is in it.
-    package static func catalogue(of nodes: [UUID]) -> UUID {
-        UUID(name: nodes.map(\.text).sorted().joined(separator: ","), in: catalogues)
+    /// The id of a catalogue that is made for a tree.
+    ///
+    /// - Parameter number: 0, or more when catalogues that were made for it hold something else by now.
+    package static func catalogueID(for tree: UUID, number: Int) -> UUID {
+        UUID(name: "\(tree.text)/\(number)", in: catalogues)
     }
 }
 

@@ -36,7 +36,7 @@ package struct RealmFetcher: Sendable {
     }
 
     package func fetch(_ person: BackendPerson, from backend: any TimeBackend) async -> Found {
-        let today = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
+        let today = Clock.now().day
         let days = today.adding(days: -entryDays)...today.adding(days: aheadDays)
         do throws(BackendError) {
             let data = try await backend.reportingData(of: person)

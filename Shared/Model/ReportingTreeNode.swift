@@ -4,6 +4,9 @@ public import FoundationEssentials
 ///
 /// A tree is stored flat, one object per node that names its parent, so that no object outgrows the limit of a field
 /// list and a new node is one small change.
+///
+/// The nodes of a person's catalogue can be chosen. One in a personal realm cannot, any more: it is there for the
+/// entries that select it, so that they can say what they are about; what it names may be gone.
 public struct ReportingTreeNode: Codable, Equatable, Sendable {
     /// The node's id in the back end; roots have none.
     public var referenceId: String?

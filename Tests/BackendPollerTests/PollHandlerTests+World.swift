@@ -32,21 +32,24 @@ extension PollHandlerTests {
         try acme.connection.run("UPDATE poll.run SET started_at = now() - interval '1 hour'")
     }
 
-    static func nextRun(_ acme: inout TestEnvironment, _ run: Int64) throws {
-        let poll = Poll(run: run, person: "ana@example.com", dueAt: time(run))
+    static func nextRun(
+        _ acme: inout TestEnvironment, _ run: Int64, of person: String = "ana@example.com"
+    ) throws {
+        let poll = Poll(run: run, person: person, dueAt: time(run))
         let json = String(decoding: try JSONEncoder().encode(poll), as: UTF8.self)
-        try acme.put([(RealmContents.pollID(of: "ana@example.com"), json)], .poll, into: .polls)
+        try acme.put([(RealmContents.pollID(of: person), json)], .poll, into: .polls)
     }
 
     // MARK: Deciding
 
     static func decide(
-        _ origin: Input<PollHandler.Answer>.Origin, into batch: inout WriteBatch, _ acme: inout TestEnvironment
+        _ origin: Input<PollHandler.Answer>.Origin, into batch: inout WriteBatch, _ acme: inout TestEnvironment,
+        of person: String = "ana@example.com"
     ) throws -> Next<PollHandler.Call> {
         let client = Client()
         defer { client.shutDown() }
         var handler = try handler(client)
-        return try decide(origin, by: &handler, into: &batch, &acme)
+        return try decide(origin, by: &handler, into: &batch, &acme, of: person)
     }
 
     static func handler(_ client: Client) throws -> PollHandler {
@@ -56,40 +59,54 @@ extension PollHandlerTests {
 
     static func decide(
         _ origin: Input<PollHandler.Answer>.Origin, by handler: inout PollHandler, into batch: inout WriteBatch,
-        _ acme: inout TestEnvironment
+        _ acme: inout TestEnvironment, of person: String = "ana@example.com"
     ) throws -> Next<PollHandler.Call> {
-        let subject = EventSubject(realm: .polls, kind: .poll, id: RealmContents.pollID(of: "ana@example.com"))
+        let subject = EventSubject(realm: .polls, kind: .poll, id: RealmContents.pollID(of: person))
         let input = Input<PollHandler.Answer>(environment: acme.id, subject: subject, origin: origin, attemptCount: 0)
         return try #require(
             try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection).first)
     }
 
     static func decide(
-        _ origin: Input<PollHandler.Answer>.Origin, _ acme: inout TestEnvironment
+        _ origin: Input<PollHandler.Answer>.Origin, _ acme: inout TestEnvironment,
+        of person: String = "ana@example.com"
     ) throws -> Next<PollHandler.Call> {
         var batch = WriteBatch(environment: acme.id)
-        return try decide(origin, into: &batch, &acme)
+        return try decide(origin, into: &batch, &acme, of: person)
     }
 
     static func answer(
         _ found: RealmFetcher.Found, _ acme: inout TestEnvironment
     ) throws -> Next<PollHandler.Call> {
         guard case .call(let call, _) = try decide(.event, &acme) else { throw Missing(what: "a call") }
-        return try decide(.answer(PollHandler.Answer(found: found, position: call.position)), &acme)
+        return try decide(
+            .answer(PollHandler.Answer(found: found, position: call.position, readAt: Clock.now())), &acme)
     }
 
     /// What an answer is to write.
-    static func prepare(_ found: RealmFetcher.Found, _ acme: inout TestEnvironment) throws -> WriteBatch {
-        guard case .call(let call, _) = try decide(.event, &acme) else { throw Missing(what: "a call") }
+    static func prepare(
+        _ found: RealmFetcher.Found, _ acme: inout TestEnvironment, of person: String = "ana@example.com"
+    ) throws -> WriteBatch {
+        guard case .call(let call, _) = try decide(.event, &acme, of: person) else { throw Missing(what: "a call") }
         var batch = WriteBatch(environment: acme.id)
-        let answer = PollHandler.Answer(found: found, position: call.position)
-        guard case .finished = try decide(.answer(answer), into: &batch, &acme) else { throw Missing(what: "an end") }
+        let answer = PollHandler.Answer(found: found, position: call.position, readAt: Clock.now())
+        guard case .finished = try decide(.answer(answer), into: &batch, &acme, of: person) else {
+            throw Missing(what: "an end")
+        }
         return batch
     }
 
-    static func poll(_ found: RealmFetcher.Found, _ acme: inout TestEnvironment) throws {
-        let batch = try prepare(found, &acme)
+    static func poll(
+        _ found: RealmFetcher.Found, _ acme: inout TestEnvironment, of person: String = "ana@example.com"
+    ) throws {
+        let batch = try prepare(found, &acme, of: person)
         #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+    }
+
+    /// Lets catalogues follow.
+    static func settle(_ acme: inout TestEnvironment) throws {
+        var keeper = AudienceKeeper(logger: Logger(label: "keeper"))
+        #expect(try keeper.settle(acme.id, on: &acme.connection))
     }
 
     struct Missing: Error { let what: String }
@@ -106,19 +123,6 @@ extension PollHandlerTests {
         return Array(try RealmObject.byKey(rows).values)
     }
 
-    static func user(_ acme: inout TestEnvironment) throws -> User {
-        let objects = try objects([.user], in: try .user("ana@example.com"), &acme)
-        return try #require(try objects.first?.decoded(as: User.self, by: JSONDecoder()))
-    }
-
-    static func nodes(_ user: User, _ acme: inout TestEnvironment) throws -> [String] {
-        let catalogue = try #require(user.catalogue)
-        return try objects([.reportingTreeNode], in: .catalogue(catalogue), &acme).compactMap {
-            let node = try $0.decoded(as: ReportingTreeNode.self, by: JSONDecoder())
-            return node?.title ?? node?.name
-        }.sorted()
-    }
-
     static func position(_ acme: inout TestEnvironment) throws -> Int64 {
         try acme.connection.run("SELECT position FROM realm.environment WHERE id = \(acme.id.rawValue)")[0].value(0)
     }
@@ -132,7 +136,7 @@ extension PollHandlerTests {
     }
 
     static func data(_ projects: [String]) -> ReportingData {
-        let namespace = RealmContents.catalogue(of: [])
+        let namespace = RealmContents.catalogueID(for: RealmContents.userID(of: ""), number: 0)
         let context = UUID(name: "context", in: namespace)
         return ReportingData(
             nodes: projects.map {

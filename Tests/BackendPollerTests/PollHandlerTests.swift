@@ -74,7 +74,8 @@ import Testing
         }
         try Self.nextRun(&acme, 2)
         let answer = PollHandler.Answer(
-            found: .data(Self.data(["P1"]), [Self.entry("1")], Self.days), position: call.position)
+            found: .data(Self.data(["P1"]), [Self.entry("1")], Self.days), position: call.position,
+            readAt: Clock.now())
         let next = try Self.decide(.answer(answer), &acme)
         guard case .call(let again, _) = next else {
             Issue.record("\(next)")
@@ -103,48 +104,6 @@ import Testing
         try Self.poll(.data(Self.data(["P1"]), [Self.entry("2")], Self.days), &acme)
         let left = try Self.objects([.seenRecord], in: .seen(Self.email), &acme)
         #expect(left.map(\.key.id) == [RealmContents.entryID(of: Self.entry("2"), of: Self.email)])
-    }
-
-    /// Ana loses a project and gets another one: her catalogue is another one then, that of the others stays.
-    @Test func anAddedAndARemovedProjectReachThePersonAndNobodyElse() throws {
-        var acme = try Self.environment()
-        try Self.nextRun(&acme, 1)
-        try Self.poll(.data(Self.data(["P1", "P2"]), [], Self.days), &acme)
-        let first = try Self.user(&acme)
-        #expect(try Self.nodes(first, &acme) == ["P1", "P2"])
-        try Self.nextRun(&acme, 2)
-        try Self.poll(.data(Self.data(["P2", "P3"]), [], Self.days), &acme)
-        let second = try Self.user(&acme)
-        #expect(try Self.nodes(second, &acme) == ["P2", "P3"])
-        #expect(try Self.nodes(first, &acme) == ["P1", "P2"])
-        // A new name is one change of one object.
-        try Self.nextRun(&acme, 3)
-        var renamed = Self.data(["P2", "P3"])
-        renamed.nodes[0].fields.title = "Roof"
-        try Self.poll(.data(renamed, [], Self.days), &acme)
-        #expect(try Self.user(&acme) == second)
-        #expect(try Self.nodes(second, &acme) == ["P3", "Roof"])
-    }
-
-    /// The same worker decides again what it could not write: the tree is written then.
-    @Test func aTreeThatCouldNotBeWrittenIsNotTakenForKnown() throws {
-        var acme = try Self.environment()
-        try Self.nextRun(&acme, 1)
-        guard case .call(let call, _) = try Self.decide(.event, &acme) else {
-            Issue.record("no call")
-            return
-        }
-        let client = Client()
-        defer { client.shutDown() }
-        var handler = try Self.handler(client)
-        let answer = PollHandler.Answer(
-            found: .data(Self.data(["P1"]), [], Self.days), position: call.position)
-        for isWritten in [false, true] {
-            var batch = WriteBatch(environment: acme.id)
-            _ = try Self.decide(.answer(answer), by: &handler, into: &batch, &acme)
-            if isWritten { _ = try batch.commit(on: &acme.connection) }
-        }
-        #expect(try Self.nodes(try Self.user(&acme), &acme) == ["P1"])
     }
 
     @Test func aBackEndThatIsAwayIsAskedAgainAndARefusalWaitsForTheNextRun() throws {

@@ -48,6 +48,7 @@ package enum PermissionTable {
         user integration any User any put,patch,delete *
         user integration any ReportingContext any put,patch,delete *
         user integration any ReportingTemplate any put,patch,delete *
+        user integration any ReportingTreeNode any put,patch,delete *
         user integration any TimeEntry any put,patch,delete *
         user integration any TimeEntryStatus any put,patch,delete *
         user integration any Location any put,patch,delete *

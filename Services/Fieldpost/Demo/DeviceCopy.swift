@@ -50,9 +50,11 @@ struct DeviceCopy: Sendable {
 
     subscript(realm: RealmPath, object: ObjectID) -> HeldObject? { realms[realm]?.content[object] }
 
-    /// All objects of a kind, whatever their realm.
-    func objects(of kind: Kind) -> [(id: UUID, object: HeldObject)] {
-        realms.values.flatMap { realm in
+    /// All objects of a kind, in any realm or in one sort of realm.
+    func objects(
+        of kind: Kind, in isWanted: (RealmPath) -> Bool = { _ in true }
+    ) -> [(id: UUID, object: HeldObject)] {
+        realms.filter { isWanted($0.key) }.values.flatMap { realm in
             realm.content.compactMap { $0.key.kind == kind ? ($0.key.id, $0.value) : nil }
         }
     }

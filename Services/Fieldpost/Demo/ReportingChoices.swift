@@ -38,8 +38,10 @@ struct ReportingChoices: Sendable {
     ///
     /// - Returns: `nil` while the user or the data the user refers to have not arrived.
     init?(_ copy: DeviceCopy) {
-        func decode<Fields: Decodable>(_ kind: Kind, _: Fields.Type) -> [UUID: Fields] {
-            copy.objects(of: kind).reduce(into: [:]) { fields, item in
+        func decode<Fields: Decodable>(
+            _ kind: Kind, _: Fields.Type, in isWanted: (RealmPath) -> Bool = { _ in true }
+        ) -> [UUID: Fields] {
+            copy.objects(of: kind, in: isWanted).reduce(into: [:]) { fields, item in
                 fields[item.id] = try? JSONDecoder().decode(Fields.self, from: Data(item.object.fields))
             }
         }
@@ -47,7 +49,8 @@ struct ReportingChoices: Sendable {
         let objects = ReportingObjects(
             templates: decode(.reportingTemplate, ReportingTemplate.self),
             contexts: decode(.reportingContext, ReportingContext.self),
-            nodes: decode(.reportingTreeNode, ReportingTreeNode.self))
+            // A node in the person's own realm can no longer be chosen.
+            nodes: decode(.reportingTreeNode, ReportingTreeNode.self) { $0.catalogueID != nil })
         guard user.reportingTemplates.allSatisfy({ objects.templates[$0] != nil }), !objects.nodes.isEmpty,
             objects.danglingReferences.isEmpty
         else { return nil }

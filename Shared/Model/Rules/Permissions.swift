@@ -100,8 +100,8 @@ public enum Permissions {
         case .users: [.realms]
         case .user:
             [
-                .user, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus, .location, .fieldTask,
-                .share,
+                .user, .reportingContext, .reportingTemplate, .reportingTreeNode, .timeEntry, .timeEntryStatus,
+                .location, .fieldTask, .share,
             ]
         case .catalogue: [.reportingTreeNode]
         case .common: [.person, .personLookup, .team, .membership]

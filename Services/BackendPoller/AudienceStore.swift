@@ -1,0 +1,150 @@
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// The SQL with which `AudienceKeeper` reads and changes the schema `audience`.
+enum AudienceStore {
+    /// Environments with a run after which the catalogues were not looked at. Rows: environment, the run.
+    static let unsettled: Statement = """
+        SELECT environment_id, run FROM poll.run WHERE settled_run < run ORDER BY environment_id
+        """
+
+    /// Whether a poll is not done. Rows: one boolean.
+    static func isUnderWay(polls: Int32, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT EXISTS (SELECT FROM realm.object o
+            LEFT JOIN poll.finished f ON f.environment_id = o.environment_id AND f.poll_id = o.id
+            WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = \(polls)
+                AND o.kind = \(Kind.poll.rawValue) AND NOT o.deleted
+                AND coalesce(f.run, 0) < (o.fields->>'run')::bigint)
+        """
+    }
+
+    static func settled(_ run: Int64, in environment: EnvironmentID) -> Statement {
+        """
+        UPDATE poll.run SET settled_run = \(run)
+        WHERE environment_id = \(environment.rawValue) AND settled_run < \(run)
+        """
+    }
+
+    // MARK: Reading
+
+    /// Rows: e-mail, tree, catalogue, when it was read last, when it was first read so.
+    static func people(in environment: EnvironmentID) -> Statement {
+        """
+        SELECT email, tree, catalogue, read_at, changed_at FROM audience.person
+        WHERE environment_id = \(environment.rawValue) ORDER BY email
+        """
+    }
+
+    /// Rows: catalogue, tree.
+    static func catalogues(in environment: EnvironmentID) -> Statement {
+        "SELECT id, tree FROM audience.catalogue WHERE environment_id = \(environment.rawValue)"
+    }
+
+    /// Rows: digest, ids, hashes.
+    static func trees(_ digests: some Sequence<UUID>, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT digest, ids, hashes FROM audience.tree
+        WHERE environment_id = \(environment.rawValue) AND digest = ANY (\(Array(digests)))
+        """
+    }
+
+    /// All nodes of a tree. Rows: id, fields.
+    static func nodes(of tree: UUID, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT e.key::uuid, e.value FROM audience.tree t, jsonb_each(t.nodes) e
+        WHERE t.environment_id = \(environment.rawValue) AND t.digest = \(tree)
+        """
+    }
+
+    /// Single nodes of trees. Rows: tree, id, fields.
+    static func nodes(_ places: [(tree: UUID, id: UUID)], in environment: EnvironmentID) -> Statement {
+        """
+        SELECT t.digest, w.id, e.value
+        FROM audience.tree t CROSS JOIN LATERAL jsonb_each(t.nodes) e
+        JOIN unnest(\(places.map(\.tree)), \(places.map(\.id))) AS w(digest, id)
+            ON w.digest = t.digest AND w.id::text = e.key
+        WHERE t.environment_id = \(environment.rawValue) AND t.digest = ANY (\(Array(Set(places.map(\.tree)))))
+        """
+    }
+
+    // MARK: Guards
+
+    /// Decisions about people who may report on something else by now, or have another catalogue, miss.
+    static func expect(
+        _ people: [(person: AudienceRule.Person, decision: Int)], in environment: EnvironmentID
+    ) -> Statement {
+        var catalogues = BinaryArray(of: UUID.self)
+        for person in people { catalogues.append(person.person.catalogue) }
+        return """
+            SELECT realm.miss(array_agg(DISTINCT g.decision))
+            FROM unnest(\(people.map(\.person.email)), \(people.map(\.person.tree)), \(catalogues),
+                \(people.map { Int32($0.decision) })) AS g(email, tree, catalogue, decision)
+            LEFT JOIN audience.person p ON p.environment_id = \(environment.rawValue) AND p.email = g.email
+            WHERE p.tree IS DISTINCT FROM g.tree OR p.catalogue IS DISTINCT FROM g.catalogue
+            """
+    }
+
+    /// Decisions that change a catalogue miss when somebody stays in it who may report on something else.
+    static func expectNobodyElse(
+        in catalogues: [(id: UUID, tree: UUID, decision: Int)], but leaving: [String],
+        _ environment: EnvironmentID
+    ) -> Statement {
+        """
+        SELECT realm.miss(array_agg(DISTINCT g.decision))
+        FROM unnest(\(catalogues.map(\.id)), \(catalogues.map(\.tree)), \(catalogues.map { Int32($0.decision) }))
+            AS g(id, tree, decision)
+        JOIN audience.person p ON p.environment_id = \(environment.rawValue) AND p.catalogue = g.id
+        WHERE p.tree <> g.tree AND NOT EXISTS (SELECT FROM unnest(\(leaving)) AS l(email) WHERE l.email = p.email)
+        """
+    }
+
+    /// Decisions that give a catalogue up miss when somebody has it.
+    static func expectNobody(
+        in catalogues: [(id: UUID, tree: UUID, decision: Int)], _ environment: EnvironmentID
+    ) -> Statement {
+        """
+        SELECT realm.miss(array_agg(DISTINCT g.decision))
+        FROM unnest(\(catalogues.map(\.id)), \(catalogues.map { Int32($0.decision) })) AS g(id, decision)
+        JOIN audience.person p ON p.environment_id = \(environment.rawValue) AND p.catalogue = g.id
+        """
+    }
+
+    // MARK: Writing
+
+    static func place(
+        _ people: [(email: String, catalogue: UUID, decision: Int)], in environment: EnvironmentID
+    ) -> Statement {
+        """
+        UPDATE audience.person p SET catalogue = i.catalogue
+        FROM unnest(\(people.map(\.email)), \(people.map(\.catalogue)), \(people.map { Int32($0.decision) }))
+            AS i(email, catalogue, decision)
+        WHERE p.environment_id = \(environment.rawValue) AND p.email = i.email
+            AND i.decision <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+
+    static func giveUp(
+        _ catalogues: [(id: UUID, tree: UUID, decision: Int)], in environment: EnvironmentID
+    ) -> Statement {
+        """
+        DELETE FROM audience.catalogue c
+        USING unnest(\(catalogues.map(\.id)), \(catalogues.map { Int32($0.decision) })) AS i(id, decision)
+        WHERE c.environment_id = \(environment.rawValue) AND c.id = i.id
+            AND i.decision <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+
+    /// Forgets the trees that nobody has any more.
+    static func forgetTrees(in environment: EnvironmentID) -> Statement {
+        """
+        DELETE FROM audience.tree t WHERE t.environment_id = \(environment.rawValue)
+            AND NOT EXISTS (SELECT FROM audience.person p WHERE p.environment_id = t.environment_id
+                AND p.tree = t.digest)
+            AND NOT EXISTS (SELECT FROM audience.catalogue c WHERE c.environment_id = t.environment_id
+                AND c.tree = t.digest)
+        """
+    }
+}

@@ -40,7 +40,7 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     ),
     (
         "realm-initializer", "RealmInitializer",
-        ["Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", "Secrets"]
+        ["Audiences", "Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", "Secrets"]
     ),
     (
         "entry-submitter", "EntrySubmitter",
@@ -49,15 +49,15 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "backend-poller", "BackendPoller",
         [
-            "Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", "Secrets", logging,
-            metrics,
+            "Audiences", "Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", "Secrets",
+            logging, metrics,
         ]
     ),
     (
         "fieldpost", "Fieldpost",
         [
-            "Backends", "Commands", "HTTP", "Identity", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime",
-            "Secrets", "Seeded", "Suite", argumentParser, crypto, logging, nio, nioPosix,
+            "Audiences", "Backends", "Commands", "HTTP", "Identity", "Kafka", "Model", "Pipeline", "Postgres", "Realms",
+            "Runtime", "Secrets", "Seeded", "Suite", argumentParser, crypto, logging, nio, nioPosix,
         ]
     ),
     (
@@ -91,6 +91,9 @@ let shared: [Target] = [
     .target(
         name: "Backends", dependencies: ["BackendProtocol", "HTTP", "Model", "Postgres", "Secrets", crypto],
         path: "Shared/Backends"),
+    .target(
+        name: "Audiences", dependencies: ["Backends", "Model", "Postgres", "Realms", crypto, logging],
+        path: "Shared/Audiences"),
     .target(
         name: "Identity",
         dependencies: [
@@ -164,10 +167,12 @@ let tests: [Target] = [
         ],
         path: "Tests/EntrySubmitterTests"),
     .testTarget(
+        name: "AudiencesTests", dependencies: ["Audiences", "Backends", "Model"], path: "Tests/AudiencesTests"),
+    .testTarget(
         name: "BackendPollerTests",
         dependencies: [
-            "BackendPoller", "Backends", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Secrets", "Seeded",
-            "TestSupport", logging,
+            "Audiences", "BackendPoller", "Backends", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Secrets",
+            "Seeded", "TestSupport", logging,
         ],
         path: "Tests/BackendPollerTests"),
     .testTarget(name: "SecretsTests", dependencies: ["Secrets"], path: "Tests/SecretsTests"),

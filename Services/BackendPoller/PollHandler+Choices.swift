@@ -1,3 +1,4 @@
+import Audiences
 import Backends
 import FoundationEssentials
 import Model
@@ -15,11 +16,6 @@ extension PollHandler {
         /// Whether there is no `User` object that could name the person's catalogue.
         let isUnplaced: Bool
         let decision: Int
-    }
-
-    /// The key of the object that names a person's catalogue.
-    static func userKey(of email: String, in realm: Int32) -> ObjectKey {
-        ObjectKey(realm: realm, kind: .user, id: RealmContents.userID(of: email))
     }
 
     /// Contexts and templates, as far as they differ. The nodes are compared by their digest, and reach catalogues when
@@ -74,18 +70,18 @@ extension PollHandler {
             guard let nodes = reading.nodes, stored.insert(reading.tree.digest).inserted else { continue }
             let tree = reading.tree
             batch.also(
-                Audiences.store(
+                AudienceStore.store(
                     tree.digest, ids: tree.ids, hashes: tree.hashes, nodes: try NodeTree.json(of: nodes),
                     in: environment))
         }
         let known = readings.filter { $0.nodes == nil }
         if !known.isEmpty {
-            batch.expect(Audiences.expectStored(known.map { ($0.tree.digest, $0.decision) }, in: environment))
+            batch.expect(AudienceStore.expectStored(known.map { ($0.tree.digest, $0.decision) }, in: environment))
         }
         batch.also(
-            Audiences.remember(
+            AudienceStore.remember(
                 readings.map {
-                    Audiences.Reading(
+                    AudienceStore.Reading(
                         email: $0.email, tree: $0.tree.digest, readAt: $0.readAt, isUnplaced: $0.isUnplaced,
                         decision: $0.decision)
                 }, in: environment))
@@ -115,7 +111,7 @@ struct StoredPerson {
         let answers = try connection.run([
             RealmObject.load(kinds: kinds, realm: own, in: environment),
             RealmObject.load(kinds: [.seenRecord], realm: seen, in: environment),
-            Audiences.stored([tree.digest], in: environment),
+            AudienceStore.stored([tree.digest], in: environment),
         ])
         for answer in answers.prefix(2) {
             for row in answer {

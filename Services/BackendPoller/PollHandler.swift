@@ -1,3 +1,4 @@
+import Audiences
 import Backends
 import FoundationEssentials
 import Logging
@@ -112,12 +113,13 @@ struct PollHandler: Handler {
             }
             reported.report(data, of: poll.person, in: environment, logger)
             let contents = RealmContents(email: poll.person, data: data, records: [])
-            let stored = try StoredPerson(own, seen, contents.tree, environment, decoder, &connection)
+            let tree = NodeTree(data.nodes)
+            let stored = try StoredPerson(own, seen, tree, environment, decoder, &connection)
             try compareChoices(contents, stored, decision, &writes)
-            try compareRetired(contents.tree, stored, decision, environment, &writes, &connection)
+            try compareRetired(tree, stored, decision, environment, &writes, &connection)
             readings.append(
                 Reading(
-                    tree: contents.tree, nodes: stored.isTreeKnown ? nil : data.nodes, email: poll.person,
+                    tree: tree, nodes: stored.isTreeKnown ? nil : data.nodes, email: poll.person,
                     readAt: answer.readAt, isUnplaced: stored.user == nil, decision: decision))
             let changes = PollRule.changes(
                 known: stored.seen, found: records, days: days, email: poll.person,

@@ -18,6 +18,29 @@ enum PollStore {
         ORDER BY c.environment_id
         """
 
+    /// Environments with a run after which the catalogues were not looked at. Rows: environment, the run.
+    static let unsettled: Statement = """
+        SELECT environment_id, run FROM poll.run WHERE settled_run < run ORDER BY environment_id
+        """
+
+    /// Whether a poll is not done. Rows: one boolean.
+    static func isUnderWay(polls: Int32, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT EXISTS (SELECT FROM realm.object o
+            LEFT JOIN poll.finished f ON f.environment_id = o.environment_id AND f.poll_id = o.id
+            WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = \(polls)
+                AND o.kind = \(Kind.poll.rawValue) AND NOT o.deleted
+                AND coalesce(f.run, 0) < (o.fields->>'run')::bigint)
+        """
+    }
+
+    static func settled(_ run: Int64, in environment: EnvironmentID) -> Statement {
+        """
+        UPDATE poll.run SET settled_run = \(run)
+        WHERE environment_id = \(environment.rawValue) AND settled_run < \(run)
+        """
+    }
+
     /// People whose realm is filled and whom the back end knows. Rows: e-mail.
     static func people(users: Int32, in environment: EnvironmentID) -> Statement {
         """

@@ -1,3 +1,4 @@
+import Audiences
 import Backends
 import FoundationEssentials
 import Logging
@@ -37,7 +38,7 @@ struct Scheduler: ~Copyable {
         let due = try connection.run(PollStore.due)
         var isDue: Set<EnvironmentID> = []
         for row in due { isDue.insert(EnvironmentID(rawValue: try row.value(0))) }
-        for row in try connection.run(AudienceStore.unsettled) {
+        for row in try connection.run(PollStore.unsettled) {
             let environment = EnvironmentID(rawValue: try row.value(0))
             try settle(after: try row.value(1), in: environment, whoeverIsMissing: isDue.contains(environment))
         }
@@ -53,11 +54,11 @@ struct Scheduler: ~Copyable {
     ) throws {
         guard let polls = try directory.id(of: .polls, in: environment, create: false, on: &connection) else { return }
         if !whoeverIsMissing {
-            let answer = try connection.run(AudienceStore.isUnderWay(polls: polls, in: environment))
+            let answer = try connection.run(PollStore.isUnderWay(polls: polls, in: environment))
             if try answer[0].value(0, as: Bool.self) { return }
         }
         guard try audiences.settle(environment, on: &connection) else { return }
-        try connection.run(AudienceStore.settled(run, in: environment))
+        try connection.run(PollStore.settled(run, in: environment))
     }
 
     /// One session holds an advisory lock; it is gone with the connection.

@@ -1,3 +1,4 @@
+import Audiences
 import Backends
 import FoundationEssentials
 import Model
@@ -100,7 +101,8 @@ struct RealmHandler: Handler {
         _ environment: EnvironmentID, _ batch: inout WriteBatch, _ filling: inout Filling,
         _ connection: inout Connection
     ) throws {
-        let catalogue = try catalogue(contents, environment, &batch, &filling, &connection)
+        let tree = NodeTree(contents.data.nodes)
+        let catalogue = try catalogue(tree, contents.data.nodes, environment, &batch, &filling, &connection)
         let realms = try directory.ids(of: [registration.path], in: environment, create: true, on: &connection)
         guard let own = realms[registration.path] else { return }
         func put(_ kind: Kind, _ id: UUID, _ fields: some Encodable) throws {
@@ -114,12 +116,12 @@ struct RealmHandler: Handler {
         var user = contents.user
         user.catalogue = catalogue
         try put(.user, RealmContents.userID(of: registration.userId), user)
-        batch.expect(Audiences.expect([(catalogue, contents.tree.digest, decision)], isThere: false, in: environment))
+        batch.expect(AudienceStore.expect([(catalogue, tree.digest, decision)], isThere: false, in: environment))
         batch.also(
-            Audiences.remember(
+            AudienceStore.remember(
                 [
-                    Audiences.Reading(
-                        email: registration.userId, tree: contents.tree.digest, readAt: Clock.now(),
+                    AudienceStore.Reading(
+                        email: registration.userId, tree: tree.digest, readAt: Clock.now(),
                         catalogue: catalogue, decision: decision)
                 ], in: environment))
         batch.patch(key, JSONBytes(#"{"isInitialized":true}"#), decision: decision)
@@ -130,12 +132,11 @@ struct RealmHandler: Handler {
     /// A new one is a decision of its own, since another person's decision in this batch may count on it: it is
     /// written whoever else misses, unless the catalogue holds something else by now, and then all of them miss.
     private mutating func catalogue(
-        _ contents: RealmContents, _ environment: EnvironmentID, _ batch: inout WriteBatch,
-        _ filling: inout Filling, _ connection: inout Connection
+        _ tree: NodeTree, _ nodes: [Identified<ReportingTreeNode>], _ environment: EnvironmentID,
+        _ batch: inout WriteBatch, _ filling: inout Filling, _ connection: inout Connection
     ) throws -> UUID {
-        let tree = contents.tree
         if let known = filling.catalogues[tree.digest] { return known }
-        let answers = try connection.run([Audiences.catalogues(of: [tree.digest], in: environment)])
+        let answers = try connection.run([AudienceStore.catalogues(of: [tree.digest], in: environment)])
         if let row = answers[0].first(where: { _ in true }) {
             let known: UUID = try row.value(1)
             filling.catalogues[tree.digest] = known
@@ -146,16 +147,16 @@ struct RealmHandler: Handler {
         guard let realm = try directory.id(of: .catalogue(catalogue), in: environment, create: true, on: &connection)
         else { return catalogue }
         let decision = Int(Int32.max) - filling.catalogues.count
-        for node in contents.data.nodes {
+        for node in nodes {
             let key = ObjectKey(realm: realm, kind: .reportingTreeNode, id: node.id)
             guard filling.written.insert(key).inserted else { continue }
             batch.put(key, JSONBytes([UInt8](try encoder.encode(node.fields))), decision: decision)
         }
-        batch.expect(Audiences.expect([(catalogue, tree.digest, decision)], isThere: false, in: environment))
-        batch.also(Audiences.hold([(catalogue, tree.digest, decision)], in: environment))
+        batch.expect(AudienceStore.expect([(catalogue, tree.digest, decision)], isThere: false, in: environment))
+        batch.also(AudienceStore.hold([(catalogue, tree.digest, decision)], in: environment))
         batch.also(
-            Audiences.store(
-                tree.digest, ids: tree.ids, hashes: tree.hashes, nodes: try NodeTree.json(of: contents.data.nodes),
+            AudienceStore.store(
+                tree.digest, ids: tree.ids, hashes: tree.hashes, nodes: try NodeTree.json(of: nodes),
                 in: environment))
         return catalogue
     }
@@ -166,7 +167,7 @@ struct RealmHandler: Handler {
         var number = 0
         while true {
             let id = RealmContents.catalogueID(for: tree, number: number)
-            if try connection.run(Audiences.trees(of: [id], in: environment)).count == 0 { return id }
+            if try connection.run(AudienceStore.trees(of: [id], in: environment)).count == 0 { return id }
             number += 1
         }
     }

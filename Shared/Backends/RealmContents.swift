@@ -7,8 +7,6 @@ package struct RealmContents: Sendable {
     /// Its catalogue is not known here: whose nodes are the same share one.
     package let user: User
     package let data: ReportingData
-    /// The nodes of the person's catalogue.
-    package let tree: NodeTree
     /// Records of the back end as entries, by id.
     package let entries: [Identified<TimeEntry>]
 
@@ -33,7 +31,6 @@ package struct RealmContents: Sendable {
 
     package init(email: String, data: ReportingData, records: [BackendEntry]) {
         self.data = data
-        tree = NodeTree(data.nodes)
         user = User(
             email: email, name: String(email.prefix { $0 != "@" }),
             reportingTemplates: data.templates.map(\.id))

@@ -1,3 +1,4 @@
+import Audiences
 import Backends
 import Foundation
 import Logging

@@ -3,7 +3,7 @@ import FoundationEssentials
 import Model
 import Testing
 
-@testable import BackendPoller
+@testable import Audiences
 
 /// Which catalogue each person has, and what each holds.
 @Suite struct AudienceRuleTests {

@@ -6,7 +6,7 @@ package import Postgres
 ///
 /// A tree is named by its digest. Whoever writes a person's tree sees to it, in the same transaction, that the tree is
 /// stored; whoever lets a person into a catalogue, that what is in it is the person's.
-package enum Audiences {
+package enum AudienceStore {
     /// What a person may report on, as it was read.
     package struct Reading {
         package let email: String

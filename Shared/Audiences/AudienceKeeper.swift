@@ -1,22 +1,23 @@
+import Backends
 import FoundationEssentials
-import Logging
-import Model
-import Postgres
+package import Logging
+package import Model
+package import Postgres
 import Realms
 
 /// Sees to it that each person's catalogue holds what the person may report on, as it was last read: carries out what
 /// `AudienceRule` plans. Whatever interrupts it, the next time goes on from what is stored.
-struct AudienceKeeper {
+package struct AudienceKeeper {
     /// Changes of catalogues and moves of people in one transaction, unless more of them belong together.
     static let countMax = 200
 
     private var directory = RealmDirectory()
     private let logger: Logger
 
-    init(logger: Logger) { self.logger = logger }
+    package init(logger: Logger) { self.logger = logger }
 
     /// - Returns: Whether everything is as it should be; false when people were read anew meanwhile.
-    mutating func settle(_ environment: EnvironmentID, on connection: inout Connection) throws -> Bool {
+    package mutating func settle(_ environment: EnvironmentID, on connection: inout Connection) throws -> Bool {
         let answers = try connection.run([
             AudienceStore.people(in: environment), AudienceStore.catalogues(in: environment),
         ])
@@ -81,8 +82,8 @@ struct AudienceKeeper {
             let key = ObjectKey(realm: realm, kind: .reportingTreeNode, id: try row.value(0))
             batch.put(key, try row.value(1), decision: 0)
         }
-        batch.expect(Audiences.expect([(catalogue, tree, 0)], isThere: false, in: environment))
-        batch.also(Audiences.hold([(catalogue, tree, 0)], in: environment))
+        batch.expect(AudienceStore.expect([(catalogue, tree, 0)], isThere: false, in: environment))
+        batch.also(AudienceStore.hold([(catalogue, tree, 0)], in: environment))
         _ = try batch.commit(on: &connection)
     }
 
@@ -125,13 +126,13 @@ struct AudienceKeeper {
             known += targets.compactMap { id in held[id].map { (id, $0, decision) } }
         }
         let becoming = changed.map { (id: $0.id, tree: $0.step.to, decision: $0.decision) }
-        batch.expect(Audiences.expect(known, isThere: true, in: environment))
+        batch.expect(AudienceStore.expect(known, isThere: true, in: environment))
         batch.expect(
             AudienceStore.expect(
                 moved.compactMap { move in people[move.email].map { ($0, move.decision) } }, in: environment))
         batch.expect(AudienceStore.expectNobodyElse(in: becoming, but: moved.map(\.email), environment))
         batch.expect(
-            Audiences.expectStored(
+            AudienceStore.expectStored(
                 changed.flatMap { [($0.step.from, $0.decision), ($0.step.to, $0.decision)] }, in: environment))
         try write(changed, to: &batch, environment, &connection)
         let paths = try moved.map { try RealmPath.user($0.email) }
@@ -139,11 +140,11 @@ struct AudienceKeeper {
         for (move, path) in zip(moved, paths) {
             guard let realm = realms[path] else { continue }
             batch.patch(
-                PollHandler.userKey(of: move.email, in: realm),
+                ObjectKey(realm: realm, kind: .user, id: RealmContents.userID(of: move.email)),
                 JSONBytes(#"{"catalogue":"\#(move.catalogue.text)"}"#), decision: move.decision)
         }
         batch.also(AudienceStore.place(moved, in: environment))
-        batch.also(Audiences.hold(becoming, in: environment))
+        batch.also(AudienceStore.hold(becoming, in: environment))
         return try batch.commit(on: &connection).missed.count
     }
 
@@ -203,7 +204,7 @@ struct AudienceKeeper {
                     batch.delete(ObjectKey(realm: realm, kind: .reportingTreeNode, id: id), decision: 0)
                 }
             }
-            batch.expect(Audiences.expect([(catalogue, tree, 0)], isThere: true, in: environment))
+            batch.expect(AudienceStore.expect([(catalogue, tree, 0)], isThere: true, in: environment))
             batch.expect(AudienceStore.expectNobody(in: [(catalogue, tree, 0)], environment))
             batch.also(AudienceStore.giveUp([(catalogue, tree, 0)], in: environment))
             missedCount += try batch.commit(on: &connection).missed.count

@@ -25,6 +25,10 @@ extension EconomicResponder {
                 }
                 return try SandboxControl.encoded(["number": number])
             }
+        case (.post, "/sandbox/entries/batch"):
+            return try await SandboxControl.change(request) { (changes: Changes) in
+                try SandboxControl.encoded(["count": changes.entries.count { system.save($0.number, $0.apply) != nil }])
+            }
         case (.get, "/sandbox/stats"):
             return try SandboxControl.encoded(system.counts)
         case (.get, "/sandbox/recorded"):
@@ -65,6 +69,8 @@ extension EconomicResponder {
             if let isDeleted { record.isDeleted = isDeleted }
         }
     }
+
+    private struct Changes: Decodable { let entries: [Change] }
 
     private static func line(of record: EconomicRecord) -> JSONText {
         .object([

@@ -9,7 +9,7 @@ import Realms
 /// `AudienceRule` plans. Whatever interrupts it, the next time goes on from what is stored.
 package struct AudienceKeeper {
     /// Changes of catalogues and moves of people in one transaction, unless more of them belong together.
-    static let countMax = 200
+    package static let countMax = 200
 
     private var directory = RealmDirectory()
     private let logger: Logger

@@ -1,0 +1,119 @@
+import ArgumentParser
+import FoundationEssentials
+import Model
+import Postgres
+import Suite
+
+/// A full comparison that finds nothing, against reading the same pages; and a project that reaches all audiences,
+/// against writing as many objects alone.
+struct BenchPoll: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "poll",
+        abstract: "A full comparison of a company that finds nothing, against reading alone; and a project for all.",
+        discussion: """
+            The back end is the sandbox's e-conomic. The poller has one worker, and polls as many people at a time as \
+            are read at a time. The audiences are made in the database, with what polls write there; where there are \
+            more of them than 50, each has a part of the tree.
+            """)
+
+    @Option(help: "People; a tenth of them is measured too.")
+    var people = 5_000
+    @Option(help: "Records of each.")
+    var entries = 200
+    @Option(help: "Nodes of the tree that all have: 1741 are the Danish industry codes.")
+    var nodes = 1_741
+    @Option(help: "How often each is measured.")
+    var rounds = 3
+
+    private static let audienceCounts = [1, 50, 5_000]
+    /// A tree of an audience has so much less nodes where there are more audiences than this.
+    private static let wholeTreesMax = 50
+
+    func validate() throws {
+        guard (10...100_000).contains(people) else { throw ValidationError("--people is 10…100000, not \(people)") }
+        guard (1...10_000).contains(entries) else { throw ValidationError("--entries is 1…10000, not \(entries)") }
+        guard (60...20_000).contains(nodes) else { throw ValidationError("--nodes is 60…20000, not \(nodes)") }
+        guard (1...100).contains(rounds) else { throw ValidationError("--rounds is 1…100, not \(rounds)") }
+    }
+
+    func run() async throws {
+        var figures = BenchFigures()
+        for count in [people / 10, people] { try await compare(count, &figures) }
+        print(
+            figures.table(
+                title:
+                    "poll: \(people) people, \(entries) records each, \(nodes) nodes; medians of \(rounds) rounds, on "
+                    + BenchSuite.place))
+        let name = "\(people) people"
+        print(
+            BenchFigures.ratio(
+                "comparing / reading alone",
+                figures.median("\(name), compared") / figures.median("\(name), read alone"), aim: 2, isAtMost: true))
+        print(
+            BenchFigures.ratio(
+                "objects written when nothing changed", figures.median("\(name), written"), aim: 0, isAtMost: true))
+        print(
+            BenchFigures.ratio(
+                "poller's memory, MB", figures.median("\(name), poller's memory"), aim: 150, isAtMost: true))
+        let growth =
+            figures.median("\(name), poller's memory") / figures.median("\(people / 10) people, poller's memory")
+        print("  poller's memory, \(people) people / \(people / 10) people: \(BenchFigures.text(growth))")
+        for count in Self.audienceCounts where count <= people {
+            print(
+                BenchFigures.ratio(
+                    "a project for \(count) audiences / written alone",
+                    figures.median("project for \(count) audiences, written alone")
+                        / figures.median("project for \(count) audiences"), aim: 0.6))
+        }
+    }
+
+    private func compare(_ count: Int, _ figures: inout BenchFigures) async throws {
+        print("\(count) people: loading")
+        let bench = try await BenchPolls(people: count, entries: entries, nodes: nodes)
+        do {
+            try await bench.initialise()
+            let name = "\(count) people"
+            print("\(name): the first run writes everything")
+            figures.add("\(name), first run", "s", try await bench.run().seconds)
+            try await bench.storeEntries()
+            for round in 1...rounds {
+                print("\(name): round \(round) of \(rounds)")
+                figures.add("\(name), read alone", "s", try await bench.read().seconds)
+                let before = try await bench.position()
+                figures.add("\(name), compared", "s", try await bench.run().seconds)
+                figures.add("\(name), written", "positions", Double(try await bench.position() - before))
+            }
+            figures.add("\(name), poller's memory", "MB", bench.memory())
+            if count == people { try await spread(bench, &figures) }
+        } catch {
+            await bench.stop()
+            throw error
+        }
+        await bench.stop()
+    }
+
+    private func spread(_ bench: BenchPolls, _ figures: inout BenchFigures) async throws {
+        for count in Self.audienceCounts where count <= people {
+            let nodes = count > Self.wholeTreesMax ? max(nodes / Self.wholeTreesMax, 2) : nodes
+            print("\(count) audiences of \(nodes) nodes")
+            let (people, rounds, conninfo) = (people, rounds, bench.suite.conninfo)
+            let times = try await bench.pool.run { connection in
+                let rows = try connection.run(
+                    "INSERT INTO realm.environment (name) VALUES (\("audiences-\(count)")) RETURNING id")
+                var audiences = try BenchAudiences(
+                    audiences: count, people: people, nodes: nodes,
+                    environment: EnvironmentID(rawValue: try rows[0].value(0)), conninfo: conninfo)
+                try audiences.prepare()
+                var times: [(added: Duration, alone: Duration)] = []
+                for round in 1...rounds {
+                    times.append((try audiences.addProject(round), try audiences.insert(round)))
+                }
+                return times
+            }
+            for time in times {
+                figures.add("project for \(count) audiences", "ms", time.added.seconds * 1_000)
+                figures.add("project for \(count) audiences, written alone", "ms", time.alone.seconds * 1_000)
+            }
+        }
+    }
+}

@@ -47,7 +47,7 @@ extension PollHandler {
         _ tree: NodeTree, _ stored: StoredPerson, _ decision: Int, _ environment: EnvironmentID,
         _ writes: inout PollWrites, _ connection: inout Connection
     ) throws {
-        let retired = stored.selectedNodes.subtracting(tree.ids)
+        let retired = stored.selectedNodes.subtracting(tree.digests.ids)
         for id in stored.retired.keys where !retired.contains(id) {
             writes.delete(stored.own, .reportingTreeNode, id, decision)
         }
@@ -68,11 +68,7 @@ extension PollHandler {
         var stored: Set<UUID> = []
         for reading in readings {
             guard let nodes = reading.nodes, stored.insert(reading.tree.digest).inserted else { continue }
-            let tree = reading.tree
-            batch.also(
-                AudienceStore.store(
-                    tree.digest, ids: tree.ids, hashes: tree.hashes, nodes: try NodeTree.json(of: nodes),
-                    in: environment))
+            batch.also(try AudienceStore.store(reading.tree, nodes: nodes, in: environment))
         }
         let known = readings.filter { $0.nodes == nil }
         if !known.isEmpty {

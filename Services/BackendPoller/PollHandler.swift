@@ -21,6 +21,14 @@ struct PollHandler: Handler {
         let position: Int64
         /// When the back end was asked.
         let readAt: Timestamp
+        /// What may be reported on.
+        let tree: NodeTree?
+
+        /// Takes its digest here, where the call is made, and not where the worker decides.
+        init(found: RealmFetcher.Found, position: Int64, readAt: Timestamp) {
+            (self.found, self.position, self.readAt) = (found, position, readAt)
+            tree = if case .data(let data, _, _) = found { NodeTree(data.nodes) } else { nil }
+        }
     }
 
     let fetcher: RealmFetcher
@@ -113,7 +121,7 @@ struct PollHandler: Handler {
             }
             reported.report(data, of: poll.person, in: environment, logger)
             let contents = RealmContents(email: poll.person, data: data, records: [])
-            let tree = NodeTree(data.nodes)
+            let tree = answer.tree ?? NodeTree(data.nodes)
             let stored = try StoredPerson(own, seen, tree, environment, decoder, &connection)
             try compareChoices(contents, stored, decision, &writes)
             try compareRetired(tree, stored, decision, environment, &writes, &connection)

@@ -13,6 +13,8 @@ await serve("backend-poller", settings: Settings.all) { context in
     let configuration = context.configuration
     var limits = WorkerLimits()
     limits.inFlightMax = try configuration.integer(Settings.inFlightMax)
+    // Each answer holds all that a person may report on.
+    limits.heldMax = limits.inFlightMax * 2
     let conninfo = try configuration.text(.databaseURL)
     let overdueMax = try configuration.duration(Settings.overdueMax)
     let place = WorkerPlace(

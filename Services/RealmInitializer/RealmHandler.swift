@@ -154,10 +154,7 @@ struct RealmHandler: Handler {
         }
         batch.expect(AudienceStore.expect([(catalogue, tree.digest, decision)], isThere: false, in: environment))
         batch.also(AudienceStore.hold([(catalogue, tree.digest, decision)], in: environment))
-        batch.also(
-            AudienceStore.store(
-                tree.digest, ids: tree.ids, hashes: tree.hashes, nodes: try NodeTree.json(of: nodes),
-                in: environment))
+        batch.also(try AudienceStore.store(tree, nodes: nodes, in: environment))
         return catalogue
     }
 

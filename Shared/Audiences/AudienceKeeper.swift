@@ -9,7 +9,7 @@ import Realms
 /// `AudienceRule` plans. Whatever interrupts it, the next time goes on from what is stored.
 package struct AudienceKeeper {
     /// Changes of catalogues and moves of people in one transaction, unless more of them belong together.
-    package static let countMax = 200
+    package static let countMax = 500
 
     private var directory = RealmDirectory()
     private let logger: Logger
@@ -28,7 +28,10 @@ package struct AudienceKeeper {
         let unsure = AudienceRule.unsure(people, catalogues: catalogues)
         let plan = AudienceRule.plan(
             people, catalogues: catalogues, waiting: try gains(among: unsure, environment, &connection))
-        if plan.isEmpty { return true }
+        if plan.isEmpty {
+            try forgetTrees(environment, &connection)
+            return true
+        }
         for (catalogue, tree) in plan.created.sorted(by: { $0.key < $1.key }) {
             try create(catalogue, tree, environment, &connection)
         }
@@ -56,19 +59,29 @@ package struct AudienceKeeper {
             let some = rest.prefix(Self.countMax)
             rest = rest.dropFirst(some.count)
             let trees = try trees(of: some, environment, &connection)
-            for step in some where trees.difference(step).isGain { gains.insert(step) }
+            for step in some where Self.difference(step, trees)?.isGain == true { gains.insert(step) }
         }
         return gains
     }
 
     private func trees(
         of steps: some Sequence<AudienceRule.Step>, _ environment: EnvironmentID, _ connection: inout Connection
-    ) throws -> KnownTrees {
-        var trees = KnownTrees()
+    ) throws -> [UUID: NodeDigests] {
+        var trees: [UUID: NodeDigests] = [:]
         let digests = Set(steps.flatMap { [$0.from, $0.to] })
         guard !digests.isEmpty else { return trees }
-        for row in try connection.run(AudienceStore.trees(digests, in: environment)) { try trees.add(row) }
+        for row in try connection.run(AudienceStore.trees(digests, in: environment)) {
+            trees[try row.value(0)] = NodeDigests(bytes: try row.value(1, as: Bytea.self).bytes)
+        }
         return trees
+    }
+
+    /// - Returns: `nil` when a tree was forgotten meanwhile: the catalogue, or somebody, has another one then.
+    private static func difference(
+        _ step: AudienceRule.Step, _ trees: [UUID: NodeDigests]
+    ) -> NodeDigests.Difference? {
+        guard let old = trees[step.from], let new = trees[step.to] else { return nil }
+        return old.difference(to: new)
     }
 
     /// Fills a new catalogue, which nobody has yet.
@@ -127,13 +140,13 @@ package struct AudienceKeeper {
         }
         let becoming = changed.map { (id: $0.id, tree: $0.step.to, decision: $0.decision) }
         batch.expect(AudienceStore.expect(known, isThere: true, in: environment))
-        batch.expect(
-            AudienceStore.expect(
-                moved.compactMap { move in people[move.email].map { ($0, move.decision) } }, in: environment))
+        if !moved.isEmpty {
+            batch.expect(
+                AudienceStore.expect(
+                    moved.compactMap { move in people[move.email].map { ($0, move.decision) } }, in: environment))
+            batch.also(AudienceStore.place(moved, in: environment))
+        }
         batch.expect(AudienceStore.expectNobodyElse(in: becoming, but: moved.map(\.email), environment))
-        batch.expect(
-            AudienceStore.expectStored(
-                changed.flatMap { [($0.step.from, $0.decision), ($0.step.to, $0.decision)] }, in: environment))
         try write(changed, to: &batch, environment, &connection)
         let paths = try moved.map { try RealmPath.user($0.email) }
         let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
@@ -143,7 +156,6 @@ package struct AudienceKeeper {
                 ObjectKey(realm: realm, kind: .user, id: RealmContents.userID(of: move.email)),
                 JSONBytes(#"{"catalogue":"\#(move.catalogue.text)"}"#), decision: move.decision)
         }
-        batch.also(AudienceStore.place(moved, in: environment))
         batch.also(AudienceStore.hold(becoming, in: environment))
         return try batch.commit(on: &connection).missed.count
     }
@@ -156,8 +168,12 @@ package struct AudienceKeeper {
         let trees = try trees(of: changed.map(\.step), environment, &connection)
         // What many catalogues get is read once.
         var sources: [UUID: (tree: UUID, id: UUID)] = [:]
-        let differences = changed.map { trees.difference($0.step) }
+        let differences = changed.map { Self.difference($0.step, trees) }
         for (item, difference) in zip(changed, differences) {
+            guard let difference else {
+                batch.expect(AudienceStore.miss(item.decision))
+                continue
+            }
             for node in difference.put { sources[node.hash] = (item.step.to, node.id) }
         }
         var fields: [UUID: JSONBytes] = [:]
@@ -169,13 +185,13 @@ package struct AudienceKeeper {
         let paths = changed.map { RealmPath.catalogue($0.id) }
         let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
         for (index, item) in changed.enumerated() {
-            guard let realm = realms[paths[index]] else { continue }
-            for node in differences[index].put {
+            guard let realm = realms[paths[index]], let difference = differences[index] else { continue }
+            for node in difference.put {
                 guard let fields = fields[node.hash] else { continue }
                 let key = ObjectKey(realm: realm, kind: .reportingTreeNode, id: node.id)
                 batch.put(key, fields, decision: item.decision)
             }
-            for id in differences[index].gone {
+            for id in difference.gone {
                 batch.delete(ObjectKey(realm: realm, kind: .reportingTreeNode, id: id), decision: item.decision)
             }
         }
@@ -188,7 +204,7 @@ package struct AudienceKeeper {
 
     // MARK: Giving up
 
-    /// Empties catalogues that nobody has, and forgets trees.
+    /// Empties catalogues that nobody has.
     private mutating func abandon(
         _ abandoned: Set<UUID>, _ held: [UUID: UUID], _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> Int {
@@ -200,7 +216,7 @@ package struct AudienceKeeper {
             else { continue }
             var batch = WriteBatch(environment: environment)
             for row in try connection.run(AudienceStore.trees([tree], in: environment)) {
-                for id in try row.value(1, as: [UUID].self) {
+                for id in NodeDigests(bytes: try row.value(1, as: Bytea.self).bytes).ids {
                     batch.delete(ObjectKey(realm: realm, kind: .reportingTreeNode, id: id), decision: 0)
                 }
             }
@@ -209,53 +225,14 @@ package struct AudienceKeeper {
             batch.also(AudienceStore.giveUp([(catalogue, tree, 0)], in: environment))
             missedCount += try batch.commit(on: &connection).missed.count
         }
-        // Under the counter's lock, as everything that counts on a tree.
+        return missedCount
+    }
+
+    /// Under the counter's lock, as everything that counts on a tree.
+    private func forgetTrees(_ environment: EnvironmentID, _ connection: inout Connection) throws {
         var batch = WriteBatch(environment: environment)
         batch.also(AudienceStore.forgetTrees(in: environment))
         _ = try batch.commit(on: &connection)
-        return missedCount
-    }
-}
-
-/// Trees by their digests: what each node says, not as text.
-private struct KnownTrees {
-    struct Difference {
-        var put: [(id: UUID, hash: UUID)] = []
-        var gone: [UUID] = []
-        /// Whether a node that was there says something else.
-        var hasChanged = false
-
-        var isGain: Bool { gone.isEmpty && !hasChanged }
-    }
-
-    private var trees: [UUID: (ids: [UUID], hashes: [UUID])] = [:]
-
-    mutating func add(_ row: Row) throws {
-        trees[try row.value(0)] = (try row.value(1), try row.value(2))
-    }
-
-    /// Both in the order of their ids. What is not known has no nodes: whoever writes the difference expects both to be
-    /// stored.
-    func difference(_ step: AudienceRule.Step) -> Difference {
-        let (old, new) = (trees[step.from] ?? ([], []), trees[step.to] ?? ([], []))
-        var difference = Difference()
-        var (i, j) = (0, 0)
-        while i < old.ids.count || j < new.ids.count {
-            if j == new.ids.count || i < old.ids.count && old.ids[i] < new.ids[j] {
-                difference.gone.append(old.ids[i])
-                i += 1
-            } else if i == old.ids.count || new.ids[j] < old.ids[i] {
-                difference.put.append((new.ids[j], new.hashes[j]))
-                j += 1
-            } else {
-                if old.hashes[i] != new.hashes[j] {
-                    difference.put.append((new.ids[j], new.hashes[j]))
-                    difference.hasChanged = true
-                }
-                (i, j) = (i + 1, j + 1)
-            }
-        }
-        return difference
     }
 }
 

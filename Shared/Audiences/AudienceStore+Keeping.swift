@@ -20,10 +20,10 @@ extension AudienceStore {
         "SELECT id, tree FROM audience.catalogue WHERE environment_id = \(environment.rawValue)"
     }
 
-    /// Rows: digest, ids, hashes.
+    /// Rows: digest, digests of the nodes.
     static func trees(_ digests: some Sequence<UUID>, in environment: EnvironmentID) -> Statement {
         """
-        SELECT digest, ids, hashes FROM audience.tree
+        SELECT digest, digests FROM audience.tree
         WHERE environment_id = \(environment.rawValue) AND digest = ANY (\(Array(digests)))
         """
     }
@@ -48,6 +48,9 @@ extension AudienceStore {
     }
 
     // MARK: Guards
+
+    /// The decision misses.
+    static func miss(_ decision: Int) -> Statement { "SELECT realm.miss(ARRAY[\(Int32(decision))])" }
 
     /// Decisions about people who may report on something else by now, or have another catalogue, miss.
     static func expect(
@@ -117,11 +120,12 @@ extension AudienceStore {
     /// Forgets the trees that nobody has any more.
     static func forgetTrees(in environment: EnvironmentID) -> Statement {
         """
-        DELETE FROM audience.tree t WHERE t.environment_id = \(environment.rawValue)
-            AND NOT EXISTS (SELECT FROM audience.person p WHERE p.environment_id = t.environment_id
-                AND p.tree = t.digest)
-            AND NOT EXISTS (SELECT FROM audience.catalogue c WHERE c.environment_id = t.environment_id
-                AND c.tree = t.digest)
+        DELETE FROM audience.tree t USING (
+            SELECT digest FROM audience.tree WHERE environment_id = \(environment.rawValue)
+            EXCEPT SELECT tree FROM audience.person WHERE environment_id = \(environment.rawValue)
+            EXCEPT SELECT tree FROM audience.catalogue WHERE environment_id = \(environment.rawValue)
+        ) AS old
+        WHERE t.environment_id = \(environment.rawValue) AND t.digest = old.digest
         """
     }
 }

@@ -39,13 +39,14 @@ package enum AudienceStore {
 
     /// Stores a tree that is not stored.
     ///
-    /// - Parameter nodes: Their fields by id, as one JSON object.
+    /// - Parameter nodes: Those it is made of.
     package static func store(
-        _ digest: UUID, ids: [UUID], hashes: [UUID], nodes: JSONBytes, in environment: EnvironmentID
-    ) -> Statement {
+        _ tree: NodeTree, nodes: [Identified<ReportingTreeNode>], in environment: EnvironmentID
+    ) throws -> Statement {
         """
-        INSERT INTO audience.tree (environment_id, digest, ids, hashes, nodes)
-        VALUES (\(environment.rawValue), \(digest), \(ids), \(hashes), \(nodes)) ON CONFLICT DO NOTHING
+        INSERT INTO audience.tree (environment_id, digest, digests, nodes)
+        VALUES (\(environment.rawValue), \(tree.digest), \(Bytea(tree.digests.bytes)), \(try NodeTree.json(of: nodes)))
+        ON CONFLICT DO NOTHING
         """
     }
 

@@ -1,41 +1,43 @@
 internal import Crypto
 package import FoundationEssentials
 package import Model
-package import Postgres
+internal import Postgres
 
 /// The nodes a person may report on, in a form in which two are the same when their digests are: whatever the order in
 /// which the back end told them.
 package struct NodeTree: Equatable, Sendable {
     /// Names the whole of it.
     package let digest: UUID
-    /// The nodes' ids, in the order of their bytes.
-    package let ids: [UUID]
-    /// What each of them says, in the same order.
-    package let hashes: [UUID]
+    /// Each node's id and a hash of what it says, in the order of the ids' bytes.
+    package let digests: NodeDigests
 
     /// - Parameter nodes: Of several with one id the first counts.
     package init(_ nodes: [Identified<ReportingTreeNode>]) {
-        var hashed: [UUID: UUID] = Dictionary(minimumCapacity: nodes.count)
-        for node in nodes where hashed[node.id] == nil { hashed[node.id] = node.fields.hash }
-        let sorted = hashed.sorted { $0.key < $1.key }
-        ids = sorted.map(\.key)
-        hashes = sorted.map(\.value)
+        var known: Set<UUID> = []
+        var pairs: [(id: UUID, hash: UUID)] = []
+        for node in nodes where known.insert(node.id).inserted { pairs.append((node.id, node.fields.hash)) }
+        pairs.sort { $0.id < $1.id }
         var hash = NodeHash()
-        for (id, fields) in sorted {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(pairs.count * NodeDigests.length)
+        for (id, fields) in pairs {
             hash.add(id)
             hash.add(fields)
+            id.encode(into: &bytes)
+            fields.encode(into: &bytes)
         }
         digest = hash.finish()
+        digests = NodeDigests(bytes: bytes)
     }
 
     /// The nodes' fields by id, as one JSON object.
-    package static func json(of nodes: [Identified<ReportingTreeNode>]) throws -> JSONBytes {
+    static func json(of nodes: [Identified<ReportingTreeNode>]) throws -> JSONBytes {
         let encoder = JSONEncoder()
-        var fields: [UUID: String] = Dictionary(minimumCapacity: nodes.count)
-        for node in nodes where fields[node.id] == nil {
-            fields[node.id] = String(decoding: try encoder.encode(node.fields), as: UTF8.self)
+        // PostgreSQL keeps the last of two members with one name.
+        let members = try nodes.reversed().map {
+            "\"\($0.id.text)\":" + String(decoding: try encoder.encode($0.fields), as: UTF8.self)
         }
-        return JSONBytes("{" + fields.map { "\"\($0.text)\":\($1)" }.joined(separator: ",") + "}")
+        return JSONBytes("{" + members.joined(separator: ",") + "}")
     }
 }
 

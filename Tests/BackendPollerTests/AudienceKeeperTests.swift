@@ -50,6 +50,7 @@ import Testing
         try Self.read(["ana": all, "ben": all, "eva": all], 3, &acme)
         #expect(Set(try Self.catalogues(&acme).values) == [first["ana"]])
         #expect(try Self.held(try #require(second["eva"]), &acme) == [])
+        try World.settle(&acme)
         let counts = try acme.connection.run(
             "SELECT (SELECT count(*) FROM audience.tree), (SELECT count(*) FROM audience.catalogue)")
         #expect(try counts[0].value(0, as: Int64.self) == 1 && counts[0].value(1, as: Int64.self) == 1)

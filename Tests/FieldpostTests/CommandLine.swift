@@ -23,16 +23,20 @@ func fieldpost(_ arguments: [String], environment: [String: String] = [:]) throw
     process.executableURL = folder.appendingPathComponent("fieldpost")
     process.arguments = arguments
     process.environment = environment
-    let (output, errors) = (Pipe(), Pipe())
-    process.standardInput = FileHandle.nullDevice
-    process.standardOutput = output
-    process.standardError = errors
-    try process.run()
-    // An answer of these commands is smaller than a pipe: reading one after the other cannot block.
-    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    let problems = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    return Answer(status: process.terminationStatus, output: text, errors: problems)
+    // Files, not pipes: a server that another test starts at the same moment would keep a pipe open.
+    var (output, errors) = ("", "")
+    try withFolder { folder in
+        let files = ["output", "errors"].map { folder.appendingPathComponent($0) }
+        for file in files { try Data().write(to: file) }
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = try FileHandle(forWritingTo: files[0])
+        process.standardError = try FileHandle(forWritingTo: files[1])
+        try process.run()
+        process.waitUntilExit()
+        output = String(decoding: try Data(contentsOf: files[0]), as: UTF8.self)
+        errors = String(decoding: try Data(contentsOf: files[1]), as: UTF8.self)
+    }
+    return Answer(status: process.terminationStatus, output: output, errors: errors)
 }
 
 func fieldpost(_ arguments: String..., environment: [String: String] = [:]) throws -> Answer {

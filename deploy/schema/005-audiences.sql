@@ -3,16 +3,16 @@
 CREATE SCHEMA audience;
 
 -- Nodes that somebody may report on, as the back end told them: what a catalogue is to hold.
--- `ids` in the order of their bytes, `hashes` of what each node says; `nodes`: the fields by id.
+-- `digests`: 16 bytes of each node's id and 16 of a hash of what it says, in the order of the ids; `nodes`: the fields
+-- by id.
 CREATE TABLE audience.tree (
     environment_id  int NOT NULL REFERENCES realm.environment,
     digest          uuid NOT NULL,
-    ids             uuid[] NOT NULL,
-    hashes          uuid[] NOT NULL,
+    digests         bytea NOT NULL,
     nodes           jsonb NOT NULL,
     PRIMARY KEY (environment_id, digest)
 );
-ALTER TABLE audience.tree ALTER ids SET STORAGE EXTERNAL, ALTER hashes SET STORAGE EXTERNAL;
+ALTER TABLE audience.tree ALTER digests SET STORAGE MAIN;
 
 -- What is in the realm /catalogues/{id}.
 CREATE TABLE audience.catalogue (
@@ -20,8 +20,7 @@ CREATE TABLE audience.catalogue (
     id              uuid NOT NULL,
     tree            uuid NOT NULL,
     PRIMARY KEY (environment_id, id)
-);
-CREATE INDEX ON audience.catalogue (environment_id, tree);
+) WITH (fillfactor = 60);
 
 -- What each person may report on, as it was last read, and the catalogue that the person's User object names.
 -- `changed_at`: when it was first read so.
@@ -40,9 +39,9 @@ CREATE INDEX ON audience.person (environment_id, catalogue);
 ALTER TABLE poll.run ADD settled_run bigint NOT NULL DEFAULT 0;
 
 -- Catalogues from before: until it is read again, each is taken for what its people may report on. A name takes the
--- place of the digest, and of the hashes.
-INSERT INTO audience.tree (environment_id, digest, ids, hashes, nodes)
-SELECT o.environment_id, substr(r.path, 13)::uuid, array_agg(o.id ORDER BY o.id), array_agg(o.id ORDER BY o.id),
+-- place of the digest, and an id that of its hash.
+INSERT INTO audience.tree (environment_id, digest, digests, nodes)
+SELECT o.environment_id, substr(r.path, 13)::uuid, string_agg(uuid_send(o.id) || uuid_send(o.id), '' ORDER BY o.id),
     jsonb_object_agg(o.id, o.fields)
 FROM realm.object o JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
 WHERE r.path LIKE '/catalogues/%' AND o.kind = 'ReportingTreeNode' AND NOT o.deleted

@@ -83,10 +83,7 @@ struct BenchAudiences: ~Copyable {
             var readings: [AudienceStore.Reading] = []
             for audience in first..<min(first + Self.batchCount, trees.count) {
                 let tree = NodeTree(trees[audience])
-                batch.also(
-                    AudienceStore.store(
-                        tree.digest, ids: tree.ids, hashes: tree.hashes, nodes: try NodeTree.json(of: trees[audience]),
-                        in: environment))
+                batch.also(try AudienceStore.store(tree, nodes: trees[audience], in: environment))
                 readings += stride(from: audience, to: emails.count, by: audienceCount).map {
                     AudienceStore.Reading(email: emails[$0], tree: tree.digest, readAt: now, decision: 0)
                 }

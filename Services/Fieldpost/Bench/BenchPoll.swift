@@ -25,6 +25,9 @@ struct BenchPoll: AsyncParsableCommand {
     @Option(help: "How often each is measured.")
     var rounds = 3
 
+    @Flag(help: "Only the audiences: leave the comparison out.")
+    var noComparison = false
+
     private static let audienceCounts = [1, 50, 5_000]
     /// A tree of an audience has so much less nodes where there are more audiences than this.
     private static let wholeTreesMax = 50
@@ -38,12 +41,27 @@ struct BenchPoll: AsyncParsableCommand {
 
     func run() async throws {
         var figures = BenchFigures()
-        for count in [people / 10, people] { try await compare(count, &figures) }
+        if noComparison {
+            try await with(people: 1) { try await spread($0, &figures) }
+        } else {
+            for count in [people / 10, people] { try await compare(count, &figures) }
+        }
         print(
             figures.table(
                 title:
                     "poll: \(people) people, \(entries) records each, \(nodes) nodes; medians of \(rounds) rounds, on "
                     + BenchSuite.place))
+        if !noComparison { tellComparison(figures) }
+        for count in Self.audienceCounts where count <= people {
+            print(
+                BenchFigures.ratio(
+                    "a project for \(count) audiences / written alone",
+                    figures.median("project for \(count) audiences, written alone")
+                        / figures.median("project for \(count) audiences"), aim: 0.6))
+        }
+    }
+
+    private func tellComparison(_ figures: BenchFigures) {
         let name = "\(people) people"
         print(
             BenchFigures.ratio(
@@ -58,19 +76,11 @@ struct BenchPoll: AsyncParsableCommand {
         let growth =
             figures.median("\(name), poller's memory") / figures.median("\(people / 10) people, poller's memory")
         print("  poller's memory, \(people) people / \(people / 10) people: \(BenchFigures.text(growth))")
-        for count in Self.audienceCounts where count <= people {
-            print(
-                BenchFigures.ratio(
-                    "a project for \(count) audiences / written alone",
-                    figures.median("project for \(count) audiences, written alone")
-                        / figures.median("project for \(count) audiences"), aim: 0.6))
-        }
     }
 
     private func compare(_ count: Int, _ figures: inout BenchFigures) async throws {
         print("\(count) people: loading")
-        let bench = try await BenchPolls(people: count, entries: entries, nodes: nodes)
-        do {
+        try await with(people: count) { bench in
             try await bench.initialise()
             let name = "\(count) people"
             print("\(name): the first run writes everything")
@@ -85,7 +95,12 @@ struct BenchPoll: AsyncParsableCommand {
             }
             figures.add("\(name), poller's memory", "MB", bench.memory())
             if count == people { try await spread(bench, &figures) }
-        } catch {
+        }
+    }
+
+    private func with(people: Int, _ body: (BenchPolls) async throws -> Void) async throws {
+        let bench = try await BenchPolls(people: people, entries: entries, nodes: nodes)
+        do { try await body(bench) } catch {
             await bench.stop()
             throw error
         }

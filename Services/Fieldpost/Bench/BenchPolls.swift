@@ -77,8 +77,8 @@ struct BenchPolls: Sendable {
                 rows.append(
                     """
                     {"employeeNumber": \(employee), "projectNumber": \((employee + number) % projectCount + 1),
-                     "activityNumber": \(number % Self.activityCount + 1), "numberOfHours": 1.5, "text": "work \(number)",
-                     "date": "\(today.adding(days: -(number / Self.entriesPerDay)))"}
+                     "activityNumber": \(number % Self.activityCount + 1), "numberOfHours": 1.5,
+                     "text": "work \(number)", "date": "\(today.adding(days: -(number / Self.entriesPerDay)))"}
                     """)
                 if rows.count == Self.entriesPerRequest { try await post(&rows) }
             }

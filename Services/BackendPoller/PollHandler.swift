@@ -7,17 +7,33 @@ import Pipeline
 import Postgres
 import Realms
 
-/// Reads each polled person's choices and records from the back end, and writes what differs from what is stored.
+/// Reads what has changed, or a polled person's choices and records, from the back end, and writes what differs from
+/// what is stored.
 struct PollHandler: Handler {
-    struct Call: Sendable {
-        let person: BackendPerson
-        let position: Int64
+    enum Call: Sendable {
+        case person(BackendPerson, position: Int64)
+        case changes(ChangesCall)
+
+        /// That of the poll it is made for.
+        var position: Int64 {
+            switch self {
+            case .person(_, let position): position
+            case .changes(let call): call.position
+            }
+        }
     }
 
-    struct Answer: Sendable {
-        let found: RealmFetcher.Found
+    enum Answer: Sendable {
+        case person(RealmFetcher.Found, position: Int64)
+        case changes(Result<BackendChanges, BackendError>, of: ChangesCall)
+
         /// That of the poll it was read for.
-        let position: Int64
+        var position: Int64 {
+            switch self {
+            case .person(_, let position): position
+            case .changes(_, let call): call.position
+            }
+        }
     }
 
     let fetcher: RealmFetcher
@@ -25,7 +41,7 @@ struct PollHandler: Handler {
     var directory = RealmDirectory()
     var trees = KnownTrees()
     private var reported = ReportedReferences()
-    private let decoder = JSONDecoder()
+    let decoder = JSONDecoder()
 
     init(_ fetcher: RealmFetcher, logger: Logger) {
         self.fetcher = fetcher
@@ -58,7 +74,7 @@ struct PollHandler: Handler {
                     nexts.append(.finished)
                     continue
                 }
-                let next = try decide(poll, object, input, index, environment, &writes, &connection)
+                let next = try decide(poll, object, input, index, environment, &batch, &writes, &connection)
                 if case .finished = next { finishing.append((key.id, poll.run, index)) }
                 nexts.append(next)
             } catch let error as Undecodable {
@@ -79,24 +95,42 @@ struct PollHandler: Handler {
         let fetcher = fetcher
         do {
             let backend = try fetcher.backend(of: environment, on: &connection)
-            return { call in Answer(found: await fetcher.fetch(call.person, from: backend), position: call.position) }
+            return { call in
+                switch call {
+                case .person(let person, let position):
+                    return .person(await fetcher.fetch(person, from: backend), position: position)
+                case .changes(let call):
+                    do throws(BackendError) {
+                        return .changes(
+                            .success(try await backend.changes(of: call.people, since: call.cursor)), of: call)
+                    } catch {
+                        return .changes(.failure(error), of: call)
+                    }
+                }
+            }
         } catch let error as MissingBackend {
             throw CallerUnavailable(reason: error.description)
         }
     }
 
-    /// - Returns: `.finished` when the run is done with this person.
+    /// - Returns: `.finished` when the run is done with this poll.
     private mutating func decide(
         _ poll: Poll, _ object: RealmObject, _ input: Input<Answer>, _ decision: Int, _ environment: EnvironmentID,
-        _ writes: inout PollWrites, _ connection: inout Connection
+        _ batch: inout WriteBatch, _ writes: inout PollWrites, _ connection: inout Connection
     ) throws -> Next<Call> {
+        var answer: Answer?
         // What was read for an earlier run counts no more.
-        guard case .answer(let answer) = input.origin, answer.position == object.position else {
+        if case .answer(let found) = input.origin, found.position == object.position { answer = found }
+        if poll.person == Poll.ofChanges {
+            return try followChanges(
+                answer, object, input.attemptCount, decision, environment, &batch, &writes, &connection)
+        }
+        guard case .person(let found, _) = answer else {
             let people = try BackendPerson.load([poll.person], in: environment, on: &connection)
             guard let person = people[poll.person] else { return .finished }
-            return .call(Call(person: person, position: object.position), startBefore: .now + .seconds(600))
+            return .call(.person(person, position: object.position), startBefore: .now + .seconds(600))
         }
-        switch answer.found {
+        switch found {
         case .data(let data, let records, let days):
             let realms = try directory.ids(
                 of: [.user(poll.person), .seen(poll.person)], in: environment, create: true, on: &connection)
@@ -115,17 +149,28 @@ struct PollHandler: Handler {
             }
             let changes = PollRule.changes(
                 known: known, found: records, days: days, email: poll.person, entries: entries, run: poll.run)
-            try write(changes, of: poll.person, seen: seen, decision, environment, &writes)
+            reportAmbiguous(changes.ambiguous, of: poll.person, environment)
+            try write(changes, seen: seen, before: object.position, decision, environment, &batch, &writes, &connection)
             return .finished
         case .failed(let error):
-            if let retry = error.retry(afterAttempts: input.attemptCount) {
-                return .park(reason: retry.reason, after: retry.wait, cause: .backendAway)
-            }
-            logger.warning(
-                "the back end refuses to tell a person's records; the next run asks again",
-                metadata: ["environment": "\(environment)", "person": "\(poll.person)", "error": "\(error)"])
-            return .finished
+            return next(after: error, input.attemptCount, poll.person, environment)
         }
+    }
+
+    /// What happens after a read that failed.
+    func next(
+        after error: BackendError, _ attemptCount: Int, _ person: String, _ environment: EnvironmentID
+    ) -> Next<Call> {
+        if let retry = error.retry(afterAttempts: attemptCount) {
+            return .park(reason: retry.reason, after: retry.wait, cause: .backendAway)
+        }
+        logger.warning(
+            "the back end refuses to tell records; the next run asks again",
+            metadata: [
+                "environment": "\(environment)", "person": "\(person == Poll.ofChanges ? "what has changed" : person)",
+                "error": "\(error)",
+            ])
+        return .finished
     }
 
     /// The person's entries that nobody has changed since the poll was written, and so since it was read for.
@@ -141,19 +186,36 @@ struct PollHandler: Handler {
         return entries
     }
 
+    /// Writes what a full comparison found, but for what was told to have changed since the poll was written: that may
+    /// be newer than what was read for it.
     private func write(
-        _ changes: PollRule.Changes, of email: String, seen: Int32, _ decision: Int, _ environment: EnvironmentID,
-        _ writes: inout PollWrites
+        _ changes: PollRule.Changes, seen: Int32, before position: Int64, _ decision: Int,
+        _ environment: EnvironmentID, _ batch: inout WriteBatch, _ writes: inout PollWrites,
+        _ connection: inout Connection
     ) throws {
-        for (id, record) in changes.put { try writes.put(seen, .seenRecord, id, record, decision) }
-        for id in changes.gone { writes.delete(seen, .seenRecord, id, decision) }
-        if !changes.ambiguous.isEmpty {
-            logger.error(
-                "several records of the back end carry one entry's marker; a person must look",
-                metadata: [
-                    "environment": "\(environment)", "person": "\(email)",
-                    "entries": "\(changes.ambiguous.prefix(10).map(\.text).sorted())",
-                ])
+        let ids = changes.gone.union(changes.put.keys)
+        if ids.isEmpty { return }
+        let keys = ids.map { ObjectKey(realm: seen, kind: .seenRecord, id: $0) }
+        let stored = try RealmObject.byKey(try connection.run(RealmObject.load(keys, in: environment)))
+        for key in keys {
+            let storedPosition = stored[key]?.position ?? 0
+            guard storedPosition < position else { continue }
+            batch.expect(key, at: storedPosition, decision: decision)
+            if let record = changes.put[key.id] {
+                try writes.put(seen, .seenRecord, key.id, record, decision)
+            } else {
+                writes.delete(seen, .seenRecord, key.id, decision)
+            }
         }
+    }
+
+    private func reportAmbiguous(_ ids: Set<UUID>, of email: String, _ environment: EnvironmentID) {
+        if ids.isEmpty { return }
+        logger.error(
+            "several records of the back end carry one entry's marker; a person must look",
+            metadata: [
+                "environment": "\(environment)", "person": "\(email)",
+                "entries": "\(ids.prefix(10).map(\.text).sorted())",
+            ])
     }
 }

@@ -13,6 +13,8 @@ struct PollWrites {
     private var deletions: [(key: ObjectKey, decision: Int)] = []
     private let encoder = JSONEncoder()
 
+    func has(_ key: ObjectKey) -> Bool { written.contains(key) }
+
     mutating func put(_ realm: Int32, _ kind: Kind, _ id: UUID, _ fields: some Encodable, _ decision: Int) throws {
         let key = ObjectKey(realm: realm, kind: kind, id: id)
         guard written.insert(key).inserted else { return }

@@ -12,6 +12,11 @@ import Testing
 @testable import BackendPoller
 @testable import Pipeline
 
+extension PollHandler.Answer {
+    /// What was read of a person.
+    init(found: RealmFetcher.Found, position: Int64) { self = .person(found, position: position) }
+}
+
 extension PollHandlerTests {
     static func environment() throws -> TestEnvironment {
         var acme = try TestEnvironment()
@@ -23,8 +28,16 @@ extension PollHandlerTests {
     }
 
     static func scheduler(_ acme: borrowing TestEnvironment) throws -> Scheduler {
-        try Scheduler(
-            conninfo: acme.conninfo, overdueMax: .seconds(600), logger: Logger(label: "scheduler"))
+        // It has no use for the client but to make adapters with it.
+        let client = Client()
+        client.shutDown()
+        return try Scheduler(
+            conninfo: acme.conninfo, fetcher: try fetcher(client), overdueMax: .seconds(600),
+            logger: Logger(label: "scheduler"))
+    }
+
+    static func fetcher(_ client: Client) throws -> RealmFetcher {
+        RealmFetcher(client: client, callMax: .seconds(10), secrets: try SecretBox([]), entryDays: 1)
     }
 
     /// As if the interval were over.
@@ -50,8 +63,7 @@ extension PollHandlerTests {
     }
 
     static func handler(_ client: Client) throws -> PollHandler {
-        let fetcher = RealmFetcher(client: client, callMax: .seconds(10), secrets: try SecretBox([]), entryDays: 1)
-        return PollHandler(fetcher, logger: Logger(label: "poller"))
+        PollHandler(try fetcher(client), logger: Logger(label: "poller"))
     }
 
     static func decide(

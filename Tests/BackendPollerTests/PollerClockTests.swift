@@ -28,6 +28,38 @@ import Testing
         }
     }
 
+    @Test func aPollOfChangesUnderWayIsLeftAloneAndANewPersonIsComparedAtOnce() async throws {
+        try await PollerWorld.run { world in
+            try await world.completeRun(isFull: true)
+            try world.beginRun(isFull: false)
+            let changes = RealmContents.pollID(of: Poll.ofChanges)
+            #expect(try world.openPolls() == [changes])
+            let run = try world.run(of: changes)
+            try world.addPerson("new@example.com", 10)
+            try world.beginRun(isFull: false)
+            #expect(try world.run(of: changes) == run)
+            #expect(try world.openPolls().count == 2)
+            try await world.finishPolls()
+            try world.beginRun(isFull: false)
+            #expect(try world.openPolls() == [changes] && (try world.run(of: changes)) > run)
+        }
+    }
+
+    @Test func anAnswerToAPollThatWasOvertakenWritesNothing() async throws {
+        try await PollerWorld.run { world in
+            try await world.completeRun(isFull: true)
+            _ = try await world.create(of: 0)
+            try world.beginRun(isFull: false)
+            let (changes, before) = (RealmContents.pollID(of: Poll.ofChanges), try world.watermark())
+            try await world.step(changes)
+            try world.overtake(changes)
+            try await world.step(changes)
+            #expect(try world.seen(of: 0).isEmpty && (try world.watermark()) == before)
+            try await world.finishPolls()
+            #expect(try world.seen(of: 0).count == 1)
+        }
+    }
+
     @Test func aRunThatIsToldTheSameAgainWritesNothing() async throws {
         try await PollerWorld.run { world in
             for person in 0..<3 { _ = try await world.create(of: person) }

@@ -45,16 +45,6 @@ struct PollerWorld: ~Copyable {
             UPDATE backend.connection SET kind = 'economic', url = \(url), password_variable = NULL,
                 password = \(password)
             """)
-        for (email, number) in Self.people {
-            try acme.connection.run(
-                """
-                INSERT INTO backend.person (environment_id, email, reference)
-                VALUES (\(acme.id.rawValue), \(email), jsonb_build_object('employeeNumber', \("\(number)")))
-                """)
-            try acme.put(
-                [(UUID(), #"{"userId": "\#(email)", "path": "/users/\#(email)", "isInitialized": true}"#)], .realms,
-                into: .users)
-        }
         let fetcher = RealmFetcher(
             client: client, callMax: .seconds(20), secrets: secrets, entryDays: 60, aheadDays: 31)
         let backend = try fetcher.backend(of: acme.id, on: &acme.connection)
@@ -64,6 +54,18 @@ struct PollerWorld: ~Copyable {
         handler = PollHandler(fetcher, logger: Logger(label: "poller"))
         self.scheduler = scheduler
         self.acme = acme
+    }
+
+    /// Adds somebody whose realm is filled.
+    mutating func addPerson(_ email: String, _ number: Int) throws {
+        try acme.connection.run(
+            """
+            INSERT INTO backend.person (environment_id, email, reference)
+            VALUES (\(acme.id.rawValue), \(email), jsonb_build_object('employeeNumber', \("\(number)")))
+            """)
+        try acme.put(
+            [(UUID(), #"{"userId": "\#(email)", "path": "/users/\#(email)", "isInitialized": true}"#)], .realms,
+            into: .users)
     }
 
     static var today: Day {
@@ -123,6 +125,18 @@ struct PollerWorld: ~Copyable {
             WHERE o.kind = 'Poll' AND coalesce(f.run, 0) < (o.fields->>'run')::bigint ORDER BY o.id
             """
         ).map { try $0.value(0) }
+    }
+
+    /// The run that a poll was last written for.
+    mutating func run(of poll: UUID) throws -> Int64 {
+        try acme.connection.run("SELECT (fields->>'run')::bigint FROM realm.object WHERE id = \(poll)")[0].value(0)
+    }
+
+    /// A newer run takes a poll over that is under way.
+    mutating func overtake(_ poll: UUID) throws {
+        let fields = Poll(
+            run: try run(of: poll) + 1, person: Poll.ofChanges, dueAt: Timestamp(millisecondsSinceEpoch: 0))
+        try acme.put([(poll, String(decoding: try JSONEncoder().encode(fields), as: UTF8.self))], .poll, into: .polls)
     }
 
     /// A worker's next step with a poll: it asks the back end, or decides and writes what was answered.
@@ -218,6 +232,7 @@ extension PollerWorld {
         var world = try PollerWorld(port: try #require(await ports.first { _ in true }))
         let client = world.client
         defer { client.shutDown() }
+        for (email, number) in people { try world.addPerson(email, number) }
         try await world.post("/sandbox/organisation", organisation)
         try await body(&world)
         running.cancel()

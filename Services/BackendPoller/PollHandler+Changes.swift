@@ -36,6 +36,7 @@ extension PollHandler {
             }
             batch.expect(PollStore.expectWatermark(cursor, in: environment, decision: decision))
             batch.also(PollStore.moveWatermark(to: found.cursor, in: environment, decision: decision))
+            if found.haveChoicesChanged { batch.also(PollStore.makeFullDue(in: environment, decision: decision)) }
             guard found.hasMore else { return .finished }
             return try ask(since: found.cursor, at: try stored[0].value(1), object, environment, &connection)
         case .failure(let error):
@@ -65,8 +66,8 @@ extension PollHandler {
 
     /// Writes the records that differ from what was seen of them.
     ///
-    /// - Returns: False when a full comparison has written one that differs since the question was asked, or is about to:
-    ///   which of both is newer is found out by asking again.
+    /// - Returns: False when a full comparison has written one that differs since the question was asked, or is about
+    ///   to: which of both is newer is found out by asking again.
     private mutating func write(
         _ found: BackendChanges, askedAt position: Int64, _ decision: Int, _ environment: EnvironmentID,
         _ batch: inout WriteBatch, _ writes: inout PollWrites, _ connection: inout Connection

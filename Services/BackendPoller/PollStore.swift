@@ -104,6 +104,15 @@ enum PollStore {
         """
     }
 
+    /// The next run compares everybody in full.
+    static func makeFullDue(in environment: EnvironmentID, decision: Int) -> Statement {
+        """
+        UPDATE poll.run SET full_started_at = NULL
+        WHERE environment_id = \(environment.rawValue)
+            AND \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+
     static func moveWatermark(to cursor: String, in environment: EnvironmentID, decision: Int) -> Statement {
         """
         INSERT INTO poll.watermark AS w (environment_id, cursor)

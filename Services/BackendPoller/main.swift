@@ -1,5 +1,6 @@
 // Keeps the database in sync with the back ends: the scheduler writes what is to be asked for, workers read what has
-// changed, or all of a person's choices and records, and write what differs. Reads `poll.events`; what a record means for its entry `entry-submitter` decides.
+// changed, or all of a person's choices and records, and write what differs. Reads `poll.events`; what a record means
+// for its entry `entry-submitter` decides.
 
 import Backends
 import HTTP

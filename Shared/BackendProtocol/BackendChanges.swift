@@ -25,11 +25,14 @@ public struct BackendChanges: Equatable, Sendable {
     public var cursor: String
     /// Whether there is more to be read now.
     public var hasMore: Bool
+    /// Whether what people may report on has changed too: everybody is compared in full then.
+    public var haveChoicesChanged: Bool
 
     /// A part of the changes.
-    public init(changes: [Change], cursor: String, hasMore: Bool) {
+    public init(changes: [Change], cursor: String, hasMore: Bool, haveChoicesChanged: Bool = false) {
         self.changes = changes
         self.cursor = cursor
         self.hasMore = hasMore
+        self.haveChoicesChanged = haveChoicesChanged
     }
 }

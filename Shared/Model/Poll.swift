@@ -1,8 +1,8 @@
 /// Fields of a `Poll` object: one person's choices and records are to be read from the back end, or what has changed
 /// of anybody's records.
 ///
-/// One per person and one for changes, in the realm `/polls`. The next run replaces it, and what was read for an earlier
-/// one is dropped.
+/// One per person and one for changes, in the realm `/polls`. The next run replaces it, and what was read for an
+/// earlier one is dropped.
 public struct Poll: Codable, Equatable, Sendable {
     /// Grows with every run of the person's environment.
     public var run: Int64

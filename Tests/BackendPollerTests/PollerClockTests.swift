@@ -3,6 +3,7 @@ import FoundationEssentials
 import Model
 import Realms
 import Seeded
+import TestSupport
 import Testing
 
 @testable import BackendPoller
@@ -42,6 +43,25 @@ import Testing
             try await world.finishPolls()
             try world.beginRun(isFull: false)
             #expect(try world.openPolls() == [changes] && (try world.run(of: changes)) > run)
+        }
+    }
+
+    /// A new project does not wait for the full comparison that is due in an hour.
+    @Test func whenChoicesHaveChangedEverybodyIsComparedByTheNextRun() async throws {
+        try await PollerWorld.run { world in
+            try await world.completeRun(isFull: true)
+            try await world.post(
+                "/sandbox/organisation",
+                #"{"employees": [], "projects": [{"number": 12, "name": "Cranes"}], "activities": []}"#)
+            try world.restart()
+            try await world.completeRun(isFull: false)
+            #expect(try world.names(of: .reportingTreeNode).contains("Cranes") == false)
+            try world.beginRun()
+            #expect(try world.openPolls().count == 4)
+            try await world.finishPolls()
+            #expect(try world.names(of: .reportingTreeNode).contains("Cranes"))
+            try world.beginRun()
+            #expect(try world.openPolls().count == 1)
         }
     }
 
@@ -93,6 +113,23 @@ import Testing
             try await world.finishPolls()
             #expect(try world.seen(of: 0).count == 5)
             #expect(world.written.values.allSatisfy { $0.count == 1 })
+        }
+    }
+
+    /// Two workers have the answer to one question; the one that writes last is late.
+    @Test func aPartIsWrittenOnlyAfterTheOneBefore() async throws {
+        try await PollerWorld.run { world in
+            try await world.completeRun(isFull: true)
+            for _ in 0..<5 { _ = try await world.create(of: 0) }
+            try await world.post("/sandbox/switches", #"{"pageItemsMax": 2}"#)
+            try world.beginRun(isFull: false)
+            let poll = RealmContents.pollID(of: Poll.ofChanges)
+            try await world.step(poll)
+            let late = try world.prepare(poll)
+            for _ in 0..<2 { try await world.step(poll) }
+            let watermark = try world.watermark()
+            #expect(try late.commit(on: &world.acme.connection).missed == [0])
+            #expect(try world.watermark() == watermark)
         }
     }
 

@@ -23,7 +23,7 @@ struct PollerWorld: ~Copyable {
     var acme: TestEnvironment
     let client: Client
     let url: String
-    let fetcher: RealmFetcher
+    private var fetcher: RealmFetcher
     let backend: any TimeBackend
     private var handler: PollHandler
     private var scheduler: Scheduler
@@ -45,8 +45,7 @@ struct PollerWorld: ~Copyable {
             UPDATE backend.connection SET kind = 'economic', url = \(url), password_variable = NULL,
                 password = \(password)
             """)
-        let fetcher = RealmFetcher(
-            client: client, callMax: .seconds(20), secrets: secrets, entryDays: 60, aheadDays: 31)
+        let fetcher = try Self.fetcher(client)
         let backend = try fetcher.backend(of: acme.id, on: &acme.connection)
         let scheduler = try Scheduler(
             conninfo: acme.conninfo, fetcher: fetcher, overdueMax: .seconds(86_400), logger: Logger(label: "scheduler"))
@@ -106,12 +105,17 @@ struct PollerWorld: ~Copyable {
     // MARK: The poller
 
     /// The scheduler begins a run, as if its interval were over.
-    mutating func beginRun(isFull: Bool) throws {
-        try acme.connection.run(
-            """
-            UPDATE poll.run SET started_at = now() - interval '1 day',
-                full_started_at = CASE WHEN \(isFull) THEN now() - interval '10 days' ELSE now() END
-            """)
+    ///
+    /// - Parameter isFull: Whether the interval between full comparisons is over, or not; else it is as it is.
+    mutating func beginRun(isFull: Bool? = nil) throws {
+        try acme.connection.run("UPDATE poll.run SET started_at = now() - interval '1 day'")
+        if let isFull {
+            try acme.connection.run(
+                """
+                UPDATE poll.run
+                SET full_started_at = CASE WHEN \(isFull) THEN now() - interval '10 days' ELSE now() END
+                """)
+        }
         let now = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000))
         #expect(try scheduler.step(now: now))
     }
@@ -143,18 +147,13 @@ struct PollerWorld: ~Copyable {
     ///
     /// - Parameter isLost: It decides, and crashes before anything is written.
     mutating func step(_ poll: UUID, isLost: Bool = false) async throws {
-        let origin = answers.removeValue(forKey: poll).map { Input<PollHandler.Answer>.Origin.answer($0) } ?? .event
-        var batch = WriteBatch(environment: acme.id)
-        let input = Input<PollHandler.Answer>(
-            environment: acme.id, subject: EventSubject(realm: .polls, kind: .poll, id: poll), origin: origin,
-            attemptCount: 0)
-        let next = try #require(
-            try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection).first)
+        let answer = answers.removeValue(forKey: poll)
+        let (next, batch) = try decide(poll, answer)
         if isLost { return }
         let outcome = try batch.commit(on: &acme.connection)
         if !outcome.missed.isEmpty {
             // It comes again.
-            if case .answer(let answer) = origin { answers[poll] = answer }
+            answers[poll] = answer
             return
         }
         try note(outcome.positions)
@@ -163,10 +162,35 @@ struct PollerWorld: ~Copyable {
         answers[poll] = await make(call)
     }
 
+    private mutating func decide(
+        _ poll: UUID, _ answer: PollHandler.Answer?
+    ) throws -> (Next<PollHandler.Call>, WriteBatch) {
+        var batch = WriteBatch(environment: acme.id)
+        let input = Input<PollHandler.Answer>(
+            environment: acme.id, subject: EventSubject(realm: .polls, kind: .poll, id: poll),
+            origin: answer.map { .answer($0) } ?? .event, attemptCount: 0)
+        let nexts = try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection)
+        return (try #require(nexts.first), batch)
+    }
+
+    /// What a second worker that got the same answer has decided, and not written yet.
+    mutating func prepare(_ poll: UUID) throws -> WriteBatch { try decide(poll, answers[poll]).1 }
+
     /// All workers end, whatever they were at.
     mutating func crash() throws {
         answers = [:]
         handler = PollHandler(fetcher, logger: Logger(label: "poller"))
+    }
+
+    /// The process is another one: what its adapters kept is gone.
+    mutating func restart() throws {
+        fetcher = try Self.fetcher(client)
+        try crash()
+    }
+
+    static func fetcher(_ client: Client) throws -> RealmFetcher {
+        RealmFetcher(
+            client: client, callMax: .seconds(20), secrets: try SecretBox([secretKey]), entryDays: 60, aheadDays: 31)
     }
 
     /// A run from its beginning to its end.
@@ -200,6 +224,13 @@ struct PollerWorld: ~Copyable {
         let realm = try acme.realm(try .seen(Self.people[person].0))
         let rows = try acme.connection.run(RealmObject.load(kinds: [.seenRecord], realm: realm, in: acme.id))
         return try RealmObject.byKey(rows).values.compactMap { try $0.decoded(as: SeenRecord.self, by: decoder) }
+    }
+
+    /// The names in all live objects of a kind.
+    mutating func names(of kind: Kind) throws -> Set<String> {
+        let rows = try acme.connection.run(
+            "SELECT coalesce(fields->>'name', '') FROM realm.object WHERE kind = \(kind.rawValue) AND NOT deleted")
+        return Set(try rows.map { try $0.value(0) })
     }
 
     /// The newest position of all objects but the polls.

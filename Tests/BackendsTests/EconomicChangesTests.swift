@@ -11,14 +11,17 @@ import Testing
 
     // MARK: The cursor
 
+    private static let choices = UUID(name: "choices", in: RealmContents.catalogue(of: []))
+
     @Test func aCursorIsReadAsItIsWritten() {
-        let plain = EconomicCursor(since: 1_427_673_600)
-        #expect(plain.description == "changes 2015-03-30T00:00:00Z")
+        let plain = EconomicCursor(since: 1_427_673_600, choices: Self.choices)
+        #expect(plain.description == "changes 2015-03-30T00:00:00Z \(Self.choices.text)")
         var cursor = plain
         cursor.read(newest: 1_427_673_605, at: 1_427_673_700, next: "34 781")
         #expect(cursor.description.hasSuffix("2015-03-30T00:01:40Z 2015-03-30T00:00:05Z 34 781"))
         for cursor in [plain, cursor] { #expect(EconomicCursor(cursor.description) == cursor) }
-        for strange in ["", "changes", "changes now", "changes 2015-03-30T00:00:00Z x", "sap 2015-03-30T00:00:00Z"] {
+        for strange in ["", "changes", "changes now now", "changes 2015-03-30T00:00:00Z x", "sap " + plain.description]
+        {
             #expect(EconomicCursor(strange) == nil, "\(strange)")
         }
     }
@@ -26,12 +29,12 @@ import Testing
     /// Since, the pass's beginning, the newest that is seen → since.
     @Test(arguments: [(100, 200, 150, 150), (100, 200, 250, 200), (100, 200, nil, 100), (100, 90, nil, 90)])
     func aPassBeginsNoLaterThanTheOneBeforeDid(since: Int, began: Int, newest: Int?, expected: Int) {
-        var cursor = EconomicCursor(since: since)
+        var cursor = EconomicCursor(since: since, choices: Self.choices)
         cursor.read(newest: newest, at: began, next: "7")
         #expect(cursor.since == since && cursor.pass?.beganAt == began)
         // The pages that follow are answered later, and may hold what was changed meanwhile.
         cursor.read(newest: nil, at: began + 1_000, next: nil)
-        #expect(cursor == EconomicCursor(since: expected))
+        #expect(cursor == EconomicCursor(since: expected, choices: Self.choices))
     }
 
     // MARK: Clocks
@@ -102,8 +105,8 @@ import Testing
 
     // MARK: Pages that shift
 
-    /// While pages of two are read, records come, change and go, and e-conomic's time passes. Without any overlap all is
-    /// told in the end, as it is in the end.
+    /// While pages of two are read, records come, change and go, and e-conomic's time passes. Without any overlap all
+    /// is told in the end, as it is in the end.
     @Test(arguments: Seeds.three("changes while pages are read"))
     func nothingIsMissedWhilePagesShift(seed: UInt64) async throws {
         try await Fixture.run(settings: { $0.changesOverlap = .zero }) { economic in
@@ -137,6 +140,19 @@ import Testing
     }
 
     // MARK: The listings of everybody
+
+    @Test func thatChoicesHaveChangedIsToldOnce() async throws {
+        try await Fixture.run(settings: { $0.listingAgeMax = .zero }) { economic in
+            var reading = ChangesReading(economic)
+            for _ in 0..<2 { try await reading.readToTheEnd() }
+            #expect(reading.choicesChangedCount == 0)
+            try await economic.post(
+                "/sandbox/organisation",
+                #"{"employees": [], "projects": [{"number": 17, "name": "New"}], "activities": []}"#)
+            for _ in 0..<2 { try await reading.readToTheEnd() }
+            #expect(reading.choicesChangedCount == 1)
+        }
+    }
 
     @Test func whatIsTheSameForEverybodyIsReadOnce() async throws {
         try await Fixture.run { economic in
@@ -184,6 +200,7 @@ private struct ChangesReading {
     let economic: EconomicFixture
     private var cursor: String?
     private(set) var told: [String: BackendEntry] = [:]
+    private(set) var choicesChangedCount = 0
 
     init(_ economic: EconomicFixture) { self.economic = economic }
 
@@ -191,6 +208,7 @@ private struct ChangesReading {
         let part = try await economic.backend.changes(of: [EconomicFixture.ana], since: cursor)
         cursor = part.cursor
         for change in part.changes { told[change.entry.id] = change.entry }
+        if part.haveChoicesChanged { choicesChangedCount += 1 }
         return part.hasMore
     }
 

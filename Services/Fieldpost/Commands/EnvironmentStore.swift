@@ -50,7 +50,8 @@ enum EnvironmentStore {
                 p.issuer, p.audience, p.jwks_url, p.discovery_url, p.client_id, p.client_secret,
                 p.scopes, p.initialise_on, p.hide_unknown, b.kind, b.url, b.user_name, b.password_variable, b.password,
                 b.poll_interval_seconds,
-                coalesce((SELECT array_agg(email ORDER BY email) FROM access.address WHERE environment_id = e.id), '{}'),
+                coalesce(
+                    (SELECT array_agg(email ORDER BY email) FROM access.address WHERE environment_id = e.id), '{}'),
                 b.full_poll_interval_seconds
             FROM realm.environment e
             LEFT JOIN access.provider p ON p.environment_id = e.id

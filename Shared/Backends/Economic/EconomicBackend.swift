@@ -13,9 +13,9 @@ package import Model
 ///   `recorded` (`isReconciled`). Nobody can reject it. What is approved cannot be changed or deleted.
 /// - A deleted entry is gone; nothing tells that it was there.
 ///
-/// Source: the vendor's OpenAPI document of v20.0.0, https://apis.e-conomic.com. Not said there, and assumed: that `date`
-/// and `lastUpdated` can be compared in filters (the former with a plain date), and that a time entry whose employee is another person's is none of
-/// this person's business even when its number is known.
+/// Source: the vendor's OpenAPI document of v20.0.0, https://apis.e-conomic.com. Not said there, and assumed: that
+/// `date` and `lastUpdated` can be compared in filters (the former with a plain date), and that a time entry whose
+/// employee is another person's is none of this person's business even when its number is known.
 package struct EconomicBackend: TimeBackend {
     let connection: EconomicConnection
     let listings: EconomicListings

@@ -5,14 +5,15 @@ extension EconomicBackend {
     /// Reads by `lastUpdated`, one page a call, in the order of the entries' numbers: an entry that changes meanwhile
     /// stays where it is, and what is changed behind the page that is read has a time stamp that the next pass reads.
     ///
-    /// An entry that cannot be read is left out here; the full comparison of its person tells of it.
+    /// An entry that cannot be read is left out here; the full comparison of its person tells of it. At the end of a
+    /// pass the listings that are everybody's choices are looked at too, which cannot be asked for changes.
     package func changes(
         of people: [BackendPerson], since text: String?
     ) async throws(BackendError) -> BackendChanges {
         guard var cursor = text.flatMap(EconomicCursor.init) else {
             let page = try await page("number$eq:0", cursor: nil)
-            return BackendChanges(
-                changes: [], cursor: EconomicCursor(since: page.time).description, hasMore: false)
+            let cursor = EconomicCursor(since: page.time, choices: try await listings.choices().digest)
+            return BackendChanges(changes: [], cursor: cursor.description, hasMore: false)
         }
         let overlapSeconds = Int(connection.settings.changesOverlap.components.seconds)
         let page = try await page(
@@ -29,7 +30,11 @@ extension EconomicBackend {
                 (try? BackendEntry(row)).map { BackendChanges.Change(person: email, entry: $0) }
             }
         }
-        return BackendChanges(changes: changes, cursor: cursor.description, hasMore: cursor.pass != nil)
+        let choices = cursor.choices
+        if cursor.pass == nil { cursor.choices = try await listings.choices().digest }
+        return BackendChanges(
+            changes: changes, cursor: cursor.description, hasMore: cursor.pass != nil,
+            haveChoicesChanged: cursor.choices != choices)
     }
 
     private func page(
@@ -58,6 +63,8 @@ struct EconomicCursor: Equatable {
 
     /// What was changed up to then is read, but for what the overlap is for.
     var since: Int
+    /// Names what everybody could report on then.
+    var choices: UUID
     /// `nil` when it is done: a new one begins.
     var pass: Pass?
 
@@ -79,24 +86,24 @@ struct EconomicCursor: Equatable {
 }
 
 extension EconomicCursor: CustomStringConvertible {
-    /// `changes SINCE` or `changes SINCE BEGAN NEWEST PAGE`
+    /// `changes SINCE CHOICES` or `changes SINCE CHOICES BEGAN NEWEST PAGE`
     var description: String {
         let pass = pass.map { " \(EconomicTime.text($0.beganAt)) \(EconomicTime.text($0.newest)) \($0.page)" }
-        return "changes " + EconomicTime.text(since) + (pass ?? "")
+        return "changes \(EconomicTime.text(since)) \(choices.text)" + (pass ?? "")
     }
 
     /// Reads a description; `nil` when it is none.
     init?(_ text: String) {
-        let parts = text.split(separator: " ", maxSplits: 4).map(String.init)
-        guard parts.first == "changes", parts.count == 2 || parts.count == 5,
-            let since = EconomicTime.seconds(parts[1])
+        let parts = text.split(separator: " ", maxSplits: 5).map(String.init)
+        guard parts.first == "changes", parts.count == 3 || parts.count == 6,
+            let since = EconomicTime.seconds(parts[1]), let choices = UUID(uuidString: parts[2])
         else { return nil }
-        self.since = since
-        guard parts.count == 5 else { return }
-        guard let beganAt = EconomicTime.seconds(parts[2]), let newest = EconomicTime.seconds(parts[3]) else {
+        (self.since, self.choices) = (since, choices)
+        guard parts.count == 6 else { return }
+        guard let beganAt = EconomicTime.seconds(parts[3]), let newest = EconomicTime.seconds(parts[4]) else {
             return nil
         }
-        pass = Pass(beganAt: beganAt, newest: newest, page: parts[4])
+        pass = Pass(beganAt: beganAt, newest: newest, page: parts[5])
     }
 }
 

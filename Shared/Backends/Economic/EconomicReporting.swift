@@ -4,7 +4,7 @@ internal import Model
 extension EconomicBackend {
     package func reportingData(of person: BackendPerson) async throws(BackendError) -> ReportingData {
         _ = try EconomicBackend.employee(person)
-        var data = try await listings.reportingData()
+        var data = try await listings.choices().data
         let last = today()
         let recent = try await entries(
             of: person, from: last.adding(days: -connection.settings.suggestionDays), through: last)
@@ -58,7 +58,7 @@ enum EconomicReporting {
     static let project = "Project"
     static let activity = "Activity"
 
-    private static let trees = ReportingTrees(of: "e-conomic", contexts: [project, activity])
+    static let trees = ReportingTrees(of: "e-conomic", contexts: [project, activity])
 
     static func data(_ found: EconomicProjects) -> ReportingData {
         let open = found.projects.filter { $0.isBarred != true && $0.isClosed != true }

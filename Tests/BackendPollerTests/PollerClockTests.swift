@@ -16,6 +16,8 @@ import Testing
             let first = try await world.create(of: 0)
             try await world.completeRun(isFull: true)
             #expect(try world.seen(of: 0) == [try await world.record(first, of: 0)])
+            // Four calls, each of which finds how it is made anew, have one adapter.
+            #expect(try await world.stats("projectListings") == 1)
             let listingCount = try await world.stats("listings")
             let second = try await world.create(of: 1)
             try await world.post("/sandbox/entries", #"{"number": \#(first), "isApproved": true}"#)

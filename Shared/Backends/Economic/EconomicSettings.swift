@@ -17,7 +17,7 @@ package struct EconomicSettings: Sendable, CustomStringConvertible {
     /// and than all pages of a listing take to be read.
     package var changesOverlap: Duration = .seconds(15 * 60)
     /// How long the listings that are the same for everybody serve all calls.
-    package var listingAgeMax: Duration = .seconds(30)
+    package var listingAgeMax: Duration = .seconds(10)
 
     package init(baseURL: String, appSecretToken: String, agreementGrantToken: String) {
         self.baseURL = baseURL.hasSuffix("/") ? String(baseURL.dropLast()) : baseURL

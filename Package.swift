@@ -64,8 +64,7 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         "sandbox", "Sandbox",
         [
             "CBroker", "CKafka", "Commands", "Model", "Runtime", "Seeded", argumentParser, crypto, cryptoExtras,
-            httpTypes,
-            hummingbird, jwtKit, logging, nio,
+            httpTypes, hummingbird, jwtKit, logging, nio, nioHTTPTypes,
         ]
     ),
 ]
@@ -143,7 +142,7 @@ let tests: [Target] = [
         ],
         path: "Tests/OnboardingTests"),
     .testTarget(
-        name: "BackendsTests", dependencies: ["BackendContract", "Backends", "HTTP", "Model", "Sandbox"],
+        name: "BackendsTests", dependencies: ["BackendContract", "Backends", "HTTP", "Model", "Sandbox", "Seeded"],
         path: "Tests/BackendsTests"),
     .testTarget(
         name: "FieldpostTests",
@@ -171,7 +170,8 @@ let tests: [Target] = [
     .testTarget(
         name: "BackendPollerTests",
         dependencies: [
-            "Audiences", "BackendPoller", "Backends", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Secrets",
+            "Audiences", "BackendPoller", "Backends", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Sandbox",
+            "Secrets",
             "Seeded", "TestSupport", logging,
         ],
         path: "Tests/BackendPollerTests"),

@@ -8,25 +8,45 @@ import Pipeline
 import Postgres
 import Realms
 
-/// Reads each polled person's choices and records from the back end, and writes what differs from what is stored.
+/// Reads what has changed, or a polled person's choices and records, from the back end, and writes what differs from
+/// what is stored.
 struct PollHandler: Handler {
-    struct Call: Sendable {
-        let person: BackendPerson
-        let position: Int64
+    enum Call: Sendable {
+        case person(BackendPerson, position: Int64)
+        case changes(ChangesCall)
+
+        /// That of the poll it is made for.
+        var position: Int64 {
+            switch self {
+            case .person(_, let position): position
+            case .changes(let call): call.position
+            }
+        }
     }
 
-    struct Answer: Sendable {
-        let found: RealmFetcher.Found
+    enum Answer: Sendable {
+        case person(PersonRead, position: Int64)
+        case changes(Result<BackendChanges, BackendError>, of: ChangesCall)
+
         /// That of the poll it was read for.
-        let position: Int64
+        var position: Int64 {
+            switch self {
+            case .person(_, let position): position
+            case .changes(_, let call): call.position
+            }
+        }
+    }
+
+    /// What a person's poll read.
+    struct PersonRead: Sendable {
+        let found: RealmFetcher.Found
         /// When the back end was asked.
         let readAt: Timestamp
-        /// What may be reported on.
         let tree: NodeTree?
 
-        /// Takes its digest here, where the call is made, and not where the worker decides.
-        init(found: RealmFetcher.Found, position: Int64, readAt: Timestamp) {
-            (self.found, self.position, self.readAt) = (found, position, readAt)
+        /// Takes the tree's digest here, where the call is made, and not where the worker decides.
+        init(found: RealmFetcher.Found, readAt: Timestamp) {
+            (self.found, self.readAt) = (found, readAt)
             tree = if case .data(let data, _, _) = found { NodeTree(data.nodes) } else { nil }
         }
     }
@@ -35,7 +55,7 @@ struct PollHandler: Handler {
     let logger: Logger
     var directory = RealmDirectory()
     private var reported = ReportedReferences()
-    private let decoder = JSONDecoder()
+    let decoder = JSONDecoder()
 
     init(_ fetcher: RealmFetcher, logger: Logger) {
         self.fetcher = fetcher
@@ -57,7 +77,6 @@ struct PollHandler: Handler {
         let finishedRuns = try PollStore.runs(answers[1])
         var finishing: [PollStore.Finishing] = []
         var writes = PollWrites()
-        var readings: [Reading] = []
         var nexts: [Next<Call>] = []
         for (index, input) in inputs.enumerated() {
             let key = keys[index]
@@ -69,7 +88,7 @@ struct PollHandler: Handler {
                     nexts.append(.finished)
                     continue
                 }
-                let next = try decide(poll, object, input, index, environment, &writes, &readings, &connection)
+                let next = try decide(poll, object, input, index, environment, &batch, &writes, &connection)
                 if case .finished = next { finishing.append((key.id, poll.run, index)) }
                 nexts.append(next)
             } catch let error as Undecodable {
@@ -77,7 +96,7 @@ struct PollHandler: Handler {
             }
         }
         try writes.write(to: &batch)
-        try remember(readings, in: environment, &batch)
+        try remember(writes.readings, in: environment, &batch)
         if !finishing.isEmpty {
             batch.expect(PollStore.expectUnfinished(finishing, in: environment))
             batch.also(PollStore.finish(finishing, in: environment))
@@ -92,27 +111,43 @@ struct PollHandler: Handler {
         do {
             let backend = try fetcher.backend(of: environment, on: &connection)
             return { call in
-                let readAt = Clock.now()
-                return Answer(
-                    found: await fetcher.fetch(call.person, from: backend), position: call.position, readAt: readAt)
+                switch call {
+                case .person(let person, let position):
+                    let readAt = Clock.now()
+                    let found = await fetcher.fetch(person, from: backend)
+                    return .person(PersonRead(found: found, readAt: readAt), position: position)
+                case .changes(let call):
+                    do throws(BackendError) {
+                        return .changes(
+                            .success(try await backend.changes(of: call.people, since: call.cursor)), of: call)
+                    } catch {
+                        return .changes(.failure(error), of: call)
+                    }
+                }
             }
         } catch let error as MissingBackend {
             throw CallerUnavailable(reason: error.description)
         }
     }
 
-    /// - Returns: `.finished` when the run is done with this person.
+    /// - Returns: `.finished` when the run is done with this poll.
     private mutating func decide(
         _ poll: Poll, _ object: RealmObject, _ input: Input<Answer>, _ decision: Int, _ environment: EnvironmentID,
-        _ writes: inout PollWrites, _ readings: inout [Reading], _ connection: inout Connection
+        _ batch: inout WriteBatch, _ writes: inout PollWrites, _ connection: inout Connection
     ) throws -> Next<Call> {
+        var answer: Answer?
         // What was read for an earlier run counts no more.
-        guard case .answer(let answer) = input.origin, answer.position == object.position else {
+        if case .answer(let found) = input.origin, found.position == object.position { answer = found }
+        if poll.person == Poll.ofChanges {
+            return try followChanges(
+                answer, object, input.attemptCount, decision, environment, &batch, &writes, &connection)
+        }
+        guard case .person(let read, _) = answer else {
             let people = try BackendPerson.load([poll.person], in: environment, on: &connection)
             guard let person = people[poll.person] else { return .finished }
-            return .call(Call(person: person, position: object.position), startBefore: .now + .seconds(600))
+            return .call(.person(person, position: object.position), startBefore: .now + .seconds(600))
         }
-        switch answer.found {
+        switch read.found {
         case .data(let data, let records, let days):
             let realms = try directory.ids(
                 of: [.user(poll.person), .seen(poll.person)], in: environment, create: true, on: &connection)
@@ -121,43 +156,71 @@ struct PollHandler: Handler {
             }
             reported.report(data, of: poll.person, in: environment, logger)
             let contents = RealmContents(email: poll.person, data: data, records: [])
-            let tree = answer.tree ?? NodeTree(data.nodes)
+            let tree = read.tree ?? NodeTree(data.nodes)
             let stored = try StoredPerson(own, seen, tree, environment, decoder, &connection)
             try compareChoices(contents, stored, decision, &writes)
             try compareRetired(tree, stored, decision, environment, &writes, &connection)
-            readings.append(
+            writes.readings.append(
                 Reading(
                     tree: tree, nodes: stored.isTreeKnown ? nil : data.nodes, email: poll.person,
-                    readAt: answer.readAt, isUnplaced: stored.user == nil, decision: decision))
+                    readAt: read.readAt, isUnplaced: stored.user == nil, decision: decision))
             let changes = PollRule.changes(
                 known: stored.seen, found: records, days: days, email: poll.person,
                 entries: stored.entries(before: object.position), run: poll.run)
-            try write(changes, of: poll.person, seen: seen, decision, environment, &writes)
+            reportAmbiguous(changes.ambiguous, of: poll.person, environment)
+            try write(changes, seen: seen, before: object.position, decision, environment, &batch, &writes, &connection)
             return .finished
         case .failed(let error):
-            if let retry = error.retry(afterAttempts: input.attemptCount) {
-                return .park(reason: retry.reason, after: retry.wait, cause: .backendAway)
-            }
-            logger.warning(
-                "the back end refuses to tell a person's records; the next run asks again",
-                metadata: ["environment": "\(environment)", "person": "\(poll.person)", "error": "\(error)"])
-            return .finished
+            return next(after: error, input.attemptCount, poll.person, environment)
         }
     }
 
-    private func write(
-        _ changes: PollRule.Changes, of email: String, seen: Int32, _ decision: Int, _ environment: EnvironmentID,
-        _ writes: inout PollWrites
-    ) throws {
-        for (id, record) in changes.put { try writes.put(seen, .seenRecord, id, record, decision) }
-        for id in changes.gone { writes.delete(seen, .seenRecord, id, decision) }
-        if !changes.ambiguous.isEmpty {
-            logger.error(
-                "several records of the back end carry one entry's marker; a person must look",
-                metadata: [
-                    "environment": "\(environment)", "person": "\(email)",
-                    "entries": "\(changes.ambiguous.prefix(10).map(\.text).sorted())",
-                ])
+    /// What happens after a read that failed.
+    func next(
+        after error: BackendError, _ attemptCount: Int, _ person: String, _ environment: EnvironmentID
+    ) -> Next<Call> {
+        if let retry = error.retry(afterAttempts: attemptCount) {
+            return .park(reason: retry.reason, after: retry.wait, cause: .backendAway)
         }
+        logger.warning(
+            "the back end refuses to tell records; the next run asks again",
+            metadata: [
+                "environment": "\(environment)", "person": "\(person == Poll.ofChanges ? "what has changed" : person)",
+                "error": "\(error)",
+            ])
+        return .finished
+    }
+
+    /// Writes what a full comparison found, but for what was told to have changed since the poll was written: that may
+    /// be newer than what was read for it.
+    private func write(
+        _ changes: PollRule.Changes, seen: Int32, before position: Int64, _ decision: Int,
+        _ environment: EnvironmentID, _ batch: inout WriteBatch, _ writes: inout PollWrites,
+        _ connection: inout Connection
+    ) throws {
+        let ids = changes.gone.union(changes.put.keys)
+        if ids.isEmpty { return }
+        let keys = ids.map { ObjectKey(realm: seen, kind: .seenRecord, id: $0) }
+        let stored = try RealmObject.byKey(try connection.run(RealmObject.load(keys, in: environment)))
+        for key in keys {
+            let storedPosition = stored[key]?.position ?? 0
+            guard storedPosition < position else { continue }
+            batch.expect(key, at: storedPosition, decision: decision)
+            if let record = changes.put[key.id] {
+                try writes.put(seen, .seenRecord, key.id, record, decision)
+            } else {
+                writes.delete(seen, .seenRecord, key.id, decision)
+            }
+        }
+    }
+
+    private func reportAmbiguous(_ ids: Set<UUID>, of email: String, _ environment: EnvironmentID) {
+        if ids.isEmpty { return }
+        logger.error(
+            "several records of the back end carry one entry's marker; a person must look",
+            metadata: [
+                "environment": "\(environment)", "person": "\(email)",
+                "entries": "\(ids.prefix(10).map(\.text).sorted())",
+            ])
     }
 }

@@ -2,7 +2,7 @@ import Backends
 import FoundationEssentials
 import Model
 
-/// What a complete read of a person's records changes about what was seen before.
+/// What was read of a person's records changes about what was seen before.
 enum PollRule {
     struct Changes: Equatable {
         var put: [UUID: SeenRecord] = [:]
@@ -11,6 +11,8 @@ enum PollRule {
         var ambiguous: Set<UUID> = []
     }
 
+    /// Compares all of a person's records.
+    ///
     /// - Parameters:
     ///   - known: What was seen before, tombstones left out.
     ///   - found: All live records of `days`.
@@ -54,6 +56,29 @@ enum PollRule {
         // Of other days nothing was read.
         changes.gone = Set(known.filter { records[$0.key] == nil && days.contains($0.value.day) }.keys)
         return changes
+    }
+
+    /// Compares records that were told to have changed. Of the others nothing is concluded.
+    ///
+    /// A record is followed on the days that a full comparison reads, and to whatever day it moves from there. Whether
+    /// it differs is seen by what it says: its version may be the same though it was changed, or another though it was
+    /// not. Which of several records with one marker counts is left to the comparison that sees all of them.
+    ///
+    /// - Parameter known: What was seen before of these records, tombstones left out.
+    static func news(
+        known: [UUID: SeenRecord], told: [BackendEntry], days: ClosedRange<Day>, email: String
+    ) -> [UUID: SeenRecord] {
+        var news: [UUID: SeenRecord] = [:]
+        for entry in told {
+            let id = RealmContents.entryID(of: entry, of: email)
+            let before = news[id] ?? known[id]
+            guard days.contains(entry.day) || before != nil else { continue }
+            if let before, before.backendId != entry.id, before.status != BackendStatus.cancelled.rawValue { continue }
+            var record = SeenRecord(entry)
+            record.toldRun = before?.toldRun
+            if record != before { news[id] = record }
+        }
+        return news
     }
 
     /// Whether the entry says something else of what the back end alone decides.

@@ -3,16 +3,18 @@ import Model
 import Postgres
 import Realms
 
-/// The SQL of `poll.run` and `poll.finished`.
+/// The SQL of `poll.run`, `poll.finished` and `poll.watermark`.
 enum PollStore {
     /// One session holds it: the active scheduler.
     static let lockKey: Int64 = 0x6669_656c_6470_6f6c
 
     static func tryLock() -> Statement { "SELECT pg_try_advisory_lock(\(lockKey))" }
 
-    /// Environments whose next run is due. Rows: environment, the run.
+    /// Environments whose next run is due. Rows: environment, the run, whether a full comparison is due.
     static let due: Statement = """
-        SELECT c.environment_id, coalesce(r.run, 0) + 1
+        SELECT c.environment_id, coalesce(r.run, 0) + 1,
+            r.full_started_at IS NULL
+                OR r.full_started_at <= now() - make_interval(secs => c.full_poll_interval_seconds)
         FROM backend.connection c LEFT JOIN poll.run r ON r.environment_id = c.environment_id
         WHERE r.started_at IS NULL OR r.started_at <= now() - make_interval(secs => c.poll_interval_seconds)
         ORDER BY c.environment_id
@@ -64,10 +66,12 @@ enum PollStore {
         """
     }
 
-    static func begun(_ run: Int64, in environment: EnvironmentID) -> Statement {
+    static func begun(_ run: Int64, isFull: Bool, in environment: EnvironmentID) -> Statement {
         """
-        INSERT INTO poll.run AS r (environment_id, run, started_at) VALUES (\(environment.rawValue), \(run), now())
-        ON CONFLICT (environment_id) DO UPDATE SET run = excluded.run, started_at = excluded.started_at
+        INSERT INTO poll.run AS r (environment_id, run, started_at, full_started_at)
+        VALUES (\(environment.rawValue), \(run), now(), CASE WHEN \(isFull) THEN now() END)
+        ON CONFLICT (environment_id) DO UPDATE SET run = excluded.run, started_at = excluded.started_at,
+            full_started_at = coalesce(excluded.full_started_at, r.full_started_at)
         WHERE r.run < excluded.run
         """
     }
@@ -101,5 +105,42 @@ enum PollStore {
         var runs: [UUID: Int64] = [:]
         for row in rows { runs[try row.value(0)] = try row.value(1) }
         return runs
+    }
+
+    // MARK: Changes
+
+    /// Up to where changes are read, and the environment's position. Rows: cursor, position.
+    static func watermark(of environment: EnvironmentID) -> Statement {
+        """
+        SELECT w.cursor, e.position
+        FROM realm.environment e LEFT JOIN poll.watermark w ON w.environment_id = e.id
+        WHERE e.id = \(environment.rawValue)
+        """
+    }
+
+    /// The decision stands only while the watermark is at this cursor; `nil` means that there is none.
+    static func expectWatermark(_ cursor: String?, in environment: EnvironmentID, decision: Int) -> Statement {
+        """
+        SELECT realm.miss(\([Int32(decision)]))
+        FROM realm.environment e LEFT JOIN poll.watermark w ON w.environment_id = e.id
+        WHERE e.id = \(environment.rawValue) AND w.cursor IS DISTINCT FROM \(cursor)
+        """
+    }
+
+    /// The next run compares everybody in full.
+    static func makeFullDue(in environment: EnvironmentID, decision: Int) -> Statement {
+        """
+        UPDATE poll.run SET full_started_at = NULL
+        WHERE environment_id = \(environment.rawValue)
+            AND \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+
+    static func moveWatermark(to cursor: String, in environment: EnvironmentID, decision: Int) -> Statement {
+        """
+        INSERT INTO poll.watermark AS w (environment_id, cursor)
+        SELECT \(environment.rawValue), \(cursor) WHERE \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+        ON CONFLICT (environment_id) DO UPDATE SET cursor = excluded.cursor WHERE w.cursor <> excluded.cursor
+        """
     }
 }

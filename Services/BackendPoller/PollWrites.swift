@@ -5,10 +5,14 @@ import Realms
 
 /// Collects what a batch of polls writes; an object that several of them write is written once.
 struct PollWrites {
+    /// What people may report on, as it was read.
+    var readings: [PollHandler.Reading] = []
     private var written: Set<ObjectKey> = []
     private var puts: [(key: ObjectKey, fields: JSONBytes, decision: Int)] = []
     private var deletions: [(key: ObjectKey, decision: Int)] = []
     private let encoder = JSONEncoder()
+
+    func has(_ key: ObjectKey) -> Bool { written.contains(key) }
 
     mutating func put(_ realm: Int32, _ kind: Kind, _ id: UUID, _ fields: some Encodable, _ decision: Int) throws {
         put(realm, kind, id, json: JSONBytes([UInt8](try encoder.encode(fields))), decision)

@@ -1,9 +1,9 @@
 import FoundationEssentials
 import Model
 
-/// Which people a run polls.
+/// What a run polls.
 enum ScheduleRule {
-    /// What is known of a person's poll.
+    /// What is known of a poll.
     struct Known: Equatable {
         /// The run it was last written for.
         var run: Int64
@@ -12,13 +12,30 @@ enum ScheduleRule {
         var finishedRun: Int64
     }
 
-    /// The people whose poll is written for `run`: those without one, those whose last one is done, and those whose
-    /// last one was begun so long ago that something must be wrong with it. A poll that is still under way is left
-    /// alone: overtaken again and again, it would never get to an end.
+    /// How an environment is polled.
+    struct Beat: Equatable {
+        /// Whether its back end tells what has changed.
+        var tellsChanges: Bool
+        /// Whether the interval between full comparisons is over.
+        var isFullDue: Bool
+
+        /// Whether a run compares all that everybody has: where changes are not told, each one does.
+        var isFull: Bool { isFullDue || !tellsChanges }
+    }
+
+    /// Whose polls belong to a run: the one of changes, where they are told, and those of the people who are to be
+    /// compared. Somebody who was never compared does not wait for the next full comparison.
+    static func polls(of people: [String], known: [String: Known], beat: Beat) -> [String] {
+        (beat.tellsChanges ? [Poll.ofChanges] : []) + people.filter { beat.isFull || known[$0] == nil }
+    }
+
+    /// Those of `polls` that are written for `run`: those that are not there yet, those whose last run is done, and
+    /// those whose last run was begun so long ago that something must be wrong with it. A poll that is still under way
+    /// is left alone: overtaken again and again, it would never get to an end.
     static func due(
-        _ people: [String], known: [String: Known], run: Int64, now: Timestamp, overdueMax: Duration
+        _ polls: [String], known: [String: Known], run: Int64, now: Timestamp, overdueMax: Duration
     ) -> [String] {
-        people.filter { person in
+        polls.filter { person in
             guard let poll = known[person] else { return true }
             guard poll.run < run else { return false }
             let age = Duration.milliseconds(now.millisecondsSinceEpoch - poll.dueAt.millisecondsSinceEpoch)

@@ -13,6 +13,7 @@ struct Scheduler: ~Copyable {
 
     private var connection: Connection
     private var directory = RealmDirectory()
+    private let fetcher: RealmFetcher
     private let overdueMax: Duration
     private let logger: Logger
     private let decoder = JSONDecoder()
@@ -20,11 +21,14 @@ struct Scheduler: ~Copyable {
     private var lockedOpenCount = -1
     private var audiences: AudienceKeeper
 
-    /// - Parameter conninfo: It has a connection of its own: its session holds the lock of the active scheduler.
-    init(conninfo: String, overdueMax: Duration, logger: Logger) throws {
+    /// - Parameters:
+    ///   - conninfo: It has a connection of its own: its session holds the lock of the active scheduler.
+    ///   - fetcher: Knows which back ends tell what has changed.
+    init(conninfo: String, fetcher: RealmFetcher, overdueMax: Duration, logger: Logger) throws {
         var connection = try Connection(conninfo)
         try Schema.check(on: &connection)
         self.connection = connection
+        self.fetcher = fetcher
         self.overdueMax = overdueMax
         self.logger = logger
         audiences = AudienceKeeper(logger: logger)
@@ -43,7 +47,9 @@ struct Scheduler: ~Copyable {
             try settle(after: try row.value(1), in: environment, whoeverIsMissing: isDue.contains(environment))
         }
         for row in due {
-            try begin(try row.value(1), in: EnvironmentID(rawValue: try row.value(0)), now)
+            let environment = EnvironmentID(rawValue: try row.value(0))
+            let beat = ScheduleRule.Beat(tellsChanges: try tellsChanges(environment), isFullDue: try row.value(2))
+            try begin(try row.value(1), beat, in: environment, now)
         }
         return true
     }
@@ -70,8 +76,19 @@ struct Scheduler: ~Copyable {
         return true
     }
 
+    /// One whose adapter cannot be made is polled in full: what is wrong with it is said where it would be called.
+    private mutating func tellsChanges(_ environment: EnvironmentID) throws -> Bool {
+        do {
+            return try fetcher.backend(of: environment, on: &connection).capabilities.tellsChanges
+        } catch is MissingBackend {
+            return false
+        }
+    }
+
     /// The run counts as begun when all of it is written: after a crash the rest follows.
-    private mutating func begin(_ run: Int64, in environment: EnvironmentID, _ now: Timestamp) throws {
+    private mutating func begin(
+        _ run: Int64, _ beat: ScheduleRule.Beat, in environment: EnvironmentID, _ now: Timestamp
+    ) throws {
         let realms = try directory.ids(of: [.users, .polls], in: environment, create: true, on: &connection)
         guard let users = realms[.users], let polls = realms[.polls] else { return }
         let answers = try connection.run([
@@ -90,7 +107,8 @@ struct Scheduler: ~Copyable {
             known[poll.person] = ScheduleRule.Known(
                 run: poll.run, dueAt: poll.dueAt, finishedRun: finished[key.id] ?? 0)
         }
-        let due = ScheduleRule.due(people, known: known, run: run, now: now, overdueMax: overdueMax)
+        let polled = ScheduleRule.polls(of: people, known: known, beat: beat)
+        let due = ScheduleRule.due(polled, known: known, run: run, now: now, overdueMax: overdueMax)
         var rest = due[...]
         while !rest.isEmpty {
             var batch = WriteBatch(environment: environment)
@@ -103,9 +121,9 @@ struct Scheduler: ~Copyable {
             _ = try batch.commit(on: &connection)
             rest = rest.dropFirst(Self.batchCountMax)
         }
-        try connection.run(PollStore.begun(run, in: environment))
+        try connection.run(PollStore.begun(run, isFull: beat.isFull, in: environment))
         logger.debug(
             "a run has begun",
-            metadata: ["environment": "\(environment)", "run": "\(run)", "people": "\(due.count)"])
+            metadata: ["environment": "\(environment)", "run": "\(run)", "polls": "\(due.count)"])
     }
 }

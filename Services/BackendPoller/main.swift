@@ -1,5 +1,6 @@
-// Keeps the database in sync with the back ends: the scheduler writes who is to be polled, workers read their choices
-// and records and write what differs. Reads `poll.events`; what a record means for its entry `entry-submitter` decides.
+// Keeps the database in sync with the back ends: the scheduler writes what is to be asked for, workers read what has
+// changed, or all of a person's choices and records, and write what differs. Reads `poll.events`; what a record means
+// for its entry `entry-submitter` decides.
 
 import Backends
 import HTTP
@@ -28,7 +29,8 @@ await serve("backend-poller", settings: Settings.all) { context in
     return [
         .worker("scheduler", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {
             control in
-            var scheduler = try Scheduler(conninfo: conninfo, overdueMax: overdueMax, logger: control.logger)
+            var scheduler = try Scheduler(
+                conninfo: conninfo, fetcher: fetcher, overdueMax: overdueMax, logger: control.logger)
             while !control.isStopping {
                 _ = try scheduler.step(now: Clock.now())
                 control.progressed()

@@ -32,6 +32,11 @@ struct EconomicService: Sendable {
             responder: EconomicResponder(
                 system: system,
                 tokens: (configuration.appSecretToken, configuration.agreementGrantToken)),
+            server: .http1(
+                configuration: .init(
+                    additionalChannelHandlers: [
+                        SandboxDate { [system] in system.switches.dateSkewSeconds }
+                    ])),
             configuration: .init(address: .hostname(configuration.host, port: configuration.port)),
             onServerRunning: { await onRunning($0.localAddress?.port ?? 0) },
             logger: logger)

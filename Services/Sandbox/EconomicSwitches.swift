@@ -11,6 +11,8 @@ struct EconomicSwitches: Switches {
     var pageItemsMax = 1000
     /// How many seconds the clock behind `lastUpdated` is ahead; behind, when negative.
     var clockSkewSeconds = 0
+    /// How many seconds the clock behind the answers' `Date` is ahead; behind, when negative.
+    var dateSkewSeconds = 0
     /// Milliseconds until a listing shows a change. Reading a single entry shows it at once.
     var visibleAfterMs = 0
     /// Before each of so many PUTs somebody saves the entry without changing it, so that its version is another.
@@ -24,6 +26,7 @@ struct EconomicSwitches: Switches {
         case "lockedThrough": lockedThrough = try values.decodeIfPresent(Day.self, forKey: name)
         case "pageItemsMax": pageItemsMax = try values.decode(Int.self, forKey: name)
         case "clockSkewSeconds": clockSkewSeconds = try values.decode(Int.self, forKey: name)
+        case "dateSkewSeconds": dateSkewSeconds = try values.decode(Int.self, forKey: name)
         case "visibleAfterMs": visibleAfterMs = try values.decode(Int.self, forKey: name)
         case "touchesBeforePut": touchesBeforePut = try values.decode(Int.self, forKey: name)
         case "changesBeforePut": changesBeforePut = try values.decode(Int.self, forKey: name)
@@ -34,13 +37,15 @@ struct EconomicSwitches: Switches {
 
     func check() throws {
         try faults.check()
-        try FaultSwitches.check(times: [visibleAfterMs, abs(clockSkewSeconds), touchesBeforePut, changesBeforePut])
+        try FaultSwitches.check(times: [
+            visibleAfterMs, abs(clockSkewSeconds), abs(dateSkewSeconds), touchesBeforePut, changesBeforePut,
+        ])
         guard (1...1000).contains(pageItemsMax) else { throw SandboxProblem(message: "a page has 1 to 1000 rows") }
     }
 
     private enum CodingKeys: CodingKey {
-        case isRevoked, lockedThrough, pageItemsMax, clockSkewSeconds, visibleAfterMs, touchesBeforePut,
-            changesBeforePut
+        case isRevoked, lockedThrough, pageItemsMax, clockSkewSeconds, dateSkewSeconds, visibleAfterMs,
+            touchesBeforePut, changesBeforePut
     }
 
     /// All switches in one object.
@@ -51,6 +56,7 @@ struct EconomicSwitches: Switches {
         try values.encodeIfPresent(lockedThrough, forKey: .lockedThrough)
         try values.encode(pageItemsMax, forKey: .pageItemsMax)
         try values.encode(clockSkewSeconds, forKey: .clockSkewSeconds)
+        try values.encode(dateSkewSeconds, forKey: .dateSkewSeconds)
         try values.encode(visibleAfterMs, forKey: .visibleAfterMs)
         try values.encode(touchesBeforePut, forKey: .touchesBeforePut)
         try values.encode(changesBeforePut, forKey: .changesBeforePut)

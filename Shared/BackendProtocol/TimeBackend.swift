@@ -35,6 +35,13 @@ public protocol TimeBackend: Sendable {
     /// The person's records from `from` through `through`, both included; cancelled and superseded ones left out.
     func entries(of person: BackendPerson, from: Day, through: Day) async throws(BackendError) -> [BackendEntry]
 
+    /// The records of `people` that were created or changed since `cursor`, part by part; deleted ones need not be
+    /// told, and nothing is concluded from what is not told. Only called where ``BackendCapabilities/tellsChanges``.
+    ///
+    /// - Parameter cursor: That of the part before. Without one, what was so far is not asked for: all that is wanted
+    ///   is a cursor to begin at. One that the adapter cannot read counts as none.
+    func changes(of people: [BackendPerson], since cursor: String?) async throws(BackendError) -> BackendChanges
+
     /// Writes a new record and asks for its release.
     ///
     /// - Returns: The back end's id of the record. It is no proof: what the record has become is read with
@@ -59,6 +66,15 @@ public protocol TimeBackend: Sendable {
     func lookUp(marker: String, of person: BackendPerson, on day: Day) async throws(BackendError) -> [BackendEntry]
 }
 
+extension TimeBackend {
+    /// For back ends that cannot tell what has changed.
+    public func changes(
+        of people: [BackendPerson], since cursor: String?
+    ) async throws(BackendError) -> BackendChanges {
+        throw .refused(["The back end cannot tell what has changed"])
+    }
+}
+
 /// What back ends do differently: for who must know before a call is made.
 public struct BackendCapabilities: Equatable, Sendable {
     /// What can still be done with an approved record.
@@ -75,12 +91,17 @@ public struct BackendCapabilities: Equatable, Sendable {
     public var hasRejection: Bool
     /// What lengths are rounded to, half up: 36 for hundredths of an hour, 1 where seconds are kept.
     public var durationStepSeconds: Int
+    /// Whether ``TimeBackend/changes(of:since:)`` can be asked, because records have a time stamp of their last change.
+    public var tellsChanges: Bool
 
     /// Capabilities.
-    public init(approvedRecord: ApprovedRecord, hasRejection: Bool, durationStepSeconds: Int) {
+    public init(
+        approvedRecord: ApprovedRecord, hasRejection: Bool, durationStepSeconds: Int, tellsChanges: Bool = false
+    ) {
         self.approvedRecord = approvedRecord
         self.hasRejection = hasRejection
         self.durationStepSeconds = durationStepSeconds
+        self.tellsChanges = tellsChanges
     }
 }
 

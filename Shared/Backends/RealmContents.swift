@@ -21,7 +21,7 @@ package struct RealmContents: Sendable {
     /// The id of a person's `User` object.
     package static func userID(of email: String) -> UUID { UUID(name: "user/\(email)", in: namespace) }
 
-    /// The id of a person's `Poll` object.
+    /// The id of a person's `Poll` object, and of the one of `Poll.ofChanges`.
     package static func pollID(of email: String) -> UUID { UUID(name: "poll/\(email)", in: namespace) }
 
     /// The id of the entry that a record is of: the one its marker names, else one made from the record's own.

@@ -3,6 +3,7 @@ package import HTTP
 package import Model
 package import Postgres
 package import Secrets
+internal import Synchronization
 
 /// Asks a back end for all that a person's realm holds of it.
 package struct RealmFetcher: Sendable {
@@ -12,6 +13,7 @@ package struct RealmFetcher: Sendable {
     /// How many days back, and ahead, entries are fetched.
     package let entryDays: Int
     package let aheadDays: Int
+    private let adapters = Adapters()
 
     package enum Found: Sendable {
         /// What may be reported on, the records, and the days they are all the records of.
@@ -27,23 +29,50 @@ package struct RealmFetcher: Sendable {
         self.aheadDays = aheadDays
     }
 
-    /// How an environment's back end is called.
+    /// How an environment's back end is called: by the same adapter as long as its settings stay the same, whatever
+    /// worker asks.
     ///
     /// - Throws: `MissingBackend` or `PostgresError`.
     package func backend(of environment: EnvironmentID, on connection: inout Connection) throws -> any TimeBackend {
-        try BackendConnection.backend(
-            of: environment, client: client, secrets: secrets, callMax: callMax, on: &connection)
+        guard let stored = try BackendConnection.load(environment, on: &connection) else {
+            throw MissingBackend("environment \(environment) has no back end")
+        }
+        return try adapters.adapter(of: stored, in: environment) { () throws(MissingBackend) in
+            try stored.make(client: client, secrets: secrets, callMax: callMax)
+        }
+    }
+
+    /// The days whose entries are followed.
+    package func followedDays() -> ClosedRange<Day> {
+        let today = Clock.now().day
+        return today.adding(days: -entryDays)...today.adding(days: aheadDays)
     }
 
     package func fetch(_ person: BackendPerson, from backend: any TimeBackend) async -> Found {
-        let today = Clock.now().day
-        let days = today.adding(days: -entryDays)...today.adding(days: aheadDays)
+        let days = followedDays()
         do throws(BackendError) {
             let data = try await backend.reportingData(of: person)
             let entries = try await backend.entries(of: person, from: days.lowerBound, through: days.upperBound)
             return .data(data, entries, days)
         } catch {
             return .failed(error)
+        }
+    }
+}
+
+/// The adapters that were made: what one of them keeps for a short while serves all its environment's calls.
+private final class Adapters: Sendable {
+    private let known = Mutex<[EnvironmentID: (stored: BackendConnection, adapter: any TimeBackend)]>([:])
+
+    func adapter(
+        of stored: BackendConnection, in environment: EnvironmentID,
+        make: () throws(MissingBackend) -> any TimeBackend
+    ) throws(MissingBackend) -> any TimeBackend {
+        try known.withLock { known throws(MissingBackend) in
+            if let entry = known[environment], entry.stored == stored { return entry.adapter }
+            let adapter = try make()
+            known[environment] = (stored, adapter)
+            return adapter
         }
     }
 }

@@ -1,10 +1,12 @@
-/// Fields of a `Poll` object: one person's choices and records are to be read from the back end.
+/// Fields of a `Poll` object: one person's choices and records are to be read from the back end, or what has changed
+/// of anybody's records.
 ///
-/// One per person, in the realm `/polls`. The next run replaces it, and what was read for an earlier one is dropped.
+/// One per person and one for changes, in the realm `/polls`. The next run replaces it, and what was read for an
+/// earlier one is dropped.
 public struct Poll: Codable, Equatable, Sendable {
     /// Grows with every run of the person's environment.
     public var run: Int64
-    /// The person's e-mail address.
+    /// The person's e-mail address; nobody's (``ofChanges``) in the poll of what has changed.
     public var person: String
     /// When it was to begin.
     public var dueAt: Timestamp
@@ -15,4 +17,8 @@ public struct Poll: Codable, Equatable, Sendable {
         self.person = person
         self.dueAt = dueAt
     }
+
+    /// The `person` of the poll of changes. A service that does not know that poll finds no such person, and passes it
+    /// over.
+    public static let ofChanges = ""
 }

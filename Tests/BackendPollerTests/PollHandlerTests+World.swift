@@ -13,6 +13,13 @@ import Testing
 @testable import BackendPoller
 @testable import Pipeline
 
+extension PollHandler.Answer {
+    /// What was read of a person.
+    init(found: RealmFetcher.Found, position: Int64) {
+        self = .person(PollHandler.PersonRead(found: found, readAt: Clock.now()), position: position)
+    }
+}
+
 extension PollHandlerTests {
     static func environment() throws -> TestEnvironment {
         var acme = try TestEnvironment()
@@ -24,8 +31,16 @@ extension PollHandlerTests {
     }
 
     static func scheduler(_ acme: borrowing TestEnvironment) throws -> Scheduler {
-        try Scheduler(
-            conninfo: acme.conninfo, overdueMax: .seconds(600), logger: Logger(label: "scheduler"))
+        // It has no use for the client but to make adapters with it.
+        let client = Client()
+        client.shutDown()
+        return try Scheduler(
+            conninfo: acme.conninfo, fetcher: try fetcher(client), overdueMax: .seconds(600),
+            logger: Logger(label: "scheduler"))
+    }
+
+    static func fetcher(_ client: Client) throws -> RealmFetcher {
+        RealmFetcher(client: client, callMax: .seconds(10), secrets: try SecretBox([]), entryDays: 1)
     }
 
     /// As if the interval were over.
@@ -54,8 +69,7 @@ extension PollHandlerTests {
     }
 
     static func handler(_ client: Client) throws -> PollHandler {
-        let fetcher = RealmFetcher(client: client, callMax: .seconds(10), secrets: try SecretBox([]), entryDays: 1)
-        return PollHandler(fetcher, logger: Logger(label: "poller"))
+        PollHandler(try fetcher(client), logger: Logger(label: "poller"))
     }
 
     static func decide(
@@ -81,7 +95,7 @@ extension PollHandlerTests {
     ) throws -> Next<PollHandler.Call> {
         guard case .call(let call, _) = try decide(.event, &acme) else { throw Missing(what: "a call") }
         return try decide(
-            .answer(PollHandler.Answer(found: found, position: call.position, readAt: Clock.now())), &acme)
+            .answer(PollHandler.Answer(found: found, position: call.position)), &acme)
     }
 
     /// What an answer is to write.
@@ -90,7 +104,7 @@ extension PollHandlerTests {
     ) throws -> WriteBatch {
         guard case .call(let call, _) = try decide(.event, &acme, of: person) else { throw Missing(what: "a call") }
         var batch = WriteBatch(environment: acme.id)
-        let answer = PollHandler.Answer(found: found, position: call.position, readAt: Clock.now())
+        let answer = PollHandler.Answer(found: found, position: call.position)
         guard case .finished = try decide(.answer(answer), into: &batch, &acme, of: person) else {
             throw Missing(what: "an end")
         }

@@ -74,8 +74,7 @@ import Testing
         }
         try Self.nextRun(&acme, 2)
         let answer = PollHandler.Answer(
-            found: .data(Self.data(["P1"]), [Self.entry("1")], Self.days), position: call.position,
-            readAt: Clock.now())
+            found: .data(Self.data(["P1"]), [Self.entry("1")], Self.days), position: call.position)
         let next = try Self.decide(.answer(answer), &acme)
         guard case .call(let again, _) = next else {
             Issue.record("\(next)")

@@ -61,6 +61,53 @@ import Testing
         #expect(changes(missing, [], entry, 3).gone == [id])
     }
 
+    /// Time stamps of whole seconds: a record may differ under the same version, and be the same under another.
+    @Test func newsAreRecordsThatSaySomethingElse() {
+        func news(_ known: [UUID: SeenRecord], _ told: [BackendEntry]) -> [UUID: SeenRecord] {
+            PollRule.news(known: known, told: told, days: Self.days, email: Self.email)
+        }
+        var record = Self.entry("1")
+        record.version = "2015-03-30T12:00:00Z"
+        let id = RealmContents.entryID(of: record, of: Self.email)
+        let known = news([:], [record])
+        #expect(known == [id: SeenRecord(record)] && news(known, [record]).isEmpty)
+        record.status = .approved
+        #expect(news(known, [record])[id]?.status == "approved")
+        // What was told again because its entry said something else stays that.
+        var told = SeenRecord(record)
+        told.toldRun = 7
+        #expect(news([id: told], [record]).isEmpty)
+        record.durationSeconds = 60
+        #expect(news([id: told], [record])[id]?.toldRun == 7)
+    }
+
+    @Test func newsAreOfTheDaysThatAreFollowedAndFromThere() {
+        func news(_ known: [UUID: SeenRecord], _ record: BackendEntry) -> Int {
+            PollRule.news(known: known, told: [record], days: Self.days, email: Self.email).count
+        }
+        let known = [RealmContents.entryID(of: Self.entry("1"), of: Self.email): SeenRecord(Self.entry("1"))]
+        for (day, isNew) in [(99, 0), (100, 1), (200, 1), (201, 0)] {
+            #expect(news([:], Self.entry("1", day: day)) == isNew, "\(day)")
+            #expect(news(known, Self.entry("1", day: day)) == 1, "moved to \(day)")
+        }
+    }
+
+    /// Whether the record that was there is gone is seen only where all are read.
+    @Test func newsOfAnotherRecordWithTheSameMarkerAreLeftToTheFullComparison() {
+        let id = UUID()
+        var (first, copy) = (Self.entry("1"), Self.entry("2"))
+        (first.marker, copy.marker) = (EntryMarker.marker(of: id), EntryMarker.marker(of: id))
+        func news(_ known: SeenRecord?) -> [String] {
+            let known = known.map { [id: $0] } ?? [:]
+            return PollRule.news(known: known, told: [first, copy], days: Self.days, email: Self.email).values.map(
+                \.backendId)
+        }
+        #expect(news(nil) == ["1"])
+        #expect(news(SeenRecord(copy)).isEmpty)
+        first.status = .approved
+        #expect(news(SeenRecord(Self.entry("1"))) == ["1"])
+    }
+
     @Test func theMarkerNamesTheEntryAndACopyOfItIsReported() {
         let id = UUID()
         var (first, copy) = (Self.entry("1"), Self.entry("2"))
@@ -92,6 +139,19 @@ import Testing
         let wanted = [Identified(id: ids[1], fields: "c"), Identified(id: ids[2], fields: "d")]
         let differences = PollRule.Differences(stored: stored, wanted: wanted)
         #expect(differences.put == wanted && differences.gone == [ids[0]])
+    }
+
+    @Test func aRunIsOfChangesAndOnASlowerBeatOfEverybody() {
+        let known = ["ana": ScheduleRule.Known(run: 1, dueAt: Self.time(0), finishedRun: 1)]
+        func polls(tellsChanges: Bool, isFullDue: Bool) -> [String] {
+            ScheduleRule.polls(
+                of: ["ana", "new"], known: known,
+                beat: ScheduleRule.Beat(tellsChanges: tellsChanges, isFullDue: isFullDue))
+        }
+        #expect(polls(tellsChanges: false, isFullDue: false) == ["ana", "new"])
+        #expect(polls(tellsChanges: false, isFullDue: true) == ["ana", "new"])
+        #expect(polls(tellsChanges: true, isFullDue: true) == [Poll.ofChanges, "ana", "new"])
+        #expect(polls(tellsChanges: true, isFullDue: false) == [Poll.ofChanges, "new"])
     }
 
     @Test func aPollUnderWayIsNotOvertakenUnlessItIsOverdue() {

@@ -11,7 +11,7 @@ import Testing
     static let ofSAP = checks(
         BackendCapabilities(approvedRecord: .isReplaced, hasRejection: true, durationStepSeconds: 36))
     static let ofEconomic = checks(
-        BackendCapabilities(approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: 36))
+        BackendCapabilities(approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: 36, tellsChanges: true))
 
     @Test(arguments: ofSAP) func sapKeepsTheContract(check: Contract.Check) async throws {
         try await SandboxFixture.run { sap in try await check.run(SAPHarness(fixture: sap)) }
@@ -47,7 +47,7 @@ import Testing
 /// Mistakes that adapters make.
 enum Mistake: CaseIterable {
     case repeatsAfterServerError, forgetsMarker, cutsListing, ignoresOwner, updatesAnew, takesOpenForRefused
-    case losesRetryAfter, changesIDs, swallowsCancellation, saysNothing
+    case losesRetryAfter, changesIDs, swallowsCancellation, saysNothing, losesChanges, tellsAnothersChanges
 
     var foundBy: String {
         switch self {
@@ -61,6 +61,8 @@ enum Mistake: CaseIterable {
         case .changesIDs: "reporting data is the same when nothing has changed"
         case .swallowsCancellation: "a call ends when its task is cancelled"
         case .saysNothing: "what cannot be is refused in words, and not written"
+        case .losesChanges: "what is written while changes are read is told"
+        case .tellsAnothersChanges: "a record is told as its person's, and to nobody who did not ask"
         }
     }
 }

@@ -77,6 +77,18 @@ struct MistakenBackend: TimeBackend {
         }
     }
 
+    func changes(of people: [BackendPerson], since cursor: String?) async throws(BackendError) -> BackendChanges {
+        do throws(BackendError) {
+            let asked = mistake == .tellsAnothersChanges ? [EconomicFixture.ana, EconomicFixture.bo] : people
+            var changes = try await right.changes(of: asked, since: cursor)
+            // The cursor goes on, and what it passes over is not told.
+            if mistake == .losesChanges { _ = changes.changes.popLast() }
+            return changes
+        } catch {
+            throw mistaken(error)
+        }
+    }
+
     func reportingData(of person: BackendPerson) async throws(BackendError) -> ReportingData {
         do throws(BackendError) {
             var data = try await right.reportingData(of: person)

@@ -168,6 +168,35 @@ import Testing
         }
     }
 
+    /// A record leaves the days that are listed and comes back, again and again: the pages behind it shift meanwhile.
+    @Test func noRecordIsPassedOverWhilePagesShift() async throws {
+        try await Fixture.run(settings: { $0.pageRowsMax = 3 }) { sap in
+            let (inside, outside) = (Fixture.submission(on: "2015-03-02"), Fixture.submission(on: "2015-04-10"))
+            let moving = try await sap.backend.create(inside)
+            var still: [String] = []
+            for _ in 0..<14 { still.append(try await sap.backend.create(Fixture.submission(on: "2015-03-05"))) }
+            try await sap.switches(#"{"latencyMs": 2}"#)
+            let mover = Task {
+                while !Task.isCancelled {
+                    for submission in [outside, inside] { _ = try await sap.backend.update(moving, to: submission) }
+                    try await Task.sleep(for: .milliseconds(15))
+                }
+            }
+            defer { mover.cancel() }
+            var readCount = 0
+            let isRead = try await sap.eventually {
+                do {
+                    let entries = try await sap.backend.entries(
+                        of: Fixture.ana, from: Fixture.day("2015-03-01"), through: Fixture.day("2015-03-31"))
+                    #expect(entries.map(\.id).filter { $0 != moving } == still)
+                    readCount += 1
+                } catch BackendError.notProcessed {}
+                return readCount == 60
+            }
+            #expect(isRead, "\(readCount) readings")
+        }
+    }
+
     @Test func wrongCredentialsAreNotTheEntrysFault() async throws {
         try await Fixture.run(password: "wrong") { sap in
             for call in [

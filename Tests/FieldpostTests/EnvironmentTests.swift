@@ -111,6 +111,7 @@ import Testing
                 "environment", "edit", "acme", "--address", "Guest@Elsewhere.example", "--client-id", "app",
                 "--client-secret-from", "CLIENT_SECRET", "--backend-password-from", "SAP_SECRET", "--hide-unknown",
                 "no", "--initialise-on", "login", "--poll-interval", "60",
+                "--full-poll-interval", "900",
             ], environment: variables)
         #expect(edited.status == 0, "\(edited.errors)")
         let shown = try run("show", "acme", "--json")
@@ -119,6 +120,7 @@ import Testing
         #expect(json["addresses"] as? [String] == ["guest@elsewhere.example"])
         #expect(json["hasClientSecret"] as? Bool == true && json["hasBackendPassword"] as? Bool == true)
         #expect(json["backendPasswordVariable"] == nil && json["backendURL"] as? String == "http://127.0.0.1:8200")
+        #expect(json["pollIntervalSeconds"] as? Int == 60 && json["fullPollIntervalSeconds"] as? Int == 900)
         #expect(json["hidesUnknown"] as? Bool == false && json["initialiseOn"] as? String == "login")
         #expect(!shown.output.contains("secret\"") && !shown.output.contains("much"))
         var connection = try Connection(conninfo)

@@ -43,6 +43,7 @@ extension EnvironmentCommand {
         let backendPasswordVariable: String?
         let hasBackendPassword: Bool
         let pollIntervalSeconds: Int32?
+        let fullPollIntervalSeconds: Int32?
 
         init(_ stored: StoredEnvironment) {
             name = stored.name
@@ -63,6 +64,7 @@ extension EnvironmentCommand {
             backendPasswordVariable = stored.backendPasswordVariable
             hasBackendPassword = stored.backendPassword != nil
             pollIntervalSeconds = stored.hasBackend ? stored.pollSeconds : nil
+            fullPollIntervalSeconds = stored.hasBackend ? stored.fullPollSeconds : nil
         }
 
         var lines: [(String, String)] {
@@ -77,7 +79,7 @@ extension EnvironmentCommand {
         }
 
         private var backendLines: [(String, String)] {
-            guard let backendURL, let backendUser, let pollIntervalSeconds else {
+            guard let backendURL, let backendUser, let pollIntervalSeconds, let fullPollIntervalSeconds else {
                 return [("back end", "none: an integration looks after it")]
             }
             return [
@@ -87,6 +89,7 @@ extension EnvironmentCommand {
                     backendPasswordVariable.map { "in the services' variable \($0)" }
                         ?? (hasBackendPassword ? "stored, sealed" : "not set")
                 ), ("poll interval", "\(pollIntervalSeconds) s"),
+                ("full poll interval", "\(fullPollIntervalSeconds) s"),
             ]
         }
     }

@@ -14,7 +14,7 @@ extension EnvironmentOptions {
         var environment = changed(stored)
         guard environment.hasBackend || !describesBackend else {
             throw CommandFailure(
-                "--backend-… and --poll-interval describe a back end: they do not belong to --backend none")
+                "--backend-… and --…poll-interval describe a back end: they do not belong to --backend none")
         }
         let missing = missing(environment)
         guard missing.isEmpty else { throw CommandFailure("missing: \(missing.joined(separator: ", "))") }
@@ -48,7 +48,7 @@ extension EnvironmentOptions {
     /// Whether anything of a back end was given beside its kind.
     private var describesBackend: Bool {
         backendUrl != nil || backendUser != nil || backendPasswordVariable != nil || backendPasswordFrom != nil
-            || pollInterval != nil
+            || pollInterval != nil || fullPollInterval != nil
     }
 
     /// The options that must be given still.
@@ -90,6 +90,7 @@ extension EnvironmentOptions {
             (environment.backendPasswordVariable, environment.backendPassword) = (backendPasswordVariable, nil)
         }
         if let pollInterval { environment.pollSeconds = pollInterval }
+        if let fullPollInterval { environment.fullPollSeconds = fullPollInterval }
         return environment
     }
 

@@ -50,6 +50,9 @@ struct EnvironmentOptions: ParsableArguments {
     var backendPasswordVariable: String?
     @Option(help: "Variable of this command that holds that user's password.") var backendPasswordFrom: String?
     @Option(help: "Seconds between the poller's looks into the back end, 5…86400.") var pollInterval: Int32?
+    @Option(
+        help: "Seconds between comparisons of everything, where a look asks for what has changed, 5…604800.")
+    var fullPollInterval: Int32?
     @Option(help: ArgumentHelp("The people, as a JSON file.", valueName: "file")) var people: String?
 
     func validate() throws {
@@ -73,6 +76,9 @@ struct EnvironmentOptions: ParsableArguments {
         }
         if let pollInterval, !(5...86_400).contains(pollInterval) {
             throw ValidationError("--poll-interval is 5…86400, not \(pollInterval)")
+        }
+        if let fullPollInterval, !(5...604_800).contains(fullPollInterval) {
+            throw ValidationError("--full-poll-interval is 5…604800, not \(fullPollInterval)")
         }
     }
 

@@ -50,7 +50,9 @@ enum EnvironmentStore {
                 p.issuer, p.audience, p.jwks_url, p.discovery_url, p.client_id, p.client_secret,
                 p.scopes, p.initialise_on, p.hide_unknown, b.kind, b.url, b.user_name, b.password_variable, b.password,
                 b.poll_interval_seconds,
-                coalesce((SELECT array_agg(email ORDER BY email) FROM access.address WHERE environment_id = e.id), '{}')
+                coalesce(
+                    (SELECT array_agg(email ORDER BY email) FROM access.address WHERE environment_id = e.id), '{}'),
+                b.full_poll_interval_seconds
             FROM realm.environment e
             LEFT JOIN access.provider p ON p.environment_id = e.id
             LEFT JOIN backend.connection b ON b.environment_id = e.id
@@ -109,13 +111,15 @@ enum EnvironmentStore {
         }
         return """
             INSERT INTO backend.connection
-                (environment_id, kind, url, user_name, password_variable, password, poll_interval_seconds)
+                (environment_id, kind, url, user_name, password_variable, password, poll_interval_seconds,
+                    full_poll_interval_seconds)
             SELECT id, \(e.backend), \(e.backendURL), \(e.backendUser), \(e.backendPasswordVariable),
-                \(e.backendPassword), \(e.pollSeconds)
+                \(e.backendPassword), \(e.pollSeconds), \(e.fullPollSeconds)
             FROM realm.environment WHERE name = \(e.name)
             ON CONFLICT (environment_id) DO UPDATE SET kind = excluded.kind, url = excluded.url,
                 user_name = excluded.user_name, password_variable = excluded.password_variable,
-                password = excluded.password, poll_interval_seconds = excluded.poll_interval_seconds
+                password = excluded.password, poll_interval_seconds = excluded.poll_interval_seconds,
+                full_poll_interval_seconds = excluded.full_poll_interval_seconds
             """
     }
 

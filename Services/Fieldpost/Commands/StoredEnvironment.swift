@@ -25,6 +25,7 @@ struct StoredEnvironment: Equatable {
     var backendPasswordVariable: String?
     var backendPassword: Bytea?
     var pollSeconds: Int32 = 300
+    var fullPollSeconds: Int32 = 3_600
 
     /// An integration looks after the environment.
     static let noBackend = "none"
@@ -59,6 +60,7 @@ struct StoredEnvironment: Equatable {
             backendPasswordVariable = try row.optional(14)
             backendPassword = try row.optional(15)
             pollSeconds = try row.value(16)
+            fullPollSeconds = try row.value(18)
         }
     }
 
@@ -76,12 +78,13 @@ struct StoredEnvironment: Equatable {
                 "backend-password",
                 backendPassword != old.backendPassword || backendPasswordVariable != old.backendPasswordVariable
             ), ("poll-interval", pollSeconds != old.pollSeconds),
+            ("full-poll-interval", fullPollSeconds != old.fullPollSeconds),
         ].filter(\.1).map(\.0)
     }
 
     /// Leaves it to an integration.
     mutating func removeBackend() {
         (backend, backendURL, backendUser) = (Self.noBackend, "", "")
-        (backendPasswordVariable, backendPassword, pollSeconds) = (nil, nil, 300)
+        (backendPasswordVariable, backendPassword, pollSeconds, fullPollSeconds) = (nil, nil, 300, 3_600)
     }
 }

@@ -13,11 +13,12 @@ package import Model
 ///   `recorded` (`isReconciled`). Nobody can reject it. What is approved cannot be changed or deleted.
 /// - A deleted entry is gone; nothing tells that it was there.
 ///
-/// Source: the vendor's OpenAPI document of v20.0.0, https://apis.e-conomic.com. Not said there, and assumed: that days
-/// can be compared with a plain date in filters, and that a time entry whose employee is another person's is none of
-/// this person's business even when its number is known.
+/// Source: the vendor's OpenAPI document of v20.0.0, https://apis.e-conomic.com. Not said there, and assumed: that
+/// `date` and `lastUpdated` can be compared in filters (the former with a plain date), and that a time entry whose
+/// employee is another person's is none of this person's business even when its number is known.
 package struct EconomicBackend: TimeBackend {
     let connection: EconomicConnection
+    let listings: EconomicListings
     let today: @Sendable () -> Day
 
     static let entries = "/timeentries"
@@ -25,12 +26,14 @@ package struct EconomicBackend: TimeBackend {
     /// - Parameter today: Where the days of suggestions are counted back from.
     package init(_ settings: EconomicSettings, client: Client, today: @escaping @Sendable () -> Day) {
         connection = EconomicConnection(settings: settings, client: client)
+        listings = EconomicListings(connection)
         self.today = today
     }
 
     package var capabilities: BackendCapabilities {
         BackendCapabilities(
-            approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: Hours.secondsPerHundredth)
+            approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: Hours.secondsPerHundredth,
+            tellsChanges: true)
     }
 
     package func create(_ submission: Submission) async throws(BackendError) -> String {

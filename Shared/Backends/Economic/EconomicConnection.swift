@@ -39,20 +39,31 @@ struct EconomicConnection: Sendable {
         var rows: [Int: Row] = [:]
         var cursor: String?
         for _ in 0..<settings.pagesMax {
-            var query: [String] = []
-            if let cursor { query.append("Cursor=" + URLText.escape(cursor)) }
-            if let filter { query.append("Filter=" + URLText.escape(filter)) }
-            let response = try await client.read(
-                request("GET", query.isEmpty ? path : path + "?" + query.joined(separator: "&")))
-            try EconomicAnswer.check(response, isWrite: false)
-            let page = try HTTPAnswer.decode(EconomicPage<Row>.self, from: response.body)
-            for row in page.items ?? [] { rows[row.number] = row }
-            guard let next = page.cursor, !next.isEmpty else {
-                return rows.values.sorted { $0.number < $1.number }
-            }
+            let page = try await page(path, filter: filter, cursor: cursor, as: Row.self)
+            for row in page.rows { rows[row.number] = row }
+            guard let next = page.next else { return rows.values.sorted { $0.number < $1.number } }
             cursor = next
         }
         throw .notProcessed(reason: "\(path) has more than \(settings.pagesMax) pages", retryAfter: nil)
+    }
+
+    /// Reads one page of a listing.
+    ///
+    /// - Returns: Its rows, the next page's cursor, and the service's own time (`Date`) in seconds since 1970.
+    func page<Row: EconomicRow>(
+        _ path: String, filter: String?, cursor: String?, as _: Row.Type
+    ) async throws(BackendError) -> (rows: [Row], next: String?, timeSeconds: Int?) {
+        var query: [String] = []
+        if let cursor { query.append("Cursor=" + URLText.escape(cursor)) }
+        if let filter { query.append("Filter=" + URLText.escape(filter)) }
+        let response = try await client.read(
+            request("GET", query.isEmpty ? path : path + "?" + query.joined(separator: "&")))
+        try EconomicAnswer.check(response, isWrite: false)
+        let page = try HTTPAnswer.decode(EconomicPage<Row>.self, from: response.body)
+        return (
+            page.items ?? [], page.cursor.flatMap { $0.isEmpty ? nil : $0 },
+            response.headers["date"].flatMap(HTTPAnswer.seconds(ofDate:))
+        )
     }
 
     // MARK: Writing

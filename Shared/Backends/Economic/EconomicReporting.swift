@@ -4,14 +4,10 @@ internal import Model
 extension EconomicBackend {
     package func reportingData(of person: BackendPerson) async throws(BackendError) -> ReportingData {
         _ = try EconomicBackend.employee(person)
-        var found = EconomicProjects()
-        found.projects = try await connection.rows("/projects", as: EconomicProject.self)
-        found.activities = try await connection.rows("/activities", as: EconomicActivity.self)
-        found.links = try await connection.rows("/project-activities", as: EconomicProjectActivity.self)
+        var data = try await listings.choices().data
         let last = today()
         let recent = try await entries(
             of: person, from: last.adding(days: -connection.settings.suggestionDays), through: last)
-        var data = EconomicReporting.data(found)
         data.suggest(what: recent, selectionsMax: connection.settings.suggestionsMax)
         return data
     }
@@ -62,7 +58,7 @@ enum EconomicReporting {
     static let project = "Project"
     static let activity = "Activity"
 
-    private static let trees = ReportingTrees(of: "e-conomic", contexts: [project, activity])
+    static let trees = ReportingTrees(of: "e-conomic", contexts: [project, activity])
 
     static func data(_ found: EconomicProjects) -> ReportingData {
         let open = found.projects.filter { $0.isBarred != true && $0.isClosed != true }

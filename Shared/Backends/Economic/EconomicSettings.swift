@@ -13,6 +13,11 @@ package struct EconomicSettings: Sendable, CustomStringConvertible {
     /// How far back a person's records are read for suggestions.
     package var suggestionDays = 60
     package var suggestionsMax = 20
+    /// How far back changes are read again: more than e-conomic's clocks differ, than a change takes to become visible,
+    /// and than all pages of a listing take to be read.
+    package var changesOverlap: Duration = .seconds(15 * 60)
+    /// How long the listings that are the same for everybody serve all calls.
+    package var listingAgeMax: Duration = .seconds(10)
 
     package init(baseURL: String, appSecretToken: String, agreementGrantToken: String) {
         self.baseURL = baseURL.hasSuffix("/") ? String(baseURL.dropLast()) : baseURL

@@ -13,6 +13,8 @@ struct SAPConnection: Sendable {
 
     /// An answer's body is at most this large: a page of `pageRowsMax` projects is well below.
     private static let answerBytesMax = 32 * 1024 * 1024
+    /// How often a listing is read whose pages shift meanwhile.
+    private static let readingsMax = 5
 
     init(settings: SAPSettings, client: Client) {
         self.settings = settings
@@ -32,23 +34,37 @@ struct SAPConnection: Sendable {
 
     /// Reads all rows, page by page until a page is short: `$inlinecount` is ignored by the time-sheet service, and
     /// so is `$orderby` (SAP KBA 3744148), so the pages are in the order the service has.
-    func rows<Row: Decodable>(
+    ///
+    /// Each page begins with the last row of the one before. When another one is there, rows have come or gone
+    /// meanwhile, and one may have been passed over: all is read again.
+    func rows<Row: SAPRow>(
         _ path: String, filter: String, select: String? = nil, expand: String? = nil, as _: Row.Type
     ) async throws(BackendError) -> [Row] {
+        var query = "?$format=json&$filter=" + URLText.escape(filter)
+        if let select { query += "&$select=" + URLText.escape(select) }
+        if let expand { query += "&$expand=" + URLText.escape(expand) }
+        for _ in 0..<SAPConnection.readingsMax {
+            if let rows = try await reading(path, query, as: Row.self) { return rows }
+        }
+        throw .notProcessed(reason: "\(path) changes faster than it can be read", retryAfter: nil)
+    }
+
+    /// - Returns: `nil` when the pages shifted while they were read.
+    private func reading<Row: SAPRow>(
+        _ path: String, _ query: String, as _: Row.Type
+    ) async throws(BackendError) -> [Row]? {
+        let pageRowsMax = max(2, settings.pageRowsMax)
         var rows: [Row] = []
-        for page in 0..<settings.pagesMax {
-            var query = "?$format=json&$filter=" + URLText.escape(filter)
-            query += "&$top=\(settings.pageRowsMax)&$skip=\(page * settings.pageRowsMax)"
-            if let select { query += "&$select=" + URLText.escape(select) }
-            if let expand { query += "&$expand=" + URLText.escape(expand) }
-            let response = try await read(path + query)
+        for _ in 0..<settings.pagesMax {
+            let page = "&$top=\(pageRowsMax)&$skip=\(max(0, rows.count - 1))"
+            let response = try await read(path + query + page)
             try SAPAnswer.check(response, isWrite: false)
             let results = try HTTPAnswer.decode(ODataRows<Row>.self, from: response.body).d.results
-            rows += results
-            if results.count < settings.pageRowsMax { return rows }
+            if let last = rows.last, results.first?.key != last.key { return nil }
+            rows += results.dropFirst(rows.isEmpty ? 0 : 1)
+            if results.count < pageRowsMax { return rows }
         }
-        throw .notProcessed(
-            reason: "\(path) has more than \(settings.pagesMax * settings.pageRowsMax) rows", retryAfter: nil)
+        throw .notProcessed(reason: "\(path) has more than \(rows.count) rows", retryAfter: nil)
     }
 
     private func read(_ path: String) async throws(BackendError) -> Response {
@@ -99,6 +115,12 @@ enum OData {
     static func literal(_ text: String) -> String {
         "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
     }
+}
+
+/// A row of a listing.
+protocol SAPRow: Decodable {
+    /// What identifies it in its listing.
+    var key: String { get }
 }
 
 /// `{"d": {…}}`

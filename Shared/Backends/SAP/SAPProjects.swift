@@ -1,35 +1,43 @@
 // Entities of API_ENTERPRISE_PROJECT_SRV;v=0002 and API_BUSINESS_PARTNER, as far as they are used. The names are the
 // services' own.
 
-struct SAPTeamMember: Decodable {
+struct SAPTeamMember: SAPRow {
     let ProjectUUID: String
+
+    var key: String { ProjectUUID }
 }
 
 struct SAPBlockFunctions: Decodable {
     let EntProjTimeRecgIsBlkd: Bool?
 }
 
-struct SAPProject: Decodable {
+struct SAPProject: SAPRow {
     let ProjectUUID: String
     let Project: String
     let ProjectDescription: String?
     let CustomerUUID: String?
     let ProcessingStatus: String?
     let to_EntProjBlkFunc: SAPBlockFunctions?
+
+    var key: String { ProjectUUID }
 }
 
-struct SAPProjectElement: Decodable {
+struct SAPProjectElement: SAPRow {
     let ProjectElementUUID: String
     let ProjectUUID: String
     let ProjectElement: String
     let ProjectElementDescription: String?
     let to_EntProjElmntBlkFunc: SAPBlockFunctions?
+
+    var key: String { ProjectElementUUID }
 }
 
-struct SAPBusinessPartner: Decodable {
+struct SAPBusinessPartner: SAPRow {
     let BusinessPartner: String
     let BusinessPartnerUUID: String
     let BusinessPartnerFullName: String?
+
+    var key: String { BusinessPartnerUUID }
 }
 
 /// All that a person may report on, as SAP has it.
@@ -67,7 +75,7 @@ extension SAPConnection {
         return found
     }
 
-    private func rows<Row: Decodable>(
+    private func rows<Row: SAPRow>(
         _ path: String, where field: String, in ids: Set<String>, expand: String?, as _: Row.Type
     ) async throws(BackendError) -> [Row] {
         var found: [Row] = []

@@ -1,7 +1,7 @@
 internal import Model
 
 /// `TimeSheetEntry` of API_MANAGE_WORKFORCE_TIMESHEET, as far as it is used.
-struct SAPTimeSheetEntry: Codable {
+struct SAPTimeSheetEntry: Codable, SAPRow {
     struct DataFields: Codable {
         // The names are the service's own.
         var ActivityType: String?
@@ -23,6 +23,8 @@ struct SAPTimeSheetEntry: Codable {
     var TimeSheetStatus: String?
     /// `C`, `U` or `D`. A POST without it answers 201 and does nothing (SAP KBA 3744148).
     var TimeSheetOperation: String?
+
+    var key: String { TimeSheetRecord ?? "" }
 }
 
 /// Time in SAP's spelling.

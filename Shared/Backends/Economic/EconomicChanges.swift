@@ -1,0 +1,123 @@
+internal import FoundationEssentials
+internal import Model
+
+extension EconomicBackend {
+    /// Reads by `lastUpdated`, one page a call, in the order of the entries' numbers: an entry that changes meanwhile
+    /// stays where it is, and what is changed behind the page that is read has a time stamp that the next pass reads.
+    ///
+    /// An entry that cannot be read is left out here; the full comparison of its person tells of it. At the end of a
+    /// pass the listings that are everybody's choices are looked at too, which cannot be asked for changes.
+    package func changes(
+        of people: [BackendPerson], since text: String?
+    ) async throws(BackendError) -> BackendChanges {
+        guard var cursor = text.flatMap(EconomicCursor.init) else {
+            let page = try await page("number$eq:0", cursor: nil)
+            let cursor = EconomicCursor(since: page.time, choices: try await listings.choices().digest)
+            return BackendChanges(changes: [], cursor: cursor.description, hasMore: false)
+        }
+        let overlapSeconds = Int(connection.settings.changesOverlap.components.seconds)
+        let page = try await page(
+            "lastUpdated$gte:" + EconomicTime.text(cursor.since - overlapSeconds), cursor: cursor.pass?.page)
+        let stamps = page.rows.compactMap { $0.lastUpdated.flatMap(EconomicTime.seconds) }
+        cursor.read(newest: stamps.max(), at: page.time, next: page.next)
+        var emails: [Int: [String]] = [:]
+        for person in people {
+            guard let employee = try? EconomicBackend.employee(person) else { continue }
+            emails[employee, default: []].append(person.email)
+        }
+        let changes = page.rows.flatMap { row in
+            (emails[row.employeeNumber] ?? []).compactMap { email in
+                (try? BackendEntry(row)).map { BackendChanges.Change(person: email, entry: $0) }
+            }
+        }
+        let choices = cursor.choices
+        if cursor.pass == nil { cursor.choices = try await listings.choices().digest }
+        return BackendChanges(
+            changes: changes, cursor: cursor.description, hasMore: cursor.pass != nil,
+            haveChoicesChanged: cursor.choices != choices)
+    }
+
+    private func page(
+        _ filter: String, cursor: String?
+    ) async throws(BackendError) -> (rows: [EconomicTimeEntry], next: String?, time: Int) {
+        let page = try await connection.page(
+            EconomicBackend.entries, filter: filter, cursor: cursor, as: EconomicTimeEntry.self)
+        guard let time = page.timeSeconds else {
+            throw .notProcessed(reason: "an answer without the time (Date) by e-conomic's clock", retryAfter: nil)
+        }
+        return (page.rows, page.next, time)
+    }
+}
+
+/// Where the reading of changes goes on. All times are e-conomic's own, in seconds since 1970.
+struct EconomicCursor: Equatable {
+    /// A reading of all changes since then, page by page.
+    struct Pass: Equatable {
+        /// When its first page was answered.
+        var beganAt: Int
+        /// The largest `lastUpdated` that was read.
+        var newest: Int
+        /// The next page's cursor.
+        var page: String
+    }
+
+    /// What was changed up to then is read, but for what the overlap is for.
+    var since: Int
+    /// Names what everybody could report on then.
+    var choices: UUID
+    /// `nil` when it is done: a new one begins.
+    var pass: Pass?
+
+    /// A page was read.
+    ///
+    /// At the end of a pass the next one begins where the time stamps ended. What was changed during the pass may have
+    /// been behind the page that was read, so it begins no later than this one did.
+    ///
+    /// - Parameters:
+    ///   - newest: The largest `lastUpdated` on it.
+    ///   - time: When it was answered.
+    ///   - next: The next page's cursor.
+    mutating func read(newest: Int?, at time: Int, next: String?) {
+        let beganAt = pass?.beganAt ?? time
+        let newest = max(pass?.newest ?? since, newest ?? since)
+        pass = next.map { Pass(beganAt: beganAt, newest: newest, page: $0) }
+        if pass == nil { since = min(newest, beganAt) }
+    }
+}
+
+extension EconomicCursor: CustomStringConvertible {
+    /// `changes SINCE CHOICES` or `changes SINCE CHOICES BEGAN NEWEST PAGE`
+    var description: String {
+        let pass = pass.map { " \(EconomicTime.text($0.beganAt)) \(EconomicTime.text($0.newest)) \($0.page)" }
+        return "changes \(EconomicTime.text(since)) \(choices.text)" + (pass ?? "")
+    }
+
+    /// Reads a description; `nil` when it is none.
+    init?(_ text: String) {
+        let parts = text.split(separator: " ", maxSplits: 5).map(String.init)
+        guard parts.first == "changes", parts.count == 3 || parts.count == 6,
+            let since = EconomicTime.seconds(parts[1]), let choices = UUID(uuidString: parts[2])
+        else { return nil }
+        (self.since, self.choices) = (since, choices)
+        guard parts.count == 6 else { return }
+        guard let beganAt = EconomicTime.seconds(parts[3]), let newest = EconomicTime.seconds(parts[4]) else {
+            return nil
+        }
+        pass = Pass(beganAt: beganAt, newest: newest, page: parts[5])
+    }
+}
+
+extension EconomicTime {
+    /// `2015-03-30T12:00:00Z`
+    static func text(_ seconds: Int) -> String {
+        let day = Day(daysSinceEpoch: Int((Double(seconds) / 86_400).rounded(.down)))
+        let clock = seconds - day.daysSinceEpoch * 86_400
+        func padded(_ value: Int) -> String { value < 10 ? "0\(value)" : "\(value)" }
+        return "\(day)T\(padded(clock / 3600)):\(padded(clock / 60 % 60)):\(padded(clock % 60))Z"
+    }
+
+    /// Seconds since 1970, fractions cut off; in UTC where no offset is named.
+    static func seconds(_ dateTime: String) -> Int? {
+        (Timestamp(dateTime) ?? Timestamp(dateTime + "Z")).map { Int($0.millisecondsSinceEpoch / 1_000) }
+    }
+}

@@ -1,0 +1,319 @@
+import Backends
+import FoundationEssentials
+import Model
+import Realms
+import Seeded
+import TestSupport
+import Testing
+
+@testable import BackendPoller
+
+/// The poller under bad clocks, with a real database and a real e-conomic sandbox over HTTP: nothing is missed, and
+/// nothing is written twice.
+@Suite struct PollerClockTests {
+    @Test func whatChangedIsWrittenByTheNextRunAndTheRestIsNotAskedFor() async throws {
+        try await PollerWorld.run { world in
+            let first = try await world.create(of: 0)
+            try await world.completeRun(isFull: true)
+            #expect(try world.seen(of: 0) == [try await world.record(first, of: 0)])
+            // Four calls, each of which finds how it is made anew, have one adapter.
+            #expect(try await world.stats("projectListings") == 1)
+            let listingCount = try await world.stats("listings")
+            let second = try await world.create(of: 1)
+            try await world.post("/sandbox/entries", #"{"number": \#(first), "isApproved": true}"#)
+            // Somebody who is not in Fieldpost works too.
+            try await world.post(
+                "/sandbox/entries", #"{"employeeNumber": 10, "projectNumber": 11, "date": "\#(PollerWorld.today)"}"#)
+            try await world.completeRun(isFull: false)
+            #expect(try world.seen(of: 0) == [try await world.record(first, of: 0)])
+            #expect(try world.seen(of: 1) == [try await world.record(second, of: 1)])
+            #expect(try await world.stats("listings") == listingCount + 1, "one page, whoever's records they are")
+        }
+    }
+
+    @Test func aPollOfChangesUnderWayIsLeftAloneAndANewPersonIsComparedAtOnce() async throws {
+        try await PollerWorld.run { world in
+            try await world.completeRun(isFull: true)
+            try world.beginRun(isFull: false)
+            let changes = RealmContents.pollID(of: Poll.ofChanges)
+            #expect(try world.openPolls() == [changes])
+            let run = try world.run(of: changes)
+            try world.addPerson("new@example.com", 10)
+            try world.beginRun(isFull: false)
+            #expect(try world.run(of: changes) == run)
+            #expect(try world.openPolls().count == 2)
+            try await world.finishPolls()
+            try world.beginRun(isFull: false)
+            #expect(try world.openPolls() == [changes] && (try world.run(of: changes)) > run)
+        }
+    }
+
+    /// A new project does not wait for the full comparison that is due in an hour.
+    @Test func whenChoicesHaveChangedEverybodyIsComparedByTheNextRun() async throws {
+        try await PollerWorld.run { world in
+            try await world.completeRun(isFull: true)
+            try await world.post(
+                "/sandbox/organisation",
+                #"{"employees": [], "projects": [{"number": 12, "name": "Cranes"}], "activities": []}"#)
+            try world.restart()
+            try await world.completeRun(isFull: false)
+            #expect(try world.names(of: .reportingTreeNode).contains("Cranes") == false)
+            try world.beginRun()
+            #expect(try world.openPolls().count == 4)
+            try await world.finishPolls()
+            // Catalogues follow when everybody was read.
+            try world.beginRun()
+            #expect(try world.names(of: .reportingTreeNode).contains("Cranes"))
+            #expect(try world.openPolls().count == 1)
+        }
+    }
+
+    @Test func anAnswerToAPollThatWasOvertakenWritesNothing() async throws {
+        try await PollerWorld.run { world in
+            try await world.completeRun(isFull: true)
+            _ = try await world.create(of: 0)
+            try world.beginRun(isFull: false)
+            let (changes, before) = (RealmContents.pollID(of: Poll.ofChanges), try world.watermark())
+            try await world.step(changes)
+            try world.overtake(changes)
+            try await world.step(changes)
+            #expect(try world.seen(of: 0).isEmpty && (try world.watermark()) == before)
+            try await world.finishPolls()
+            #expect(try world.seen(of: 0).count == 1)
+        }
+    }
+
+    @Test func aRunThatIsToldTheSameAgainWritesNothing() async throws {
+        try await PollerWorld.run { world in
+            for person in 0..<3 { _ = try await world.create(of: person) }
+            for isFull in [true, false] { try await world.completeRun(isFull: isFull) }
+            let position = try world.position()
+            for isFull in [false, true, false] { try await world.completeRun(isFull: isFull) }
+            #expect(try world.position() == position)
+        }
+    }
+
+    /// A part is written with its watermark, or not at all.
+    @Test func theWatermarkMovesWithWhatWasRead() async throws {
+        try await PollerWorld.run { world in
+            try await world.completeRun(isFull: true)
+            for _ in 0..<5 { _ = try await world.create(of: 0) }
+            try await world.post("/sandbox/switches", #"{"pageItemsMax": 2}"#)
+            try world.beginRun(isFull: false)
+            let before = try world.watermark()
+            let poll = RealmContents.pollID(of: Poll.ofChanges)
+            try await world.step(poll)
+            try await world.step(poll, isLost: true)
+            #expect(try world.watermark() == before && (try world.seen(of: 0)).isEmpty)
+            try world.crash()
+            for count in [2, 4] {
+                try await world.step(poll)
+                try await world.step(poll)
+                #expect(try world.watermark() != before && (try world.seen(of: 0)).count == count)
+                // Killed in the middle of the pages, it goes on there.
+                try world.crash()
+            }
+            try await world.finishPolls()
+            #expect(try world.seen(of: 0).count == 5)
+            #expect(world.written.values.allSatisfy { $0.count == 1 })
+        }
+    }
+
+    /// Two workers have the answer to one question; the one that writes last is late.
+    @Test func aPartIsWrittenOnlyAfterTheOneBefore() async throws {
+        try await PollerWorld.run { world in
+            try await world.completeRun(isFull: true)
+            for _ in 0..<5 { _ = try await world.create(of: 0) }
+            // All of it is known when it is told again: nothing but the watermark holds the late one up.
+            try await world.completeRun(isFull: false)
+            try await world.post("/sandbox/switches", #"{"pageItemsMax": 2}"#)
+            try world.beginRun(isFull: false)
+            let poll = RealmContents.pollID(of: Poll.ofChanges)
+            try await world.step(poll)
+            let late = try world.prepare(poll)
+            for _ in 0..<2 { try await world.step(poll) }
+            let watermark = try world.watermark()
+            #expect(try late.commit(on: &world.acme.connection).missed == [0])
+            #expect(try world.watermark() == watermark)
+        }
+    }
+
+    /// A full comparison read a record before it was changed, and is written after the change was told.
+    @Test(arguments: [true, false]) func anOlderAnswerDoesNotTakeTheNewerOnesPlace(isCreated: Bool) async throws {
+        try await PollerWorld.run { world in
+            var number = isCreated ? 0 : try await world.create(of: 0)
+            try await world.completeRun(isFull: true)
+            try world.beginRun(isFull: true)
+            let ana = RealmContents.pollID(of: PollerWorld.people[0].0)
+            try await world.step(ana)
+            if isCreated {
+                number = try await world.create(of: 0)
+            } else {
+                try await world.post("/sandbox/entries", #"{"number": \#(number), "isApproved": true}"#)
+            }
+            let changes = RealmContents.pollID(of: Poll.ofChanges)
+            while try world.openPolls().contains(changes) { try await world.step(changes) }
+            let position = try world.position()
+            #expect(try world.seen(of: 0) == [try await world.record(number, of: 0)])
+            try await world.step(ana)
+            #expect(try world.position() == position)
+            #expect(try world.seen(of: 0) == [try await world.record(number, of: 0)])
+        }
+    }
+
+    /// The other way round: what is told was read before a full comparison read and wrote the newer state.
+    @Test func anOlderPartDoesNotTakeTheFullComparisonsPlace() async throws {
+        try await PollerWorld.run { world in
+            let number = try await world.create(of: 0)
+            try await world.completeRun(isFull: true)
+            try await world.post("/sandbox/entries", #"{"number": \#(number), "numberOfHours": 2}"#)
+            try world.beginRun(isFull: true)
+            let changes = RealmContents.pollID(of: Poll.ofChanges)
+            try await world.step(changes)
+            try await world.post("/sandbox/entries", #"{"number": \#(number), "numberOfHours": 3}"#)
+            let ana = RealmContents.pollID(of: PollerWorld.people[0].0)
+            for _ in 0..<2 { try await world.step(ana) }
+            #expect(try world.seen(of: 0) == [try await world.record(number, of: 0)])
+            let position = try world.position()
+            while try world.openPolls().contains(changes) { try await world.step(changes) }
+            #expect(try world.position() == position)
+        }
+    }
+
+    /// Records come, change, move and go; clocks are wrong by ten minutes; some records become visible late, many share
+    /// a time stamp; pages of two shift while they are read; workers crash at every step.
+    @Test(arguments: Seeds.four("the poller under bad clocks"))
+    func nothingIsMissedAndNothingIsWrittenTwice(seed: UInt64) async throws {
+        try await PollerWorld.run { world in
+            var life = BackendLife(seed: seed)
+            try await life.begin(&world)
+            for _ in 0..<160 { try await life.step(&world) }
+            try await world.post("/sandbox/switches", #"{"visibleAfterMs": 0}"#)
+            // What was told alone, without any full comparison after it.
+            try await life.expectAllSeen(&world, isFull: false)
+            try await life.expectAllSeen(&world, isFull: true)
+            let position = try world.position()
+            for isFull in [false, true] { try await world.completeRun(isFull: isFull) }
+            #expect(try world.position() == position, "seed \(seed)")
+            for (key, versions) in world.written {
+                for (before, after) in zip(versions, versions.dropFirst()) where before != "gone" {
+                    #expect(before < after, "seed \(seed): \(key.id.text) \(versions)")
+                }
+            }
+        }
+    }
+}
+
+/// What people do in the back end while it is polled, at random.
+private struct BackendLife {
+    let seed: UInt64
+    private var random: SplitMix64
+    /// Live time entries, with whose they are.
+    private var live: [Int: Int] = [:]
+    private var (clock, date) = (0, 0)
+    /// Whether some records become visible late; time passes slowly then, so that they are within the overlap.
+    private let isLate: Bool
+
+    init(seed: UInt64) {
+        self.seed = seed
+        random = SplitMix64(seed: seed)
+        isLate = seed % 2 == 0
+    }
+
+    mutating func begin(_ world: inout PollerWorld) async throws {
+        clock = [-600, 0, 600].randomElement(using: &random) ?? 0
+        date = [-300, 0, clock].randomElement(using: &random) ?? 0
+        try await pass(0, &world)
+        for person in 0..<3 { live[try await world.create(of: person)] = person }
+        try await world.completeRun(isFull: true)
+    }
+
+    mutating func step(_ world: inout PollerWorld) async throws {
+        try await pass(Int.random(in: 0...(isLate ? 2 : 60), using: &random), &world)
+        switch Int.random(in: 0..<20, using: &random) {
+        case 0..<2:
+            let person = Int.random(in: 0..<3, using: &random)
+            live[try await world.create(of: person)] = person
+        case 2..<6: try await change(&world)
+        case 6: try await delete(&world)
+        case 7: try world.beginRun(isFull: Bool.random(using: &random))
+        case 8: try world.crash()
+        default:
+            guard let poll = try world.openPolls().randomElement(using: &random) else {
+                return try world.beginRun(isFull: false)
+            }
+            try await world.step(poll, isLost: Int.random(in: 0..<10, using: &random) == 0)
+        }
+    }
+
+    /// E-conomic's time passes, in which a change has a time stamp of its own.
+    private mutating func pass(_ seconds: Int, _ world: inout PollerWorld) async throws {
+        clock += seconds
+        date += seconds
+        let late = isLate && Bool.random(using: &random) ? Int.random(in: 1...200, using: &random) : 0
+        try await world.post(
+            "/sandbox/switches",
+            """
+            {"clockSkewSeconds": \(clock), "dateSkewSeconds": \(date), "pageItemsMax": 2, "visibleAfterMs": \(late)}
+            """)
+    }
+
+    private mutating func change(_ world: inout PollerWorld) async throws {
+        guard let number = live.keys.sorted().randomElement(using: &random) else { return }
+        // Two states of a record with one time stamp could not be told apart below.
+        try await pass(1, &world)
+        let hours = Int.random(in: 1...12, using: &random)
+        let day = PollerWorld.today.adding(days: Int.random(in: -5...5, using: &random))
+        try await world.post(
+            "/sandbox/entries",
+            """
+            {"number": \(number), "numberOfHours": \(hours), "date": "\(day)",
+             "isApproved": \(Bool.random(using: &random))}
+            """)
+    }
+
+    private mutating func delete(_ world: inout PollerWorld) async throws {
+        guard live.count > 4, let number = live.keys.sorted().randomElement(using: &random) else { return }
+        live[number] = nil
+        try await world.post("/sandbox/entries", #"{"number": \#(number), "isDeleted": true}"#)
+    }
+
+    /// That after some more runs all is seen as it is.
+    ///
+    /// - Parameter isFull: Deleted ones are gone too.
+    func expectAllSeen(_ world: inout PollerWorld, isFull: Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(20)
+        while true {
+            try await world.completeRun(isFull: isFull)
+            var problem: String?
+            for person in 0..<3 {
+                var expected: [String: SeenRecord] = [:]
+                for number in live.filter({ $0.value == person }).keys {
+                    expected["\(number)"] = try await world.record(number, of: person)
+                }
+                var seen: [String: SeenRecord] = [:]
+                for var record in try world.seen(of: person) {
+                    record.toldRun = nil
+                    if isFull || expected[record.backendId] != nil { seen[record.backendId] = record }
+                }
+                if seen != expected { problem = "person \(person): \(seen)\nbut there is \(expected)" }
+            }
+            guard let problem else { return }
+            guard .now < deadline else {
+                Issue.record("seed \(seed): \(problem)")
+                return
+            }
+        }
+    }
+}
+
+/// Seeds of random tests, printed so that a failure can be repeated; `SEED` gives one.
+private enum Seeds {
+    static func four(_ what: String) -> [UInt64] {
+        let given = ProcessInfo.processInfo.environment["SEED"].flatMap { UInt64($0) }
+        let first = UInt64.random(in: 1...999_999)
+        let seeds = given.map { [$0] } ?? (0..<4).map { first + $0 }
+        print("\(what): seeds \(seeds)")
+        return seeds
+    }
+}

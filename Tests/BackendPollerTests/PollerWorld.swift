@@ -1,0 +1,272 @@
+import Backends
+import FoundationEssentials
+import HTTP
+import Logging
+import Model
+import Postgres
+import Realms
+import Secrets
+import Seeded
+import TestSupport
+import Testing
+
+@testable import BackendPoller
+@testable import Pipeline
+@testable import Sandbox
+
+/// The scheduler and the handler of the poller with a real database and an e-conomic of their own. A worker's steps are
+/// taken one by one, so that anything can happen between them.
+struct PollerWorld: ~Copyable {
+    static let people = [("ana@example.com", 7), ("bo@example.com", 8), ("eva@example.com", 9)]
+    static let secretKey = Data((0..<32).map { UInt8($0) }).base64EncodedString()
+
+    var acme: TestEnvironment
+    let client: Client
+    let url: String
+    private var fetcher: RealmFetcher
+    let backend: any TimeBackend
+    private var handler: PollHandler
+    private var scheduler: Scheduler
+    /// Answers that are not decided yet, by poll: what a crash loses.
+    private var answers: [UUID: PollHandler.Answer] = [:]
+    /// The versions of each record in the order in which they were written, `gone` for a tombstone.
+    private(set) var written: [ObjectKey: [String]] = [:]
+    private let decoder = JSONDecoder()
+
+    init(port: Int) throws {
+        var acme = try TestEnvironment()
+        let client = Client()
+        let url = "http://127.0.0.1:\(port)"
+        let secrets = try SecretBox([Self.secretKey])
+        let password = Bytea(
+            try secrets.seal("sandbox-app:sandbox-grant", at: BackendConnection.secretPlace(acme.id)))
+        try acme.connection.run(
+            """
+            UPDATE backend.connection SET kind = 'economic', url = \(url), password_variable = NULL,
+                password = \(password)
+            """)
+        let fetcher = try Self.fetcher(client)
+        let backend = try fetcher.backend(of: acme.id, on: &acme.connection)
+        let scheduler = try Scheduler(
+            conninfo: acme.conninfo, fetcher: fetcher, overdueMax: .seconds(86_400), logger: Logger(label: "scheduler"))
+        (self.client, self.url, self.fetcher, self.backend) = (client, url, fetcher, backend)
+        handler = PollHandler(fetcher, logger: Logger(label: "poller"))
+        self.scheduler = scheduler
+        self.acme = acme
+    }
+
+    /// Adds somebody whose realm is filled.
+    mutating func addPerson(_ email: String, _ number: Int) throws {
+        try acme.connection.run(
+            """
+            INSERT INTO backend.person (environment_id, email, reference)
+            VALUES (\(acme.id.rawValue), \(email), jsonb_build_object('employeeNumber', \("\(number)")))
+            """)
+        try acme.put(
+            [(UUID(), #"{"userId": "\#(email)", "path": "/users/\#(email)", "isInitialized": true}"#)], .realms,
+            into: .users)
+    }
+
+    static var today: Day {
+        Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
+    }
+
+    // MARK: The back end
+
+    func post(_ path: String, _ json: String) async throws {
+        let response = try await client.send(Request("POST", url + path, body: Array(json.utf8)))
+        try #require(response.status == 200, "\(path): \(String(decoding: response.body, as: UTF8.self))")
+    }
+
+    func stats(_ name: String) async throws -> Int {
+        let response = try await client.send(Request(url + "/sandbox/stats"))
+        return try JSONDecoder().decode([String: Int].self, from: Data(response.body))[name] ?? 0
+    }
+
+    /// - Returns: The number of the time entry.
+    func create(of person: Int, on day: Day = today, hours: Int = 1) async throws -> Int {
+        let (email, number) = Self.people[person]
+        let id = try await backend.create(
+            Submission(
+                marker: "", person: BackendPerson(email: email, reference: ["employeeNumber": "\(number)"]), day: day,
+                durationSeconds: hours * 3_600, text: "elsewhere",
+                references: ["Project": "11", "Activity": "1"]))
+        return try #require(Int(id))
+    }
+
+    /// The time entry as it is; `nil` when it is deleted.
+    func record(_ number: Int, of person: Int) async throws -> SeenRecord? {
+        let (email, employee) = Self.people[person]
+        return try await backend.readBack(
+            "\(number)", of: BackendPerson(email: email, reference: ["employeeNumber": "\(employee)"])
+        ).map { SeenRecord($0) }
+    }
+
+    // MARK: The poller
+
+    /// The scheduler begins a run, as if its interval were over.
+    ///
+    /// - Parameter isFull: Whether the interval between full comparisons is over, or not; else it is as it is.
+    mutating func beginRun(isFull: Bool? = nil) throws {
+        try acme.connection.run("UPDATE poll.run SET started_at = now() - interval '1 day'")
+        if let isFull {
+            try acme.connection.run(
+                """
+                UPDATE poll.run
+                SET full_started_at = CASE WHEN \(isFull) THEN now() - interval '10 days' ELSE now() END
+                """)
+        }
+        let now = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000))
+        #expect(try scheduler.step(now: now))
+    }
+
+    /// The polls that are not done.
+    mutating func openPolls() throws -> [UUID] {
+        try acme.connection.run(
+            """
+            SELECT o.id FROM realm.object o LEFT JOIN poll.finished f
+                ON f.environment_id = o.environment_id AND f.poll_id = o.id
+            WHERE o.kind = 'Poll' AND coalesce(f.run, 0) < (o.fields->>'run')::bigint ORDER BY o.id
+            """
+        ).map { try $0.value(0) }
+    }
+
+    /// The run that a poll was last written for.
+    mutating func run(of poll: UUID) throws -> Int64 {
+        try acme.connection.run("SELECT (fields->>'run')::bigint FROM realm.object WHERE id = \(poll)")[0].value(0)
+    }
+
+    /// A newer run takes a poll over that is under way.
+    mutating func overtake(_ poll: UUID) throws {
+        let fields = Poll(
+            run: try run(of: poll) + 1, person: Poll.ofChanges, dueAt: Timestamp(millisecondsSinceEpoch: 0))
+        try acme.put([(poll, String(decoding: try JSONEncoder().encode(fields), as: UTF8.self))], .poll, into: .polls)
+    }
+
+    /// A worker's next step with a poll: it asks the back end, or decides and writes what was answered.
+    ///
+    /// - Parameter isLost: It decides, and crashes before anything is written.
+    mutating func step(_ poll: UUID, isLost: Bool = false) async throws {
+        let answer = answers.removeValue(forKey: poll)
+        let (next, batch) = try decide(poll, answer)
+        if isLost { return }
+        let outcome = try batch.commit(on: &acme.connection)
+        if !outcome.missed.isEmpty {
+            // It comes again.
+            answers[poll] = answer
+            return
+        }
+        try note(outcome.positions)
+        guard case .call(let call, _) = next else { return }
+        let make = try handler.caller(on: &acme.connection, for: acme.id)
+        answers[poll] = await make(call)
+    }
+
+    private mutating func decide(
+        _ poll: UUID, _ answer: PollHandler.Answer?
+    ) throws -> (Next<PollHandler.Call>, WriteBatch) {
+        var batch = WriteBatch(environment: acme.id)
+        let input = Input<PollHandler.Answer>(
+            environment: acme.id, subject: EventSubject(realm: .polls, kind: .poll, id: poll),
+            origin: answer.map { .answer($0) } ?? .event, attemptCount: 0)
+        let nexts = try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection)
+        return (try #require(nexts.first), batch)
+    }
+
+    /// What a second worker that got the same answer has decided, and not written yet.
+    mutating func prepare(_ poll: UUID) throws -> WriteBatch { try decide(poll, answers[poll]).1 }
+
+    /// All workers end, whatever they were at.
+    mutating func crash() throws {
+        answers = [:]
+        handler = PollHandler(fetcher, logger: Logger(label: "poller"))
+    }
+
+    /// The process is another one: what its adapters kept is gone.
+    mutating func restart() throws {
+        fetcher = try Self.fetcher(client)
+        try crash()
+    }
+
+    static func fetcher(_ client: Client) throws -> RealmFetcher {
+        RealmFetcher(
+            client: client, callMax: .seconds(20), secrets: try SecretBox([secretKey]), entryDays: 60, aheadDays: 31)
+    }
+
+    /// A run from its beginning to its end.
+    mutating func completeRun(isFull: Bool) async throws {
+        try await finishPolls()
+        try beginRun(isFull: isFull)
+        try await finishPolls()
+    }
+
+    mutating func finishPolls() async throws {
+        while true {
+            let polls = try openPolls()
+            if polls.isEmpty { return }
+            for poll in polls { try await step(poll) }
+        }
+    }
+
+    private mutating func note(_ positions: [ObjectKey: Int64]) throws {
+        let keys = positions.keys.filter { $0.kind == .seenRecord }
+        let objects = try RealmObject.byKey(try acme.connection.run(RealmObject.load(keys, in: acme.id)))
+        for (key, object) in objects {
+            let record = try object.decoded(as: SeenRecord.self, by: decoder)
+            written[key, default: []].append(record.map { $0.version ?? "none" } ?? "gone")
+        }
+    }
+
+    // MARK: What is stored
+
+    /// What was seen of a person's time entries.
+    mutating func seen(of person: Int) throws -> [SeenRecord] {
+        let realm = try acme.realm(try .seen(Self.people[person].0))
+        let rows = try acme.connection.run(RealmObject.load(kinds: [.seenRecord], realm: realm, in: acme.id))
+        return try RealmObject.byKey(rows).values.compactMap { try $0.decoded(as: SeenRecord.self, by: decoder) }
+    }
+
+    /// The names in all live objects of a kind.
+    mutating func names(of kind: Kind) throws -> Set<String> {
+        let rows = try acme.connection.run(
+            "SELECT coalesce(fields->>'name', '') FROM realm.object WHERE kind = \(kind.rawValue) AND NOT deleted")
+        return Set(try rows.map { try $0.value(0) })
+    }
+
+    /// The newest position of all objects but the polls.
+    mutating func position() throws -> Int64 {
+        try acme.connection.run(
+            "SELECT coalesce(max(position), 0) FROM realm.object WHERE kind <> 'Poll'")[0].value(0)
+    }
+
+    /// Up to where changes are read.
+    mutating func watermark() throws -> String? {
+        let rows = try acme.connection.run("SELECT cursor FROM poll.watermark")
+        return rows.count == 1 ? try rows[0].value(0) : nil
+    }
+}
+
+extension PollerWorld {
+    static let organisation = """
+        {"employees": [{"number": 7, "name": "Ana"}, {"number": 8, "name": "Bo"}, {"number": 9, "name": "Eva"},
+          {"number": 10, "name": "Nobody"}],
+         "projects": [{"number": 11, "name": "Piers"}], "activities": [{"number": 1, "name": "Diving",
+          "isAccessible": true}]}
+        """
+
+    /// Runs `body` with an e-conomic of its own.
+    static func run(_ body: @Sendable (inout PollerWorld) async throws -> Void) async throws {
+        let service = try EconomicService(EconomicService.Configuration())
+        let (ports, port) = AsyncStream.makeStream(of: Int.self)
+        let running = Task { try await service.run { port.yield($0) } }
+        defer { running.cancel() }
+        var world = try PollerWorld(port: try #require(await ports.first { _ in true }))
+        let client = world.client
+        defer { client.shutDown() }
+        for (email, number) in people { try world.addPerson(email, number) }
+        try await world.post("/sandbox/organisation", organisation)
+        try await body(&world)
+        running.cancel()
+        _ = try? await running.value
+    }
+}

@@ -1,0 +1,226 @@
+import FoundationEssentials
+import Model
+import Seeded
+import Testing
+
+@testable import Backends
+
+/// What e-conomic tells to have changed, whatever its clocks say.
+@Suite struct EconomicChangesTests {
+    typealias Fixture = EconomicFixture
+
+    // MARK: The cursor
+
+    private static let choices = UUID(name: "choices", in: RealmContents.userID(of: "nobody"))
+
+    @Test func aCursorIsReadAsItIsWritten() {
+        let plain = EconomicCursor(since: 1_427_673_600, choices: Self.choices)
+        #expect(plain.description == "changes 2015-03-30T00:00:00Z \(Self.choices.text)")
+        var cursor = plain
+        cursor.read(newest: 1_427_673_605, at: 1_427_673_700, next: "34 781")
+        #expect(cursor.description.hasSuffix("2015-03-30T00:01:40Z 2015-03-30T00:00:05Z 34 781"))
+        for cursor in [plain, cursor] { #expect(EconomicCursor(cursor.description) == cursor) }
+        for strange in ["", "changes", "changes now now", "changes 2015-03-30T00:00:00Z x", "sap " + plain.description]
+        {
+            #expect(EconomicCursor(strange) == nil, "\(strange)")
+        }
+    }
+
+    /// Since, the pass's beginning, the newest that is seen → since.
+    @Test(arguments: [(100, 200, 150, 150), (100, 200, 250, 200), (100, 200, nil, 100), (100, 90, nil, 90)])
+    func aPassBeginsNoLaterThanTheOneBeforeDid(since: Int, began: Int, newest: Int?, expected: Int) {
+        var cursor = EconomicCursor(since: since, choices: Self.choices)
+        cursor.read(newest: newest, at: began, next: "7")
+        #expect(cursor.since == since && cursor.pass?.beganAt == began)
+        // The pages that follow are answered later, and may hold what was changed meanwhile.
+        cursor.read(newest: nil, at: began + 1_000, next: nil)
+        #expect(cursor == EconomicCursor(since: expected, choices: Self.choices))
+    }
+
+    // MARK: Clocks
+
+    /// Both of e-conomic's clocks are wrong alike: by them alone nothing is missed, with hardly any overlap.
+    @Test(arguments: [-600, 600]) func aClockThatDiffersFromOursDoesNoHarm(skew: Int) async throws {
+        try await Fixture.run(settings: { $0.changesOverlap = .seconds(5) }) { economic in
+            try await economic.switches(#"{"clockSkewSeconds": \#(skew), "dateSkewSeconds": \#(skew)}"#)
+            try await expectAllTold(economic)
+        }
+    }
+
+    /// The clock behind `lastUpdated` and the one behind `Date` differ: that is what the overlap is for.
+    @Test(arguments: [(-600, 0), (600, 0), (0, -600), (0, 600), (-300, 300)])
+    func clocksThatDifferAmongThemselvesDoNoHarm(clock: Int, date: Int) async throws {
+        try await Fixture.run { economic in
+            try await economic.switches(#"{"clockSkewSeconds": \#(clock), "dateSkewSeconds": \#(date)}"#)
+            try await expectAllTold(economic)
+        }
+    }
+
+    private func expectAllTold(_ economic: Fixture) async throws {
+        var reading = ChangesReading(economic)
+        try await reading.readToTheEnd()
+        for index in 0..<3 {
+            let id = try await economic.backend.create(Fixture.submission(text: "\(index)"))
+            try await reading.readToTheEnd()
+            #expect(reading.told[id]?.text == "\(index)")
+            try await economic.change(#"{"number": \#(id), "isApproved": true}"#)
+            try await reading.readToTheEnd()
+            #expect(reading.told[id]?.status == .approved)
+        }
+    }
+
+    /// What became visible after later changes were read already is told still.
+    @Test func aRecordThatBecomesVisibleLateIsTold() async throws {
+        try await Fixture.run { economic in
+            var reading = ChangesReading(economic)
+            try await reading.readToTheEnd()
+            try await economic.switches(#"{"visibleAfterMs": 1500, "clockSkewSeconds": -30}"#)
+            let late = try await economic.backend.create(Fixture.submission())
+            try await economic.switches(#"{"visibleAfterMs": 0, "clockSkewSeconds": 0}"#)
+            let early = try await economic.backend.create(Fixture.submission())
+            try await reading.readToTheEnd()
+            #expect(reading.told[early] != nil && reading.told[late] == nil)
+            #expect(
+                try await economic.eventually {
+                    try await reading.readToTheEnd()
+                    return reading.told[late] != nil
+                })
+        }
+    }
+
+    @Test func recordsWithOneTimeStampAreAllTold() async throws {
+        try await Fixture.run(settings: { $0.changesOverlap = .zero }) { economic in
+            try await economic.switches(#"{"pageItemsMax": 2}"#)
+            var reading = ChangesReading(economic)
+            try await reading.readToTheEnd()
+            var ids: Set<String> = []
+            for _ in 0..<7 {
+                ids.insert(try await economic.backend.create(Fixture.submission()))
+                _ = try await reading.readPart()
+            }
+            try await reading.readToTheEnd()
+            #expect(Set(reading.told.keys) == ids)
+        }
+    }
+
+    // MARK: Pages that shift
+
+    /// While pages of two are read, records come, change and go, and e-conomic's time passes. Without any overlap all
+    /// is told in the end, as it is in the end.
+    @Test(arguments: Seeds.three("changes while pages are read"))
+    func nothingIsMissedWhilePagesShift(seed: UInt64) async throws {
+        try await Fixture.run(settings: { $0.changesOverlap = .zero }) { economic in
+            var random = SplitMix64(seed: seed)
+            var reading = ChangesReading(economic)
+            try await reading.readToTheEnd()
+            var skew = 0
+            var live: [String] = []
+            for _ in 0..<150 {
+                skew += Int.random(in: 0...20, using: &random)
+                try await economic.switches(
+                    #"{"pageItemsMax": 2, "clockSkewSeconds": \#(skew), "dateSkewSeconds": \#(skew)}"#)
+                switch Int.random(in: 0..<10, using: &random) {
+                case 0..<2: live.append(try await economic.backend.create(Fixture.submission()))
+                case 2..<4:
+                    guard let id = live.randomElement(using: &random) else { continue }
+                    let hours = Int.random(in: 1...99, using: &random)
+                    try await economic.change(#"{"number": \#(id), "numberOfHours": \#(hours)}"#)
+                case 4:
+                    guard live.count > 3, let index = live.indices.randomElement(using: &random) else { continue }
+                    try await economic.change(#"{"number": \#(live.remove(at: index)), "isDeleted": true}"#)
+                default: _ = try await reading.readPart()
+                }
+            }
+            try await reading.readToTheEnd()
+            try await reading.readToTheEnd()
+            for id in live {
+                #expect(reading.told[id] == (try await economic.backend.readBack(id, of: Fixture.ana)), "seed \(seed)")
+            }
+        }
+    }
+
+    // MARK: The listings of everybody
+
+    @Test func thatChoicesHaveChangedIsToldOnce() async throws {
+        try await Fixture.run(settings: { $0.listingAgeMax = .zero }) { economic in
+            var reading = ChangesReading(economic)
+            for _ in 0..<2 { try await reading.readToTheEnd() }
+            #expect(reading.choicesChangedCount == 0)
+            try await economic.post(
+                "/sandbox/organisation",
+                #"{"employees": [], "projects": [{"number": 17, "name": "New"}], "activities": []}"#)
+            for _ in 0..<2 { try await reading.readToTheEnd() }
+            #expect(reading.choicesChangedCount == 1)
+        }
+    }
+
+    @Test func whatIsTheSameForEverybodyIsReadOnce() async throws {
+        try await Fixture.run { economic in
+            try await withThrowingTaskGroup(of: ReportingData.self) { group in
+                for index in 0..<20 {
+                    group.addTask {
+                        try await economic.backend.reportingData(of: index % 2 == 0 ? Fixture.ana : Fixture.bo)
+                    }
+                }
+                for try await data in group { #expect(!data.nodes.isEmpty) }
+            }
+            #expect(try await economic.stats()["projectListings"] == 1)
+        }
+        try await Fixture.run(settings: { $0.listingAgeMax = .zero }) { economic in
+            for _ in 0..<2 { _ = try await economic.backend.reportingData(of: Fixture.ana) }
+            #expect(try await economic.stats()["projectListings"] == 2)
+        }
+    }
+
+    /// Somebody who gives up does not take the others with them.
+    @Test func aCancelledCallDoesNotEndThoseOfOthers() async throws {
+        try await Fixture.run { economic in
+            try await economic.switches(#"{"latencyMs": 300}"#)
+            let first = Task { try await economic.backend.reportingData(of: Fixture.ana) }
+            let second = Task { try await economic.backend.reportingData(of: Fixture.bo) }
+            #expect(try await economic.eventually { try await economic.stats()["projectListings"] == 1 })
+            first.cancel()
+            #expect(try await !second.value.nodes.isEmpty)
+            await #expect(throws: BackendError.self) { try await first.value }
+        }
+    }
+
+    @Test func aFailureIsNotKept() async throws {
+        try await Fixture.run { economic in
+            try await economic.switches(#"{"rate503": 1}"#)
+            await #expect(throws: BackendError.self) { try await economic.backend.reportingData(of: Fixture.ana) }
+            try await economic.switches(#"{"rate503": 0}"#)
+            #expect(try await !economic.backend.reportingData(of: Fixture.ana).nodes.isEmpty)
+        }
+    }
+}
+
+/// Follows what has changed of Ana's records.
+private struct ChangesReading {
+    let economic: EconomicFixture
+    private var cursor: String?
+    private(set) var told: [String: BackendEntry] = [:]
+    private(set) var choicesChangedCount = 0
+
+    init(_ economic: EconomicFixture) { self.economic = economic }
+
+    mutating func readPart() async throws -> Bool {
+        let part = try await economic.backend.changes(of: [EconomicFixture.ana], since: cursor)
+        cursor = part.cursor
+        for change in part.changes { told[change.entry.id] = change.entry }
+        if part.haveChoicesChanged { choicesChangedCount += 1 }
+        return part.hasMore
+    }
+
+    mutating func readToTheEnd() async throws { while try await readPart() {} }
+}
+
+/// Seeds of random tests, printed so that a failure can be repeated; `SEED` gives one.
+private enum Seeds {
+    static func three(_ what: String) -> [UInt64] {
+        let given = ProcessInfo.processInfo.environment["SEED"].flatMap { UInt64($0) }
+        let seeds = given.map { [$0] } ?? (0..<3).map { _ in .random(in: 1...999_999) }
+        print("\(what): seeds \(seeds)")
+        return seeds
+    }
+}

@@ -1,0 +1,179 @@
+import Backends
+import Foundation
+import HTTP
+import Model
+import Postgres
+import Seeded
+import Suite
+import Testing
+
+extension FlowTests {
+    /// The poller follows what changes in e-conomic, whose clocks are wrong and whose records become visible late, page
+    /// by page, and is killed again and again: all of it reaches the people before anything is compared in full, and
+    /// the full comparison that comes then finds nothing to write.
+    @Test(.timeLimit(.minutes(4))) func whatChangesInEconomicReachesThePeopleUnderBadClocks() async throws {
+        let seed = Killer.printedSeed(
+            "the poller under bad clocks", given: ProcessInfo.processInfo.environment["FLOW_SEED"])
+        var random = SplitMix64(seed: seed)
+        var options = Suite.Options.withPoller
+        options.hasEconomic = true
+        try await withSuite("economic-poller", options) { suite in
+            let flow = try await EconomicPollerFlow(suite)
+            defer { flow.client.shutDown() }
+            let skew = [-600, 600].randomElement(using: &random) ?? 0
+            try await flow.switches(
+                #"{"clockSkewSeconds": \#(skew), "pageItemsMax": 3, "latencyMs": 100, "visibleAfterMs": 700}"#)
+            let killer = Killer(suite: suite, parts: [.poller], seed: seed, pause: .seconds(2))
+            async let kills: Void = killer.kill(5)
+            var hours: [Int: Int] = [:]
+            for index in 0..<60 {
+                if index < 20 || Bool.random(using: &random) {
+                    let number = try await flow.create(of: 7 + index % 2)
+                    hours[number] = 1
+                } else if let number = hours.keys.sorted().randomElement(using: &random) {
+                    let changed = Int.random(in: 1...12, using: &random)
+                    try await flow.change(
+                        #"{"number": \#(number), "numberOfHours": \#(changed), "isApproved": true}"#)
+                    hours[number] = changed
+                }
+                try await Task.sleep(for: .milliseconds(150))
+            }
+            try await kills
+            try await eventually("all records are entries", within: .seconds(90)) { try flow.difference(hours) }
+            // Nothing happens any more: what is told again writes nothing.
+            try await flow.waitForRuns(2)
+            let position = try flow.position()
+            try await flow.waitForRuns(2)
+            #expect(try flow.position() == position, "seed \(seed)")
+            // The full comparison finds nothing that was missed, but who deleted what.
+            try await flow.waitForFullRun()
+            #expect(try flow.position() == position, "seed \(seed)")
+            let gone = try #require(hours.keys.min())
+            try await flow.change(#"{"number": \#(gone), "isDeleted": true}"#)
+            hours[gone] = nil
+            try await eventually("a deleted record's entry is gone", within: .seconds(60)) {
+                try flow.difference(hours)
+            }
+        }
+    }
+}
+
+/// Two people whose e-conomic is looked at every five seconds, and compared in full only when that is asked for.
+private struct EconomicPollerFlow: Sendable {
+    private static let environment = "books"
+
+    let suite: Suite
+    let client = Client()
+    private let today = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
+
+    init(_ suite: Suite) async throws {
+        self.suite = suite
+        try await post(
+            "/sandbox/organisation",
+            """
+            {"employees": [{"number": 7, "name": "Ana"}, {"number": 8, "name": "Bo"}],
+             "projects": [{"number": 11, "name": "Roof"}],
+             "activities": [{"number": 1, "name": "Thatching", "isAccessible": true}]}
+            """)
+        let people = suite.folder.path + "/people.json"
+        try Data(
+            """
+            [{"email": "ana@example.com", "reference": {"employeeNumber": "7"}},
+             {"email": "bo@example.com", "reference": {"employeeNumber": "8"}}]
+            """.utf8
+        ).write(to: URL(filePath: people))
+        try await suite.runCommand([
+            "environment", "add", Self.environment, "--domain", "example.com", "--issuer", suite.identityURL,
+            "--audience", "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "economic",
+            "--backend-url", suite.economicURL, "--backend-password-variable", Suite.tokensVariable, "--people",
+            people, "--poll-interval", "5", "--full-poll-interval", "604800",
+        ])
+        try await suite.runCommand(["environment", "invite", "--all"])
+        try await eventually("both are compared in full, and changes are followed", within: .seconds(60)) {
+            var connection = try Connection(suite.conninfo)
+            let count = try connection.run(
+                "SELECT (SELECT count(*) FROM poll.finished) + (SELECT count(*) FROM poll.watermark)")[0]
+                .value(0, as: Int64.self)
+            return count == 4 ? nil : "\(count)"
+        }
+    }
+
+    // MARK: Acting
+
+    func switches(_ json: String) async throws { try await post("/sandbox/switches", json) }
+
+    func change(_ json: String) async throws { try await post("/sandbox/entries", json) }
+
+    /// - Returns: The record's number.
+    func create(of employee: Int) async throws -> Int {
+        struct Created: Decodable { let number: Int }
+        let body = try await post(
+            "/sandbox/entries",
+            """
+            {"employeeNumber": \(employee), "projectNumber": 11, "activityNumber": 1, "date": "\(today)",
+             "numberOfHours": 1, "text": "elsewhere"}
+            """)
+        return try JSONDecoder().decode(Created.self, from: body).number
+    }
+
+    @discardableResult
+    private func post(_ path: String, _ json: String) async throws -> Data {
+        let response = try await client.send(Request("POST", suite.economicURL + path, body: Array(json.utf8)))
+        try #require(response.status == 200, "\(path): \(String(decoding: response.body, as: UTF8.self))")
+        return Data(response.body)
+    }
+
+    // MARK: Reading
+
+    /// How the entries differ from the hours of the records; `nil` when they do not.
+    func difference(_ hours: [Int: Int]) throws -> String? {
+        var connection = try Connection(suite.conninfo)
+        var found: [Int: Int] = [:]
+        let rows = try connection.run(
+            """
+            SELECT fields->>'backendId', (fields->>'durationSeconds')::int FROM realm.object
+            WHERE kind = 'TimeEntry' AND NOT deleted
+            """)
+        for row in rows { found[Int(try row.value(0, as: String.self)) ?? 0] = Int(try row.value(1, as: Int32.self)) }
+        let expected = hours.mapValues { $0 * 3_600 }
+        guard found != expected else { return nil }
+        let missing = expected.filter { found[$0.key] != $0.value }
+        return "\(missing.count) of \(expected.count) missing: \(missing); there are \(found.count)"
+    }
+
+    /// The newest position of what was seen of records, and of their entries; a full comparison may find people other
+    /// suggestions too.
+    func position() throws -> Int64 {
+        var connection = try Connection(suite.conninfo)
+        return try connection.run(
+            "SELECT max(position) FROM realm.object WHERE kind IN ('SeenRecord', 'TimeEntry', 'TimeEntryStatus')")[0]
+            .value(0)
+    }
+
+    /// Waits until that many more runs of changes are done.
+    func waitForRuns(_ count: Int64) async throws {
+        let first = try finishedRun("max")
+        try await eventually("\(count) runs are done", within: .seconds(60)) {
+            let now = try finishedRun("max")
+            return now >= first + count ? nil : "\(first), now \(now)"
+        }
+    }
+
+    /// Makes a full comparison due in each run, and waits until both people's is done.
+    func waitForFullRun() async throws {
+        let run = try finishedRun("max")
+        try await suite.runCommand(["environment", "edit", Self.environment, "--full-poll-interval", "5"])
+        try await eventually("everybody is compared in full", within: .seconds(60)) {
+            let now = try finishedRun("min")
+            return now > run ? nil : "\(run), now \(now)"
+        }
+    }
+
+    /// The last run (`max`), or the oldest last run of a poll (`min`), that is done.
+    private func finishedRun(_ which: String) throws -> Int64 {
+        var connection = try Connection(suite.conninfo)
+        return try connection.run("SELECT CASE \(which) WHEN 'min' THEN min(run) ELSE max(run) END FROM poll.finished")[
+            0
+        ].value(0)
+    }
+}

@@ -5,6 +5,8 @@ import Model
 /// answer to a write.
 struct SubmissionCaller: Sendable {
     let backend: any TimeBackend
+    /// How far from where it was written a record is looked for.
+    private static let movedDaysMax = 31
 
     func call(_ call: SubmissionCall, marker: String, person: BackendPerson) async -> SubmissionAnswer {
         do throws(BackendError) {
@@ -68,6 +70,13 @@ struct SubmissionCaller: Sendable {
         var records: [String: BackendEntry] = [:]
         for day in days.sorted() {
             for record in try await backend.lookUp(marker: marker, of: person, on: day) { records[record.id] = record }
+        }
+        if records.isEmpty, let first = days.min(), let last = days.max() {
+            // Before it is written again: somebody may have moved it to another day.
+            let from = first.adding(days: -Self.movedDaysMax)
+            let through = last.adding(days: Self.movedDaysMax)
+            for record in try await backend.entries(of: person, from: from, through: through)
+            where record.marker == marker { records[record.id] = record }
         }
         guard let first = records.values.first else { return .absent }
         return records.count == 1 ? .record(first) : .ambiguous(count: records.count)

@@ -85,7 +85,6 @@ extension FlowTests {
                     case .economic: (#"{"rate503OnReads": 1}"#, #"{"rate503OnReads": 0}"#)
                     }
                 var id = UUID()
-                // SAP is not written to without a token, which is read.
                 try await scenario.withSwitches(switches.0, off: switches.1) {
                     id = try await scenario.submit()
                     try await eventually("it waits for its release", within: Self.minute) {

@@ -62,6 +62,9 @@ extension BackOffice {
         }
     }
 
+    /// The day before or after; the same two for both, so that no record wanders off.
+    func neighbour(of day: Day) -> Day { day.adding(days: day.daysSinceEpoch % 2 == 0 ? 1 : -1) }
+
     static func seconds(_ random: inout SplitMix64) -> Int { 900 * Int.random(in: 1...40, using: &random) }
 }
 
@@ -144,15 +147,16 @@ struct SAPOffice: BackOffice {
         case 0:
             try? await backend.delete(record.id, of: person)
             return "deletes \(record.id)"
-        case 1, 2:
+        case 1, 2, 3:
+            let day = choice == 3 ? neighbour(of: record.day) : record.day
             let seconds = choice == 1 ? Self.seconds(&random) : record.hours.seconds
             let text = choice == 2 ? "office \(random.next() % 1_000)" : record.text
             let new = try? await backend.update(
                 record.id,
                 to: Submission(
-                    marker: record.marker ?? "", person: person, day: record.day, durationSeconds: seconds, text: text,
+                    marker: record.marker ?? "", person: person, day: day, durationSeconds: seconds, text: text,
                     references: record.references))
-            return "changes \(record.id) to \(new ?? "nothing"), \(seconds) s, \(text ?? "no text")"
+            return "changes \(record.id) to \(new ?? "nothing"), \(day), \(seconds) s, \(text ?? "no text")"
         default:
             let code =
                 switch record.status {
@@ -229,6 +233,7 @@ struct EconomicOffice: BackOffice {
         case (_, 2):
             let text = "office \(random.next() % 1_000)"
             change = #""text": "\#(record.marker.map { EntryMarker.note(text: text, marker: $0) } ?? text)""#
+        case (_, 4): change = #""date": "\(neighbour(of: record.day))""#
         case (_, 3):
             let other = Self.references[Int.random(in: 0..<4, using: &random)]
             change = #""projectNumber": \#(other["Project"] ?? ""), "activityNumber": \#(other["Activity"] ?? "")"#

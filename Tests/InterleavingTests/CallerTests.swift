@@ -53,6 +53,25 @@ import Testing
         }
     }
 
+    /// Nobody knows yet that it was written, and somebody approves it and moves it: it is not written again.
+    @Test func aRecordThatWasMovedIsFound() async throws {
+        try await withOffice(SAPOffice.self) { office in
+            let caller = SubmissionCaller(backend: office.backend)
+            let id = try await office.backend.create(wanted(3_600).submission(marker, person))
+            try await office.post("/sandbox/approvals", #"{"record": "\(id)", "status": "30"}"#)
+            var moved = wanted(3_600).submission(marker, person)
+            moved.day = day.adding(days: 20)
+            let successor = try await office.backend.update(id, to: moved)
+            let answer = await caller.call(
+                SubmissionCall(action: .find(id: nil, days: [day]), version: 1), marker: marker, person: person)
+            guard case .record(let record) = answer else {
+                Issue.record("\(answer)")
+                return
+            }
+            #expect(record.id == successor)
+        }
+    }
+
     /// What is refused for its values is refused.
     @Test func aRefusalOfARecordThatIsThereIsARefusal() async throws {
         try await withOffice(SAPOffice.self) { office in

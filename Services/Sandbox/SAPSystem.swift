@@ -109,8 +109,8 @@ final class SAPSystem: Sendable {
         state.withLock { $0.dice.draw($0.switches.validationRate) }
     }
 
-    /// What its person does: 10 → 20, and what an approver does: 20 → 30, 20 → 40, 30 → 20, 40 → 20. A replaced record is cancelled with the approval of
-    /// its successor.
+    /// What its person does: 10 → 20, and what an approver does: 20 → 30, 20 → 40, 30 → 20, 40 → 20. A replaced record
+    /// is cancelled with the approval of its successor.
     ///
     /// - Returns: False when the record has no such move.
     func approve(_ number: Int, _ status: SAPRecord.Status) -> Bool {

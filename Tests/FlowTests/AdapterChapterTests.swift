@@ -3,8 +3,8 @@ import Suite
 import Testing
 
 extension FlowTests {
-    /// The package that README's chapter "Writing an adapter" shows, built by itself beside this one as it stands there,
-    /// keeps the contract. The network is not asked: what this package depends on is fetched already.
+    /// The package that README's chapter "Writing an adapter" shows, built as it stands there beside this one, keeps
+    /// the contract. The network is not asked: what this package depends on is fetched already.
     @Test(.timeLimit(.minutes(10))) func theReadmesAdapterKeepsTheContract() async throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

@@ -256,9 +256,9 @@ struct World<Office: BackOffice>: ~Copyable {
             for index in people.indices { try phones.sync(index) }
             return
         }
+        let newest = try position()
         let restless = try connection.run(
-            "SELECT id FROM realm.object WHERE position = \(try position()) AND environment_id = \(environment.rawValue)"
-        )
+            "SELECT id FROM realm.object WHERE environment_id = \(environment.rawValue) AND position = \(newest)")
         let entry: UUID = try restless[0].value(0)
         throw Wrong("polls find something new of \(entry.text) again and again", chronicle.story(of: entry))
     }

@@ -188,6 +188,13 @@ let tests: [Target] = [
         name: "FlowTests",
         dependencies: ["Backends", "HTTP", "Kafka", "Model", "Postgres", "Realms", "Seeded", "Suite"],
         path: "Tests/FlowTests"),
+    .testTarget(
+        name: "InterleavingTests",
+        dependencies: [
+            "BackendPoller", "Backends", "EntrySubmitter", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Secrets",
+            "Seeded", "Suite", "TestSupport", logging,
+        ],
+        path: "Tests/InterleavingTests"),
     .testTarget(name: "TidyTests", dependencies: ["Model", "Realms", "TestSupport"], path: "Tests/TidyTests"),
 ]
 

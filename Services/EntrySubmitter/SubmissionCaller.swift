@@ -5,6 +5,8 @@ import Model
 /// answer to a write.
 struct SubmissionCaller: Sendable {
     let backend: any TimeBackend
+    /// How far from where it was written a record is looked for.
+    private static let movedDaysMax = 31
 
     func call(_ call: SubmissionCall, marker: String, person: BackendPerson) async -> SubmissionAnswer {
         do throws(BackendError) {
@@ -12,9 +14,19 @@ struct SubmissionCaller: Sendable {
             case .create(let wanted):
                 return await readBack(try await backend.create(wanted.submission(marker, person)), person)
             case .update(let id, let wanted):
-                return await readBack(try await backend.update(id, to: wanted.submission(marker, person)), person)
+                let written: String
+                do throws(BackendError) {
+                    written = try await backend.update(id, to: wanted.submission(marker, person))
+                } catch .refused(let messages) {
+                    return try await refusal(messages, of: id, marker, person)
+                }
+                return await readBack(written, person)
             case .delete(let id):
-                try await backend.delete(id, of: person)
+                do throws(BackendError) {
+                    try await backend.delete(id, of: person)
+                } catch .refused(let messages) {
+                    return try await refusal(messages, of: id, marker, person)
+                }
                 return await readBack(id, person, mayBeAbsent: true)
             case .find(let id, let days): return try await find(id, days, marker, person)
             }
@@ -33,17 +45,38 @@ struct SubmissionCaller: Sendable {
         }
     }
 
+    /// A refusal may only mean that somebody else deleted or replaced the record: then that is the answer.
+    private func refusal(
+        _ messages: [String], of id: String, _ marker: String, _ person: BackendPerson
+    ) async throws(BackendError) -> SubmissionAnswer {
+        switch try await find(id, [], marker, person) {
+        case .record(let record) where record.id == id: .refused(messages)
+        case .record(let successor): .record(successor)
+        case .absent: .absent
+        case .ambiguous(let count): .ambiguous(count: count)
+        case .refused, .notProcessed, .unknown: .refused(messages)
+        }
+    }
+
     private func find(
         _ id: String?, _ days: [Day], _ marker: String, _ person: BackendPerson
     ) async throws(BackendError) -> SubmissionAnswer {
-        if let id, let record = try await backend.readBack(id, of: person),
-            record.status != .changed, record.status != .cancelled
-        {
-            return .record(record)
+        var days = Set(days)
+        if let id, let record = try await backend.readBack(id, of: person) {
+            if record.status != .changed, record.status != .cancelled { return .record(record) }
+            // Its successor, if there is one, was made by somebody else, and is where they found it.
+            days.insert(record.day)
         }
         var records: [String: BackendEntry] = [:]
-        for day in days {
+        for day in days.sorted() {
             for record in try await backend.lookUp(marker: marker, of: person, on: day) { records[record.id] = record }
+        }
+        if records.isEmpty, let first = days.min(), let last = days.max() {
+            // Before it is written again: somebody may have moved it to another day.
+            let from = first.adding(days: -Self.movedDaysMax)
+            let through = last.adding(days: Self.movedDaysMax)
+            for record in try await backend.entries(of: person, from: from, through: through)
+            where record.marker == marker { records[record.id] = record }
         }
         guard let first = records.values.first else { return .absent }
         return records.count == 1 ? .record(first) : .ambiguous(count: records.count)

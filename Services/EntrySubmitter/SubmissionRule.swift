@@ -102,7 +102,8 @@ struct SubmissionRule: Sendable {
         guard state.problems.isEmpty, let wanted = state.wanted else { return refuse(state.problems, ledger) }
         if let confirmed = ledger.confirmed, ledger.backendID != nil, confirmed.wanted.isSameRecord(as: wanted) {
             // The edit changed nothing the back end keeps.
-            return settle(ledger, EntryPatch(status: confirmed.status), log: [])
+            let log = entry.status == confirmed.status ? [] : [SubmissionDecision.LogLine(status: confirmed.status)]
+            return settle(ledger, EntryPatch(status: confirmed.status), log: log)
         }
         ledger.wanted = wanted
         let action: SubmissionCall.Action =
@@ -213,9 +214,12 @@ struct SubmissionRule: Sendable {
             let status = EntryStatus(record.status)
             ledger.confirmed = Confirmed(wanted: wanted, status: status)
             ledger.wanted = nil
-            return settle(
-                ledger, EntryPatch(status: status, backendID: record.id),
-                log: [.init(status: status, message: record.message)])
+            var patch = EntryPatch(status: status, backendID: record.id)
+            if status.isClosed, case .live(_, let editPosition) = state.entry, editPosition > ledger.editPosition {
+                // What the person asked for meanwhile comes too late.
+                (patch.restored, patch.deleteRequested) = (wanted.fields, false)
+            }
+            return settle(ledger, patch, log: [.init(status: status, message: record.message)])
         }
     }
 
@@ -268,13 +272,19 @@ struct SubmissionRule: Sendable {
     private func refuse(_ messages: [String], _ ledger: Ledger) -> SubmissionDecision {
         var ledger = ledger
         ledger.wanted = nil
-        guard let confirmed = ledger.confirmed, ledger.backendID != nil else {
-            return settle(
-                ledger, EntryPatch(status: .invalid), log: messages.map { .init(status: .invalid, message: $0) })
-        }
         let isDeletion = ledger.phase != .settled && ledger.operation == .delete
         // What was edited before the refused deletion is still wanted: the entry is looked at anew.
         if isDeletion { ledger.editPosition = 0 }
+        guard let confirmed = ledger.confirmed, ledger.backendID != nil else {
+            // If there is a record, what it holds is told by the next observation of it; the entry is not deleted
+            // without it.
+            return settle(
+                ledger,
+                EntryPatch(
+                    status: .invalid, backendID: ledger.backendID.map { .some($0) },
+                    deleteRequested: isDeletion ? false : nil),
+                log: messages.map { .init(status: .invalid, message: $0) })
+        }
         return settle(
             ledger,
             EntryPatch(

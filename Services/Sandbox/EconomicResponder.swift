@@ -19,7 +19,7 @@ struct EconomicResponder: HTTPResponder {
             system.count("unauthorized")
             return .economic(.unauthorized, "Unauthorized", "The tokens are not accepted.")
         }
-        let fault = system.drawCall()
+        let fault = system.drawCall(isRead: request.method == .get)
         if fault.milliseconds > 0 { try await Task.sleep(for: .milliseconds(fault.milliseconds)) }
         switch fault.kind {
         case .none: break

@@ -71,7 +71,13 @@ final class EconomicSystem: Sendable {
         }
     }
 
-    func drawCall() -> CallFault { state.withLock { $0.dice.call($0.switches.faults) } }
+    func drawCall(isRead: Bool) -> CallFault {
+        state.withLock { state in
+            let fault = state.dice.call(state.switches.faults, isRead: isRead)
+            if fault.isSlow { state.counts["slow", default: 0] += 1 }
+            return fault
+        }
+    }
 
     func drawWrite() -> WriteFault { state.withLock { $0.dice.write($0.switches.faults) } }
 

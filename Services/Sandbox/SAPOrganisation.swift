@@ -40,6 +40,8 @@ struct SAPOrganisation: Codable, Sendable {
     var people: [Person] = []
     var customers: [Customer] = []
     var projects: [Project] = []
+    /// UUIDs of projects that are no more.
+    var deletedProjects: [String]?
 }
 
 /// The master data with what is looked up in it.
@@ -89,7 +91,8 @@ struct SAPMasterData {
                     PersonKey(agreement: $0.personWorkAgreementExternalId, company: $0.companyCode)
                 },
                 customers: Self.merged(organisation.customers, more.customers, by: \.businessPartnerUuid),
-                projects: Self.merged(organisation.projects, more.projects, by: \.projectUuid)))
+                projects: Self.merged(organisation.projects, more.projects, by: \.projectUuid)
+                    .filter { more.deletedProjects?.contains($0.projectUuid) != true }))
     }
 
     private static func merged<Value, ID: Hashable>(

@@ -135,7 +135,7 @@ enum SAPTimeSheetRules {
         guard problems.isEmpty, let day = request.day, let hundredths = request.hundredths else {
             throw Refusal(messages: problems)
         }
-        let isReleased = request.TimeSheetIsReleasedOnSave ?? false
+        let isReleased = request.TimeSheetIsReleasedOnSave ?? false && !switches.savesInProcess
         return SAPRecord(
             number: 0, person: key.agreement, companyCode: key.company, date: day, hundredths: hundredths,
             note: request.TimeSheetDataFields?.TimeSheetNote ?? "",

@@ -18,7 +18,7 @@ struct SAPResponder: HTTPResponder {
             response.headers[.wwwAuthenticate] = "Basic realm=\"SAP NetWeaver Application Server\""
             return response
         }
-        let call = system.drawCall()
+        let call = system.drawCall(isRead: request.method == .get)
         if call.milliseconds > 0 { try await Task.sleep(for: .milliseconds(call.milliseconds)) }
         switch call.kind {
         case .none: break

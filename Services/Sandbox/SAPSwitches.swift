@@ -5,6 +5,8 @@ struct SAPSwitches: Switches, Equatable {
     var validationRate = 0.0
     /// Released records wait for an approver (20); otherwise they are approved by their release (30).
     var approvalNeeded = true
+    /// Records are saved in process (10), whatever is asked for.
+    var savesInProcess = false
     /// No record on or before this day, `yyyy-MM-dd`, may be created, changed or deleted.
     var lockedThrough: String?
 
@@ -12,6 +14,7 @@ struct SAPSwitches: Switches, Equatable {
         switch name.stringValue {
         case "validationRate": validationRate = try values.decode(Double.self, forKey: name)
         case "approvalNeeded": approvalNeeded = try values.decode(Bool.self, forKey: name)
+        case "savesInProcess": savesInProcess = try values.decode(Bool.self, forKey: name)
         case "lockedThrough": lockedThrough = try values.decodeIfPresent(String.self, forKey: name)
         default: return try faults.change(name, in: values)
         }
@@ -23,7 +26,7 @@ struct SAPSwitches: Switches, Equatable {
         try FaultSwitches.check(rates: [validationRate])
     }
 
-    private enum CodingKeys: CodingKey { case validationRate, approvalNeeded, lockedThrough }
+    private enum CodingKeys: CodingKey { case validationRate, approvalNeeded, savesInProcess, lockedThrough }
 
     /// All switches in one object.
     func encode(to encoder: any Encoder) throws {
@@ -31,6 +34,7 @@ struct SAPSwitches: Switches, Equatable {
         var values = encoder.container(keyedBy: CodingKeys.self)
         try values.encode(validationRate, forKey: .validationRate)
         try values.encode(approvalNeeded, forKey: .approvalNeeded)
+        try values.encode(savesInProcess, forKey: .savesInProcess)
         try values.encodeIfPresent(lockedThrough, forKey: .lockedThrough)
     }
 }

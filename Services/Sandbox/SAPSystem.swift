@@ -75,9 +75,9 @@ final class SAPSystem: Sendable {
 
     // MARK: Faults
 
-    func drawCall() -> CallFault {
+    func drawCall(isRead: Bool) -> CallFault {
         state.withLock { state in
-            let fault = state.dice.call(state.switches.faults)
+            let fault = state.dice.call(state.switches.faults, isRead: isRead)
             if fault.isSlow { state.counts["slow", default: 0] += 1 }
             return fault
         }
@@ -109,15 +109,16 @@ final class SAPSystem: Sendable {
         state.withLock { $0.dice.draw($0.switches.validationRate) }
     }
 
-    /// What an approver does: 20 → 30, 20 → 40, 30 → 20, 40 → 20. A replaced record is cancelled with the approval of
-    /// its successor.
+    /// What its person does: 10 → 20, and what an approver does: 20 → 30, 20 → 40, 30 → 20, 40 → 20. A replaced record
+    /// is cancelled with the approval of its successor.
     ///
     /// - Returns: False when the record has no such move.
     func approve(_ number: Int, _ status: SAPRecord.Status) -> Bool {
         state.withLock { state in
             guard var record = state.records[number] else { return false }
             switch (record.status, status) {
-            case (.released, .approved), (.released, .rejected), (.approved, .released), (.rejected, .released):
+            case (.inProcess, .released), (.released, .approved), (.released, .rejected), (.approved, .released),
+                (.rejected, .released):
                 record.status = status
             default:
                 return false

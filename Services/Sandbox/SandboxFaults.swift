@@ -13,6 +13,8 @@ struct CallFault: Equatable {
 /// How a write goes.
 enum WriteFault: Equatable {
     case none, lostAfterWrite, failedAfterWrite
+    /// The answer comes after so many milliseconds.
+    case slowAfterWrite(milliseconds: Int)
     /// The answer is 503, or none at all, and the record comes after so many milliseconds.
     case late(milliseconds: Int, isAnswered: Bool)
 }
@@ -25,16 +27,18 @@ struct FaultDice {
 
     mutating func draw(_ rate: Double) -> Bool { rate > 0 && Double(numbers.next() >> 11) * 0x1p-53 < rate }
 
-    mutating func call(_ switches: FaultSwitches) -> CallFault {
+    mutating func call(_ switches: FaultSwitches, isRead: Bool) -> CallFault {
         let isSlow = draw(switches.rateSlow)
         let kind: CallFault.Kind =
-            draw(switches.rate503) ? .unavailable : draw(switches.rate429) ? .tooManyRequests : .none
+            draw(switches.rate503) || isRead && draw(switches.rate503OnReads)
+            ? .unavailable : draw(switches.rate429) ? .tooManyRequests : .none
         return CallFault(kind: kind, milliseconds: isSlow ? switches.slowMs : switches.latencyMs, isSlow: isSlow)
     }
 
     mutating func write(_ switches: FaultSwitches) -> WriteFault {
         if draw(switches.rateLostAfterWrite) { return .lostAfterWrite }
         if draw(switches.rate500AfterWrite) { return .failedAfterWrite }
+        if draw(switches.rateSlowAfterWrite) { return .slowAfterWrite(milliseconds: switches.slowMs) }
         guard draw(switches.rateLateCommit) else { return .none }
         return .late(milliseconds: switches.lateCommitMs, isAnswered: draw(0.5))
     }

@@ -36,6 +36,11 @@ struct FaultyWrite {
             _ = try write(false)
             count("failedAfterWrite")
             return failed
+        case .slowAfterWrite(let milliseconds):
+            let response = try write(false)
+            count("slowAfterWrite")
+            try await Task.sleep(for: .milliseconds(milliseconds))
+            return response
         case .late(let milliseconds, let isAnswered):
             _ = try write(true)
             Task {

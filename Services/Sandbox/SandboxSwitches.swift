@@ -50,6 +50,10 @@ struct FaultSwitches: Switches, Codable, Equatable {
     var retryAfterSeconds = 1
     /// Writes that are recorded, and whose connection is then closed without an answer.
     var rateLostAfterWrite = 0.0
+    /// Writes that are recorded, and answered only after `slowMs`.
+    var rateSlowAfterWrite = 0.0
+    /// Reads that are answered 503.
+    var rate503OnReads = 0.0
     /// Writes that are recorded, and then answered 500.
     var rate500AfterWrite = 0.0
     /// Writes that get 503 or no answer at once, and become visible only `lateCommitMs` later.
@@ -68,6 +72,8 @@ struct FaultSwitches: Switches, Codable, Equatable {
         case "rate429": rate429 = try values.decode(Double.self, forKey: name)
         case "retryAfterSeconds": retryAfterSeconds = try values.decode(Int.self, forKey: name)
         case "rateLostAfterWrite": rateLostAfterWrite = try values.decode(Double.self, forKey: name)
+        case "rateSlowAfterWrite": rateSlowAfterWrite = try values.decode(Double.self, forKey: name)
+        case "rate503OnReads": rate503OnReads = try values.decode(Double.self, forKey: name)
         case "rate500AfterWrite": rate500AfterWrite = try values.decode(Double.self, forKey: name)
         case "rateLateCommit": rateLateCommit = try values.decode(Double.self, forKey: name)
         case "lateCommitMs": lateCommitMs = try values.decode(Int.self, forKey: name)
@@ -81,6 +87,7 @@ struct FaultSwitches: Switches, Codable, Equatable {
 
     func check() throws {
         try Self.check(rates: [rate503, rate429, rateLostAfterWrite, rate500AfterWrite, rateLateCommit, rateSlow])
+        try Self.check(rates: [rateSlowAfterWrite, rate503OnReads])
         try Self.check(times: [latencyMs, retryAfterSeconds, lateCommitMs, slowMs])
     }
 

@@ -12,6 +12,16 @@ extension FlowTests {
             }
         }
 
+        /// The same with the other back end.
+        @Test(.timeLimit(.minutes(3))) func devicesRealmsAndEconomicAgree() async throws {
+            var options = Suite.Options.quick
+            options.hasEconomic = true
+            try await withSuite("demo-economic", options) { suite in
+                let demo = try suite.startDemo(["--people", "4", "--economic", suite.economicURL])
+                try await demo.expectNoDifferences(within: .seconds(120))
+            }
+        }
+
         /// Their first people and rows have the same names, and SAP's stand-in is one.
         @Test(.timeLimit(.minutes(3))) func generatedPeopleAndTimeSheetsDoNotMeet() async throws {
             try await withSuite("both") { suite in

@@ -101,6 +101,7 @@ extension FlowTests {
 /// A phone that reads its realms whole, and submits entries.
 struct IntegrationPhone {
     struct Object {
+        let realm: String
         let kind: String
         let id: String
         let fields: [String: Any]
@@ -111,13 +112,14 @@ struct IntegrationPhone {
     let headers: [(name: String, value: String)]
     let client = Client()
 
-    init(_ suite: Suite, _ email: String) async throws {
+    /// - Parameter issuer: The environment that the identity provider is asked as; its own when there is none.
+    init(_ suite: Suite, _ email: String, issuer: String? = nil) async throws {
         self.suite = suite
         self.email = email
         let asked = try await client.send(
             Request(
                 "POST", suite.identityURL + "/sandbox/token", headers: [("Content-Type", "application/json")],
-                body: Array("{\"email\":\"\(email)\"}".utf8)))
+                body: Array("{\"email\":\"\(email)\"\(issuer.map { ",\"environment\":\"\($0)\"" } ?? "")}".utf8)))
         let json = try JSONSerialization.jsonObject(with: Data(asked.body)) as? [String: Any]
         let token = try #require(json?["access_token"] as? String)
         headers = [("Authorization", "Bearer \(token)"), ("Content-Type", "application/json")]
@@ -138,7 +140,8 @@ struct IntegrationPhone {
             for item in object?["objects"]?["list"] as? [[String: Any]] ?? [] {
                 let id = item["id"] as? String ?? ""
                 last[id] = Object(
-                    kind: item["kind"] as? String ?? "", id: id, fields: item["fields"] as? [String: Any] ?? [:])
+                    realm: object?["objects"]?["realm"] as? String ?? "", kind: item["kind"] as? String ?? "", id: id,
+                    fields: item["fields"] as? [String: Any] ?? [:])
             }
         }
         return Array(last.values)
@@ -151,9 +154,15 @@ struct IntegrationPhone {
     }
 
     func submit(_ entry: String, _ fields: String, text: String = "roof") async throws {
+        try await write(
+            "put", entry, "{\(fields)\"text\":\"\(text)\",\"durationSeconds\":3600,\"submitRequested\":true}")
+    }
+
+    /// - Parameter fields: JSON.
+    func write(_ operation: String, _ entry: String, _ fields: String) async throws {
         let body = """
-            {"clientId":"\(UUID())","mutations":[{"sequence":1,"realm":"/users/\(email)","op":"put","kind":"TimeEntry",
-            "id":"\(entry)","fields":{\(fields)"text":"\(text)","durationSeconds":3600,"submitRequested":true}}]}
+            {"clientId":"\(UUID())","mutations":[{"sequence":1,"realm":"/users/\(email)","op":"\(operation)",
+            "kind":"TimeEntry","id":"\(entry)","fields":\(fields)}]}
             """
         let answer = try await client.send(
             Request("POST", suite.gatewayURL + "/v1/mutations", headers: headers, body: Array(body.utf8)))

@@ -7,39 +7,8 @@ import Suite
 import Testing
 
 extension FlowTests {
-    /// What happens in the back end reaches the people's realms.
+    /// The poller while it is killed.
     struct PollerFlowTests {
-        @Test(.timeLimit(.minutes(3))) func whatHappensInTheBackEndReachesThePeople() async throws {
-            try await withSuite("poller", .withPoller) { suite in
-                let flow = try await PollerFlow(suite)
-                let (own, record) = try await flow.submit("survey")
-                try await flow.expect(own, .released)
-                // An approver's moves, forth and back.
-                for (code, status) in [("30", EntryStatus.approved), ("20", .released), ("40", .rejected)] {
-                    try await suite.post(
-                        "/sandbox/approvals", Data(#"{"record": "\#(record)", "status": "\#(code)"}"#.utf8))
-                    try await flow.expect(own, status)
-                }
-                // An entry that somebody made in the back end.
-                let number = try await flow.createElsewhere("elsewhere")
-                try await eventually("it appears", within: .seconds(40)) {
-                    let entry = try flow.entries().values.first { $0.backendId == number }
-                    guard entry?.status == .released, entry?.reporting.count == 3 else {
-                        return String(describing: entry)
-                    }
-                    return nil
-                }
-                // A project is added, another one closed.
-                #expect(try flow.elements() == ["P1", "P2", "P3"])
-                try await flow.load([("P1", true), ("P4", false)])
-                try await eventually("the choices are others", within: .seconds(40)) {
-                    let elements = try flow.elements()
-                    return elements == ["P2", "P3", "P4"] ? nil : "\(elements)"
-                }
-                #expect(try flow.entries()[own]?.reporting.count == 3, "it keeps what it was reported on")
-            }
-        }
-
         /// The poller is killed again and again while records come: none is missed. Then nothing happens any more, and
         /// nothing is written but the polls themselves.
         @Test(.timeLimit(.minutes(3))) func aKilledPollerMissesNothingAndAnUnchangedPollWritesNothing() async throws {
@@ -96,24 +65,6 @@ private struct PollerFlow: Sendable {
 
     // MARK: Acting
 
-    /// Submits an entry from a device.
-    ///
-    /// - Returns: Its id, and that of its record.
-    func submit(_ text: String) async throws -> (UUID, record: String) {
-        var writer = try RealmWriter(suite.conninfo)
-        let choices = try writer.choices(of: person.email)
-        let id = UUID()
-        try writer.put(
-            id, of: person.email,
-            TimeEntry(
-                text: text, reportingTemplate: choices.template, reporting: choices.selections[0].reporting,
-                entryDate: today, durationSeconds: 3_600, submitRequested: true))
-        try await expect(id, .released)
-        let marker = EntryMarker.marker(of: id)
-        let record = try #require(try await suite.recorded().first { $0.note.hasSuffix(marker) }?.record)
-        return (id, record)
-    }
-
     /// - Returns: The record's number.
     func createElsewhere(_ text: String) async throws -> String {
         let client = Client()
@@ -127,35 +78,7 @@ private struct PollerFlow: Sendable {
                 durationSeconds: 1_800, text: text, references: ["Accounting code": "P2.1"]))
     }
 
-    func load(_ projects: [(name: String, isBlocked: Bool)]) async throws {
-        let partners = organisation.people.map { "\"\($0.partner)\"" }.joined(separator: ",")
-        let list = projects.map { name, isBlocked in
-            let number = 10 + (Int(name.dropFirst()) ?? 0)
-            return """
-                {"projectUuid": "\(SmallOrganisation.guid(number))", "project": "\(name)", "description": "\(name)",
-                 "customerUuid": "\(SmallOrganisation.guid(1))", "timeRecordingBlocked": \(isBlocked),
-                 "teamMembers": [\(partners)], "elements": [{"projectElementUuid":
-                 "\(SmallOrganisation.guid(100 * (number - 10) + 1))", "projectElement": "\(name).1",
-                 "description": "Work"}]}
-                """
-        }
-        let body = #"{"people": [], "customers": [], "projects": [\#(list.joined(separator: ","))]}"#
-        try await suite.post("/sandbox/organisation", Data(body.utf8))
-    }
-
     // MARK: Reading
-
-    /// Waits for a status, which the newest line of the log tells too.
-    func expect(_ entry: UUID, _ status: EntryStatus) async throws {
-        try await eventually("\(entry) is \(status)", within: .seconds(40)) {
-            guard let found = try entries()[entry], found.status == status else {
-                return "\(String(describing: try entries()[entry]?.status))"
-            }
-            let lines = try lines(of: entry)
-            return lines.max { $0.timestamp < $1.timestamp }?.status == status && found.backendId != nil
-                ? nil : "\(lines)"
-        }
-    }
 
     func entries() throws -> [UUID: TimeEntry] {
         var found: [UUID: TimeEntry] = [:]
@@ -163,22 +86,11 @@ private struct PollerFlow: Sendable {
         return found
     }
 
-    private func lines(of entry: UUID) throws -> [TimeEntryStatus] {
-        try objects("TimeEntryStatus").map { try JSONDecoder().decode(TimeEntryStatus.self, from: $0.json) }
-            .filter { $0.entry == entry }
-    }
-
     private func objects(_ kind: String) throws -> [(id: UUID, json: Data)] {
         var connection = try Connection(suite.conninfo)
         let rows = try connection.run(
             "SELECT id, fields::text FROM realm.object WHERE kind = \(kind) AND NOT deleted")
         return try rows.map { (try $0.value(0), Data(try $0.value(1, as: String.self).utf8)) }
-    }
-
-    /// The projects whose accounting codes the person may choose.
-    func elements() throws -> Set<String> {
-        var writer = try RealmWriter(suite.conninfo)
-        return Set(try writer.choices(of: person.email).selections.map { String($0.element.prefix(2)) })
     }
 
     /// The newest positions of all objects but the polls.

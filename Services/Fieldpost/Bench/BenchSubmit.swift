@@ -61,7 +61,7 @@ struct BenchSubmit: AsyncParsableCommand {
     /// What the machine and the sandbox let through: as many reads in flight, with nothing around them.
     private func callAlone(_ bench: BenchSuite) async throws -> Double {
         try await setLatency(slow: 0, bench)
-        let credentials = Data("\(DemoSetup.sapUser):\(Suite.passwordOfSAP)".utf8).base64EncodedString()
+        let credentials = Data("\(SandboxSAP.user):\(Suite.passwordOfSAP)".utf8).base64EncodedString()
         let request = Request(
             bench.suite.sapURL + "/sap/opu/odata/sap/API_MANAGE_WORKFORCE_TIMESHEET/",
             headers: [("Authorization", "Basic \(credentials)")])

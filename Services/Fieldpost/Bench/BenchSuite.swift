@@ -54,7 +54,7 @@ struct BenchSuite: Sendable {
         let identity = IdentitySandbox(client: client, url: suite.identityURL)
         sap = SandboxSAP(client: client, url: suite.sapURL)
         setup = DemoSetup(
-            pool: pool, environmentName: Self.environmentName, identity: identity, sapURL: suite.sapURL)
+            pool: pool, environmentName: Self.environmentName, identity: identity, backend: sap)
         let added = try await setup.addEnvironment(people)
         let tokens = try await DeviceTokens(identity, environment: Self.environmentName, issuer: added.issuer)
         environment = added.id

@@ -20,7 +20,12 @@ struct DemoCommand: AsyncParsableCommand {
     @Option(help: "The realm-gateway's address.") var gateway = "http://127.0.0.1:8080"
     @Option(help: "The sandbox's identity provider.") var identity = "http://127.0.0.1:8081"
     @Option(help: "The SAP sandbox.") var sap = "http://127.0.0.1:8200"
-    @Option(help: "The environment, added unless it is there: tock with --data, and demo without, unless given.")
+    @Option(help: "The e-conomic sandbox, to be the environment's back end in place of SAP.") var economic: String?
+    @Option(
+        help: """
+            The environment, added unless it is there: tock with --data, and demo without, unless given; with \
+            --economic its name ends in -economic.
+            """)
     var environment: String?
     @Option(help: "PostgreSQL connection string; FIELDPOST_DATABASE_URL unless given.") var database: String?
     @Option(help: "How many devices work at a time.") var devicesParallel = 200
@@ -55,8 +60,9 @@ struct DemoCommand: AsyncParsableCommand {
             console: DemoConsole(), client: client, pool: try Pool(conninfo, size: 2),
             gateway: GatewayClient(client: client, url: Self.trimmed(gateway)),
             identity: IdentitySandbox(client: client, url: Self.trimmed(identity)),
-            sap: SandboxSAP(client: client, url: Self.trimmed(sap)),
-            environmentName: environment ?? (data == nil ? "demo" : "tock"), seed: seed,
+            backend: backend(client),
+            environmentName: environment ?? (data == nil ? "demo" : "tock") + (economic == nil ? "" : "-economic"),
+            seed: seed,
             parallelMax: devicesParallel, isChaotic: chaos,
             deadline: ContinuousClock.now + .seconds(timeLimit))
         let report = try await run.run(data: data, people: people, isVerifyOnly: verifyOnly)
@@ -67,6 +73,11 @@ struct DemoCommand: AsyncParsableCommand {
             try encoder.encode(report).write(to: URL(fileURLWithPath: json))
         }
         if report.differenceCount > 0 { throw ExitCode(1) }
+    }
+
+    private func backend(_ client: Client) -> any DemoBackend {
+        if let economic { return SandboxEconomic(client: client, url: Self.trimmed(economic)) }
+        return SandboxSAP(client: client, url: Self.trimmed(sap))
     }
 
     private static func trimmed(_ url: String) -> String { url.hasSuffix("/") ? String(url.dropLast()) : url }

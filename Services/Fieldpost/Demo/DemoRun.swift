@@ -12,7 +12,7 @@ struct DemoRun: Sendable {
     let pool: Pool
     let gateway: GatewayClient
     let identity: IdentitySandbox
-    let sap: SandboxSAP
+    let backend: any DemoBackend
     let environmentName: String
     let seed: UInt64
     let parallelMax: Int
@@ -53,7 +53,7 @@ struct DemoRun: Sendable {
             var organisation =
                 try data.map { try TockData.load($0) } ?? GeneratedOrganisation.make(people: people ?? 40, seed: seed)
             if let people, data != nil { organisation = organisation.limited(toPeople: people) }
-            organisation = organisation.placed(in: environmentName)
+            organisation = backend.placed(organisation, in: environmentName)
             let note =
                 "\(organisation.people.count) people, \(organisation.projects.count) projects, "
                 + "\(organisation.elements.count) accounting codes, \(organisation.rowsTotal) rows, "
@@ -64,10 +64,12 @@ struct DemoRun: Sendable {
     }
 
     private func prepare(_ organisation: Organisation, isVerifyOnly: Bool) async throws -> DemoSetup.Environment {
-        let setup = DemoSetup(pool: pool, environmentName: environmentName, identity: identity, sapURL: sap.url)
+        let setup = DemoSetup(pool: pool, environmentName: environmentName, identity: identity, backend: backend)
         if isVerifyOnly { return try await trying { try await setup.environment() } }
-        try await console.step("master data in SAP", progress: { DemoConsole.Progress(done: 1, total: 1) }) {
-            try await trying { try await sap.load(organisation) }
+        try await console.step(
+            "master data in \(type(of: backend).name)", progress: { DemoConsole.Progress(done: 1, total: 1) }
+        ) {
+            try await trying { try await backend.load(organisation) }
         }
         let invited = Atomic<Int>(0)
         let people = organisation.people
@@ -109,7 +111,7 @@ struct DemoRun: Sendable {
     private func work(
         _ fleet: DemoFleet, _ reader: RealmReader, _ report: inout DemoReport
     ) async throws -> [UUID: String] {
-        if isChaotic { _ = try await trying { try await sap.setSwitches(SandboxSAP.chaos) } }
+        if isChaotic { _ = try await trying { try await backend.setSwitches(DemoSwitches.chaos) } }
         let tally = FlowTally()
         let total = fleet.planCount
         let positionBefore = try await trying { try await reader.position() }
@@ -133,7 +135,7 @@ struct DemoRun: Sendable {
         report.releasedAfter = DemoReport.Latency(Percentiles(measured))
         if isChaotic {
             // A record that was to come late may still be on its way; without it, one too many would not be seen.
-            let lateMilliseconds = try await trying { try await sap.setSwitches(SandboxSAP.calm) }
+            let lateMilliseconds = try await trying { try await backend.setSwitches(DemoSwitches.calm) }
             try await Task.sleep(for: .milliseconds(lateMilliseconds + 500))
         }
         return failures ?? [:]
@@ -173,7 +175,7 @@ struct DemoRun: Sendable {
     private func judge(_ fleet: DemoFleet, _ reader: RealmReader, _ onEach: () -> Void) async throws -> Verdict {
         try await fleet.refresh()
         let people = fleet.members.map(\.device.person)
-        var verdict = Verdict(of: people, records: try await sap.recorded())
+        var verdict = Verdict(of: people, records: try await backend.recorded())
         var catalogues: [RealmPath: RealmContent] = [:]
         for member in fleet.members {
             let (person, own) = (member.device.person, member.device.realm)

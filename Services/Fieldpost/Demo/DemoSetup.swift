@@ -9,7 +9,7 @@ struct DemoSetup: Sendable {
     let pool: Pool
     let environmentName: String
     let identity: IdentitySandbox
-    let sapURL: String
+    let backend: any DemoBackend
 
     /// How the people of the demo sign in, and where their objects are.
     struct Environment: Sendable {
@@ -18,18 +18,14 @@ struct DemoSetup: Sendable {
         let issuer: String
     }
 
-    /// Names the services' variable with the password of the sandbox's user. Without their prefix: it is none of
-    /// their settings.
-    static let passwordVariable = "SANDBOX_SAP_PASSWORD"
-    static let sapUser = "FIELDPOST"
     static let audience = "fieldpost"
 
     /// Adds the environment, unless it is there: one that is there keeps its identity provider and its back end.
     func addEnvironment(_ people: [Organisation.Person]) async throws -> Environment {
-        let (name, sapURL) = (environmentName, sapURL)
+        let (name, backend) = (environmentName, backend)
         let (issuer, keys) = try await identity.issuer(below: name)
         let domains = Set(people.compactMap { $0.email.split(separator: "@").last.map(String.init) }).sorted()
-        let members = people.map { EnvironmentCommand.Person(email: $0.email, reference: $0.reference) }
+        let members = people.map { EnvironmentCommand.Person(email: $0.email, reference: backend.reference(of: $0)) }
         return try await pool.run { connection in
             if let there = try Self.find(name, on: &connection) {
                 try connection.run(EnvironmentStore.addPeople(members, to: name))
@@ -38,8 +34,9 @@ struct DemoSetup: Sendable {
             var environment = StoredEnvironment(name: name)
             environment.domains = domains
             (environment.issuer, environment.audience, environment.jwksURL) = (issuer, Self.audience, keys)
-            (environment.backend, environment.backendURL, environment.backendUser) = ("sap", sapURL, Self.sapUser)
-            environment.backendPasswordVariable = Self.passwordVariable
+            let sort = type(of: backend)
+            (environment.backend, environment.backendURL, environment.backendUser) = (sort.kind, backend.url, sort.user)
+            environment.backendPasswordVariable = sort.passwordVariable
             try connection.run(
                 EnvironmentStore.save(environment) + [try EnvironmentStore.addPeople(members, to: name)])
             return try Self.found(name, on: &connection)
@@ -94,15 +91,5 @@ struct DemoSetup: Sendable {
                 """)
             return Int(try rows[0].value(0, as: Int64.self))
         }
-    }
-}
-
-extension Organisation.Person {
-    /// How the back end calls the person.
-    fileprivate var reference: [String: String] {
-        [
-            "personWorkAgreementExternalId": personWorkAgreementExternalId, "companyCode": companyCode,
-            "businessPartnerUuid": businessPartnerUuid.text,
-        ]
     }
 }

@@ -2,71 +2,37 @@ import FoundationEssentials
 import HTTP
 import Model
 
-/// The SAP sandbox's own side: its master data, its faults, and what it really recorded.
-struct SandboxSAP: Sendable {
+/// SAP's stand-in.
+struct SandboxSAP: DemoBackend {
+    static let kind = "sap"
+    static let name = "SAP"
+    static let user = "FIELDPOST"
+    static let passwordVariable = "SANDBOX_SAP_PASSWORD"
+
     let client: Client
-    /// Without a slash at the end.
     let url: String
 
-    /// The faults of `--chaos`.
-    static let chaos =
-        #"{"rate503":0.05,"rate429":0.02,"rateLostAfterWrite":0.02,"rateLateCommit":0.01,"latencyMs":20}"#
-    /// No faults, whatever an earlier run left switched on.
-    static let calm =
-        #"{"rate503":0,"rate429":0,"rateLostAfterWrite":0,"rateLateCommit":0,"latencyMs":0}"#
+    func placed(_ organisation: Organisation, in environment: String) -> Organisation {
+        organisation.placed(in: environment)
+    }
 
-    private static let recordsBytesMax = 256 * 1024 * 1024
+    func reference(of person: Organisation.Person) -> [String: String] {
+        [
+            "personWorkAgreementExternalId": person.personWorkAgreementExternalId, "companyCode": person.companyCode,
+            "businessPartnerUuid": person.businessPartnerUuid.text,
+        ]
+    }
 
     func load(_ organisation: Organisation) async throws {
         let body = try JSONEncoder().encode(SandboxOrganisation(organisation))
         _ = try await send("POST", "/sandbox/organisation", Array(body))
     }
 
-    /// - Returns: How many milliseconds a late commit may take.
-    func setSwitches(_ switches: String) async throws -> Int {
-        struct Switches: Decodable {
-            let lateCommitMs: Int
-        }
-        let answer = try await send("POST", "/sandbox/switches", Array(switches.utf8))
-        return try JSONDecoder().decode(Switches.self, from: Data(answer)).lateCommitMs
-    }
-
-    /// Every record, cancelled ones too.
     func recorded() async throws -> [BackendRecord] {
         let lines = try await send("GET", "/sandbox/recorded", nil).split(separator: UInt8(ascii: "\n"))
         let decoder = JSONDecoder()
         return try lines.map { try decoder.decode(BackendRecord.self, from: Data($0)) }
     }
-
-    private func send(_ method: String, _ path: String, _ body: [UInt8]?) async throws -> [UInt8] {
-        let response = try await client.send(
-            Request(
-                method, url + path, headers: body == nil ? [] : [("Content-Type", "application/json")], body: body,
-                totalMax: .seconds(120), answerBytesMax: Self.recordsBytesMax))
-        guard response.status == 200 else {
-            let text = String(decoding: response.body.prefix(300), as: UTF8.self)
-            throw DemoProblem("the SAP sandbox answers \(response.status) to \(method) \(path): \(text)")
-        }
-        return response.body
-    }
-}
-
-/// A record as `GET /sandbox/recorded` tells it.
-struct BackendRecord: Decodable, Equatable, Sendable {
-    var record: String
-    /// `PersonWorkAgreementExternalID`
-    var person: String
-    var companyCode: String
-    var date: Day
-    /// Two decimals.
-    var hours: String
-    var note: String
-    var wbsElement: String
-    /// CATS: 10 in process, 20 released, 30 approved, 40 rejected, 50 changed after approval, 60 cancelled.
-    var status: String
-
-    /// Neither cancelled nor replaced by a successor.
-    var isLive: Bool { status != "60" && status != "50" }
 }
 
 /// The body of `POST /sandbox/organisation`.

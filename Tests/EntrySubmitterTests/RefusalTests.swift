@@ -1,0 +1,72 @@
+import Backends
+import FoundationEssentials
+import Model
+import Testing
+
+@testable import EntrySubmitter
+
+/// What a person asked for and does not get.
+@Suite struct RefusalTests {
+    private let wanted = Wanted(
+        day: Day(daysSinceEpoch: 16_000), durationSeconds: 3_600, text: "work", references: [:],
+        fields: TimeEntry(text: "work", entryDate: Day(daysSinceEpoch: 16_000), durationSeconds: 3_600))
+
+    private func ledger(_ operation: Ledger.Operation, _ phase: Ledger.Phase = .open) -> Ledger {
+        var ledger = Ledger()
+        (ledger.version, ledger.phase, ledger.operation, ledger.editPosition) = (3, phase, operation, 1)
+        return ledger
+    }
+
+    private func entry(_ change: (inout TimeEntry) -> Void) -> SubmissionState.Entry {
+        var entry = wanted.fields
+        (entry.status, entry.submitRequested) = (.submitted, true)
+        change(&entry)
+        return .live(entry, editPosition: 2)
+    }
+
+    /// Nothing is known of the record but its id: an attempt was lost, and found with other values.
+    @Test func theDeletionOfARecordThatWasNeverConfirmedIsTakenBack() {
+        var ledger = ledger(.delete)
+        ledger.backendID = "1"
+        let decision = SubmissionWorld.rule.decide(
+            SubmissionState(entry: entry { $0.deleteRequested = true }, ledger: ledger),
+            .answer(.refused(["no"]), version: 3))
+        #expect(decision.entry == .patch(EntryPatch(status: .invalid, backendID: "1", deleteRequested: false)))
+        #expect(decision.log == [.init(status: .invalid, message: "no")])
+        #expect(decision.ledger?.phase == .settled && decision.ledger?.editPosition == 0)
+    }
+
+    /// It is closed: an edit, or the wish to delete it, that was made before anybody knew would stay for ever.
+    @Test(arguments: [Ledger.Phase.open, .finding]) func whatIsAskedOfARecordedEntryComesTooLate(phase: Ledger.Phase) {
+        var ledger = ledger(.create, phase)
+        ledger.wanted = wanted
+        let record = BackendEntry(
+            id: "1", marker: "m", day: wanted.day, durationSeconds: 3_600, text: "work", status: .recorded,
+            references: [:])
+        let state = SubmissionState(
+            entry: entry { ($0.durationSeconds, $0.deleteRequested) = (7_200, true) }, ledger: ledger)
+        let decision = SubmissionWorld.rule.decide(state, .answer(.record(record), version: 3))
+        #expect(
+            decision.entry
+                == .patch(
+                    EntryPatch(
+                        status: .recorded, backendID: "1", deleteRequested: false, restored: wanted.fields)))
+    }
+
+    /// An attempt is over without effect, and what is wanted by then is what the back end holds: the newest line of the
+    /// log tells the status all the same.
+    @Test func anEditThatIsTakenBackIsToldInTheLog() {
+        var ledger = ledger(.update, .finding)
+        (ledger.backendID, ledger.wanted) = ("1", wanted)
+        ledger.wanted?.durationSeconds = 7_200
+        ledger.confirmed = Confirmed(wanted: wanted, status: .released)
+        var state = SubmissionState(entry: entry { _ in }, ledger: ledger)
+        state.wanted = wanted
+        let record = BackendEntry(
+            id: "1", marker: "m", day: wanted.day, durationSeconds: 3_600, text: "work", status: .released,
+            references: [:])
+        let decision = SubmissionWorld.rule.decide(state, .answer(.record(record), version: 3))
+        #expect(decision.entry == .patch(EntryPatch(status: .released)))
+        #expect(decision.log == [.init(status: .released)])
+    }
+}

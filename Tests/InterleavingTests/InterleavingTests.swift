@@ -1,0 +1,61 @@
+import Foundation
+import HTTP
+import Model
+import Suite
+import Testing
+
+/// Edits, submissions and deletions on devices; approvals, refusals, changes and deletions in the back end; calls that
+/// are lost, late or refused; workers that crash or share a key; polls in between: in any order, for 500 entries of
+/// each back end, each with a history of its own.
+@Testing.Suite struct InterleavingTests {
+    @Test(.timeLimit(.minutes(5))) func deviceAndRealmAndSAPAgreeInTheEnd() async throws {
+        try await run(SAPOffice.self)
+    }
+
+    @Test(.timeLimit(.minutes(5))) func deviceAndRealmAndEconomicAgreeInTheEnd() async throws {
+        try await run(EconomicOffice.self)
+    }
+
+    private func run<Office: BackOffice>(_: Office.Type) async throws {
+        let given = ProcessInfo.processInfo.environment["INTERLEAVING_SEED"].flatMap { UInt64($0) }
+        let seed = given ?? .random(in: 1...999_999)
+        print("interleavings with \(Office.kind): INTERLEAVING_SEED=\(seed)")
+        try await withOffice(Office.self) { office in
+            var world = try await World(office, seed: seed)
+            try await world.begin()
+            for _ in 0..<80 { try await world.step() }
+            while world.madeCount < 500 { try await world.step() }
+            try await world.settle()
+            let differences = try await world.differences()
+            for difference in differences.prefix(5) { Issue.record("seed \(seed): \(difference)") }
+            #expect(differences.isEmpty, "seed \(seed): \(differences.count) differences")
+            let statuses = try world.statuses()
+            let expected: Set<EntryStatus> = [.draft, .invalid, .released, .approved]
+            #expect(statuses.isSuperset(of: expected), "seed \(seed): \(statuses)")
+            #expect(!statuses.isDisjoint(with: [.rejected, .recorded]), "seed \(seed): \(statuses)")
+        }
+    }
+}
+
+/// Lends a back end's stand-in with its people, a process of its own.
+func withOffice<Office: BackOffice>(_: Office.Type, _ body: (Office) async throws -> Void) async throws {
+    let folder = try SuiteFolder("interleaving")
+    let port = try Ports.free()
+    let sandbox = try SuiteProcess(
+        SuiteProcess.Command(
+            executable: "\(Suite.executables)/sandbox", arguments: [Office.kind, "--port", "\(port)"],
+            environment: ["PATH": "/usr/bin:/bin", SuiteFolder.mark: folder.path],
+            logPath: "\(folder.path)/sandbox.log"))
+    defer { sandbox.kill9() }
+    let client = Client()
+    defer { client.shutDown() }
+    let office = try Office(url: "http://127.0.0.1:\(port)", client: client)
+    let deadline = ContinuousClock.now + .seconds(60)
+    while !Ports.isListening(port) {
+        try #require(sandbox.isRunning && .now < deadline, "\(sandbox.logTail())")
+        try await Task.sleep(for: .milliseconds(20))
+    }
+    let organisation = Office.organisation(peopleCount: World<Office>.peopleCount)
+    try #require(try await office.post("/sandbox/organisation", organisation) == 200)
+    try await body(office)
+}

@@ -1,0 +1,151 @@
+import Backends
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import Seeded
+
+/// The phones of an environment's people: each has a copy of its realm, and edits from what it sees there.
+struct Phones: ~Copyable {
+    private struct Phone {
+        let realm: Int32
+        /// What there is to report on.
+        let data: ReportingData
+        var copy: [ObjectKey: RealmObject] = [:]
+        var position: Int64 = 0
+        var madeCount = 0
+    }
+
+    static let entriesMax = 25
+    private var connection: Connection
+    private let environment: EnvironmentID
+    private let today: Day
+    private let references: [[String: String]]
+    private let chronicle: Chronicle
+    private var phones: [Phone] = []
+
+    init(
+        _ conninfo: String, in environment: EnvironmentID, today: Day, references: [[String: String]],
+        _ chronicle: Chronicle
+    ) throws {
+        connection = try Connection(conninfo)
+        self.environment = environment
+        self.today = today
+        self.references = references
+        self.chronicle = chronicle
+    }
+
+    mutating func add(realm: Int32, _ data: ReportingData) { phones.append(Phone(realm: realm, data: data)) }
+
+    var madeCount: Int { phones.reduce(0) { $0 + $1.madeCount } }
+
+    /// Takes in what has changed since the last time, as the gateway's feed tells it.
+    mutating func sync(_ index: Int) throws {
+        let (realm, since) = (phones[index].realm, phones[index].position)
+        let counter = try EnvironmentCounter(try connection.run(EnvironmentCounter.load(environment))[0])
+        var last: (kind: String, id: UUID)?
+        while true {
+            let page = try connection.run(
+                Feed.page(
+                    of: realm, in: environment, after: last, changedAfter: since, includingTombstones: true,
+                    countMax: 100))
+            for row in page {
+                guard let object = try RealmObject(row) else { continue }
+                phones[index].copy[object.key] = object.isDeleted ? nil : object
+                last = (object.key.kind.rawValue, object.key.id)
+            }
+            if page.count < 100 { break }
+        }
+        phones[index].position = counter.position
+    }
+
+    func data(_ index: Int) -> ReportingData { phones[index].data }
+
+    /// What a phone shows.
+    func copy(_ index: Int) -> [ObjectKey: RealmObject] { phones[index].copy }
+
+    // MARK: Acting
+
+    /// A person does something with an entry, or makes one.
+    mutating func act(_ index: Int, _ random: inout SplitMix64) throws {
+        let phone = phones[index]
+        let keys = phone.copy.keys.filter { $0.kind == .timeEntry }.sorted { $0.id.text < $1.id.text }
+        if phone.madeCount < Self.entriesMax, keys.isEmpty || random.happens(12) {
+            phones[index].madeCount += 1
+            return try write(.put, random.id(), index, try new(phone, &random))
+        }
+        guard let key = keys.randomElement(using: &random),
+            let entry = try phone.copy[key]?.decoded(as: TimeEntry.self, by: JSONDecoder())
+        else { return }
+        switch Int.random(in: 0..<20, using: &random) {
+        case 0: try write(.delete, key.id, index, nil)
+        case 1..<8: try write(.patch, key.id, index, #"{"submitRequested": true}"#)
+        default: try write(.patch, key.id, index, try edit(entry, phone, &random))
+        }
+    }
+
+    private func new(_ phone: Phone, _ random: inout SplitMix64) throws -> String {
+        let entry = TimeEntry(
+            text: "work", reportingTemplate: phone.data.templates.first?.id, reporting: selections(phone, &random),
+            entryDate: day(&random), durationSeconds: 900 * Int.random(in: 1...32, using: &random),
+            submitRequested: random.happens(50) ? true : nil)
+        return String(decoding: try JSONEncoder().encode(entry), as: UTF8.self)
+    }
+
+    /// What is edited is submitted again, unless it never was.
+    private func edit(_ entry: TimeEntry, _ phone: Phone, _ random: inout SplitMix64) throws -> String {
+        let isDraft = entry.status == .draft && entry.backendId == nil
+        let submits = isDraft ? "" : #", "submitRequested": true"#
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0..<3: return #"{"durationSeconds": \#(900 * Int.random(in: 1...32, using: &random))\#(submits)}"#
+        case 3: return #"{"durationSeconds": 0\#(submits)}"#
+        case 4, 5: return #"{"text": "text \#(random.next() % 100)"\#(submits)}"#
+        case 6: return #"{"entryDate": "\#(day(&random))"\#(submits)}"#
+        default:
+            let reporting = try JSONEncoder().encode(selections(phone, &random))
+            return #"{"reporting": \#(String(decoding: reporting, as: UTF8.self))\#(submits)}"#
+        }
+    }
+
+    private func selections(_ phone: Phone, _ random: inout SplitMix64) -> [ReportingSelection] {
+        phone.data.selections(for: references[Int.random(in: 0..<references.count, using: &random)])
+    }
+
+    private func day(_ random: inout SplitMix64) -> Day { today.adding(days: -Int.random(in: 1...6, using: &random)) }
+
+    /// As the gateway does it: the rules decide from what the realm holds now.
+    private mutating func write(
+        _ operation: Mutation.Operation, _ id: UUID, _ index: Int, _ fields: String?
+    ) throws {
+        let key = ObjectKey(realm: phones[index].realm, kind: .timeEntry, id: id)
+        let now = try RealmObject.byKey(try connection.run(RealmObject.load([key], in: environment)))[key]
+        let stored = now.map { $0.fields.map { .live(fields: $0.bytes) } ?? StoredObject.tombstone }
+        let decision = MutationRules.decide(
+            Mutation(operation: operation, kind: .timeEntry, id: id, fields: fields.map { Array($0.utf8) }),
+            current: stored)
+        chronicle.note(id) { "phone: \(operation) \(fields ?? "") -> \(decision.name)" }
+        guard case .accept(let change) = decision else { return }
+        var batch = WriteBatch(environment: environment)
+        switch change {
+        case .insert(let fields): batch.put(key, JSONBytes(fields), decision: 0, isEdit: true)
+        case .merge(let fields): batch.patch(key, JSONBytes(fields), decision: 0, isEdit: true)
+        case .requestDeletion: batch.patch(key, JSONBytes(#"{"deleteRequested":true}"#), decision: 0, isEdit: true)
+        case .tombstone: batch.delete(key, decision: 0, isEdit: true)
+        case .none: return
+        }
+        _ = try batch.commit(on: &connection)
+    }
+}
+
+extension MutationDecision {
+    fileprivate var name: String {
+        switch self {
+        case .accept(.insert): "insert"
+        case .accept(.merge): "merge"
+        case .accept(.requestDeletion): "requestDeletion"
+        case .accept(.tombstone): "tombstone"
+        case .accept(.none): "none"
+        case .reject(let problem): "\(problem)"
+        }
+    }
+}

@@ -1,0 +1,326 @@
+import Backends
+import FoundationEssentials
+import HTTP
+import Logging
+import Model
+import Postgres
+import Realms
+import Secrets
+import Seeded
+import Suite
+import TestSupport
+import Testing
+
+@testable import BackendPoller
+@testable import EntrySubmitter
+
+/// An environment with its people's phones, the real handlers of submitter and poller on a real database, and a real
+/// stand-in of the back end with people who work in it. What happens next is chance's choice.
+struct World<Office: BackOffice>: ~Copyable {
+    static var peopleCount: Int { 20 }
+    private static var rule: SubmissionRule {
+        SubmissionRule(
+            lease: .seconds(70_000), settleMin: .seconds(30_000), retryMin: .seconds(1_000), retryMax: .seconds(16_000))
+    }
+    /// A call is sent before its lease ends, and a late one is done before an unknown outcome has settled.
+    private static var callTicksMax: Int { 69 }
+    private static var lateTicksMax: Int { 28 }
+
+    let environment: EnvironmentID
+    private var connection: Connection
+    private let office: Office
+    private var phones: Phones
+    private var submitter: ChanceWorker<EntryHandler>
+    private var poller: ChanceWorker<PollHandler>
+    private let chronicle: Chronicle
+    private var random: SplitMix64
+    private let today = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
+    private let people: [BackendPerson]
+    /// Up to where the change log was published.
+    private var published: Int64 = 0
+    private var run: Int64 = 0
+
+    init(_ office: Office, seed: UInt64) async throws {
+        var acme = try TestEnvironment()
+        let (id, chronicle) = (acme.id, Chronicle())
+        let secrets = try SecretBox([Data((0..<32).map { UInt8($0) }).base64EncodedString()])
+        let password = Bytea(try secrets.seal(Office.password, at: BackendConnection.secretPlace(id)))
+        try acme.connection.run(
+            """
+            UPDATE backend.connection SET kind = \(Office.kind), url = \(office.url), user_name = 'FIELDPOST',
+                password_variable = NULL, password = \(password)
+            WHERE environment_id = \(id.rawValue)
+            """)
+        let people = (0..<Self.peopleCount).map {
+            BackendPerson(email: "person\($0)@example.com", reference: Office.reference($0))
+        }
+        let fetcher = RealmFetcher(client: office.client, callMax: .seconds(20), secrets: secrets, entryDays: 30)
+        let backend = try fetcher.backend(of: id, on: &acme.connection)
+        var phones = try Phones(acme.conninfo, in: id, today: today, references: Office.references, chronicle)
+        for person in people {
+            let reference = String(decoding: try JSONEncoder().encode(person.reference), as: UTF8.self)
+            try acme.connection.run(
+                """
+                INSERT INTO backend.person (environment_id, email, reference)
+                VALUES (\(id.rawValue), \(person.email), \(JSONBytes(reference)))
+                """)
+            phones.add(realm: try acme.realm(.user(person.email)), try await backend.reportingData(of: person))
+        }
+        let connection = try Connection(acme.conninfo)
+        let submitting = EntryHandler(rule: Self.rule, callMax: .seconds(20), secrets: secrets, client: office.client)
+        let polling = PollHandler(fetcher, logger: Logger(label: "poller") { _ in SwiftLogNoOpLogHandler() })
+        self.office = office
+        self.people = people
+        self.chronicle = chronicle
+        environment = id
+        random = SplitMix64(seed: seed)
+        submitter = ChanceWorker(submitting, in: id, callTicksMax: Self.callTicksMax, chronicle)
+        poller = ChanceWorker(polling, in: id, callTicksMax: 1_000_000, chronicle)
+        self.connection = connection
+        self.phones = phones
+    }
+
+    /// Fills the realms.
+    mutating func begin() async throws {
+        try poll(people.indices)
+        try await drain()
+    }
+
+    // MARK: One round
+
+    /// Everybody does something, and some of it comes some of the way.
+    mutating func step() async throws {
+        for _ in 0..<60 {
+            let index = Int.random(in: people.indices, using: &random)
+            if random.happens(50) { try phones.sync(index) }
+            try phones.act(index, &random)
+        }
+        try await workInOffice(25)
+        try publish()
+        try poll((0..<3).map { _ in Int.random(in: people.indices, using: &random) })
+        for _ in 0..<3 {
+            try await submit(percent: 60, faults: Array(repeating: .none, count: 14) + Fault.allCases)
+            try await read(percent: 60)
+            try publish()
+        }
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0: submitter.crash()
+        case 1: poller.crash()
+        case 2, 3: for _ in 0..<10 { submitter.share(&random) }
+        case 4, 5: for _ in 0..<20 { submitter.repeatEvent(&random) }
+        default: break
+        }
+        try await pass(Int.random(in: 0...25, using: &random))
+    }
+
+    var madeCount: Int { phones.madeCount }
+
+    private mutating func workInOffice(_ count: Int) async throws {
+        let records = try await office.records()
+        try expectOneRecordPerEntry(records)
+        let numbers = Dictionary(uniqueKeysWithValues: people.indices.map { (Office.name($0), $0) })
+        for _ in 0..<count {
+            if random.happens(4) {
+                let person = people[Int.random(in: people.indices, using: &random)]
+                try await office.create(for: person, on: today.adding(days: -2), &random)
+                continue
+            }
+            guard let record = records.randomElement(using: &random), let number = numbers[record.person] else {
+                return
+            }
+            let what = try await office.act(on: record, of: people[number], &random)
+            if let entry = record.marker.flatMap(EntryMarker.entry) { chronicle.note(entry) { "office: \(what)" } }
+        }
+    }
+
+    private func expectOneRecordPerEntry(_ records: [OfficeRecord]) throws {
+        for (marker, found) in Dictionary(grouping: records.filter { $0.marker != nil }, by: \.marker)
+        where found.count > 1 {
+            let entry = marker.flatMap { $0 }.flatMap(EntryMarker.entry)
+            throw Wrong("records \(found.map(\.id)) are of one entry", entry.map(chronicle.story) ?? "")
+        }
+    }
+
+    /// What the change log tells reaches the workers.
+    @discardableResult
+    private mutating func publish() throws -> Int {
+        var directory = RealmDirectory()
+        var count = 0
+        while true {
+            let rows = try connection.run(
+                Feed.changes(
+                    in: environment, after: published, kinds: [.timeEntry, .seenRecord, .poll], countMax: 1_000))
+            var realms: Set<Int32> = []
+            for row in rows { realms.insert(try row.value(1)) }
+            let paths = try directory.paths(of: realms, in: environment, on: &connection)
+            var subjects: [EventSubject] = []
+            for row in rows {
+                published = try row.value(0)
+                guard try row.value(6, as: Bool.self), let kind = Kind(rawValue: try row.value(2)),
+                    let path = paths[try row.value(1)]
+                else { continue }
+                subjects.append(EventSubject(realm: path, kind: kind, id: try row.value(3)))
+            }
+            // In an order that is the same when a seed is repeated.
+            for subject in subjects.sorted(by: { $0.description < $1.description }) {
+                if subject.kind == .poll { poller.hear(of: subject) } else { submitter.hear(of: subject) }
+                if subject.kind != .poll { count += 1 }
+            }
+            if rows.count < 1_000 { return count }
+        }
+    }
+
+    /// A new run of some people's polls.
+    private mutating func poll(_ indices: some Sequence<Int>) throws {
+        run += 1
+        var batch = WriteBatch(environment: environment)
+        var directory = RealmDirectory()
+        guard let realm = try directory.id(of: .polls, in: environment, create: true, on: &connection) else { return }
+        for index in Set(indices).sorted() {
+            let poll = Poll(
+                run: run, person: people[index].email, dueAt: Timestamp(millisecondsSinceEpoch: run * 1_000))
+            let key = ObjectKey(realm: realm, kind: .poll, id: RealmContents.pollID(of: people[index].email))
+            batch.put(key, JSONBytes([UInt8](try JSONEncoder().encode(poll))), decision: 0)
+        }
+        _ = try batch.commit(on: &connection)
+        try publish()
+    }
+
+    private mutating func submit(percent: Int, faults: [Fault]) async throws {
+        var inputs = submitter.take(&random, percent: percent)
+        while !inputs.isEmpty {
+            let prepared = try submitter.decide(inputs, on: &connection)
+            // Somebody edits between load and commit.
+            if percent < 100, random.happens(40) {
+                for _ in 0..<8 { try phones.act(Int.random(in: people.indices, using: &random), &random) }
+            }
+            if percent < 100, random.happens(4) { return submitter.crash() }
+            inputs = try submitter.commit(prepared, on: &connection)
+        }
+        let make = try submitter.caller(on: &connection)
+        await submitter.fly(&random, percent: percent, faults: faults, lateTicksMax: Self.lateTicksMax) {
+            await Self.answer($0, $1, make)
+        }
+    }
+
+    /// What is heard of a call, as an adapter would tell it.
+    private static func answer(
+        _ call: EntryHandler.Call, _ fault: Fault, _ make: ChanceWorker<EntryHandler>.Make
+    ) async -> EntryHandler.Answer {
+        let found: SubmissionAnswer
+        switch fault {
+        case .none: return await make(call)
+        case .lostAnswer:
+            _ = await make(call)
+            found = .unknown(reason: "the answer was lost", recordID: nil)
+        case .lostCall, .late: found = .unknown(reason: "the answer was lost", recordID: nil)
+        case .away: found = .notProcessed(reason: "away", retryAfter: nil)
+        case .refused: found = .refused(["The office says no"])
+        }
+        return EntryHandler.Answer(found: found, version: call.submission.version)
+    }
+
+    private mutating func read(percent: Int) async throws {
+        var inputs = poller.take(&random, percent: percent)
+        while !inputs.isEmpty {
+            inputs = try poller.commit(try poller.decide(inputs, on: &connection), on: &connection)
+        }
+        let make = try poller.caller(on: &connection)
+        await poller.fly(&random, percent: percent, faults: [.none], lateTicksMax: 0) { call, _ in await make(call) }
+    }
+
+    /// Leases and waits are so much nearer to their end.
+    private mutating func pass(_ ticks: Int) async throws {
+        let make = try submitter.caller(on: &connection)
+        await submitter.pass(ticks) { await Self.answer($0, $1, make) }
+        let polling = try poller.caller(on: &connection)
+        await poller.pass(ticks) { call, _ in await polling(call) }
+        let seconds = Double(ticks * ChanceWorker<EntryHandler>.tickSeconds)
+        try connection.run(
+            """
+            UPDATE submission.ledger SET lease_until = lease_until - make_interval(secs => \(seconds))
+            WHERE environment_id = \(environment.rawValue)
+            """)
+    }
+
+    // MARK: At the end
+
+    /// Nobody does anything any more; all that is under way comes to its end, until polls find nothing new.
+    mutating func settle() async throws {
+        for _ in 0..<30 {
+            try await drain()
+            try poll(people.indices)
+            let before = try position()
+            try await drain()
+            guard try position() == before else { continue }
+            for index in people.indices { try phones.sync(index) }
+            return
+        }
+        let newest = try position()
+        let restless = try connection.run(
+            "SELECT id FROM realm.object WHERE environment_id = \(environment.rawValue) AND position = \(newest)")
+        let entry: UUID = try restless[0].value(0)
+        throw Wrong("polls find something new of \(entry.text) again and again", chronicle.story(of: entry))
+    }
+
+    private mutating func drain() async throws {
+        for _ in 0..<2_000 {
+            try publish()
+            try await submit(percent: 100, faults: [.none])
+            try await read(percent: 100)
+            guard try publish() == 0, submitter.isIdle, poller.isIdle else { continue }
+            guard let ticks = [submitter.ticksToNext, poller.ticksToNext].compactMap(\.self).min() else { return }
+            try await pass(ticks)
+        }
+        let busy = submitter.busy + poller.busy
+        throw Wrong("\(busy.count) keys stay under way", busy.first.map { chronicle.story(of: $0.id) } ?? "")
+    }
+
+    /// Where everything but the polls is.
+    private mutating func position() throws -> Int64 {
+        try connection.run(
+            """
+            SELECT coalesce(max(position), 0) FROM realm.object
+            WHERE environment_id = \(environment.rawValue) AND kind <> 'Poll'
+            """)[0].value(0)
+    }
+
+    /// Those that entries have.
+    mutating func statuses() throws -> Set<EntryStatus> {
+        var statuses: Set<EntryStatus> = []
+        for index in people.indices {
+            for (key, object) in phones.copy(index) where key.kind == .timeEntry {
+                if let entry = try object.decoded(as: TimeEntry.self, by: JSONDecoder()) {
+                    statuses.insert(entry.status)
+                }
+            }
+        }
+        return statuses
+    }
+
+    /// All that is wrong: a line each.
+    mutating func differences() async throws -> [String] {
+        var problems = (submitter.dead.map { "\($0)" } + poller.dead.map { "\($0)" }).map { "dead: \($0)" }
+        let records = try await office.records()
+        var directory = RealmDirectory()
+        for index in people.indices {
+            guard
+                let realm = try directory.id(
+                    of: .user(people[index].email), in: environment, create: false, on: &connection)
+            else { continue }
+            let rows = try connection.run(
+                RealmObject.load(kinds: Kind.allCases, realm: realm, in: environment))
+            let objects = try RealmObject.byKey(rows)
+            if phones.copy(index) != objects { problems.append("\(people[index].email)'s phone has another realm") }
+            let comparison = try Comparison(
+                objects, records.filter { $0.person == Office.name(index) }, data: phones.data(index))
+            problems += comparison.problems.map { "\($0.text)\n    \(chronicle.story(of: $0.entry))" }
+        }
+        return problems
+    }
+}
+
+struct Wrong: Error, CustomStringConvertible {
+    let description: String
+    init(_ what: String, _ story: String) { description = "\(what)\n    \(story)" }
+}

@@ -119,7 +119,8 @@ struct PollHandler: Handler {
             return .finished
         case .failed(let error):
             if let retry = error.retry(afterAttempts: input.attemptCount) {
-                return .park(reason: retry.reason, after: retry.wait, cause: .backendAway)
+                return .park(
+                    reason: retry.reason, after: retry.wait, cause: retry.isAsked ? .askedToWait : .backendAway)
             }
             logger.warning(
                 "the back end refuses to tell a person's records; the next run asks again",

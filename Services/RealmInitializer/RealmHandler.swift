@@ -91,7 +91,8 @@ struct RealmHandler: Handler {
             return .dead(reason: "the back end refuses: \(messages.joined(separator: "; "))")
         }
         guard let retry = error.retry(afterAttempts: attemptCount) else { return .finished }
-        return .park(reason: retry.reason, after: retry.wait, cause: .backendAway)
+        return .park(
+            reason: retry.reason, after: retry.wait, cause: retry.isAsked ? .askedToWait : .backendAway)
     }
 
     /// The number of no decision: nothing makes it miss.

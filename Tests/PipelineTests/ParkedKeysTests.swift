@@ -26,7 +26,8 @@ import Testing
             ParkedKeys.release([(subjects[1].description, 0)], group: "group", environment: acme.id))
         let due = try acme.connection.run(
             ParkedKeys.takeDue(
-                group: "group", partitions: [parkings[0].partition], except: [], lease: .seconds(1), countMax: 10))
+                group: "group", partitions: [parkings[0].partition], lease: .seconds(1), countMax: 10,
+                exceptions: []))
         #expect(try ParkedKeys.due(due).map(\.subject) == [subjects[0]])
     }
 }

@@ -140,7 +140,8 @@ let tests: [Target] = [
         ],
         path: "Tests/OnboardingTests"),
     .testTarget(
-        name: "BackendsTests", dependencies: ["BackendContract", "Backends", "HTTP", "Model", "Sandbox"],
+        name: "BackendsTests",
+        dependencies: ["BackendContract", "Backends", "HTTP", "Model", "Sandbox", "TestSupport"],
         path: "Tests/BackendsTests"),
     .testTarget(
         name: "FieldpostTests",
@@ -159,8 +160,8 @@ let tests: [Target] = [
     .testTarget(
         name: "EntrySubmitterTests",
         dependencies: [
-            "Backends", "EntrySubmitter", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Secrets", "Seeded",
-            "TestSupport",
+            "Backends", "EntrySubmitter", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Sandbox", "Secrets",
+            "Seeded", "TestSupport",
         ],
         path: "Tests/EntrySubmitterTests"),
     .testTarget(

@@ -43,6 +43,9 @@ extension EnvironmentCommand {
         let backendPasswordVariable: String?
         let hasBackendPassword: Bool
         let pollIntervalSeconds: Int32?
+        /// This and the next are `nil` when the back end is called as fast as it answers.
+        let callsPerSecond: Int32?
+        let personCallsPerSecond: Int32?
 
         init(_ stored: StoredEnvironment) {
             name = stored.name
@@ -63,6 +66,8 @@ extension EnvironmentCommand {
             backendPasswordVariable = stored.backendPasswordVariable
             hasBackendPassword = stored.backendPassword != nil
             pollIntervalSeconds = stored.hasBackend ? stored.pollSeconds : nil
+            callsPerSecond = stored.callsPerSecond
+            personCallsPerSecond = stored.personCallsPerSecond
         }
 
         var lines: [(String, String)] {
@@ -87,6 +92,8 @@ extension EnvironmentCommand {
                     backendPasswordVariable.map { "in the services' variable \($0)" }
                         ?? (hasBackendPassword ? "stored, sealed" : "not set")
                 ), ("poll interval", "\(pollIntervalSeconds) s"),
+                ("calls a second", callsPerSecond.map { "\($0)" } ?? "as it answers"),
+                ("calls a second, of one person", personCallsPerSecond.map { "\($0)" } ?? "as it answers"),
             ]
         }
     }

@@ -48,7 +48,7 @@ extension EnvironmentOptions {
     /// Whether anything of a back end was given beside its kind.
     private var describesBackend: Bool {
         backendUrl != nil || backendUser != nil || backendPasswordVariable != nil || backendPasswordFrom != nil
-            || pollInterval != nil
+            || pollInterval != nil || callsPerSecond != nil || personCallsPerSecond != nil
     }
 
     /// The options that must be given still.
@@ -90,6 +90,8 @@ extension EnvironmentOptions {
             (environment.backendPasswordVariable, environment.backendPassword) = (backendPasswordVariable, nil)
         }
         if let pollInterval { environment.pollSeconds = pollInterval }
+        if let callsPerSecond { environment.callsPerSecond = callsPerSecond == 0 ? nil : callsPerSecond }
+        if let rate = personCallsPerSecond { environment.personCallsPerSecond = rate == 0 ? nil : rate }
         return environment
     }
 

@@ -50,6 +50,10 @@ struct EnvironmentOptions: ParsableArguments {
     var backendPasswordVariable: String?
     @Option(help: "Variable of this command that holds that user's password.") var backendPasswordFrom: String?
     @Option(help: "Seconds between the poller's looks into the back end, 5…86400.") var pollInterval: Int32?
+    @Option(help: "Entries submitted to the back end a second, 1…10000; 0: as fast as it answers.")
+    var callsPerSecond: Int32?
+    @Option(help: "Entries of one person submitted to it a second, 1…10000; 0: as fast as it answers.")
+    var personCallsPerSecond: Int32?
     @Option(help: ArgumentHelp("The people, as a JSON file.", valueName: "file")) var people: String?
 
     func validate() throws {
@@ -73,6 +77,11 @@ struct EnvironmentOptions: ParsableArguments {
         }
         if let pollInterval, !(5...86_400).contains(pollInterval) {
             throw ValidationError("--poll-interval is 5…86400, not \(pollInterval)")
+        }
+        for case (let option, let rate?) in [
+            ("--calls-per-second", callsPerSecond), ("--person-calls-per-second", personCallsPerSecond),
+        ] where !(0...10_000).contains(rate) {
+            throw ValidationError("\(option) is 0…10000, not \(rate)")
         }
     }
 

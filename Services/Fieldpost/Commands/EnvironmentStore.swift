@@ -50,7 +50,9 @@ enum EnvironmentStore {
                 p.issuer, p.audience, p.jwks_url, p.discovery_url, p.client_id, p.client_secret,
                 p.scopes, p.initialise_on, p.hide_unknown, b.kind, b.url, b.user_name, b.password_variable, b.password,
                 b.poll_interval_seconds,
-                coalesce((SELECT array_agg(email ORDER BY email) FROM access.address WHERE environment_id = e.id), '{}')
+                coalesce(
+                    (SELECT array_agg(email ORDER BY email) FROM access.address WHERE environment_id = e.id), '{}'),
+                b.calls_per_second, b.person_calls_per_second
             FROM realm.environment e
             LEFT JOIN access.provider p ON p.environment_id = e.id
             LEFT JOIN backend.connection b ON b.environment_id = e.id
@@ -109,13 +111,16 @@ enum EnvironmentStore {
         }
         return """
             INSERT INTO backend.connection
-                (environment_id, kind, url, user_name, password_variable, password, poll_interval_seconds)
+                (environment_id, kind, url, user_name, password_variable, password, poll_interval_seconds,
+                calls_per_second, person_calls_per_second)
             SELECT id, \(e.backend), \(e.backendURL), \(e.backendUser), \(e.backendPasswordVariable),
-                \(e.backendPassword), \(e.pollSeconds)
+                \(e.backendPassword), \(e.pollSeconds), \(e.callsPerSecond), \(e.personCallsPerSecond)
             FROM realm.environment WHERE name = \(e.name)
             ON CONFLICT (environment_id) DO UPDATE SET kind = excluded.kind, url = excluded.url,
                 user_name = excluded.user_name, password_variable = excluded.password_variable,
-                password = excluded.password, poll_interval_seconds = excluded.poll_interval_seconds
+                password = excluded.password, poll_interval_seconds = excluded.poll_interval_seconds,
+                calls_per_second = excluded.calls_per_second,
+                person_calls_per_second = excluded.person_calls_per_second
             """
     }
 

@@ -25,6 +25,9 @@ struct StoredEnvironment: Equatable {
     var backendPasswordVariable: String?
     var backendPassword: Bytea?
     var pollSeconds: Int32 = 300
+    /// How fast the back end is called; `nil`: as fast as it answers.
+    var callsPerSecond: Int32?
+    var personCallsPerSecond: Int32?
 
     /// An integration looks after the environment.
     static let noBackend = "none"
@@ -59,6 +62,8 @@ struct StoredEnvironment: Equatable {
             backendPasswordVariable = try row.optional(14)
             backendPassword = try row.optional(15)
             pollSeconds = try row.value(16)
+            callsPerSecond = try row.optional(18)
+            personCallsPerSecond = try row.optional(19)
         }
     }
 
@@ -76,6 +81,8 @@ struct StoredEnvironment: Equatable {
                 "backend-password",
                 backendPassword != old.backendPassword || backendPasswordVariable != old.backendPasswordVariable
             ), ("poll-interval", pollSeconds != old.pollSeconds),
+            ("calls-per-second", callsPerSecond != old.callsPerSecond),
+            ("person-calls-per-second", personCallsPerSecond != old.personCallsPerSecond),
         ].filter(\.1).map(\.0)
     }
 
@@ -83,5 +90,6 @@ struct StoredEnvironment: Equatable {
     mutating func removeBackend() {
         (backend, backendURL, backendUser) = (Self.noBackend, "", "")
         (backendPasswordVariable, backendPassword, pollSeconds) = (nil, nil, 300)
+        (callsPerSecond, personCallsPerSecond) = (nil, nil)
     }
 }

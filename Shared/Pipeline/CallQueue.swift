@@ -47,6 +47,11 @@ struct CallQueue<Call> {
         return lane.order.compactMap { lane.people[$0]?.waiting.first?.since }.min()
     }
 
+    /// Whether an environment has places left and no call for them.
+    func isIdle(_ environment: EnvironmentID) -> Bool {
+        lanes[environment].map { $0.waitingCount == 0 && $0.underWayCount < $0.placesMax } ?? true
+    }
+
     /// Environments with calls that wait or are under way.
     var environments: [EnvironmentID] { Array(lanes.keys) }
 

@@ -1,3 +1,5 @@
+import Model
+
 /// When calls that found no room are tried again: those of one person one after the other, as fast as the person's part
 /// of the calls, so that they do not all come back at once and find no room again. A value without a clock.
 struct ReturnPlan: Sendable {
@@ -7,6 +9,11 @@ struct ReturnPlan: Sendable {
     static let peopleMax = 10_000
 
     private var planned: [CallTurn: ContinuousClock.Instant] = [:]
+
+    /// Environments with calls that are to come back.
+    func environments(now: ContinuousClock.Instant) -> Set<EnvironmentID> {
+        Set(planned.filter { $0.value > now }.map(\.key.environment))
+    }
 
     /// - Parameter interval: The time between two calls of the environment.
     mutating func wait(for turn: CallTurn, every interval: Duration, now: ContinuousClock.Instant) -> Duration {

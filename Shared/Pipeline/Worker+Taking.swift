@@ -106,6 +106,7 @@ extension Worker {
         let room = room
         let assignment = consumer.assignment
         guard room > 0, !assignment.isEmpty else { return }
+        try hasten(assignment)
         let most = max(1, min(room / max(1, dueEnvironmentCount), limits.heldPerEnvironmentMax))
         let rows = try connection.run(
             ParkedKeys.takeDue(
@@ -123,6 +124,17 @@ extension Worker {
                     input: Input(
                         environment: key.environment, subject: key.subject, origin: .retry,
                         attemptCount: due.attemptCount), partition: due.partition))
+        }
+    }
+
+    /// A back end that is faster than it was planned for has nothing to do: what waits for room comes back at once.
+    private mutating func hasten(_ assignment: Set<TopicPartition>) throws {
+        for environment in returns.environments(now: .now) where breakers[environment]?.isClosed ?? true {
+            guard calls.read({ $0.isIdle(environment) }) else { continue }
+            try connection.run(
+                ParkedKeys.hasten(
+                    group: group, environment: environment, partitions: assignment,
+                    countMax: limits.heldPerEnvironmentMax))
         }
     }
 

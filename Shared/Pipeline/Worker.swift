@@ -33,7 +33,7 @@ package struct WorkerLimits: Sendable {
     /// Calls under way at a time, for each environment.
     package var inFlightMax = 64
     /// Keys held at a time: being called, waiting for a call, or waiting for their turn. And messages of held keys.
-    package var heldMax = 1_024
+    package var heldMax = 2_048
     /// How long a parked key that was taken stays with this worker before another may take it.
     package var dueLease = Duration.seconds(30)
     /// How often parked keys are looked for.

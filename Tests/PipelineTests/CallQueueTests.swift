@@ -21,6 +21,7 @@ import Testing
         var queue = CallQueue<String>(placesMax: 2)
         for number in 1...5 { queue.add("acme \(number)", for: turn(acme, "ana"), now: start) }
         #expect(take(9, of: &queue, at: start) == ["acme 1", "acme 2"])
+        #expect(!queue.isIdle(acme) && queue.isIdle(books))
         queue.add("books 1", for: turn(books, "ana"), now: start)
         #expect(take(9, of: &queue, at: start) == ["books 1"])
         queue.ended(in: acme, now: start)
@@ -95,7 +96,9 @@ import Testing
         // Two share what there is; another environment is another matter.
         #expect(plan.wait(for: turn(acme, "ben"), every: .seconds(1), now: start) == .seconds(2))
         #expect(plan.wait(for: turn(books, "ana"), every: .seconds(1), now: start) == .seconds(1))
+        #expect(plan.environments(now: start) == [acme, books])
         #expect(plan.wait(for: turn(acme, "ana"), every: .seconds(1), now: start + .seconds(90)) == .seconds(1))
+        #expect(plan.environments(now: start + .seconds(90)) == [acme])
     }
 
     @Test func noneWaitsForLongerThanTheBound() {

@@ -60,6 +60,35 @@ struct BooksFlow: Sendable {
             ], entryDate: Day("2015-03-30"), durationSeconds: 3_600, submitRequested: true)
     }
 
+    func submit(_ count: Int) throws {
+        var writer = try RealmWriter(suite.conninfo, environment: Self.environment)
+        for _ in 0..<count { try writer.put(UUID(), of: Self.email, entry) }
+    }
+
+    func expectReleased(_ count: Int) async throws {
+        try await eventually("\(count) entries are released in e-conomic", within: .seconds(90)) {
+            var writer = try RealmWriter(suite.conninfo, environment: Self.environment)
+            let now = try writer.count(.released)
+            return now == count ? nil : "\(now)"
+        }
+    }
+
+    func behave(_ switches: String) async throws {
+        let client = Client()
+        defer { client.shutDown() }
+        let answer = try await client.send(
+            Request("POST", suite.economicURL + "/sandbox/switches", body: Array(switches.utf8)))
+        try #require(answer.status == 200)
+    }
+
+    /// How many calls were refused because there are too many.
+    func refusedCount() async throws -> Int {
+        let client = Client()
+        defer { client.shutDown() }
+        let response = try await client.send(Request(suite.economicURL + "/sandbox/stats"))
+        return try JSONDecoder().decode([String: Int].self, from: Data(response.body))["answered429"] ?? 0
+    }
+
     /// Submits entries, and waits until all are released.
     ///
     /// - Returns: How many a second.
@@ -67,12 +96,8 @@ struct BooksFlow: Sendable {
         var writer = try RealmWriter(suite.conninfo, environment: Self.environment)
         let before = try writer.count(.released)
         let start = ContinuousClock.now
-        for _ in 0..<count { try writer.put(UUID(), of: Self.email, entry) }
-        try await eventually("\(count) more entries are released in e-conomic", within: .seconds(90)) {
-            var writer = try RealmWriter(suite.conninfo, environment: Self.environment)
-            let now = try writer.count(.released)
-            return now == before + count ? nil : "\(now - before)"
-        }
+        try submit(count)
+        try await expectReleased(before + count)
         return Double(count) / ((ContinuousClock.now - start) / .seconds(1))
     }
 
@@ -115,12 +140,5 @@ extension Suite {
             }
             return sum + value
         }
-    }
-
-    func statsOfSAP() async throws -> [String: Int] {
-        let client = Client()
-        defer { client.shutDown() }
-        let response = try await client.send(Request(sapURL + "/sandbox/stats"))
-        return try JSONDecoder().decode([String: Int].self, from: Data(response.body))
     }
 }

@@ -60,29 +60,30 @@ extension FlowTests {
 
         /// 429 with Retry-After, said to one call, holds all calls of the environment.
         @Test(.timeLimit(.minutes(3))) func aBackEndThatAsksForItIsLeftAlone() async throws {
-            try await withSuite("retry-after", .withoutGateway) { suite in
-                let flow = try await DirectFlow(suite, people: 3, entries: 60, seed: 5)
-                try await suite.post("/sandbox/switches", Data(#"{"rate429": 1, "retryAfterSeconds": 3}"#.utf8))
-                try await flow.write(pause: .zero)
-                // Entries that are deleted before the back end has them need no call.
-                let kept = flow.plans.count { $0.wanted != nil }
-                try await eventually("\(kept) keys are parked", within: .seconds(30)) {
-                    let count = try await suite.parked(SmallOrganisation.environment).count
-                    return count == kept ? nil : "\(count)"
+            var options = Suite.Options.withoutGateway
+            options.hasEconomic = true
+            try await withSuite("retry-after", options) { suite in
+                let books = try await BooksFlow(suite)
+                try await books.behave(#"{"rate429": 1, "retryAfterSeconds": 3}"#)
+                try books.submit(60)
+                try await eventually("all keys are parked", within: .seconds(30)) {
+                    let count = try await suite.parked(BooksFlow.environment).count
+                    return count == 60 ? nil : "\(count)"
                 }
-                let (start, before) = (ContinuousClock.now, try await Self.refusedCount(suite))
+                let (start, before) = (ContinuousClock.now, try await books.refusedCount())
                 try await eventually("it is probed some times", within: .seconds(60)) {
-                    let count = try await Self.refusedCount(suite)
+                    let count = try await books.refusedCount()
                     return count >= before + 4 ? nil : "\(count - before)"
                 }
-                let asked = try await Self.refusedCount(suite) - before
+                let asked = try await books.refusedCount() - before
                 let waits = Int((ContinuousClock.now - start) / .seconds(3)) + 1
                 // Each of the two workers asks once after every wait, and not for each of the keys.
                 #expect(asked <= 2 * waits, "\(asked) calls in \(waits) waits")
-                let parked = try await suite.parked(SmallOrganisation.environment)
+                let parked = try await suite.parked(BooksFlow.environment)
                 #expect(parked.allSatisfy { $0.attempts == 0 && $0.state != "dead" })
-                try await suite.post("/sandbox/switches", Data(#"{"rate429": 0}"#.utf8))
-                try await flow.verify(within: .seconds(60))
+                try await books.behave(#"{"rate429": 0}"#)
+                try await books.expectReleased(60)
+                #expect(try await books.recorded().all == 60)
             }
         }
 
@@ -161,10 +162,6 @@ extension FlowTests {
         private static func releasedCount(_ suite: Suite) throws -> Int {
             var writer = try RealmWriter(suite.conninfo)
             return try writer.count(.released)
-        }
-
-        private static func refusedCount(_ suite: Suite) async throws -> Int {
-            try await suite.statsOfSAP()["answered429"] ?? 0
         }
 
         /// What waits can be seen, and none of it has been given up.

@@ -142,7 +142,8 @@ let tests: [Target] = [
         ],
         path: "Tests/OnboardingTests"),
     .testTarget(
-        name: "BackendsTests", dependencies: ["BackendContract", "Backends", "HTTP", "Model", "Sandbox", "Seeded"],
+        name: "BackendsTests",
+        dependencies: ["BackendContract", "Backends", "HTTP", "Model", "Sandbox", "Seeded", "TestSupport"],
         path: "Tests/BackendsTests"),
     .testTarget(
         name: "FieldpostTests",
@@ -161,8 +162,8 @@ let tests: [Target] = [
     .testTarget(
         name: "EntrySubmitterTests",
         dependencies: [
-            "Backends", "EntrySubmitter", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Secrets", "Seeded",
-            "TestSupport",
+            "Backends", "EntrySubmitter", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Sandbox", "Secrets",
+            "Seeded", "TestSupport",
         ],
         path: "Tests/EntrySubmitterTests"),
     .testTarget(

@@ -180,7 +180,8 @@ struct PollHandler: Handler {
         after error: BackendError, _ attemptCount: Int, _ person: String, _ environment: EnvironmentID
     ) -> Next<Call> {
         if let retry = error.retry(afterAttempts: attemptCount) {
-            return .park(reason: retry.reason, after: retry.wait, cause: .backendAway)
+            return .park(
+                reason: retry.reason, after: retry.wait, cause: retry.isAsked ? .askedToWait : .backendAway)
         }
         logger.warning(
             "the back end refuses to tell records; the next run asks again",

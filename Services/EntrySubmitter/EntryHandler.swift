@@ -136,6 +136,12 @@ struct EntryHandler: Handler {
         }
     }
 
+    func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRates {
+        try EntryStore.rates(connection.run(EntryStore.loadRates(of: environment)))
+    }
+
+    func unmade(_ call: Call) -> Answer? { Answer(found: .notMade, version: call.submission.version) }
+
     // MARK: State
 
     private mutating func state(
@@ -203,6 +209,7 @@ struct EntryHandler: Handler {
                 case .attempt: .attempt
                 case .backendAway: .backendAway
                 case .planned: .planned
+                case .askedToWait: .askedToWait
                 }
             return .park(reason: reason, after: after, cause: parkCause)
         case .call(let call):

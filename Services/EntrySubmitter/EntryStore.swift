@@ -1,6 +1,7 @@
 import Backends
 import FoundationEssentials
 import Model
+import Pipeline
 import Postgres
 import Realms
 import Runtime
@@ -65,6 +66,20 @@ enum EntryStore {
         } catch {
             return .failure(error)
         }
+    }
+
+    /// How fast an environment's back end may be called. Rows: as `rates` reads them.
+    static func loadRates(of environment: EnvironmentID) -> Statement {
+        """
+        SELECT calls_per_second, person_calls_per_second FROM backend.connection
+        WHERE environment_id = \(environment.rawValue)
+        """
+    }
+
+    static func rates(_ rows: Rows) throws(PostgresError) -> CallRates {
+        guard rows.count == 1 else { return CallRates() }
+        let (all, person): (Int32?, Int32?) = (try rows[0].optional(0), try rows[0].optional(1))
+        return CallRates(perSecond: all.map { Double($0) }, perPersonAndSecond: person.map { Double($0) })
     }
 
     struct LedgerWrite {

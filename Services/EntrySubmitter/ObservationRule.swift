@@ -122,8 +122,12 @@ struct ObservationRule: Sendable {
             return SubmissionDecision(step: .park(reason: reason, after: retryWait, cause: .attempt))
         case .notProcessed(let reason, let retryAfter):
             let wait = max(retryAfter ?? .zero, retryWait)
-            return SubmissionDecision(step: .park(reason: reason, after: wait, cause: .backendAway))
-        case .unknown(let reason, _):
+            return SubmissionDecision(
+                step: .park(reason: reason, after: wait, cause: retryAfter == nil ? .backendAway : .askedToWait))
+        case .notMade:
+            return SubmissionDecision(
+                step: .park(reason: "other calls come first", after: retryMin, cause: .planned))
+        case .unknown(let reason, _, _):
             return SubmissionDecision(step: .park(reason: reason, after: retryWait, cause: .backendAway))
         }
     }

@@ -5,7 +5,7 @@ import Runtime
 enum Settings {
     static let inFlightMax = Setting(
         "submitter.inflight.max", .integer(1...1_024), default: "64",
-        help: "Calls to back ends under way at a time, per worker")
+        help: "Calls to one back end under way at a time, per worker")
     static let callMax = Setting(
         "backend.call.max", .duration(.milliseconds(100)...(.seconds(120))), default: "10s",
         help: "The longest a single HTTP call to a back end may take")
@@ -32,6 +32,9 @@ enum Settings {
         limits.inFlightMax = try configuration.integer(inFlightMax)
         limits.heldMax = max(limits.heldMax, limits.inFlightMax * 8)
         limits.attemptsMax = try configuration.integer(attemptsMax)
+        let (retryMin, retryMax) = (try configuration.duration(retryMin), try configuration.duration(retryMax))
+        limits.circuit = CircuitBreaker(waitMin: min(retryMin * 2, retryMax), waitMax: retryMax)
+        limits.dueInterval = min(limits.dueInterval, max(retryMax / 4, .milliseconds(10)))
         return limits
     }
 }

@@ -41,7 +41,10 @@ struct SubmissionCaller: Sendable {
             if let record = try await backend.readBack(id, of: person) { return .record(record) }
             return mayBeAbsent ? .absent : .unknown(reason: "record \(id) is not readable yet", recordID: id)
         } catch {
-            return .unknown(reason: "the record could not be read back: \(error)", recordID: id)
+            var retryAfter: Duration?
+            if case .notProcessed(_, let asked) = error { retryAfter = asked }
+            return .unknown(
+                reason: "the record could not be read back: \(error)", recordID: id, retryAfter: retryAfter)
         }
     }
 
@@ -54,7 +57,7 @@ struct SubmissionCaller: Sendable {
         case .record(let successor): .record(successor)
         case .absent: .absent
         case .ambiguous(let count): .ambiguous(count: count)
-        case .refused, .notProcessed, .unknown: .refused(messages)
+        case .refused, .notProcessed, .unknown, .notMade: .refused(messages)
         }
     }
 
@@ -89,7 +92,8 @@ extension SubmissionAnswer {
             switch error {
             case .refused(let messages): .refused(messages)
             case .notProcessed(let reason, let retryAfter): .notProcessed(reason: reason, retryAfter: retryAfter)
-            case .outcomeUnknown(let reason): .unknown(reason: reason, recordID: recordID)
+            case .outcomeUnknown(let reason, let retryAfter):
+                .unknown(reason: reason, recordID: recordID, retryAfter: retryAfter)
             case .unauthorized(let reason):
                 .notProcessed(reason: "the back end refuses Fieldpost's own credentials: \(reason)", retryAfter: nil)
             }

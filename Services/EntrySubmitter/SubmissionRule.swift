@@ -168,25 +168,30 @@ struct SubmissionRule: Sendable {
             // What the back end does not say cannot be shown: then at least that it refused.
             return refuse(messages.isEmpty ? ["The back end refused the entry without a reason"] : messages, ledger)
         case .notProcessed(let reason, let retryAfter):
-            var ledger = ledger
-            // Nothing happened, unless this call only asked about an earlier one.
-            if ledger.phase == .finding {
-                ledger.phase = .unknown
-            } else {
-                ledger.phase = .settled
-                ledger.editPosition = 0
-            }
-            ledger.version += 1
             let wait = max(retryAfter ?? .zero, retryWait(attemptCount))
             return SubmissionDecision(
-                ledger: ledger, step: .park(reason: reason, after: wait, cause: .backendAway))
-        case .unknown(let reason, let recordID):
+                ledger: nothingHappened(ledger),
+                step: .park(reason: reason, after: wait, cause: retryAfter == nil ? .backendAway : .askedToWait))
+        case .notMade:
+            return SubmissionDecision(
+                ledger: nothingHappened(ledger),
+                step: .park(reason: "other calls come first", after: retryMin, cause: .planned))
+        case .unknown(let reason, let recordID, let retryAfter):
             var ledger = next(ledger, .unknown)
             ledger.backendID = recordID ?? ledger.backendID
             return SubmissionDecision(
                 ledger: ledger, lease: settleMin,
-                step: .park(reason: reason, after: settleMin, cause: .backendAway))
+                step: .park(
+                    reason: reason, after: max(settleMin, retryAfter ?? .zero),
+                    cause: retryAfter == nil ? .backendAway : .askedToWait))
         }
+    }
+
+    /// What was asked for is begun anew, unless the call only asked about an earlier one.
+    private func nothingHappened(_ ledger: Ledger) -> Ledger {
+        var ledger = next(ledger, ledger.phase == .finding ? .unknown : .settled)
+        if ledger.phase == .settled { ledger.editPosition = 0 }
+        return ledger
     }
 
     private func retryWait(_ attemptCount: Int) -> Duration {

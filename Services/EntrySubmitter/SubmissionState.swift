@@ -92,7 +92,9 @@ enum SubmissionAnswer: Equatable, Sendable {
     /// It did nothing, and may do it later.
     case notProcessed(reason: String, retryAfter: Duration?)
     /// It may have done it. `recordID` when it said under which id.
-    case unknown(reason: String, recordID: String?)
+    case unknown(reason: String, recordID: String?, retryAfter: Duration? = nil)
+    /// It was not asked after all.
+    case notMade
 }
 
 /// A call for the version of the ledger that opened it.
@@ -122,7 +124,7 @@ struct SubmissionDecision: Sendable {
         case park(reason: String, after: Duration, cause: Cause)
         case dead(reason: String)
     }
-    enum Cause: Equatable, Sendable { case attempt, backendAway, planned }
+    enum Cause: Equatable, Sendable { case attempt, backendAway, askedToWait, planned }
     struct LogLine: Equatable, Sendable {
         var status: EntryStatus
         var message: String?

@@ -92,7 +92,8 @@ struct RealmHandler: Handler {
             return .dead(reason: "the back end refuses: \(messages.joined(separator: "; "))")
         }
         guard let retry = error.retry(afterAttempts: attemptCount) else { return .finished }
-        return .park(reason: retry.reason, after: retry.wait, cause: .backendAway)
+        return .park(
+            reason: retry.reason, after: retry.wait, cause: retry.isAsked ? .askedToWait : .backendAway)
     }
 
     /// All of it in the one transaction that sets the flag: a crash before leaves it false, and it is done again.

@@ -38,7 +38,8 @@ enum SAPEntities {
             ("WorkItem", ""), ("BillingControlCategory", ""), ("PurchaseOrder", ""), ("PurchaseOrderItem", "00000"),
             ("TimeSheetTaskType", ""), ("TimeSheetTaskLevel", ""), ("TimeSheetTaskComponent", ""),
             ("TimeSheetNote", .string(record.note)), ("RecordedHours", .string(hours)),
-            ("RecordedQuantity", .string(hours + "0")), ("HoursUnitOfMeasure", "H"), ("RejectionReason", ""),
+            ("RecordedQuantity", .string(hours + "0")), ("HoursUnitOfMeasure", "H"),
+            ("RejectionReason", .string(record.rejectionReason ?? "")),
             ("TimeSheetWrkLocCode", ""), ("TimeSheetOvertimeCategory", ""),
         ])
     }

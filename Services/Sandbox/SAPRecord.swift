@@ -18,6 +18,9 @@ struct SAPRecord: Codable, Equatable, Sendable {
     var predecessor: Int?
     var releasedOnSave: Bool
 
+    /// Why an approver refused it: a code of the customer's own, at most four characters.
+    var rejectionReason: String?
+
     /// CATS statuses. Source: SAP Help Portal.
     enum Status: Int, Codable, Sendable {
         case inProcess = 10

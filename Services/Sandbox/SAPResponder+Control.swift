@@ -21,7 +21,8 @@ extension SAPResponder {
         case (.post, "/sandbox/approvals"):
             return try await SandboxControl.change(request) { (approval: Approval) in
                 guard let number = Int(approval.record), let code = Int(approval.status),
-                    let status = SAPRecord.Status(rawValue: code), system.approve(number, status)
+                    let status = SAPRecord.Status(rawValue: code), (approval.reason ?? "").count <= 4,
+                    system.approve(number, status, reason: approval.reason)
                 else { throw SandboxProblem(message: "record \(approval.record) has no such move") }
                 return try SandboxControl.encoded(["record": approval.record, "status": approval.status])
             }
@@ -40,6 +41,7 @@ extension SAPResponder {
     private struct Approval: Decodable {
         let record: String
         let status: String
+        let reason: String?
     }
 
     /// One line of JSON per record, in the order of their numbers.

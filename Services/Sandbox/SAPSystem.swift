@@ -110,16 +110,18 @@ final class SAPSystem: Sendable {
     }
 
     /// What its person does: 10 → 20, and what an approver does: 20 → 30, 20 → 40, 30 → 20, 40 → 20. A replaced record
-    /// is cancelled with the approval of its successor.
+    /// is cancelled with the approval of its successor, and stays 50 when that is rejected.
     ///
+    /// - Parameter reason: Of a rejection.
     /// - Returns: False when the record has no such move.
-    func approve(_ number: Int, _ status: SAPRecord.Status) -> Bool {
+    func approve(_ number: Int, _ status: SAPRecord.Status, reason: String?) -> Bool {
         state.withLock { state in
             guard var record = state.records[number] else { return false }
             switch (record.status, status) {
             case (.inProcess, .released), (.released, .approved), (.released, .rejected), (.approved, .released),
                 (.rejected, .released):
                 record.status = status
+                record.rejectionReason = status == .rejected ? reason : nil
             default:
                 return false
             }

@@ -13,7 +13,7 @@ public import Model
 /// |---|---|
 /// | looked at the record and says no (validation) | ``BackendError/refused(_:)`` |
 /// | certainly did nothing (not reached, too many requests, a session that expired) | ``BackendError/notProcessed(reason:retryAfter:)`` |
-/// | may have done it (lost answer, 5xx, an answer that cannot be read) | ``BackendError/outcomeUnknown(reason:)`` |
+/// | may have done it (lost answer, 5xx, an answer that cannot be read) | ``BackendError/outcomeUnknown(reason:retryAfter:)`` |
 /// | does not accept the credentials or permissions of Fieldpost itself | ``BackendError/unauthorized(reason:)`` |
 ///
 /// A read throws `notProcessed` or `unauthorized`; `refused` only when the person's references do not suffice, since
@@ -111,8 +111,9 @@ public enum BackendError: Error, Equatable, Sendable {
     case refused([String])
     /// The back end did nothing, and may do it later; not before `retryAfter`, when it says so.
     case notProcessed(reason: String, retryAfter: Duration?)
-    /// The back end may have done it. It must be looked up before it is repeated.
-    case outcomeUnknown(reason: String)
+    /// The back end may have done it. It must be looked up before it is repeated; not before `retryAfter`, when it says
+    /// so.
+    case outcomeUnknown(reason: String, retryAfter: Duration? = nil)
     /// Fieldpost's own credentials or permissions are refused: for an operator, never the fault of an entry.
     case unauthorized(reason: String)
 }

@@ -27,8 +27,9 @@ enum HTTPAnswer {
             guard isWrite, isFromService() else { throw .notProcessed(reason: reason, retryAfter: nil) }
             throw .refused(messages())
         default:
+            let wait = retryAfter(of: response)
             throw isWrite
-                ? .outcomeUnknown(reason: reason) : .notProcessed(reason: reason, retryAfter: retryAfter(of: response))
+                ? .outcomeUnknown(reason: reason, retryAfter: wait) : .notProcessed(reason: reason, retryAfter: wait)
         }
     }
 

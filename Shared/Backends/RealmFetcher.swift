@@ -80,13 +80,15 @@ private final class Adapters: Sendable {
 extension BackendError {
     /// When a read that failed like that is tried again.
     ///
-    /// - Returns: `nil` when the back end refuses it: no repetition helps.
-    package func retry(afterAttempts attemptCount: Int) -> (reason: String, wait: Duration)? {
+    /// - Returns: `nil` when the back end refuses it: no repetition helps. `isAsked`: it is the back end that asks for
+    ///   the wait.
+    package func retry(afterAttempts attemptCount: Int) -> (reason: String, wait: Duration, isAsked: Bool)? {
         let wait = min(Duration.seconds(1) * (1 << min(attemptCount, 6)), .seconds(60))
         return switch self {
         case .refused: nil
-        case .notProcessed(let reason, let retryAfter): (reason, max(wait, retryAfter ?? .zero))
-        case .outcomeUnknown(let reason), .unauthorized(let reason): (reason, wait)
+        case .notProcessed(let reason, let retryAfter), .outcomeUnknown(let reason, let retryAfter):
+            (reason, max(wait, retryAfter ?? .zero), retryAfter != nil)
+        case .unauthorized(let reason): (reason, wait, false)
         }
     }
 }

@@ -1,57 +1,69 @@
 import Kafka
+import Model
 import Synchronization
 
-/// The calls of a worker: a bounded number under way, the others waiting for their turn.
+/// The calls of a worker: a bounded number under way for each environment, the others waiting for their turn.
 ///
 /// A call that ends takes the next one along, so the window stays full however long the worker's loop is busy with
 /// PostgreSQL. What came of the calls waits for the loop.
 final class CallWindow<Key: Sendable, Answer: Sendable>: Sendable {
     struct Call: Sendable {
         let key: Key
+        let turn: CallTurn
         /// It is not made any more from then on.
         let startBefore: ContinuousClock.Instant
         let make: @Sendable () async -> Answer
     }
 
     private struct State {
-        /// Those before `first` are made.
-        var waiting: [Call] = []
-        var first = 0
-        var underWayCount = 0
-        /// An answer, or `nil` for a call that waited too long and was not made.
+        var queue: CallQueue<Call>
+        /// An answer, or `nil` for a call that was not made.
         var outcomes: [(key: Key, answer: Answer?)] = []
-
-        mutating func takeNext() -> Call? {
-            guard first < waiting.count else {
-                waiting.removeAll(keepingCapacity: true)
-                first = 0
-                return nil
-            }
-            first += 1
-            return waiting[first - 1]
-        }
     }
 
-    private let countMax: Int
     private let wakeup: Wakeup
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
-    /// - Parameter wakeup: Signalled when something came of a call.
-    init(countMax: Int, wakeup: Wakeup) {
-        self.countMax = countMax
+    /// - Parameters:
+    ///   - placesMax: Calls under way at a time, for one environment.
+    ///   - wakeup: Signalled when something came of a call.
+    init(placesMax: Int, wakeup: Wakeup) {
         self.wakeup = wakeup
+        state = Mutex(State(queue: CallQueue(placesMax: placesMax)))
     }
 
-    var underWayCount: Int { state.withLock { $0.underWayCount } }
+    var underWayCount: Int { state.withLock { $0.queue.underWayCount } }
+
+    /// Reads the queue.
+    func read<Value: Sendable>(_ body: (CallQueue<Call>) -> Value) -> Value { state.withLock { body($0.queue) } }
 
     func add(_ call: Call) {
-        let isRoom = state.withLock { state in
-            state.waiting.append(call)
-            guard state.underWayCount < countMax else { return false }
-            state.underWayCount += 1
-            return true
+        state.withLock { $0.queue.add(call, for: call.turn, now: .now) }
+        startWaiting()
+    }
+
+    /// Starts what waited for its time, or for a place.
+    func startWaiting() {
+        while let call = next() { Task { await self.makeCalls(from: call) } }
+    }
+
+    /// Takes back all calls of an environment that are not made yet: their outcome is that they were not made.
+    func withdraw(_ environment: EnvironmentID) {
+        let isAny = state.withLock { state in
+            let calls = state.queue.withdraw(environment)
+            state.outcomes += calls.map { ($0.key, nil) }
+            return !calls.isEmpty
         }
-        if isRoom { Task { await self.makeCalls() } }
+        if isAny { wakeup.signal() }
+    }
+
+    /// Bounds an environment's calls under way more than its places do.
+    func bound(_ environment: EnvironmentID, to count: Int?) {
+        state.withLock { $0.queue.bound(environment, to: count) }
+    }
+
+    func setRates(_ rates: CallRates, of environment: EnvironmentID) {
+        state.withLock { $0.queue.setRates(rates, of: environment, now: .now) }
     }
 
     func takeOutcomes() -> [(key: Key, answer: Answer?)] {
@@ -62,19 +74,18 @@ final class CallWindow<Key: Sendable, Answer: Sendable>: Sendable {
     }
 
     /// One place in the window: makes calls as long as some wait.
-    private func makeCalls() async {
-        while let call = next() {
+    private func makeCalls(from first: Call) async {
+        var current: Call? = first
+        while let call = current {
             let answer = ContinuousClock.now < call.startBefore ? await call.make() : nil
-            state.withLock { $0.outcomes.append((call.key, answer)) }
+            state.withLock { state in
+                state.outcomes.append((call.key, answer))
+                state.queue.ended(in: call.turn.environment, now: .now)
+            }
             wakeup.signal()
+            current = next()
         }
     }
 
-    private func next() -> Call? {
-        state.withLock { state in
-            let next = state.takeNext()
-            if next == nil { state.underWayCount -= 1 }
-            return next
-        }
-    }
+    private func next() -> Call? { state.withLock { $0.queue.next(now: .now)?.call } }
 }

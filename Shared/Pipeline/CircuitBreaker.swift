@@ -1,18 +1,34 @@
-/// Whether a back end may be called: after `failuresMax` calls in a row that found it away, it is left alone for a
-/// while; then one call probes it. A value without a clock: the time comes in.
+package import Model
+
+/// Whether a back end may be called: after the calls of `failuresMax` different keys in a row found it away, it is left
+/// alone for a while; then one call probes it. A back end that asks to be left alone is, for as long as it says. When
+/// it answers again the calls begin slowly. A value without a clock: the time comes in.
+///
+/// One key that fails again and again does not open it: that may be the key's own fault, and it waits by itself.
 package struct CircuitBreaker: Sendable, Equatable {
     package enum State: Sendable, Equatable {
-        case closed(failureCount: Int)
+        /// The keys whose calls found it away since it last answered.
+        case closed(failed: Set<EventSubject>)
         /// Nobody calls until then.
         case open(until: ContinuousClock.Instant, wait: Duration)
+        /// It asked for it: nobody calls until then, whatever earlier calls are answered.
+        case leftAlone(until: ContinuousClock.Instant)
         /// One call is under way to find out.
         case halfOpen(wait: Duration)
     }
 
-    package private(set) var state = State.closed(failureCount: 0)
+    package private(set) var state = State.closed(failed: [])
+    /// How many calls may be under way while it comes back; `nil`: as many as there are places.
+    package private(set) var callsMax: Int?
+    private var answeredAt: ContinuousClock.Instant?
     package let failuresMax: Int
     package let waitMin: Duration
     package let waitMax: Duration
+
+    /// So many calls are under way at first when it is there again.
+    static let callsMin = 2
+    /// From so many on the calls under way are not bounded here.
+    static let callsBoundMax = 256
 
     package init(failuresMax: Int = 10, waitMin: Duration = .seconds(2), waitMax: Duration = .seconds(60)) {
         self.failuresMax = failuresMax
@@ -30,6 +46,10 @@ package struct CircuitBreaker: Sendable, Equatable {
             guard now >= until else { return .wait(until - now) }
             state = .halfOpen(wait: wait)
             return .probe
+        case .leftAlone(let until):
+            guard now >= until else { return .wait(until - now) }
+            state = .halfOpen(wait: waitMin)
+            return .probe
         case .halfOpen(let wait): return .wait(wait)
         }
     }
@@ -37,22 +57,32 @@ package struct CircuitBreaker: Sendable, Equatable {
     /// The back end answered, whatever it said.
     ///
     /// - Returns: Whether it had been away: all that waits for it may go on.
-    package mutating func answered() -> Bool {
-        defer { state = .closed(failureCount: 0) }
+    package mutating func answered(now: ContinuousClock.Instant) -> Bool {
+        answeredAt = now
         switch state {
-        case .closed: return false
-        case .open, .halfOpen: return true
+        case .closed:
+            state = .closed(failed: [])
+            callsMax = callsMax.flatMap { $0 + 1 < Self.callsBoundMax ? $0 + 1 : nil }
+            return false
+        case .open, .halfOpen:
+            state = .closed(failed: [])
+            callsMax = Self.callsMin
+            return true
+        // What it answers now was asked before it wanted to be left alone.
+        case .leftAlone: return false
         }
     }
 
     /// The back end could not be reached, or said that it cannot work now.
     ///
     /// - Returns: Whether the circuit opened by it.
-    package mutating func wasAway(now: ContinuousClock.Instant) -> Bool {
+    package mutating func wasAway(for key: EventSubject, now: ContinuousClock.Instant) -> Bool {
         switch state {
-        case .closed(let count):
-            guard count + 1 >= failuresMax else {
-                state = .closed(failureCount: count + 1)
+        case .closed(var failed):
+            failed.insert(key)
+            callsMax = callsMax.map { max(1, $0 / 2) }
+            guard failed.count >= failuresMax else {
+                state = .closed(failed: failed)
                 return false
             }
             state = .open(until: now + waitMin, wait: waitMin)
@@ -61,8 +91,20 @@ package struct CircuitBreaker: Sendable, Equatable {
             let longer = min(wait * 2, waitMax)
             state = .open(until: now + longer, wait: longer)
             return false
-        case .open: return false
+        case .open, .leftAlone: return false
         }
+    }
+
+    /// The back end asked not to be called for that long.
+    ///
+    /// - Returns: Whether that is news.
+    package mutating func askedToWait(_ wait: Duration, now: ContinuousClock.Instant) -> Bool {
+        answeredAt = now
+        var until = now + wait
+        let isNews = isClosed
+        if case .leftAlone(let earlier) = state { until = max(until, earlier) }
+        state = .leftAlone(until: until)
+        return isNews
     }
 
     /// The key that was to probe needed no call after all: another one may.
@@ -72,8 +114,17 @@ package struct CircuitBreaker: Sendable, Equatable {
 
     /// Whether the next key that needs a call would be let through.
     package func mayProbe(now: ContinuousClock.Instant) -> Bool {
-        if case .open(let until, _) = state { now >= until } else { false }
+        switch state {
+        case .open(let until, _), .leftAlone(let until): now >= until
+        case .closed, .halfOpen: false
+        }
     }
 
     package var isClosed: Bool { if case .closed = state { true } else { false } }
+
+    /// Whether it has answered somebody lately: a key that fails now may be at fault itself.
+    package func isThere(now: ContinuousClock.Instant) -> Bool {
+        guard isClosed, let answeredAt else { return false }
+        return now < answeredAt + waitMax
+    }
 }

@@ -31,6 +31,20 @@ package protocol Handler: SendableMetatype {
     /// - Throws: `CallerUnavailable` when it cannot be made for this environment: its calls wait then.
     func caller(on connection: inout Connection, for environment: EnvironmentID) throws
         -> @Sendable (Call) async -> Answer
+
+    /// How fast it may be called. Asked for as often as `caller`.
+    func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRates
+
+    /// The answer of a call that was decided and not made after all. `nil`: the key is decided again as if it came
+    /// from a retry.
+    func unmade(_ call: Call) -> Answer?
+}
+
+extension Handler {
+    package func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRates {
+        CallRates()
+    }
+    package func unmade(_ call: Call) -> Answer? { nil }
 }
 
 /// One environment's other system cannot be called as things are set up. The other environments go on.
@@ -75,8 +89,11 @@ package enum Next<Call: Sendable>: Sendable {
 package enum ParkCause: Sendable, Equatable {
     /// The key was tried and refused for now: it counts against its attempts.
     case attempt
-    /// The other system could not work: it counts, and the circuit breaker hears of it.
+    /// The other system could not work: the circuit breaker hears of it. It counts as far as it may be the key's own
+    /// fault: see `Worker.parking`.
     case backendAway
+    /// The other system asked not to be called for that long, by whatever key. It does not count.
+    case askedToWait
     /// A wait that belongs to the plan, such as letting an unknown outcome settle: it does not count.
     case planned
 }

@@ -14,6 +14,8 @@ struct Intake {
     private var answeredGaps: [TopicPartition: Int64] = [:]
     private var generations: [EnvironmentID: Int64] = [:]
     private var realms = KnownRealms()
+    /// Partitions that went to other workers so far.
+    private(set) var takenAwayCount = 0
     /// The last event's: events come in runs.
     private var run = Run()
 
@@ -104,7 +106,11 @@ struct Intake {
 
     private mutating func loadEpochs(of changes: [AssignmentChange], connection: inout Connection) throws {
         if changes.isEmpty { return }
-        for change in changes { epochs[change.partition] = nil }
+        for change in changes {
+            epochs[change.partition] = nil
+            if case .assigned = change { continue }
+            takenAwayCount += 1
+        }
         let rows = try connection.run(
             "SELECT topic, partition, epoch FROM pipeline.progress WHERE group_name = \(group)")
         for row in rows {

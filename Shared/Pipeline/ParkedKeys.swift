@@ -60,24 +60,69 @@ enum ParkedKeys {
         """
     }
 
+    // What is taken is a CTE that is materialized: as a subquery with a LIMIT it may be run once per row joined to it.
+
     /// Takes keys that are due in the partitions a worker has, and keeps them from being taken again for `lease`.
+    ///
+    /// - Parameters:
+    ///   - countMax: Of each environment, so that a backlog of one is in nobody else's way.
+    ///   - exceptions: Environments of which fewer are taken.
     static func takeDue(
-        group: String, partitions: Set<TopicPartition>, except environments: [EnvironmentID], lease: Duration,
-        countMax: Int
+        group: String, partitions: Set<TopicPartition>, lease: Duration, countMax: Int,
+        exceptions: [(environment: EnvironmentID, countMax: Int)]
     ) -> Statement {
         let ordered = Array(partitions)
         return """
+            WITH RECURSIVE e(id) AS (
+                (SELECT environment_id FROM pipeline.parked WHERE group_name = \(group) AND NOT is_dead
+                    ORDER BY environment_id LIMIT 1)
+                UNION ALL
+                SELECT (
+                    SELECT n.environment_id FROM pipeline.parked n
+                    WHERE n.group_name = \(group) AND NOT n.is_dead AND n.environment_id > e.id
+                    ORDER BY n.environment_id LIMIT 1)
+                FROM e WHERE e.id IS NOT NULL
+            ), d AS MATERIALIZED (
+                SELECT e.id, l.key FROM e CROSS JOIN LATERAL (
+                    SELECT q.key FROM pipeline.parked q
+                    WHERE q.group_name = \(group) AND q.environment_id = e.id AND NOT q.is_dead AND q.next_at <= now()
+                        AND (q.topic, q.partition) IN (
+                            SELECT * FROM unnest(\(ordered.map(\.topic)), \(ordered.map(\.partition))))
+                    ORDER BY q.next_at
+                    LIMIT coalesce(
+                        (SELECT x.count_max
+                        FROM unnest(
+                            \(exceptions.map(\.environment.rawValue)), \(exceptions.map { Int64($0.countMax) }))
+                            AS x(id, count_max)
+                        WHERE x.id = e.id), \(Int64(countMax)))
+                    FOR UPDATE SKIP LOCKED
+                ) l
+            )
             UPDATE pipeline.parked p SET next_at = now() + make_interval(secs => \(lease.inSeconds))
-            FROM (
-                SELECT group_name, environment_id, key FROM pipeline.parked
-                WHERE group_name = \(group) AND NOT is_dead AND next_at <= now()
-                    AND environment_id <> ALL (\(environments.map(\.rawValue)))
+            FROM d WHERE p.group_name = \(group) AND p.environment_id = d.id AND p.key = d.key
+            RETURNING p.environment_id, p.subject, p.topic, p.partition, p.attempts
+            """
+    }
+
+    /// Why a key waits whose call found no room.
+    static let noRoom = "other calls come first"
+
+    /// Has keys come back before their time whose calls found no room: there is some now.
+    static func hasten(
+        group: String, environment: EnvironmentID, partitions: Set<TopicPartition>, countMax: Int
+    ) -> Statement {
+        let ordered = Array(partitions)
+        return """
+            WITH d AS MATERIALIZED (
+                SELECT key FROM pipeline.parked
+                WHERE group_name = \(group) AND environment_id = \(environment.rawValue) AND NOT is_dead
+                    AND next_at > now() AND reason = \(noRoom)
                     AND (topic, partition) IN (
                         SELECT * FROM unnest(\(ordered.map(\.topic)), \(ordered.map(\.partition))))
                 ORDER BY next_at LIMIT \(Int64(countMax)) FOR UPDATE SKIP LOCKED
-            ) d
-            WHERE p.group_name = d.group_name AND p.environment_id = d.environment_id AND p.key = d.key
-            RETURNING p.environment_id, p.subject, p.topic, p.partition, p.attempts
+            )
+            UPDATE pipeline.parked p SET next_at = now()
+            FROM d WHERE p.group_name = \(group) AND p.environment_id = \(environment.rawValue) AND p.key = d.key
             """
     }
 
@@ -92,14 +137,6 @@ enum ParkedKeys {
                     attemptCount: Int(try row.value(4, as: Int32.self))))
         }
         return due
-    }
-
-    /// The back end is there again: all that waited for it may go on.
-    static func closeCircuit(group: String, environment: EnvironmentID) -> Statement {
-        """
-        UPDATE pipeline.parked SET next_at = now(), is_circuit = false
-        WHERE group_name = \(group) AND environment_id = \(environment.rawValue) AND is_circuit AND NOT is_dead
-        """
     }
 
     /// A message that nothing can be made of: parked dead under its place, for a person.

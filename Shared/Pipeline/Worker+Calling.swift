@@ -5,27 +5,95 @@ import Model
 import Postgres
 import Realms
 
+extension EventSubject {
+    /// Who takes turns with others: the person whose realm it is in or, in a realm of all, each object for itself.
+    var turn: String { realm.email ?? realm.seenEmail ?? id.text }
+}
+
 /// The window of calls.
 extension Worker {
+    /// Why the call that was decided for a key is not made now.
+    struct Withheld {
+        let reason: String
+        let wait: Duration
+        /// It comes back when the environment's circuit lets it.
+        let isCircuit: Bool
+    }
+
     /// Queues a call whose ledger is written. `decideTogether` has found its environment's caller.
     mutating func make(_ call: H.Call, for key: Key, startBefore: ContinuousClock.Instant) {
         guard let make = callers[key.environment]?.make else { preconditionFailure("the caller is found before") }
-        calls.add(CallWindow.Call(key: key, startBefore: startBefore) { await make(call) })
+        held[key]?.unmade = handler.unmade(call)
+        calls.add(
+            CallWindow.Call(
+                key: key, turn: CallTurn(environment: key.environment, person: key.subject.turn),
+                startBefore: startBefore
+            ) { await make(call) })
     }
 
-    /// When the calls that were decided cannot be made, takes those decisions out of the batch: their keys wait.
+    /// Takes decisions out of the batch whose calls cannot be made now: as things are set up, because the back end is
+    /// away or asked to be left alone, or because its calls have no room. Keys that need no call go on.
     ///
     /// - Returns: The decisions taken out.
-    mutating func withdrawCalls(
-        _ nexts: inout [Next<H.Call>], from batch: inout WriteBatch, in environment: EnvironmentID
-    ) throws -> Set<Int> {
-        let calls = nexts.indices.filter { nexts[$0].isCall }
-        guard !calls.isEmpty, let reason = try findCaller(of: environment) else { return [] }
-        batch.expect("SELECT realm.miss(\(calls.map(Int32.init)))")
-        for index in calls {
-            nexts[index] = .park(reason: reason, after: limits.circuit.waitMin, cause: .backendAway)
+    mutating func withholdCalls(
+        _ nexts: inout [Next<H.Call>], of items: [Pending], from batch: inout WriteBatch, in environment: EnvironmentID
+    ) throws -> [Int: Withheld] {
+        var indices = nexts.indices.filter { nexts[$0].isCall }
+        guard !indices.isEmpty else { return [:] }
+        var withheld: [Int: Withheld] = [:]
+        if let reason = try findCaller(of: environment) {
+            // That it was tried is as good as a probe.
+            var breaker = breakers[environment] ?? limits.circuit
+            _ = breaker.admit(now: .now)
+            breakers[environment] = breaker
+            for index in indices {
+                withheld[index] = Withheld(reason: reason, wait: limits.circuit.waitMin, isCircuit: true)
+                nexts[index] = .park(reason: reason, after: limits.circuit.waitMin, cause: .backendAway)
+            }
+        } else {
+            // One that has failed before is no good probe.
+            indices.sort { items[$0].input.attemptCount < items[$1].input.attemptCount }
+            var room = Room(calls, environment, limits)
+            for index in indices {
+                guard let wait = admit(items[index], in: environment, &room) else { continue }
+                withheld[index] = wait
+                nexts[index] = .park(reason: wait.reason, after: wait.wait, cause: .planned)
+            }
         }
-        return Set(calls)
+        if !withheld.isEmpty { batch.expect("SELECT realm.miss(\(withheld.keys.map(Int32.init)))") }
+        return withheld
+    }
+
+    /// - Returns: `nil` when the call may be made.
+    private mutating func admit(_ item: Pending, in environment: EnvironmentID, _ room: inout Room) -> Withheld? {
+        let key = Key(environment: environment, subject: item.input.subject)
+        let turn = CallTurn(environment: environment, person: key.subject.turn)
+        var breaker = breakers[environment] ?? limits.circuit
+        defer { breakers[environment] = breaker }
+        // The next call of one that is under way; or the probe, whose writes missed or failed.
+        let isAnswer = if case .answer = item.input.origin { true } else { false }
+        if isAnswer || probes[environment] == key && !breaker.isClosed && !breaker.mayProbe(now: .now) {
+            room.take(turn)
+            return nil
+        }
+        switch breaker.admit(now: .now) {
+        case .probe:
+            probes[environment] = key
+            room.take(turn)
+            return nil
+        case .wait:
+            let reason =
+                if case .leftAlone = breaker.state { "the back end asked to be left alone" } else {
+                    "the back end is away"
+                }
+            return Withheld(reason: reason, wait: .zero, isCircuit: true)
+        case .call:
+            if room.take(turn) { return nil }
+            let perSecond = room.rates.perSecond ?? Double(limits.inFlightMax)
+            let interval = max(1 / perSecond, room.rates.perPersonAndSecond.map { 1 / $0 } ?? 0)
+            let wait = returns.wait(for: turn, every: .seconds(interval), now: .now)
+            return Withheld(reason: ParkedKeys.noRoom, wait: wait, isCircuit: false)
+        }
     }
 
     /// Finds how the environment's calls are made: what was found a while ago may have been changed by a person since.
@@ -36,6 +104,8 @@ extension Worker {
         do {
             callers[environment] = Caller(
                 make: try handler.caller(on: &connection, for: environment), madeAt: .now)
+            calls.setRates(
+                try handler.rates(on: &connection, for: environment).times(shareOfPartitions), of: environment)
             unavailable[environment] = nil
             return nil
         } catch let error as CallerUnavailable {
@@ -50,6 +120,14 @@ extension Worker {
         }
     }
 
+    /// Keys are spread over all partitions: workers that each keep to their part of a rate keep to it together.
+    private var shareOfPartitions: Double {
+        let assignment = consumer.assignment
+        let count = Topics.all.filter { topic in assignment.contains { $0.topic == topic.name } }
+            .reduce(0) { $0 + $1.partitions }
+        return count == 0 ? 1 : Double(assignment.count) / Double(count)
+    }
+
     /// It waited for its call for so long that its lease may be over.
     mutating func decideAgain(_ key: Key) {
         guard let entry = held[key] else { return }
@@ -60,5 +138,49 @@ extension Worker {
                     environment: key.environment, subject: key.subject, origin: .retry, attemptCount: entry.attemptCount
                 ),
                 partition: entry.partition))
+    }
+}
+
+/// What an environment's calls have room for, as one batch is decided.
+struct Room {
+    let rates: CallRates
+    private let countMax: Int
+    private let heldMax: Int
+    private var count: Int
+    private let isSlow: Bool
+    /// Since when each person's oldest call waits.
+    private let oldest: (String) -> ContinuousClock.Instant?
+    private let slowBefore: ContinuousClock.Instant
+    /// Whose calls were let through with this batch.
+    private var people: Set<String> = []
+
+    init<Key, Answer>(_ calls: CallWindow<Key, Answer>, _ environment: EnvironmentID, _ limits: WorkerLimits) {
+        let slowBefore = ContinuousClock.now - limits.turnMax
+        (rates, count, isSlow) = calls.read { queue in
+            (
+                queue.rates(of: environment), queue.count(of: environment),
+                queue.oldest(of: environment).map { $0 < slowBefore } ?? false
+            )
+        }
+        oldest = { person in calls.read { $0.oldest(of: environment, person: person) } }
+        self.slowBefore = slowBefore
+        countMax = limits.heldPerEnvironmentMax
+        heldMax = limits.heldMax
+    }
+
+    /// Whether there is room for one more call; then it is taken.
+    ///
+    /// A person whose calls have waited for long gets no more room. Where all calls wait, or take all the room there
+    /// is, a person gets one that has none.
+    @discardableResult
+    mutating func take(_ turn: CallTurn) -> Bool {
+        let since = oldest(turn.person)
+        let hasNone = since == nil && !people.contains(turn.person)
+        let isRoom =
+            hasNone ? count < heldMax / 2 : count < countMax && !isSlow && since.map { $0 >= slowBefore } ?? true
+        guard isRoom else { return false }
+        people.insert(turn.person)
+        count += 1
+        return true
     }
 }

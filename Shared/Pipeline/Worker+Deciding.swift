@@ -42,106 +42,91 @@ extension Worker {
     }
 
     mutating func decideTogether(_ inputs: [Pending], in environment: EnvironmentID) throws {
-        let (admitted, waiting) = admit(inputs, in: environment)
         var batch = WriteBatch(environment: environment)
-        var nexts: [Next<H.Call>] = []
-        if !admitted.isEmpty {
-            nexts = try handler.decide(admitted.map(\.input), in: environment, batch: &batch, on: &connection)
-        }
-        let withdrawn = try withdrawCalls(&nexts, from: &batch, in: environment)
+        var nexts = try handler.decide(inputs.map(\.input), in: environment, batch: &batch, on: &connection)
+        let withheld = try withholdCalls(&nexts, of: inputs, from: &batch, in: environment)
         var parkings: [ParkedKeys.Parking] = []
         var released: [(key: String, decision: Int)] = []
-        for (index, item) in admitted.enumerated() {
+        for (index, item) in inputs.enumerated() {
+            if let wait = withheld[index] {
+                // The decision that was taken back misses, its key is parked all the same: under a number of its own.
+                parkings.append(parking(item, wait, decision: inputs.count + index))
+                continue
+            }
             switch nexts[index] {
             case .finished: released.append((item.input.subject.description, index))
             case .call: break
-            // Below, with those that wait for the back end.
-            case .park where withdrawn.contains(index): break
             case .park(let reason, let after, let cause):
                 parkings.append(parking(item, reason, after, cause, decision: index))
             case .dead(let reason): parkings.append(parking(item, reason, nil, .planned, decision: index))
             }
-        }
-        let called = withdrawn.map { (admitted[$0], limits.circuit.waitMin) }
-        for (offset, (item, wait)) in (waiting + called).enumerated() {
-            // A decision that was withdrawn misses, its key is parked all the same: under a number of its own.
-            parkings.append(parkingOfCircuit(item, wait, in: environment, decision: admitted.count + offset))
         }
         if !parkings.isEmpty { batch.also(ParkedKeys.park(parkings, group: group, environment: environment)) }
         if !released.isEmpty { batch.also(ParkedKeys.release(released, group: group, environment: environment)) }
         let outcome = try batch.commit(on: &connection)
         wereDecided(inputs, in: environment)
         parkedCounter.increment(by: parkings.count)
-        for (index, item) in admitted.enumerated() {
-            if outcome.missed.contains(index), !withdrawn.contains(index) {
+        for (index, item) in inputs.enumerated() {
+            if outcome.missed.contains(index), withheld[index] == nil {
                 missed.append(item)
             } else {
                 follow(nexts[index], item)
             }
         }
-        for (item, _) in waiting { release(Key(environment: environment, subject: item.input.subject)) }
-    }
-
-    /// Parts the inputs that may need a call now from those that wait until the back end is there again.
-    mutating func admit(
-        _ inputs: [Pending], in environment: EnvironmentID
-    ) -> (admitted: [Pending], waiting: [(Pending, Duration)]) {
-        var breaker = breakers[environment] ?? limits.circuit
-        var admitted: [Pending] = []
-        var waiting: [(Pending, Duration)] = []
-        for item in inputs {
-            let key = Key(environment: environment, subject: item.input.subject)
-            if case .answer = item.input.origin {
-                admitted.append(item)
-                continue
-            }
-            // It is the probe already, and comes again because its writes missed or failed.
-            if probes[environment] == key, !breaker.isClosed, !breaker.mayProbe(now: .now) {
-                admitted.append(item)
-                continue
-            }
-            switch breaker.admit(now: .now) {
-            case .call: admitted.append(item)
-            case .probe:
-                probes[environment] = key
-                admitted.append(item)
-            case .wait(let wait): waiting.append((item, max(wait, .milliseconds(100))))
-            }
-        }
-        breakers[environment] = breaker
-        return (admitted, waiting)
     }
 
     /// Does what comes after the writes.
     mutating func follow(_ next: Next<H.Call>, _ item: Pending) {
         let key = Key(environment: item.input.environment, subject: item.input.subject)
-        var breaker = breakers[key.environment, default: limits.circuit]
+        let environment = key.environment
+        var breaker = breakers[environment, default: limits.circuit]
+        let isAnswer = if case .answer = item.input.origin { item.wasCalled } else { false }
         switch next {
         case .call(let call, let startBefore):
             make(call, for: key, startBefore: startBefore)
             return
-        case .park(_, _, .backendAway):
-            if breaker.wasAway(now: .now) {
-                logger.warning("the back end is away, its keys wait", metadata: ["environment": "\(key.environment)"])
+        case .park(let reason, _, .backendAway):
+            if breaker.wasAway(for: key.subject, now: .now) {
+                logger.warning(
+                    "the back end is away, its keys wait",
+                    metadata: ["environment": "\(environment)", "reason": "\(reason)"])
+                calls.withdraw(environment)
+            }
+        case .park(let reason, let after, .askedToWait):
+            if breaker.askedToWait(min(after, limits.askedWaitMax), now: .now) {
+                logger.warning(
+                    "the back end asks to be left alone, its keys wait",
+                    metadata: ["environment": "\(environment)", "reason": "\(reason)", "asked": "\(after)"])
+                calls.withdraw(environment)
             }
         case .finished, .dead, .park:
-            if case .answer = item.input.origin, breaker.answered() {
-                logger.notice("the back end is there again", metadata: ["environment": "\(key.environment)"])
-                // When this fails they come back by themselves, each at its time.
-                _ = try? connection.run(ParkedKeys.closeCircuit(group: group, environment: key.environment))
-            } else if probes[key.environment] == key {
+            if isAnswer, breaker.answered(now: .now) {
+                logger.notice("the back end is there again", metadata: ["environment": "\(environment)"])
+            } else if probes[environment] == key {
                 breaker.probeWasNotMade(now: .now)
             }
         }
-        if probes[key.environment] == key { probes[key.environment] = nil }
-        breakers[key.environment] = breaker
+        if probes[environment] == key { probes[environment] = nil }
+        breakers[environment] = breaker
+        calls.bound(environment, to: breaker.callsMax)
         release(key)
     }
 
+    /// A call that found the other system away counts in full only while others are answered. While nobody is, a key
+    /// uses up half of its attempts at most, which make its waits longer: it does not end dead because of that.
     func parking(
         _ item: Pending, _ reason: String, _ after: Duration?, _ cause: ParkCause, decision: Int
     ) -> ParkedKeys.Parking {
-        let count = item.input.attemptCount + (cause == .planned ? 0 : 1)
+        let before = item.input.attemptCount
+        let breaker = breakers[item.input.environment, default: limits.circuit]
+        let (count, wait): (Int, Duration) =
+            switch cause {
+            case .planned: (before, after ?? .zero)
+            case .askedToWait: (before, min(after ?? .zero, limits.askedWaitMax))
+            case .attempt: (before + 1, after ?? .zero)
+            case .backendAway where breaker.isThere(now: .now): (before + 1, after ?? .zero)
+            case .backendAway: (max(before, min(before + 1, limits.attemptsMax / 2)), after ?? .zero)
+            }
         let isDead = after == nil || count >= limits.attemptsMax
         if isDead {
             logger.error(
@@ -152,17 +137,15 @@ extension Worker {
         }
         return ParkedKeys.Parking(
             subject: item.input.subject, partition: item.partition, reason: reason, isDead: isDead, isCircuit: false,
-            attemptCount: count, wait: after ?? .zero, decision: decision)
+            attemptCount: count, wait: wait, decision: decision)
     }
 
     /// Nothing was tried, so no attempt is counted.
-    private func parkingOfCircuit(
-        _ item: Pending, _ wait: Duration, in environment: EnvironmentID, decision: Int
-    ) -> ParkedKeys.Parking {
+    private func parking(_ item: Pending, _ withheld: Withheld, decision: Int) -> ParkedKeys.Parking {
         ParkedKeys.Parking(
-            subject: item.input.subject, partition: item.partition,
-            reason: unavailable[environment] ?? "the back end is away", isDead: false, isCircuit: true,
-            attemptCount: item.input.attemptCount, wait: wait, decision: decision)
+            subject: item.input.subject, partition: item.partition, reason: withheld.reason, isDead: false,
+            isCircuit: withheld.isCircuit, attemptCount: item.input.attemptCount, wait: withheld.wait,
+            decision: decision)
     }
 
     /// Parks one key dead in a transaction of its own.

@@ -9,24 +9,37 @@ extension Worker {
     mutating func takeAnswers() throws {
         for (key, answer) in calls.takeOutcomes() {
             guard let held = held[key] else { continue }
-            guard let answer else {
+            guard let known = answer ?? held.unmade else {
                 decideAgain(key)
                 continue
             }
             pending.append(
                 Pending(
                     input: Input(
-                        environment: key.environment, subject: key.subject, origin: .answer(answer),
-                        attemptCount: held.attemptCount), partition: held.partition))
+                        environment: key.environment, subject: key.subject, origin: .answer(known),
+                        attemptCount: held.attemptCount), partition: held.partition, wasCalled: answer != nil))
         }
     }
 
     /// How many more keys, or messages of held keys, may be taken.
     private var room: Int { limits.heldMax - max(held.count, heldMessageCount) }
 
+    /// How many more messages may be taken. The calls of an environment that go fast are waited for; those of one that
+    /// waits for longer than `turnMax` are not: its further keys are put aside, and others' are behind them.
+    private var roomForMessages: Int {
+        let (now, turnMax) = (ContinuousClock.now, limits.turnMax)
+        let busiest = calls.read { queue in
+            queue.environments.map { environment in
+                let isSlow = queue.oldest(of: environment).map { now - $0 > turnMax } ?? false
+                return isSlow ? 0 : queue.count(of: environment)
+            }.max() ?? 0
+        }
+        return min(room, limits.heldPerEnvironmentMax - busiest)
+    }
+
     /// Takes messages while there is room; a full worker keeps its place in the group without them.
     mutating func takeMessages() throws {
-        let room = room
+        let room = roomForMessages
         guard room > 0 else {
             let since = fullSince ?? .now
             fullSince = since
@@ -53,6 +66,8 @@ extension Worker {
 
     /// When it fails, the same messages are admitted again by the next round: what it did so far does no harm twice.
     mutating func admitTaken() throws {
+        let takenAway = intake.takenAwayCount
+        defer { lostCounter.increment(by: intake.takenAwayCount - takenAway) }
         let admitted = try intake.admit(taken, consumer: &consumer, connection: &connection)
         if !admitted.poison.isEmpty {
             for (message, reason) in admitted.poison {
@@ -91,14 +106,17 @@ extension Worker {
         let room = room
         let assignment = consumer.assignment
         guard room > 0, !assignment.isEmpty else { return }
-        let now = ContinuousClock.now
-        let away = breakers.filter { !$0.value.isClosed }
+        try hasten(assignment)
+        let most = max(1, min(room / max(1, dueEnvironmentCount), limits.heldPerEnvironmentMax))
         let rows = try connection.run(
             ParkedKeys.takeDue(
-                group: group, partitions: assignment, except: away.filter { !$0.value.mayProbe(now: now) }.map(\.key),
-                lease: limits.dueLease, countMax: min(room, away.isEmpty ? limits.batchCountMax : 32)))
+                group: group, partitions: assignment, lease: limits.dueLease, countMax: most,
+                exceptions: dueExceptions(most)))
+        var environments: Set<EnvironmentID> = []
+        defer { dueEnvironmentCount = environments.count }
         for due in try ParkedKeys.due(rows) {
             let key = Key(environment: due.environment, subject: due.subject)
+            environments.insert(due.environment)
             if held[key] != nil { continue }
             held[key] = Held(attemptCount: due.attemptCount, partition: due.partition)
             pending.append(
@@ -107,5 +125,32 @@ extension Worker {
                         environment: key.environment, subject: key.subject, origin: .retry,
                         attemptCount: due.attemptCount), partition: due.partition))
         }
+    }
+
+    /// A back end that is faster than it was planned for has nothing to do: what waits for room comes back at once.
+    private mutating func hasten(_ assignment: Set<TopicPartition>) throws {
+        for environment in returns.environments(now: .now) where breakers[environment]?.isClosed ?? true {
+            guard calls.read({ $0.isIdle(environment) }) else { continue }
+            try connection.run(
+                ParkedKeys.hasten(
+                    group: group, environment: environment, partitions: assignment,
+                    countMax: limits.heldPerEnvironmentMax))
+        }
+    }
+
+    /// How many keys are taken of environments that have not room for as many, or whose back end is away.
+    private func dueExceptions(_ most: Int) -> [(EnvironmentID, Int)] {
+        let now = ContinuousClock.now
+        var counts: [EnvironmentID: Int] = [:]
+        let (heldMax, used) = (
+            limits.heldPerEnvironmentMax,
+            calls.read { queue in queue.environments.map { ($0, queue.count(of: $0)) } }
+        )
+        for (environment, count) in used where heldMax - count < most { counts[environment] = max(0, heldMax - count) }
+        for (environment, breaker) in breakers where !breaker.isClosed {
+            // Some of them may need no call.
+            counts[environment] = breaker.mayProbe(now: now) ? min(8, most) : 0
+        }
+        return counts.map { ($0.key, $0.value) }
     }
 }

@@ -30,10 +30,10 @@ package struct WorkerPlace: Sendable {
 package struct WorkerLimits: Sendable {
     /// Messages taken at a time.
     package var batchCountMax = 500
-    /// Calls under way at a time.
+    /// Calls under way at a time, for each environment.
     package var inFlightMax = 64
     /// Keys held at a time: being called, waiting for a call, or waiting for their turn. And messages of held keys.
-    package var heldMax = 1_024
+    package var heldMax = 2_048
     /// How long a parked key that was taken stays with this worker before another may take it.
     package var dueLease = Duration.seconds(30)
     /// How often parked keys are looked for.
@@ -41,10 +41,18 @@ package struct WorkerLimits: Sendable {
     /// Tries of a key before it waits for a person.
     package var attemptsMax = 20
     package var circuit = CircuitBreaker()
+    /// The longest that another system is left alone because it asks for it.
+    package var askedWaitMax = Duration.seconds(300)
+    /// How long a call may wait for its turn before others of its person are put aside. An environment whose calls wait
+    /// longer takes no more room than it has.
+    package var turnMax = Duration.seconds(1)
     /// How long calls are made as an environment's back end was found, before it is looked up again.
     package var callerAgeMax = Duration.seconds(10)
 
     package init() {}
+
+    /// Calls of one environment that are held at a time, so that the others have room too.
+    var heldPerEnvironmentMax: Int { max(heldMax / 4, min(inFlightMax, heldMax)) }
 }
 
 /// One loop that owns a Kafka consumer and a PostgreSQL connection and does what a `Handler` decides.
@@ -56,6 +64,8 @@ package struct Worker<H: Handler>: ~Copyable {
     struct Pending {
         let input: Input<H.Answer>
         let partition: TopicPartition
+        /// The answer, if it is one, is that of a call that was made.
+        var wasCalled = true
     }
 
     /// A key with its unfinished messages.
@@ -65,6 +75,8 @@ package struct Worker<H: Handler>: ~Copyable {
         var isOverdue = false
         var attemptCount: Int
         let partition: TopicPartition
+        /// What is answered when the call that waits is not made after all.
+        var unmade: H.Answer?
     }
 
     struct Key: Hashable, Sendable {
@@ -105,6 +117,10 @@ package struct Worker<H: Handler>: ~Copyable {
     /// The key whose call finds out whether a back end is there again.
     var probes: [EnvironmentID: Key] = [:]
     var callers: [EnvironmentID: Caller] = [:]
+    /// When keys that found no room come back.
+    var returns = ReturnPlan()
+    /// Environments that had keys due when it was last looked.
+    var dueEnvironmentCount = 1
     /// Why an environment's calls cannot be made.
     var unavailable: [EnvironmentID: String] = [:]
     /// Why the last round could not be done, and until when the next one waits.
@@ -117,6 +133,7 @@ package struct Worker<H: Handler>: ~Copyable {
     let consumed: Metrics.Counter
     let parkedCounter: Metrics.Counter
     let inFlightGauge: Gauge
+    let lostCounter: Metrics.Counter
 
     package init(_ handler: H, at place: WorkerPlace, limits: WorkerLimits, logger: Logger) throws {
         let group = place.group
@@ -124,7 +141,7 @@ package struct Worker<H: Handler>: ~Copyable {
         try Schema.check(on: &connection)
         let consumer = try Consumer(
             brokers: place.brokers, group: group, topics: place.topics, properties: place.properties)
-        calls = CallWindow(countMax: limits.inFlightMax, wakeup: consumer.wakeup)
+        calls = CallWindow(placesMax: limits.inFlightMax, wakeup: consumer.wakeup)
         self.handler = handler
         self.group = group
         self.limits = limits
@@ -136,6 +153,7 @@ package struct Worker<H: Handler>: ~Copyable {
         consumed = Metrics.Counter(label: "messaging.client.consumed.messages", dimensions: dimensions)
         parkedCounter = Metrics.Counter(label: "fieldpost.parked.keys", dimensions: dimensions)
         inFlightGauge = Gauge(label: "fieldpost.calls.in_flight", dimensions: dimensions)
+        lostCounter = Metrics.Counter(label: "fieldpost.partitions.taken_away", dimensions: dimensions)
     }
 
     /// What wakes the loop before its wait is over.
@@ -173,6 +191,7 @@ package struct Worker<H: Handler>: ~Copyable {
     mutating func step(isStopping: Bool = false) throws -> String? {
         if !isStopping, let reason = try waitWhileAway() { return reason }
         do {
+            calls.startWaiting()
             try takeAnswers()
             if pending.isEmpty, !isStopping {
                 try takeMessages()

@@ -109,7 +109,7 @@ import Testing
         var acme = try Self.environment()
         try Self.nextRun(&acme, 1)
         let away = try Self.answer(.failed(.notProcessed(reason: "busy", retryAfter: .seconds(90))), &acme)
-        guard case .park("busy", .seconds(90), .backendAway) = away else {
+        guard case .park("busy", .seconds(90), .askedToWait) = away else {
             Issue.record("\(away)")
             return
         }

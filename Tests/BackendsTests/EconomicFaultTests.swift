@@ -152,6 +152,19 @@ import Testing
         #expect(found == kind)
     }
 
+    /// A server that cannot work may say for how long, of a write too.
+    @Test(arguments: [429, 503], [true, false]) func retryAfterIsHeardWhateverBecameOfTheCall(
+        status: Int, isWrite: Bool
+    ) {
+        let head = Array("HTTP/1.1 \(status) X\r\nRetry-After: 7\r\n\r\n".utf8)
+        let response = Response(status: status, head: head, body: Array(Self.own.utf8))
+        let error = #expect(throws: BackendError.self) { try EconomicAnswer.check(response, isWrite: isWrite) }
+        switch error {
+        case .notProcessed(_, let wait), .outcomeUnknown(_, let wait): #expect(wait == .seconds(7))
+        case .refused, .unauthorized, nil: Issue.record("\(String(describing: error))")
+        }
+    }
+
     @Test(arguments: ["", "app", "app:", ":grant", "a:b:c"]) func aPasswordIsTwoTokens(password: String) {
         #expect(EconomicSettings(baseURL: "https://apis.e-conomic.com", password: password) == nil)
     }

@@ -2,6 +2,7 @@ import Backends
 import FoundationEssentials
 import HTTP
 import Model
+import TestSupport
 import Testing
 
 @testable import Sandbox

@@ -12,8 +12,8 @@ struct MistakenBackend: TimeBackend {
 
     private func mistaken(_ error: BackendError) -> BackendError {
         switch (mistake, error) {
-        case (.repeatsAfterServerError, .outcomeUnknown(let reason)): .notProcessed(reason: reason, retryAfter: nil)
-        case (.takesOpenForRefused, .outcomeUnknown(let reason)): .refused([reason])
+        case (.repeatsAfterServerError, .outcomeUnknown(let reason, _)): .notProcessed(reason: reason, retryAfter: nil)
+        case (.takesOpenForRefused, .outcomeUnknown(let reason, _)): .refused([reason])
         case (.losesRetryAfter, .notProcessed(let reason, _)): .notProcessed(reason: reason, retryAfter: nil)
         case (.saysNothing, .refused): .refused([" "])
         default: error

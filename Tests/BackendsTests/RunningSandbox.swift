@@ -40,16 +40,3 @@ extension RunningSandbox {
         return true
     }
 }
-
-/// Runs a service for as long as `body` takes.
-func withService(
-    _ run: @escaping @Sendable (_ onRunning: @escaping @Sendable (Int) async -> Void) async throws -> Void,
-    _ body: (_ port: Int) async throws -> Void
-) async throws {
-    let (ports, port) = AsyncStream.makeStream(of: Int.self)
-    let running = Task { try await run { port.yield($0) } }
-    defer { running.cancel() }
-    try await body(try #require(await ports.first { _ in true }))
-    running.cancel()
-    _ = try? await running.value
-}

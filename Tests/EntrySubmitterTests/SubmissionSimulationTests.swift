@@ -25,7 +25,8 @@ import Testing
             let steps = 20 + Int(random.next() % 100)
             for _ in 0..<steps {
                 let action = random.next()
-                step(&world, action)
+                // Odd seeds are those of runs without such calls.
+                step(&world, action, unmakes: seed.isMultiple(of: 2))
                 stepCount += 1
                 check(world, seed)
             }
@@ -34,7 +35,7 @@ import Testing
         }
     }
 
-    private func step(_ world: inout SubmissionWorld, _ choice: UInt64) {
+    private func step(_ world: inout SubmissionWorld, _ choice: UInt64, unmakes: Bool) {
         let detail = choice >> 8
         switch choice % 16 {
         case 0: world.edit { $0.text = "text \(detail % 5)" }
@@ -52,6 +53,7 @@ import Testing
         case 8, 9, 10:
             guard !world.flights.isEmpty else { return }
             let faults = SubmissionWorld.Fault.allCases
+            if unmakes, (detail >> 20) % 8 == 0 { return world.fly(0, .unmade) }
             world.fly(
                 Int(detail % UInt64(world.flights.count)), detail % 3 == 0 ? .none : faults[Int((detail >> 8) % 6)])
         case 11, 12:

@@ -166,7 +166,7 @@ struct SubmissionWorld {
 
     // MARK: The back end
 
-    enum Fault: CaseIterable { case none, refuse, away, lostAfter, lostBefore, late }
+    enum Fault: CaseIterable { case none, refuse, away, lostAfter, lostBefore, late, unmade }
 
     /// A call reaches the back end, or its time to be sent has passed.
     mutating func fly(_ index: Int, _ fault: Fault) {
@@ -183,12 +183,13 @@ struct SubmissionWorld {
 
     private mutating func perform(_ action: SubmissionCall.Action, _ fault: Fault) -> SubmissionAnswer {
         if !isAssigned { return .refused(["no assignment"]) }
+        if fault == .unmade { return .notMade }
         if fault == .away { return .notProcessed(reason: "away", retryAfter: nil) }
         if case .find(let id, _) = action { return find(id) }
         switch fault {
         case .refuse: return .refused(["no"])
         case .lostBefore: return .unknown(reason: "lost", recordID: nil)
-        case .none, .away, .lostAfter, .late: break
+        case .none, .away, .unmade, .lostAfter, .late: break
         }
         let visibleAt = fault == .late ? now + Int(random.next() % UInt64(Self.lateCommitMax)) : now
         let id: String

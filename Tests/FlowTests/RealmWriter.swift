@@ -12,9 +12,9 @@ struct RealmWriter: ~Copyable {
     private var directory = RealmDirectory()
     let environment: EnvironmentID
 
-    init(_ conninfo: String) throws {
+    init(_ conninfo: String, environment name: String = SmallOrganisation.environment) throws {
         var connection = try Connection(conninfo)
-        let rows = try connection.run("SELECT id FROM realm.environment WHERE name = \(SmallOrganisation.environment)")
+        let rows = try connection.run("SELECT id FROM realm.environment WHERE name = \(name)")
         environment = EnvironmentID(rawValue: try rows[0].value(0))
         self.connection = connection
     }
@@ -108,7 +108,10 @@ struct RealmWriter: ~Copyable {
     // MARK: Writing
 
     mutating func put(_ id: UUID, of email: String, _ entry: TimeEntry) throws {
-        let json = JSONBytes([UInt8](try JSONEncoder().encode(entry)))
+        try put(id, of: email, json: JSONBytes([UInt8](try JSONEncoder().encode(entry))))
+    }
+
+    mutating func put(_ id: UUID, of email: String, json: JSONBytes) throws {
         try write(id, email) { $0.put($1, json, decision: 0, isEdit: true) }
     }
 
@@ -131,6 +134,21 @@ struct RealmWriter: ~Copyable {
     }
 
     // MARK: At the end
+
+    /// How many entries the environment's people have with a status; of one of them, if one is named.
+    mutating func count(_ status: EntryStatus, of email: String? = nil) throws -> Int {
+        let (environment, path) = (environment.rawValue, try email.map { try RealmPath.user($0).description })
+        return try patiently {
+            Int(
+                try $0.run(
+                    """
+                    SELECT count(*) FROM realm.object o
+                    JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
+                    WHERE o.environment_id = \(environment) AND o.kind = 'TimeEntry' AND NOT o.deleted
+                        AND o.fields->>'status' = \(status.rawValue) AND (\(path) IS NULL OR r.path = \(path))
+                    """)[0].value(0, as: Int64.self))
+        }
+    }
 
     /// How many entries have not ended: submitted and released as they are now, or deleted.
     mutating func unfinished(_ plans: [PlannedEntry]) throws -> [String] {

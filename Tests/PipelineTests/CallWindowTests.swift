@@ -1,4 +1,5 @@
 import Kafka
+import Model
 import Synchronization
 import Testing
 
@@ -15,11 +16,11 @@ import Testing
     }
 
     @Test func allCallsAreMadeButNeverMoreAtATimeThanThereIsRoomFor() async throws {
-        let window = CallWindow<Int, Int>(countMax: 4, wakeup: try Wakeup())
+        let window = CallWindow<Int, Int>(placesMax: 4, wakeup: try Wakeup())
         let gauge = Gauge()
         for key in 0..<100 {
             window.add(
-                CallWindow.Call(key: key, startBefore: .now + .seconds(600)) {
+                CallWindow.Call(key: key, turn: turn, startBefore: .now + .seconds(600)) {
                     gauge.enter()
                     await Task.yield()
                     gauge.leave()
@@ -34,11 +35,11 @@ import Testing
     }
 
     @Test func aCallThatWaitedTooLongIsNotMadeAndItsPlaceGoesToTheNext() async throws {
-        let window = CallWindow<Int, Int>(countMax: 1, wakeup: try Wakeup())
+        let window = CallWindow<Int, Int>(placesMax: 1, wakeup: try Wakeup())
         let made = Mutex<[Int]>([])
         for (key, start) in [(1, Duration.seconds(600)), (2, .seconds(-1)), (3, .seconds(600))] {
             window.add(
-                CallWindow.Call(key: key, startBefore: .now + start) {
+                CallWindow.Call(key: key, turn: turn, startBefore: .now + start) {
                     made.withLock { $0.append(key) }
                     return key
                 })
@@ -48,6 +49,26 @@ import Testing
         #expect(outcomes.map(\.1) == [1, nil, 3])
         #expect(made.withLock { $0 } == [1, 3])
     }
+
+    /// Calls that are not made any more are told, and those under way go on.
+    @Test func whatWaitsCanBeTakenBack() async throws {
+        let window = CallWindow<Int, Int>(placesMax: 1, wakeup: try Wakeup())
+        let isHeld = Mutex(true)
+        for key in 0..<3 {
+            window.add(
+                CallWindow.Call(key: key, turn: turn, startBefore: .now + .seconds(600)) {
+                    while isHeld.withLock({ $0 }) { await Task.yield() }
+                    return key
+                })
+        }
+        window.withdraw(turn.environment)
+        let unmade = try await outcomes(2, of: window)
+        #expect(unmade.map(\.0) == [1, 2] && unmade.allSatisfy { $0.1 == nil })
+        isHeld.withLock { $0 = false }
+        #expect(try await outcomes(1, of: window).map(\.1) == [0])
+    }
+
+    private let turn = CallTurn(environment: EnvironmentID(rawValue: 1), person: "ana")
 
     private func outcomes(_ count: Int, of window: CallWindow<Int, Int>) async throws -> [(Int, Int?)] {
         var outcomes: [(Int, Int?)] = []

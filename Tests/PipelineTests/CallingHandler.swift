@@ -12,6 +12,8 @@ final class Calls: Sendable {
         var unavailable: [EnvironmentID: String] = [:]
         var version = 0
         var isHeld = false
+        var heldEnvironments: Set<EnvironmentID> = []
+        var away: Set<UUID> = []
         var failures: [PostgresError] = []
         var decided: [UUID: Int] = [:]
         var made: [(id: UUID, version: Int)] = []
@@ -33,6 +35,16 @@ final class Calls: Sendable {
         get { state.withLock { $0.isHeld } }
         set { state.withLock { $0.isHeld = newValue } }
     }
+    /// Nor do those of these environments.
+    var heldEnvironments: Set<EnvironmentID> {
+        get { state.withLock { $0.heldEnvironments } }
+        set { state.withLock { $0.heldEnvironments = newValue } }
+    }
+    /// Keys whose calls find the other system away.
+    var away: Set<UUID> {
+        get { state.withLock { $0.away } }
+        set { state.withLock { $0.away = newValue } }
+    }
     /// How often each key was decided without being an answer.
     var decided: [UUID: Int] { state.withLock { $0.decided } }
     var made: [(id: UUID, version: Int)] { state.withLock { $0.made } }
@@ -46,9 +58,9 @@ final class Calls: Sendable {
         if let error, error.sqlState != "00000" { throw error }
     }
     func decide(_ id: UUID) { state.withLock { $0.decided[id, default: 0] += 1 } }
-    func make(_ id: UUID, _ version: Int) async {
+    func make(_ id: UUID, _ version: Int, _ environment: EnvironmentID) async {
         state.withLock { $0.made.append((id, version)) }
-        while isHeld { try? await Task.sleep(for: .milliseconds(5)) }
+        while isHeld || heldEnvironments.contains(environment) { try? await Task.sleep(for: .milliseconds(5)) }
     }
 }
 
@@ -74,6 +86,8 @@ struct CallingHandler: Handler {
                 calls.decide(key.id)
                 batch.patch(key, JSONBytes(#"{"state": "called"}"#), decision: index)
                 return .call(key.id, startBefore: .now + .seconds(600))
+            case .answer(let id) where calls.away.contains(id):
+                return .park(reason: "away", after: .zero, cause: .backendAway)
             case .answer:
                 batch.patch(key, JSONBytes(#"{"state": "done"}"#), decision: index)
                 return .finished
@@ -87,7 +101,7 @@ struct CallingHandler: Handler {
         if let reason = calls.unavailable[environment] { throw CallerUnavailable(reason: reason) }
         let (calls, version) = (calls, calls.version)
         return { id in
-            await calls.make(id, version)
+            await calls.make(id, version, environment)
             return id
         }
     }

@@ -166,7 +166,7 @@ import Testing
 }
 
 extension CallingTests {
-    private func makeWorker(
+    func makeWorker(
         _ flow: borrowing Flow, _ calls: Calls, _ limits: WorkerLimits = WorkerLimits(), _ logger: Logger = quiet
     ) throws -> Worker<CallingHandler> {
         let place = WorkerPlace(
@@ -176,7 +176,7 @@ extension CallingTests {
     }
 
     /// As if an event of the key had come.
-    private func hold(_ id: UUID, _ environment: EnvironmentID, _ worker: inout Worker<CallingHandler>) {
+    func hold(_ id: UUID, _ environment: EnvironmentID, _ worker: inout Worker<CallingHandler>) {
         let subject = EventSubject(realm: .users, kind: .realms, id: id)
         let partition = TopicPartition(topic: Topics.realm.name, partition: 0)
         worker.held[Worker.Key(environment: environment, subject: subject)] = Worker.Held(
@@ -187,7 +187,7 @@ extension CallingTests {
                 partition: partition))
     }
 
-    private func add(_ count: Int, to flow: inout Flow, _ environment: EnvironmentID) throws {
+    func add(_ count: Int, to flow: inout Flow, _ environment: EnvironmentID) throws {
         var directory = RealmDirectory()
         let realm = try directory.id(of: .users, in: environment, create: true, on: &flow.connection)
         var batch = WriteBatch(environment: environment)
@@ -199,7 +199,7 @@ extension CallingTests {
     }
 
     /// How many objects of an environment are in a state.
-    private func state(_ state: String, _ environment: EnvironmentID, _ flow: inout Flow) throws -> Int {
+    func state(_ state: String, _ environment: EnvironmentID, _ flow: inout Flow) throws -> Int {
         Int(
             try flow.connection.run(
                 """
@@ -208,13 +208,13 @@ extension CallingTests {
                 """)[0].value(0, as: Int64.self))
     }
 
-    private func parked(_ environment: EnvironmentID, _ flow: inout Flow) throws -> [String] {
+    func parked(_ environment: EnvironmentID, _ flow: inout Flow) throws -> [String] {
         try flow.connection.run("SELECT reason FROM pipeline.parked WHERE environment_id = \(environment.rawValue)")
             .map { try $0.value(0) }
     }
 
     /// Runs a relay and the worker until `isDone`.
-    private func publish(
+    func publish(
         _ flow: inout Flow, _ worker: inout Worker<CallingHandler>, _ what: String,
         until isDone: (inout Flow) throws -> Bool
     ) throws {
@@ -227,7 +227,7 @@ extension CallingTests {
     }
 
     /// Goes round until the breaker has let another probe through.
-    private func untilProbed(_ worker: inout Worker<CallingHandler>, from before: CircuitBreaker) throws {
+    func untilProbed(_ worker: inout Worker<CallingHandler>, from before: CircuitBreaker) throws {
         let environment = try #require(worker.breakers.first { !$0.value.isClosed }?.key)
         var states: [CircuitBreaker.State] = [before.state]
         try wait("probes") {

@@ -1,3 +1,5 @@
+import FoundationEssentials
+import Model
 import Testing
 
 @testable import Pipeline
@@ -7,19 +9,75 @@ import Testing
 
     private func opened() -> CircuitBreaker {
         var breaker = CircuitBreaker(failuresMax: 2, waitMin: .seconds(2), waitMax: .seconds(5))
-        #expect(breaker.wasAway(now: start) == false)
-        #expect(breaker.wasAway(now: start) == true)
+        #expect(breaker.wasAway(for: key(1), now: start) == false)
+        #expect(breaker.wasAway(for: key(2), now: start) == true)
         return breaker
+    }
+
+    private func key(_ number: Int) -> EventSubject {
+        EventSubject(
+            realm: .users, kind: .timeEntry,
+            id: UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, UInt8(number))))
     }
 
     @Test func itOpensAfterFailuresInARowOnly() {
         var breaker = CircuitBreaker(failuresMax: 2)
-        #expect(breaker.wasAway(now: start) == false)
-        #expect(breaker.answered() == false)
-        #expect(breaker.wasAway(now: start) == false)
+        #expect(breaker.wasAway(for: key(1), now: start) == false)
+        #expect(breaker.answered(now: start) == false)
+        #expect(breaker.wasAway(for: key(2), now: start) == false)
         #expect(breaker.admit(now: start) == .call && breaker.isClosed)
-        #expect(breaker.wasAway(now: start) == true)
+        #expect(breaker.wasAway(for: key(1), now: start) == true)
         #expect(!breaker.isClosed)
+    }
+
+    /// It may be the key's own fault: others go on.
+    @Test func oneKeyThatFailsAgainAndAgainDoesNotOpenIt() {
+        var breaker = CircuitBreaker(failuresMax: 2)
+        for _ in 0..<50 { #expect(breaker.wasAway(for: key(1), now: start) == false) }
+        #expect(breaker.admit(now: start) == .call)
+    }
+
+    /// Whether a key's failures may be its own fault shows by what others are answered.
+    @Test func itIsThereAsLongAsItAnsweredLately() {
+        var breaker = CircuitBreaker(failuresMax: 2, waitMax: .seconds(60))
+        #expect(!breaker.isThere(now: start))
+        _ = breaker.answered(now: start)
+        #expect(breaker.isThere(now: start + .seconds(59)) && !breaker.isThere(now: start + .seconds(60)))
+        _ = breaker.wasAway(for: key(1), now: start)
+        _ = breaker.wasAway(for: key(2), now: start)
+        #expect(!breaker.isThere(now: start))
+    }
+
+    /// As long as it says, whatever calls under way are answered; then one call probes.
+    @Test func aBackEndThatAsksForItIsLeftAlone() {
+        var breaker = CircuitBreaker(failuresMax: 2, waitMin: .seconds(2))
+        #expect(breaker.askedToWait(.seconds(30), now: start) == true)
+        #expect(breaker.askedToWait(.seconds(5), now: start + .seconds(1)) == false)
+        #expect(breaker.answered(now: start + .seconds(1)) == false)
+        #expect(breaker.wasAway(for: key(1), now: start + .seconds(1)) == false)
+        #expect(breaker.admit(now: start + .seconds(1)) == .wait(.seconds(29)))
+        #expect(breaker.mayProbe(now: start + .seconds(30)))
+        #expect(breaker.admit(now: start + .seconds(30)) == .probe)
+        #expect(breaker.askedToWait(.seconds(10), now: start + .seconds(30)) == false)
+        #expect(breaker.admit(now: start + .seconds(30)) == .wait(.seconds(10)))
+        #expect(breaker.admit(now: start + .seconds(40)) == .probe)
+        #expect(breaker.answered(now: start + .seconds(40)) == true)
+        #expect(breaker.admit(now: start + .seconds(40)) == .call)
+    }
+
+    /// As many calls are under way as it has answered lately, until they are no longer bounded.
+    @Test func whatWaitedComesBackSlowly() {
+        var breaker = opened()
+        #expect(breaker.callsMax == nil)
+        #expect(breaker.admit(now: start + .seconds(2)) == .probe)
+        #expect(breaker.answered(now: start + .seconds(2)) == true)
+        #expect(breaker.callsMax == 2)
+        for _ in 0..<6 { _ = breaker.answered(now: start + .seconds(2)) }
+        #expect(breaker.callsMax == 8)
+        _ = breaker.wasAway(for: key(1), now: start + .seconds(2))
+        #expect(breaker.callsMax == 4)
+        for _ in 0..<300 { _ = breaker.answered(now: start + .seconds(2)) }
+        #expect(breaker.callsMax == nil)
     }
 
     @Test func oneProbeClosesItAgain() {
@@ -32,9 +90,9 @@ import Testing
         // Nobody else, until it is known what came of it.
         #expect(breaker.admit(now: later) == .wait(.seconds(2)))
         #expect(!breaker.mayProbe(now: later))
-        #expect(breaker.answered() == true)
+        #expect(breaker.answered(now: later) == true)
         #expect(breaker.isClosed && breaker.admit(now: later) == .call)
-        #expect(breaker.answered() == false)
+        #expect(breaker.answered(now: later) == false)
     }
 
     @Test func theWaitDoublesUpToItsBound() {
@@ -42,7 +100,7 @@ import Testing
         var now = start + .seconds(2)
         for wait in [4, 5, 5] {
             #expect(breaker.admit(now: now) == .probe)
-            #expect(breaker.wasAway(now: now) == false)
+            #expect(breaker.wasAway(for: key(1), now: now) == false)
             #expect(breaker.admit(now: now) == .wait(.seconds(wait)))
             now += .seconds(wait)
         }
@@ -54,7 +112,7 @@ import Testing
         #expect(breaker.admit(now: later) == .probe)
         breaker.probeWasNotMade(now: later)
         #expect(breaker.admit(now: later) == .probe)
-        #expect(breaker.wasAway(now: later) == false)
+        #expect(breaker.wasAway(for: key(1), now: later) == false)
         #expect(breaker.admit(now: later) == .wait(.seconds(4)))
     }
 }

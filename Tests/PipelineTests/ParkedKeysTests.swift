@@ -26,7 +26,46 @@ import Testing
             ParkedKeys.release([(subjects[1].description, 0)], group: "group", environment: acme.id))
         let due = try acme.connection.run(
             ParkedKeys.takeDue(
-                group: "group", partitions: [parkings[0].partition], except: [], lease: .seconds(1), countMax: 10))
+                group: "group", partitions: [parkings[0].partition], lease: .seconds(1), countMax: 10,
+                exceptions: []))
         #expect(try ParkedKeys.due(due).map(\.subject) == [subjects[0]])
+    }
+
+    /// Each environment's oldest, as many as it has room for, however many the first one has; and what found no room
+    /// comes back early when there is some.
+    @Test func eachEnvironmentsKeysAreTakenByThemselves() throws {
+        var acme = try TestEnvironment()
+        let rows = try acme.connection.run(
+            "INSERT INTO realm.environment (name) VALUES ('books'), ('third') RETURNING id")
+        let books = EnvironmentID(rawValue: try rows[0].value(0))
+        let third = EnvironmentID(rawValue: try rows[1].value(0))
+        let partition = TopicPartition(topic: Topics.entry.name, partition: 3)
+        func park(_ count: Int, in environment: EnvironmentID, _ wait: Duration, dead: Bool = false) throws {
+            let parkings = (0..<count).map { index in
+                ParkedKeys.Parking(
+                    subject: EventSubject(realm: .users, kind: .timeEntry, id: UUID()), partition: partition,
+                    reason: ParkedKeys.noRoom, isDead: dead, isCircuit: false, attemptCount: 1, wait: wait,
+                    decision: index)
+            }
+            try acme.connection.run(ParkedKeys.park(parkings, group: "group", environment: environment))
+        }
+        func take(_ exceptions: [(EnvironmentID, Int)]) throws -> [EnvironmentID: Int] {
+            let due = try acme.connection.run(
+                ParkedKeys.takeDue(
+                    group: "group", partitions: [partition], lease: .seconds(600), countMax: 3,
+                    exceptions: exceptions))
+            return try ParkedKeys.due(due).reduce(into: [:]) { $0[$1.environment, default: 0] += 1 }
+        }
+        try park(50, in: acme.id, .zero)
+        try park(2, in: books, .zero)
+        try park(9, in: third, .seconds(600))
+        try park(9, in: third, .zero, dead: true)
+        #expect(try take([]) == [acme.id: 3, books: 2])
+        try park(2, in: books, .zero)
+        #expect(try take([(acme.id, 0), (books, 1)]) == [books: 1])
+        #expect(try take([(acme.id, 5)]) == [acme.id: 5, books: 1])
+        try acme.connection.run(
+            ParkedKeys.hasten(group: "group", environment: third, partitions: [partition], countMax: 2))
+        #expect(try take([(acme.id, 0)]) == [third: 2])
     }
 }

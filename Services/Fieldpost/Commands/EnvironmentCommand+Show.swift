@@ -44,6 +44,9 @@ extension EnvironmentCommand {
         let hasBackendPassword: Bool
         let pollIntervalSeconds: Int32?
         let fullPollIntervalSeconds: Int32?
+        /// This and the next are `nil` when the back end is called as fast as it answers.
+        let callsPerSecond: Int32?
+        let personCallsPerSecond: Int32?
 
         init(_ stored: StoredEnvironment) {
             name = stored.name
@@ -65,6 +68,8 @@ extension EnvironmentCommand {
             hasBackendPassword = stored.backendPassword != nil
             pollIntervalSeconds = stored.hasBackend ? stored.pollSeconds : nil
             fullPollIntervalSeconds = stored.hasBackend ? stored.fullPollSeconds : nil
+            callsPerSecond = stored.callsPerSecond
+            personCallsPerSecond = stored.personCallsPerSecond
         }
 
         var lines: [(String, String)] {
@@ -90,6 +95,8 @@ extension EnvironmentCommand {
                         ?? (hasBackendPassword ? "stored, sealed" : "not set")
                 ), ("poll interval", "\(pollIntervalSeconds) s"),
                 ("full poll interval", "\(fullPollIntervalSeconds) s"),
+                ("calls a second", callsPerSecond.map { "\($0)" } ?? "as it answers"),
+                ("calls a second, of one person", personCallsPerSecond.map { "\($0)" } ?? "as it answers"),
             ]
         }
     }

@@ -48,7 +48,7 @@ extension EnvironmentOptions {
     /// Whether anything of a back end was given beside its kind.
     private var describesBackend: Bool {
         backendUrl != nil || backendUser != nil || backendPasswordVariable != nil || backendPasswordFrom != nil
-            || pollInterval != nil || fullPollInterval != nil
+            || pollInterval != nil || fullPollInterval != nil || callsPerSecond != nil || personCallsPerSecond != nil
     }
 
     /// The options that must be given still.
@@ -91,6 +91,8 @@ extension EnvironmentOptions {
         }
         if let pollInterval { environment.pollSeconds = pollInterval }
         if let fullPollInterval { environment.fullPollSeconds = fullPollInterval }
+        if let callsPerSecond { environment.callsPerSecond = callsPerSecond == 0 ? nil : callsPerSecond }
+        if let rate = personCallsPerSecond { environment.personCallsPerSecond = rate == 0 ? nil : rate }
         return environment
     }
 

@@ -53,6 +53,10 @@ struct EnvironmentOptions: ParsableArguments {
     @Option(
         help: "Seconds between comparisons of everything, where a look asks for what has changed, 5…604800.")
     var fullPollInterval: Int32?
+    @Option(help: "Entries submitted to the back end a second, 1…10000; 0: as fast as it answers.")
+    var callsPerSecond: Int32?
+    @Option(help: "Entries of one person submitted to it a second, 1…10000; 0: as fast as it answers.")
+    var personCallsPerSecond: Int32?
     @Option(help: ArgumentHelp("The people, as a JSON file.", valueName: "file")) var people: String?
 
     func validate() throws {
@@ -79,6 +83,11 @@ struct EnvironmentOptions: ParsableArguments {
         }
         if let fullPollInterval, !(5...604_800).contains(fullPollInterval) {
             throw ValidationError("--full-poll-interval is 5…604800, not \(fullPollInterval)")
+        }
+        for case (let option, let rate?) in [
+            ("--calls-per-second", callsPerSecond), ("--person-calls-per-second", personCallsPerSecond),
+        ] where !(0...10_000).contains(rate) {
+            throw ValidationError("\(option) is 0…10000, not \(rate)")
         }
     }
 

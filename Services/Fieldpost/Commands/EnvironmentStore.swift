@@ -52,7 +52,7 @@ enum EnvironmentStore {
                 b.poll_interval_seconds,
                 coalesce(
                     (SELECT array_agg(email ORDER BY email) FROM access.address WHERE environment_id = e.id), '{}'),
-                b.full_poll_interval_seconds
+                b.full_poll_interval_seconds, b.calls_per_second, b.person_calls_per_second
             FROM realm.environment e
             LEFT JOIN access.provider p ON p.environment_id = e.id
             LEFT JOIN backend.connection b ON b.environment_id = e.id
@@ -112,14 +112,17 @@ enum EnvironmentStore {
         return """
             INSERT INTO backend.connection
                 (environment_id, kind, url, user_name, password_variable, password, poll_interval_seconds,
-                    full_poll_interval_seconds)
+                full_poll_interval_seconds, calls_per_second, person_calls_per_second)
             SELECT id, \(e.backend), \(e.backendURL), \(e.backendUser), \(e.backendPasswordVariable),
-                \(e.backendPassword), \(e.pollSeconds), \(e.fullPollSeconds)
+                \(e.backendPassword), \(e.pollSeconds), \(e.fullPollSeconds), \(e.callsPerSecond),
+                \(e.personCallsPerSecond)
             FROM realm.environment WHERE name = \(e.name)
             ON CONFLICT (environment_id) DO UPDATE SET kind = excluded.kind, url = excluded.url,
                 user_name = excluded.user_name, password_variable = excluded.password_variable,
                 password = excluded.password, poll_interval_seconds = excluded.poll_interval_seconds,
-                full_poll_interval_seconds = excluded.full_poll_interval_seconds
+                full_poll_interval_seconds = excluded.full_poll_interval_seconds,
+                calls_per_second = excluded.calls_per_second,
+                person_calls_per_second = excluded.person_calls_per_second
             """
     }
 

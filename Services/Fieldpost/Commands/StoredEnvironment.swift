@@ -26,6 +26,9 @@ struct StoredEnvironment: Equatable {
     var backendPassword: Bytea?
     var pollSeconds: Int32 = 300
     var fullPollSeconds: Int32 = 3_600
+    /// How fast the back end is called; `nil`: as fast as it answers.
+    var callsPerSecond: Int32?
+    var personCallsPerSecond: Int32?
 
     /// An integration looks after the environment.
     static let noBackend = "none"
@@ -61,6 +64,8 @@ struct StoredEnvironment: Equatable {
             backendPassword = try row.optional(15)
             pollSeconds = try row.value(16)
             fullPollSeconds = try row.value(18)
+            callsPerSecond = try row.optional(19)
+            personCallsPerSecond = try row.optional(20)
         }
     }
 
@@ -79,6 +84,8 @@ struct StoredEnvironment: Equatable {
                 backendPassword != old.backendPassword || backendPasswordVariable != old.backendPasswordVariable
             ), ("poll-interval", pollSeconds != old.pollSeconds),
             ("full-poll-interval", fullPollSeconds != old.fullPollSeconds),
+            ("calls-per-second", callsPerSecond != old.callsPerSecond),
+            ("person-calls-per-second", personCallsPerSecond != old.personCallsPerSecond),
         ].filter(\.1).map(\.0)
     }
 
@@ -86,5 +93,6 @@ struct StoredEnvironment: Equatable {
     mutating func removeBackend() {
         (backend, backendURL, backendUser) = (Self.noBackend, "", "")
         (backendPasswordVariable, backendPassword, pollSeconds, fullPollSeconds) = (nil, nil, 300, 3_600)
+        (callsPerSecond, personCallsPerSecond) = (nil, nil)
     }
 }

@@ -92,6 +92,6 @@ extension BackendEntry {
         let rejection = entry.TimeSheetDataFields?.RejectionReason.flatMap { $0.isEmpty ? nil : $0 }
         self.init(
             id: id, marker: marker, day: day, durationSeconds: hours.seconds, text: text, status: status,
-            references: references, message: rejection.map { "rejection reason \($0)" })
+            references: references, message: status == .rejected ? rejection.map { "Rejected: reason \($0)" } : nil)
     }
 }

@@ -1,0 +1,255 @@
+import Backends
+import FoundationEssentials
+import HTTP
+import Model
+import Postgres
+import Realms
+import Secrets
+import TestSupport
+import Testing
+
+@testable import EntrySubmitter
+@testable import Pipeline
+@testable import Sandbox
+
+/// One person with a realm in PostgreSQL and a back end's stand-in that really runs. The handler decides and calls as
+/// in a worker, one key at a time, and a look into the back end tells what a poll would.
+struct BackendWorld: ~Copyable {
+    enum Vendor: CaseIterable { case sap, economic }
+
+    static let email = "ana@example.com"
+    static let day = Day(daysSinceEpoch: 16_524)  // 2015-03-30
+
+    let vendor: Vendor
+    let realm: RealmPath
+    let seen: RealmPath
+    let person: BackendPerson
+    let backend: any TimeBackend
+    private let url: String
+    private let client: Client
+    private var handler: EntryHandler
+    private var data = ReportingData(nodes: [], contexts: [], templates: [])
+    var acme: TestEnvironment
+
+    /// Lends one.
+    static func run(_ vendor: Vendor, _ body: (inout BackendWorld) async throws -> Void) async throws {
+        let serve: @Sendable (@escaping @Sendable (Int) async -> Void) async throws -> Void
+        switch vendor {
+        case .sap:
+            let service = try SAPService(SAPService.Configuration())
+            serve = { try await service.run(onRunning: $0) }
+        case .economic:
+            let service = try EconomicService(EconomicService.Configuration())
+            serve = { try await service.run(onRunning: $0) }
+        }
+        try await withService(serve) { port in
+            var world = try make(vendor, "http://127.0.0.1:\(port)")
+            try await world.prepare()
+            try await body(&world)
+            world.client.shutDown()
+        }
+    }
+
+    private init(
+        _ vendor: Vendor, _ url: String, _ person: BackendPerson, _ handler: EntryHandler,
+        _ backend: any TimeBackend, _ acme: consuming TestEnvironment
+    ) throws {
+        let paths = (try RealmPath.user(Self.email), try RealmPath.seen(Self.email))
+        (realm, seen) = paths
+        self.vendor = vendor
+        self.url = url
+        self.person = person
+        self.handler = handler
+        self.backend = backend
+        client = handler.client
+        self.acme = acme
+    }
+
+    private static func make(_ vendor: Vendor, _ url: String) throws -> BackendWorld {
+        let client = Client()
+        let secrets = try SecretBox([Data((0..<32).map { UInt8($0) }).base64EncodedString()])
+        let rule = SubmissionRule(
+            lease: .seconds(70), settleMin: .milliseconds(50), retryMin: .milliseconds(10), retryMax: .milliseconds(50))
+        let handler = EntryHandler(rule: rule, callMax: .seconds(10), secrets: secrets, client: client)
+        let person = BackendPerson(
+            email: Self.email,
+            reference: vendor == .sap
+                ? [
+                    "personWorkAgreementExternalId": "A1", "companyCode": "1010",
+                    "businessPartnerUuid": Self.guid(1),
+                ] : ["employeeNumber": "7"])
+        var acme = try TestEnvironment()
+        let place = BackendConnection.secretPlace(acme.id)
+        let password = vendor == .sap ? "sandbox" : "sandbox-app:sandbox-grant"
+        try acme.connection.run(
+            """
+            UPDATE backend.connection SET kind = \(vendor == .sap ? "sap" : "economic"), url = \(url),
+                user_name = 'FIELDPOST', password_variable = NULL,
+                password = \(Bytea(try secrets.seal(password, at: place)))
+            """)
+        let reference = String(decoding: try JSONEncoder().encode(person.reference), as: UTF8.self)
+        try acme.connection.run(
+            """
+            INSERT INTO backend.person (environment_id, email, reference)
+            VALUES (\(acme.id.rawValue), \(Self.email), \(JSONBytes(reference)))
+            """)
+        let backend = try BackendConnection.backend(
+            of: acme.id, client: client, secrets: secrets, callMax: .seconds(10), on: &acme.connection)
+        return try BackendWorld(vendor, url, person, handler, backend, acme)
+    }
+
+    private static func guid(_ number: Int) -> String { "00000000-0000-4000-8000-00000000000\(number)" }
+
+    /// Fills the back end, and the realm as the initializer does.
+    private mutating func prepare() async throws {
+        try await post(
+            "/sandbox/organisation",
+            vendor == .sap
+                ? """
+                {"people": [{"personWorkAgreementExternalId": "A1", "companyCode": "1010", "name": "Ana",
+                  "businessPartnerUuid": "\(Self.guid(1))"}],
+                 "customers": [{"businessPartner": "1", "businessPartnerUuid": "\(Self.guid(2))", "name": "Sons"}],
+                 "projects": [{"projectUuid": "\(Self.guid(3))", "project": "P1", "description": "Harbour",
+                  "customerUuid": "\(Self.guid(2))", "teamMembers": ["\(Self.guid(1))"], "elements": [
+                   {"projectElementUuid": "\(Self.guid(4))", "projectElement": "P1.1", "description": "Piers"}]}]}
+                """
+                : """
+                {"employees": [{"number": 7, "name": "Ana"}], "projects": [{"number": 11, "name": "Piers"}],
+                 "activities": [{"number": 1, "name": "Diving", "isAccessible": true}]}
+                """)
+        data = try await backend.reportingData(of: person)
+        let contents = RealmContents(email: Self.email, data: data, records: [])
+        func json(_ fields: some Encodable) throws -> String {
+            String(decoding: try JSONEncoder().encode(fields), as: UTF8.self)
+        }
+        let catalogue = UUID()
+        var user = contents.user
+        user.catalogue = catalogue
+        try acme.put(
+            data.nodes.map { ($0.id, try json($0.fields)) }, .reportingTreeNode, into: .catalogue(catalogue))
+        try acme.put(data.contexts.map { ($0.id, try json($0.fields)) }, .reportingContext, into: realm)
+        try acme.put(data.templates.map { ($0.id, try json($0.fields)) }, .reportingTemplate, into: realm)
+        try acme.put([(RealmContents.userID(of: Self.email), try json(user))], .user, into: realm)
+    }
+
+    // MARK: The back end
+
+    func post(_ path: String, _ json: String) async throws {
+        let response = try await client.send(Request("POST", url + path, body: Array(json.utf8)))
+        try #require(response.status == 200, "\(path): \(String(decoding: response.body, as: UTF8.self))")
+    }
+
+    func switches(_ json: String) async throws { try await post("/sandbox/switches", json) }
+
+    /// What an approver of SAP does.
+    func move(_ record: String, to status: String, reason: String? = nil) async throws {
+        let reason = reason.map { #", "reason": "\#($0)""# } ?? ""
+        try await post("/sandbox/approvals", #"{"record": "\#(record)", "status": "\#(status)"\#(reason)}"#)
+    }
+
+    func record(_ id: String) async throws -> BackendEntry {
+        try #require(try await backend.readBack(id, of: person))
+    }
+
+    // MARK: The device
+
+    /// An entry of an hour and a half that is to be submitted.
+    func draft() -> TimeEntry {
+        let references = vendor == .sap ? ["Accounting code": "P1.1"] : ["Project": "11", "Activity": "1"]
+        return TimeEntry(
+            text: "survey", reportingTemplate: data.templates.first?.id, reporting: data.selections(for: references),
+            entryDate: Self.day, durationSeconds: 5_400, submitRequested: true)
+    }
+
+    mutating func put(_ id: UUID, _ entry: TimeEntry) throws {
+        let json = String(decoding: try JSONEncoder().encode(entry), as: UTF8.self)
+        try acme.put([(id, json)], .timeEntry, into: realm)
+    }
+
+    mutating func edit(_ id: UUID, _ change: (inout TimeEntry) -> Void) throws {
+        var entry = try #require(try entry(id))
+        change(&entry)
+        try put(id, entry)
+    }
+
+    // MARK: The submitter
+
+    /// Puts an entry, and has it submitted.
+    ///
+    /// - Returns: The id of its record.
+    mutating func release(_ id: UUID, _ entry: TimeEntry? = nil) async throws -> String {
+        try put(id, entry ?? draft())
+        try await work(id)
+        let found = try #require(try self.entry(id))
+        try #require(found.status == .released)
+        return try #require(found.backendId)
+    }
+
+    /// Decides and calls until nothing is left to do. What it writes is an event in its turn.
+    mutating func work(_ id: UUID, _ kind: Kind = .timeEntry) async throws {
+        for _ in 0..<2_000 {
+            let before = try position()
+            switch try await step(id, kind) {
+            case .park: try await Task.sleep(for: .milliseconds(5))
+            case .finished, .call, .dead:
+                if try position() == before { return }
+            }
+        }
+        Issue.record("\(id) waits for ever")
+    }
+
+    private mutating func position() throws -> Int64 {
+        try acme.connection.run("SELECT position FROM realm.environment WHERE id = \(acme.id.rawValue)")[0].value(0)
+    }
+
+    /// Decides, calls, and records the answers; until it has ended or waits.
+    mutating func step(_ id: UUID, _ kind: Kind = .timeEntry) async throws -> Next<EntryHandler.Call> {
+        var next = try decide(id, .event, kind)
+        while case .call(let call, _) = next { next = try decide(id, .answer(try await make(call)), kind) }
+        return next
+    }
+
+    mutating func decide(
+        _ id: UUID, _ origin: Input<EntryHandler.Answer>.Origin, _ kind: Kind = .timeEntry
+    ) throws -> Next<EntryHandler.Call> {
+        let subject = EventSubject(realm: kind == .seenRecord ? seen : realm, kind: kind, id: id)
+        let input = Input(environment: acme.id, subject: subject, origin: origin, attemptCount: 0)
+        var batch = WriteBatch(environment: acme.id)
+        let nexts = try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection)
+        #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+        return try #require(nexts.first)
+    }
+
+    mutating func make(_ call: EntryHandler.Call) async throws -> EntryHandler.Answer {
+        await (try handler.caller(on: &acme.connection, for: acme.id))(call)
+    }
+
+    mutating func rates() throws -> CallRates { try handler.rates(on: &acme.connection, for: acme.id) }
+
+    /// Looks into the back end as a poll does, and has what it saw judged.
+    mutating func poll() async throws {
+        for record in try await backend.entries(of: person, from: Self.day, through: Self.day.adding(days: 1)) {
+            let id = RealmContents.entryID(of: record, of: Self.email)
+            let json = String(decoding: try JSONEncoder().encode(SeenRecord(record)), as: UTF8.self)
+            try acme.put([(id, json)], .seenRecord, into: seen)
+            try await work(id, .seenRecord)
+        }
+    }
+
+    // MARK: What is there
+
+    mutating func entry(_ id: UUID) throws -> TimeEntry? {
+        let key = ObjectKey(realm: try acme.realm(realm), kind: .timeEntry, id: id)
+        let objects = try RealmObject.byKey(try acme.connection.run(RealmObject.load([key], in: acme.id)))
+        return try objects[key]?.decoded(as: TimeEntry.self, by: JSONDecoder())
+    }
+
+    /// The status log of an entry, the oldest line first.
+    mutating func lines(_ id: UUID) throws -> [TimeEntryStatus] {
+        let rows = try acme.connection.run(
+            RealmObject.load(kinds: [.timeEntryStatus], realm: try acme.realm(realm), in: acme.id))
+        return try RealmObject.byKey(rows).values.compactMap {
+            try $0.decoded(as: TimeEntryStatus.self, by: JSONDecoder())
+        }.filter { $0.entry == id }.sorted { $0.timestamp < $1.timestamp }
+    }
+}

@@ -1,0 +1,144 @@
+import Backends
+import Foundation
+import HTTP
+import Model
+import Postgres
+import Suite
+import Testing
+
+/// A second environment, whose back end is e-conomic.
+struct BooksFlow: Sendable {
+    let suite: Suite
+    private let entry: TimeEntry
+
+    static let environment = "books"
+    private static let email = "ana@books.example"
+
+    /// Brings it about, with one person.
+    init(_ suite: Suite) async throws {
+        self.suite = suite
+        let client = Client()
+        defer { client.shutDown() }
+        let organisation = """
+            {"employees": [{"number": 7, "name": "Ana"}], "projects": [{"number": 11, "name": "Roof"}],
+             "activities": [{"number": 1, "name": "Thatching", "isAccessible": true}]}
+            """
+        let loaded = try await client.send(
+            Request("POST", suite.economicURL + "/sandbox/organisation", body: Array(organisation.utf8)))
+        try #require(loaded.status == 200)
+        let people = suite.folder.path + "/books.json"
+        try Data(#"[{"email": "\#(Self.email)", "reference": {"employeeNumber": "7"}}]"#.utf8)
+            .write(to: URL(filePath: people))
+        try await suite.runCommand([
+            "environment", "add", Self.environment, "--domain", "books.example", "--issuer",
+            "https://books.example", "--audience", "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend",
+            "economic", "--backend-url", suite.economicURL, "--backend-password-variable", Suite.tokensVariable,
+            "--people", people,
+        ])
+        try await suite.runCommand(["environment", "invite", Self.email, "--environment", Self.environment])
+        try await eventually("the second environment's realm is filled", within: .seconds(60)) {
+            var writer = try RealmWriter(suite.conninfo, environment: Self.environment)
+            return try writer.initializedCount() == 1 ? nil : "not yet"
+        }
+        var connection = try Connection(suite.conninfo)
+        func id(_ kind: String, _ name: String) throws -> UUID {
+            let rows = try connection.run(
+                """
+                SELECT o.id FROM realm.object o JOIN realm.environment e ON e.id = o.environment_id
+                WHERE e.name = \(Self.environment) AND o.kind = \(kind) AND o.fields->>'name' = \(name)
+                """)
+            try #require(rows.count == 1)
+            return try rows[0].value(0)
+        }
+        entry = TimeEntry(
+            text: "roof", reportingTemplate: try id("ReportingTemplate", "Project time registration"),
+            reporting: [
+                ReportingSelection(
+                    context: try id("ReportingContext", "Project"), node: try id("ReportingTreeNode", "Roof")),
+                ReportingSelection(
+                    context: try id("ReportingContext", "Activity"), node: try id("ReportingTreeNode", "Thatching")),
+            ], entryDate: Day("2015-03-30"), durationSeconds: 3_600, submitRequested: true)
+    }
+
+    func submit(_ count: Int) throws {
+        var writer = try RealmWriter(suite.conninfo, environment: Self.environment)
+        for _ in 0..<count { try writer.put(UUID(), of: Self.email, entry) }
+    }
+
+    func expectReleased(_ count: Int) async throws {
+        try await eventually("\(count) entries are released in e-conomic", within: .seconds(90)) {
+            var writer = try RealmWriter(suite.conninfo, environment: Self.environment)
+            let now = try writer.count(.released)
+            return now == count ? nil : "\(now)"
+        }
+    }
+
+    func behave(_ switches: String) async throws {
+        let client = Client()
+        defer { client.shutDown() }
+        let answer = try await client.send(
+            Request("POST", suite.economicURL + "/sandbox/switches", body: Array(switches.utf8)))
+        try #require(answer.status == 200)
+    }
+
+    /// How many calls were refused because there are too many.
+    func refusedCount() async throws -> Int {
+        let client = Client()
+        defer { client.shutDown() }
+        let response = try await client.send(Request(suite.economicURL + "/sandbox/stats"))
+        return try JSONDecoder().decode([String: Int].self, from: Data(response.body))["answered429"] ?? 0
+    }
+
+    /// Submits entries, and waits until all are released.
+    ///
+    /// - Returns: How many a second.
+    func release(_ count: Int) async throws -> Double {
+        var writer = try RealmWriter(suite.conninfo, environment: Self.environment)
+        let before = try writer.count(.released)
+        let start = ContinuousClock.now
+        try submit(count)
+        try await expectReleased(before + count)
+        return Double(count) / ((ContinuousClock.now - start) / .seconds(1))
+    }
+
+    /// How many records e-conomic has, and how many different ones.
+    func recorded() async throws -> (all: Int, different: Int) {
+        let client = Client()
+        defer { client.shutDown() }
+        let response = try await client.send(Request(suite.economicURL + "/sandbox/recorded"))
+        let texts = try response.body.split(separator: UInt8(ascii: "\n")).map { line in
+            let record = try JSONSerialization.jsonObject(with: Data(line)) as? [String: Any]
+            return record?["text"] as? String ?? ""
+        }
+        return (texts.count, Set(texts).count)
+    }
+}
+
+/// A key as `fieldpost parked list --json` tells it.
+struct ParkedRow: Decodable {
+    let environment: String?
+    let key: String
+    let reason: String
+    let state: String
+    let attempts: Int
+}
+
+extension Suite {
+    func parked(_ environment: String) async throws -> [ParkedRow] {
+        let text = try await runCommand(["parked", "list", "--environment", environment, "--json"])
+        return try JSONDecoder().decode([ParkedRow].self, from: Data(text.utf8))
+    }
+
+    /// The sum of a metric of a service over its label sets.
+    func metric(_ name: String, of part: Part) async throws -> Double {
+        let client = Client()
+        defer { client.shutDown() }
+        let response = try await client.send(Request(adminURL(part) + "/metrics"))
+        return String(decoding: response.body, as: UTF8.self).split(separator: "\n").reduce(0) { sum, line in
+            guard line.hasPrefix(name), let value = line.split(separator: " ").last.flatMap({ Double($0) }) else {
+                return sum
+            }
+            return sum + value
+        }
+    }
+}

@@ -1,0 +1,215 @@
+import Backends
+import Foundation
+import HTTP
+import Model
+import Postgres
+import Suite
+import Testing
+
+extension FlowTests {
+    /// A back end that is away for long.
+    struct OutageFlowTests {
+        /// The submitter's waits are 600 times shorter than their defaults: the longest wait of a key, and between two
+        /// probes, is 100 ms instead of 60 s. So 30 seconds are what five hours are to keys' waits, attempts and the
+        /// circuit. Calls' own bound is not: HTTP 503 for 10 s, then answers that come after the call's time-out (the
+        /// write is done, and nobody hears of it), then an address at which nobody listens.
+        private static let outage = Duration.seconds(30)
+
+        @Test(.timeLimit(.minutes(4))) func aBackEndThatIsAwayForFiveHoursHoldsUpNobodyElse() async throws {
+            try await withSuite("outage", .outage) { suite in
+                let flow = try await DirectFlow(suite, people: 5, entries: 200, seed: 4)
+                let books = try await BooksFlow(suite)
+                // Both are there; the workers have their partitions.
+                _ = try await books.release(10)
+                async let first: Void = flow.write(through: 100, pause: .milliseconds(5))
+                let before = try await books.release(500)
+                try await first
+                try await flow.verify(through: 100, within: .seconds(60))
+                let takenAway = try await suite.metric("fieldpost_partitions_taken_away", of: .submitter)
+                let released = try Self.releasedCount(suite)
+
+                try await suite.post("/sandbox/switches", Data(#"{"rate503": 1}"#.utf8))
+                let start = ContinuousClock.now
+                async let second: Void = flow.write(from: 100, pause: .milliseconds(5))
+                let during = try await books.release(500)
+                try await second
+                print("a second environment: \(before) entries/s, \(during) meanwhile: ratio \(during / before)")
+                #expect(try Self.releasedCount(suite) <= released, "SAP is still away")
+                try await Self.expectBacklog(suite)
+                try await Self.wait(until: start + Self.outage / 3)
+                try await suite.post(
+                    "/sandbox/switches", Data(#"{"rate503": 0, "rateSlow": 1, "slowMs": 1500}"#.utf8))
+                try await Self.wait(until: start + Self.outage * 2 / 3)
+                await suite.kill9(.sap)
+                try await Self.wait(until: start + Self.outage)
+                try await Self.expectBacklog(suite)
+                _ = try await books.release(20)
+                let lag = try await suite.runCommand(["lag", "--group", "entry-submitter", "--json"])
+                #expect(lag.contains("entry.events"))
+
+                try suite.start(.sap)
+                let back = ContinuousClock.now
+                try await flow.verify(within: .seconds(90))
+                print("everything has drained \(ContinuousClock.now - back) after the back end came back")
+                #expect(try await suite.metric("fieldpost_partitions_taken_away", of: .submitter) == takenAway)
+                let recorded = try await books.recorded()
+                #expect(recorded.all == 1_030 && recorded.different == 1_030)
+                #expect(try await suite.parked(SmallOrganisation.environment).isEmpty)
+            }
+        }
+
+        /// 429 with Retry-After, said to one call, holds all calls of the environment.
+        @Test(.timeLimit(.minutes(3))) func aBackEndThatAsksForItIsLeftAlone() async throws {
+            var options = Suite.Options.withoutGateway
+            options.hasEconomic = true
+            try await withSuite("retry-after", options) { suite in
+                let books = try await BooksFlow(suite)
+                try await books.behave(#"{"rate429": 1, "retryAfterSeconds": 3}"#)
+                try books.submit(60)
+                try await eventually("all keys are parked", within: .seconds(30)) {
+                    let count = try await suite.parked(BooksFlow.environment).count
+                    return count == 60 ? nil : "\(count)"
+                }
+                let (start, before) = (ContinuousClock.now, try await books.refusedCount())
+                try await eventually("it is probed some times", within: .seconds(60)) {
+                    let count = try await books.refusedCount()
+                    return count >= before + 4 ? nil : "\(count - before)"
+                }
+                let asked = try await books.refusedCount() - before
+                let waits = Int((ContinuousClock.now - start) / .seconds(3)) + 1
+                // Each of the two workers asks once after every wait, and not for each of the keys.
+                #expect(asked <= 2 * waits, "\(asked) calls in \(waits) waits")
+                let parked = try await suite.parked(BooksFlow.environment)
+                #expect(parked.allSatisfy { $0.attempts == 0 && $0.state != "dead" })
+                try await books.behave(#"{"rate429": 0}"#)
+                try await books.expectReleased(60)
+                #expect(try await books.recorded().all == 60)
+            }
+        }
+
+        /// The rate is kept by all workers together, and one person's flood does not take it from another.
+        @Test(.timeLimit(.minutes(3))) func aBackEndIsCalledNoFasterThanItsRateAndPeopleTakeTurns() async throws {
+            try await withSuite("rate", .withoutGateway) { suite in
+                let flow = try await DirectFlow(suite, people: 2, entries: 200, seed: 6)
+                try await suite.runCommand([
+                    "environment", "edit", SmallOrganisation.environment, "--calls-per-second", "20",
+                ])
+                let (ana, ben) = (flow.organisation.people[0].email, flow.organisation.people[1].email)
+                let start = ContinuousClock.now
+                try Self.put(flow.plans.filter { $0.person.email == ana }, suite)
+                try Self.put(Array(flow.plans.filter { $0.person.email == ben }.prefix(3)), suite)
+                try await eventually("the second person's entries are released", within: .seconds(60)) {
+                    var writer = try RealmWriter(suite.conninfo)
+                    let count = try writer.count(.released, of: ben)
+                    return count == 3 ? nil : "\(count)"
+                }
+                var writer = try RealmWriter(suite.conninfo)
+                let done = try writer.count(.released, of: ana)
+                print("\(done) of the first person's 100 entries are released before the second's 3")
+                #expect(done <= 60)
+                try await eventually("all are released", within: .seconds(60)) {
+                    var writer = try RealmWriter(suite.conninfo)
+                    let count = try writer.count(.released)
+                    return count == 103 ? nil : "\(count)"
+                }
+                let passed = (ContinuousClock.now - start) / .seconds(1)
+                print("103 entries took \(passed) s at 20 a second")
+                // 20 may be saved up.
+                #expect(passed >= (103 - 20) / 20 - 0.5)
+            }
+        }
+
+        /// An entry that cannot be read, and one with two records in the back end, wait for a person, alone.
+        @Test(.timeLimit(.minutes(3))) func oneBrokenEntryHoldsUpNobodyElse() async throws {
+            try await withSuite("broken", .withoutGateway) { suite in
+                let flow = try await DirectFlow(suite, people: 2, entries: 60, seed: 7)
+                let (unreadable, twice) = (UUID(), flow.plans[0])
+                var writer = try RealmWriter(suite.conninfo)
+                try writer.put(
+                    unreadable, of: twice.person.email, json: JSONBytes(#"{"status": "dreamt", "reporting": []}"#))
+                try await flow.recordElsewhere(twice, times: 2)
+                try await suite.post("/sandbox/switches", Data(#"{"rate500AfterWrite": 1}"#.utf8))
+                try writer.put(twice.id, of: twice.person.email, twice.first)
+                try await eventually("its outcome is unknown", within: .seconds(30)) {
+                    let rows = try await suite.parked(SmallOrganisation.environment)
+                    return rows.contains { $0.key.contains(twice.id.text) } ? nil : "not yet"
+                }
+                try await suite.post("/sandbox/switches", Data(#"{"rate500AfterWrite": 0}"#.utf8))
+                try Self.put(Array(flow.plans.dropFirst()), suite)
+                try await eventually("all others are released", within: .seconds(60)) {
+                    var writer = try RealmWriter(suite.conninfo)
+                    let count = try writer.count(.released)
+                    return count == 59 ? nil : "\(count)"
+                }
+                try await eventually("the broken ones wait for a person", within: .seconds(30)) {
+                    let dead = try await suite.parked(SmallOrganisation.environment).filter { $0.state == "dead" }
+                    guard dead.count == 2 else { return "\(dead.map(\.reason))" }
+                    let isTwice = dead.contains {
+                        $0.key.contains(twice.id.text) && $0.reason.contains("3 records")
+                    }
+                    return isTwice && dead.contains { $0.key.contains(unreadable.text) } ? nil : "\(dead)"
+                }
+            }
+        }
+
+        // MARK: Looking
+
+        private static func put(_ plans: [PlannedEntry], _ suite: Suite) throws {
+            var writer = try RealmWriter(suite.conninfo)
+            for plan in plans { try writer.put(plan.id, of: plan.person.email, plan.first) }
+        }
+
+        private static func releasedCount(_ suite: Suite) throws -> Int {
+            var writer = try RealmWriter(suite.conninfo)
+            return try writer.count(.released)
+        }
+
+        /// What waits can be seen, and none of it has been given up.
+        private static func expectBacklog(_ suite: Suite) async throws {
+            let rows = try await suite.parked(SmallOrganisation.environment)
+            #expect(rows.count >= 50, "\(rows.count)")
+            let dead = rows.filter { $0.state == "dead" }
+            #expect(dead.isEmpty, "\(dead)")
+            let attempts = rows.map(\.attempts).max() ?? 0
+            print("\(rows.count) keys wait, \(rows.count { $0.state == "circuit" }) of them for the circuit;")
+            print("the most attempts are \(attempts)")
+        }
+
+        private static func wait(until instant: ContinuousClock.Instant) async throws {
+            try await Task.sleep(until: instant, clock: .continuous)
+        }
+    }
+}
+
+extension Suite.Options {
+    /// Keys' waits are 600 times shorter than their defaults.
+    static var outage: Suite.Options {
+        var options = Suite.Options.withoutGateway
+        options.hasEconomic = true
+        options.variables[.submitter, default: [:]].merge([
+            "FIELDPOST_BACKEND_CALL_MAX": "1s", "FIELDPOST_SUBMITTER_RETRY_MIN": "10ms",
+            "FIELDPOST_SUBMITTER_RETRY_MAX": "100ms", "FIELDPOST_SUBMITTER_SETTLE_MIN": "100ms",
+        ]) { $1 }
+        return options
+    }
+}
+
+extension DirectFlow {
+    /// Records of a planned entry that the submitter knows nothing of.
+    fileprivate func recordElsewhere(_ plan: PlannedEntry, times: Int) async throws {
+        let (client, settings) = (
+            Client(), SAPSettings(baseURL: suite.sapURL, user: "FIELDPOST", password: Suite.passwordOfSAP)
+        )
+        defer { client.shutDown() }
+        let day = try #require(plan.first.entryDate)
+        let person = BackendPerson(
+            email: plan.person.email,
+            reference: ["personWorkAgreementExternalId": plan.person.agreement, "companyCode": "1010"])
+        for _ in 0..<times {
+            _ = try await SAPBackend(settings, client: client) { day }.create(
+                Submission(
+                    marker: EntryMarker.marker(of: plan.id), person: person, day: day, durationSeconds: 1_800,
+                    text: "elsewhere", references: ["Accounting code": "P1.1"]))
+        }
+    }
+}

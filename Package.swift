@@ -192,7 +192,8 @@ let tests: [Target] = [
     .testTarget(
         name: "InterleavingTests",
         dependencies: [
-            "BackendPoller", "Backends", "EntrySubmitter", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Secrets",
+            "BackendPoller", "Audiences", "Backends", "EntrySubmitter", "HTTP", "Model", "Pipeline", "Postgres",
+            "Realms", "Secrets",
             "Seeded", "Suite", "TestSupport", logging,
         ],
         path: "Tests/InterleavingTests"),

@@ -96,7 +96,7 @@ struct StoredPerson {
     var seen: [UUID: SeenRecord] = [:]
     /// Whether the tree that was read is stored.
     var isTreeKnown = false
-    private var entries: [UUID: (entry: TimeEntry, position: Int64)] = [:]
+    private var entries: [UUID: (entry: TimeEntry, position: Int64, editPosition: Int64)] = [:]
 
     init(
         _ own: Int32, _ seen: Int32, _ tree: NodeTree, _ environment: EnvironmentID, _ decoder: JSONDecoder,
@@ -126,7 +126,9 @@ struct StoredPerson {
         case .reportingTreeNode: retired[id] = try? object.decoded(as: ReportingTreeNode.self, by: decoder)
         // One that does not decode waits for a person in the submitter.
         case .timeEntry:
-            entries[id] = (try? object.decoded(as: TimeEntry.self, by: decoder)).map { ($0, object.position) }
+            if let entry = try? object.decoded(as: TimeEntry.self, by: decoder) {
+                entries[id] = (entry, object.position, object.editPosition)
+            }
         case .seenRecord: seen[id] = try? object.decoded(as: SeenRecord.self, by: decoder)
         case .realms, .timeEntryStatus, .person, .personLookup, .team, .membership, .location, .fieldTask, .share,
             .poll:
@@ -137,6 +139,20 @@ struct StoredPerson {
     /// The entries that nobody has changed since a poll was written, and so since it was read for.
     func entries(before position: Int64) -> [UUID: TimeEntry] {
         entries.filter { $0.value.position < position }.mapValues(\.entry)
+    }
+
+    /// Entries that were made of a record when what it is about was not in the catalogue yet, and now may be.
+    func unresolved(in data: ReportingData) -> Set<UUID> {
+        let open = entries.filter { $0.value.editPosition == 0 && $0.value.entry.reporting.isEmpty }
+        guard !open.isEmpty else { return [] }
+        let known = Set(data.nodes.compactMap(\.fields.referenceId))
+        return Set(
+            open.keys.filter { id in
+                guard let references = seen[id]?.references, references.values.contains(where: known.contains) else {
+                    return false
+                }
+                return !data.selections(for: references).isEmpty
+            })
     }
 
     /// The nodes that entries select.

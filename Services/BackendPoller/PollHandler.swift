@@ -166,7 +166,8 @@ struct PollHandler: Handler {
                     readAt: read.readAt, isUnplaced: stored.user == nil, decision: decision))
             let changes = PollRule.changes(
                 known: stored.seen, found: records, days: days, email: poll.person,
-                entries: stored.entries(before: object.position), run: poll.run)
+                entries: stored.entries(before: object.position), unresolved: stored.unresolved(in: data),
+                run: poll.run)
             reportAmbiguous(changes.ambiguous, of: poll.person, environment)
             try write(changes, seen: seen, before: object.position, decision, environment, &batch, &writes, &connection)
             return .finished

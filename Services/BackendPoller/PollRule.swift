@@ -19,9 +19,10 @@ enum PollRule {
     ///   - entries: The person's entries that have not changed since before the records were read. One that says
     ///     something else than its record, though the record is as it was, is told again: when the record was judged,
     ///     it may have been otherwise for a moment. So is one whose record was never seen, and is not there.
+    ///   - unresolved: Entries that do not say what they are about, although it can be told now.
     static func changes(
         known: [UUID: SeenRecord], found: [BackendEntry], days: ClosedRange<Day>, email: String,
-        entries: [UUID: TimeEntry] = [:], run: Int64 = 0
+        entries: [UUID: TimeEntry] = [:], unresolved: Set<UUID> = [], run: Int64 = 0
     ) -> Changes {
         var changes = Changes()
         var records: [UUID: SeenRecord] = [:]
@@ -50,7 +51,11 @@ enum PollRule {
         for (id, record) in records {
             var record = record
             record.toldRun = known[id]?.toldRun
-            if known[id] == record, let entry = entries[id], isContradicted(record, by: entry) { record.toldRun = run }
+            if known[id] == record, let entry = entries[id],
+                unresolved.contains(id) || isContradicted(record, by: entry)
+            {
+                record.toldRun = run
+            }
             if known[id] != record { changes.put[id] = record }
         }
         // Of other days nothing was read.

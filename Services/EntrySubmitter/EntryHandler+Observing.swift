@@ -46,8 +46,13 @@ extension EntryHandler {
         _ connection: inout Connection
     ) throws -> Seen {
         var entry: TimeEntry?
-        if case .live(let there, _) = state.entry { entry = there }
-        let confirmed = state.ledger?.confirmed?.wanted
+        var isUnresolved = false
+        if case .live(let there, let editPosition) = state.entry {
+            entry = there
+            isUnresolved = editPosition == 0 && there.reporting.isEmpty && !record.references.isEmpty
+        }
+        // What an entry is about could not be told when it was made; now it may.
+        let confirmed = isUnresolved ? nil : state.ledger?.confirmed?.wanted
         // What is known already needs no look at the choices.
         if let confirmed, confirmed.matches(record) {
             return Seen(record, over: entry, confirmed: confirmed, in: ReportingObjects())
@@ -57,8 +62,10 @@ extension EntryHandler {
                 realm: key.realm, in: environment, isFresh: isFresh, directory: &directory, on: &connection)
             return Seen(record, over: entry, confirmed: confirmed, in: objects)
         }
-        let seen = try make(isFresh: false)
+        var seen = try make(isFresh: false)
         // What it refers to may be new.
-        return seen.wanted.fields.reporting.isEmpty && !record.references.isEmpty ? try make(isFresh: true) : seen
+        if seen.wanted.fields.reporting.isEmpty, !record.references.isEmpty { seen = try make(isFresh: true) }
+        seen.tellsReporting = isUnresolved && !seen.wanted.fields.reporting.isEmpty
+        return seen
     }
 }

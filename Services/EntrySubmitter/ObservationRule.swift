@@ -94,7 +94,7 @@ struct ObservationRule: Sendable {
     /// Whether the record is as it is known to be.
     private func agrees(_ seen: Seen, _ state: SubmissionState) -> Bool {
         guard case .live(let entry, let editPosition) = state.entry, entry.backendId == seen.record.id,
-            entry.status == status(of: seen.record, for: entry)
+            entry.status == status(of: seen.record, for: entry), !seen.tellsReporting
         else { return false }
         if let confirmed = state.ledger?.confirmed { return confirmed.wanted.matches(seen.record) }
         // An entry that was made of the record; what its person changed since is not the back end's.
@@ -156,7 +156,7 @@ struct ObservationRule: Sendable {
         var patch = EntryPatch()
         if entry.backendId != seen.record.id { patch.backendID = seen.record.id }
         let areValuesKnown = state.ledger?.confirmed?.wanted.matches(seen.record) ?? false
-        if !areValuesKnown { patch.restored = seen.wanted.fields }
+        if !areValuesKnown || seen.tellsReporting { patch.restored = seen.wanted.fields }
         var log: [SubmissionDecision.LogLine] = []
         if entry.status != status {
             patch.status = status
@@ -212,6 +212,8 @@ struct ObservationRule: Sendable {
 struct Seen: Equatable, Sendable {
     var record: BackendEntry
     var wanted: Wanted
+    /// Whether what the entry is about is told now, and could not be before.
+    var tellsReporting = false
 }
 
 extension Seen {

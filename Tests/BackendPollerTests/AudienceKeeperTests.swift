@@ -119,6 +119,40 @@ import Testing
         #expect(try Self.retired(&acme) == [])
     }
 
+    /// A record of a new project is told before the catalogue has the project: the entry cannot say what it is about.
+    /// When it can, the record is told again, in each run until the entry says it.
+    @Test func aRecordOfANewProjectIsToldAgain() throws {
+        var acme = try World.environment()
+        func poll(_ run: Int64, _ projects: [String]) throws -> Int64? {
+            try World.nextRun(&acme, run)
+            let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)
+            try World.poll(.data(World.data(projects, below: "Project"), [World.entry("1")], days), &acme)
+            return try World.objects([.seenRecord], in: try .seen("ana@example.com"), &acme).first?
+                .decoded(as: SeenRecord.self, by: JSONDecoder())?.toldRun
+        }
+        #expect(try poll(1, []) == nil)
+        let own = try acme.realm(try .user("ana@example.com"))
+        let entry = ObjectKey(
+            realm: own, kind: .timeEntry, id: RealmContents.entryID(of: World.entry("1"), of: "ana@example.com"))
+        func makeEntry(_ reporting: String) throws {
+            var batch = WriteBatch(environment: acme.id)
+            batch.put(
+                entry,
+                JSONBytes(
+                    """
+                    {"backendId": "1", "status": "released", "entryDate": "1970-05-31", "reporting": \(reporting)}
+                    """),
+                decision: 0)
+            _ = try batch.commit(on: &acme.connection)
+        }
+        try makeEntry("[]")
+        #expect(try poll(2, []) == nil, "nothing can be told yet")
+        #expect(try poll(3, ["P1"]) == 3)
+        #expect(try poll(4, ["P1"]) == 4)
+        try makeEntry(#"[{"context": "\#(UUID())", "node": "\#(UUID())"}]"#)
+        #expect(try poll(5, ["P1"]) == 4)
+    }
+
     /// People get and lose projects at random; each is read now and then, and the keeper runs, or is interrupted, in
     /// between. Nobody ever gets what is not theirs, and in the end each has exactly what is theirs.
     @Test(arguments: 0..<4) func nobodyGetsWhatIsNotTheirs(_ run: UInt64) throws {

@@ -150,14 +150,23 @@ extension PollHandlerTests {
             status: .released, references: ["Project": "P1"])
     }
 
-    static func data(_ projects: [String]) -> ReportingData {
+    /// - Parameter root: The name of a tree that they are below, and whose nodes are chosen from.
+    static func data(_ projects: [String], below root: String? = nil) -> ReportingData {
         let namespace = RealmContents.catalogueID(for: RealmContents.userID(of: ""), number: 0)
         let context = UUID(name: "context", in: namespace)
+        let top = root.map { Identified(id: UUID(name: "root", in: namespace), fields: ReportingTreeNode(name: $0)) }
+        let sections = top.map { [ReportingContext.Section(name: "All", rootNode: $0.id)] } ?? []
         return ReportingData(
-            nodes: projects.map {
-                Identified(id: UUID(name: $0, in: namespace), fields: ReportingTreeNode(referenceId: $0, name: $0))
-            },
-            contexts: [Identified(id: context, fields: ReportingContext(name: "Project", required: true))],
+            nodes: [top].compactMap(\.self)
+                + projects.map {
+                    Identified(
+                        id: UUID(name: $0, in: namespace),
+                        fields: ReportingTreeNode(referenceId: $0, name: $0, parent: top?.id))
+                },
+            contexts: [
+                Identified(
+                    id: context, fields: ReportingContext(name: "Project", required: true, sections: sections))
+            ],
             templates: [
                 Identified(
                     id: UUID(name: "template", in: namespace),

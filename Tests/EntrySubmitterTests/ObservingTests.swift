@@ -60,6 +60,52 @@ import Testing
         if case .finished = nexts[1] {} else { Issue.record("\(nexts[1])") }
     }
 
+    /// The record is of a project that reaches the catalogue a while later: the entry says so then, without a new line
+    /// in its log. What its person changed meanwhile stays theirs.
+    @Test(arguments: [false, true]) func anEntryLearnsWhatItIsAbout(isEdited: Bool) throws {
+        var acme = try TestEnvironment()
+        try acme.addPerson("ana@example.com")
+        let (context, root, node, catalogue) = (UUID(), UUID(), UUID(), UUID())
+        try acme.put(
+            [
+                (
+                    context,
+                    #"{"name": "Project", "required": true, "sections": [{"name": "All", "rootNode": "\#(root)"}]}"#
+                )
+            ],
+            .reportingContext, into: ana)
+        try acme.put(
+            [(UUID(), #"{"email": "ana@example.com", "name": "Ana", "catalogue": "\#(catalogue)"}"#)], .user, into: ana)
+        try acme.put([(root, #"{"name": "Project"}"#)], .reportingTreeNode, into: .catalogue(catalogue))
+        let seen = record(.released, of: "P1")
+        try see(seen, &acme)
+        try expectFinished(try decide([(self.seen, .seenRecord, .event)], &acme))
+        #expect(try entry(&acme)?.reporting == [])
+        if isEdited {
+            var batch = WriteBatch(environment: acme.id)
+            let key = ObjectKey(realm: try acme.realm(ana), kind: .timeEntry, id: id)
+            batch.patch(key, JSONBytes(#"{"text": "mine"}"#), decision: 0, isEdit: true)
+            _ = try batch.commit(on: &acme.connection)
+        }
+        try acme.put(
+            [(node, #"{"name": "P1", "referenceId": "P1", "parent": "\#(root)"}"#)], .reportingTreeNode,
+            into: .catalogue(catalogue))
+        let line = try newestLine(&acme)
+        let next = try decide([(self.seen, .seenRecord, .event)], &acme).first
+        guard case .call(let call, _)? = next else {
+            #expect(isEdited, "it is not read again")
+            return
+        }
+        let answer = EntryHandler.Answer(found: .record(seen), version: call.submission.version)
+        try expectFinished(try decide([(self.seen, .seenRecord, .answer(answer))], &acme))
+        #expect(!isEdited)
+        #expect(try entry(&acme)?.reporting == [ReportingSelection(context: context, node: node)])
+        #expect(try newestLine(&acme) == line)
+        let position = try position(&acme)
+        try expectFinished(try decide([(self.seen, .seenRecord, .event)], &acme))
+        #expect(try self.position(&acme) == position)
+    }
+
     /// The initializer made it, and no poll has seen it yet: its record is changed, and no second one written.
     @Test func anEntryMadeOfARecordIsDeletedInTheBackEnd() throws {
         var acme = try TestEnvironment()
@@ -76,14 +122,18 @@ import Testing
 
     // MARK: Acting and reading
 
-    private func record(_ status: BackendStatus) -> BackendEntry {
+    private func record(_ status: BackendStatus, of project: String? = nil) -> BackendEntry {
         BackendEntry(
             id: "1", marker: nil, day: Day(daysSinceEpoch: 16_000), durationSeconds: 3_600, text: "work",
-            status: status, references: [:])
+            status: status, references: project.map { ["Project": $0] } ?? [:])
     }
 
     private func see(_ status: String, _ acme: inout TestEnvironment) throws {
-        let fields = SeenRecord(record(try #require(BackendStatus(rawValue: status))))
+        try see(record(try #require(BackendStatus(rawValue: status))), &acme)
+    }
+
+    private func see(_ record: BackendEntry, _ acme: inout TestEnvironment) throws {
+        let fields = SeenRecord(record)
         let json = String(decoding: try JSONEncoder().encode(fields), as: UTF8.self)
         try acme.put([(id, json)], .seenRecord, into: seen)
     }

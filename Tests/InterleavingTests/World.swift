@@ -1,3 +1,4 @@
+import Audiences
 import Backends
 import FoundationEssentials
 import HTTP
@@ -84,6 +85,12 @@ struct World<Office: BackOffice>: ~Copyable {
     mutating func begin() async throws {
         try poll(people.indices)
         try await drain()
+        try letCataloguesFollow()
+    }
+
+    private mutating func letCataloguesFollow() throws {
+        var keeper = AudienceKeeper(logger: Logger(label: "keeper") { _ in SwiftLogNoOpLogHandler() })
+        guard try keeper.settle(environment, on: &connection) else { throw Wrong("catalogues do not follow", "") }
     }
 
     // MARK: One round

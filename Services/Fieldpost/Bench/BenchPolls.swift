@@ -125,18 +125,24 @@ struct BenchPolls: Sendable {
         try await pool.run { connection in
             try connection.runScript(
                 """
-                SET statement_timeout = '10min';
+                BEGIN;
+                SET LOCAL statement_timeout = '10min';
+                SET LOCAL enable_seqscan = on;
                 INSERT INTO realm.object
                     (environment_id, realm_id, kind, id, position, source_position, edit_position, fields, deleted)
                 SELECT s.environment_id, o.id, 'TimeEntry', s.id, 1, 1, 0, jsonb_build_object('backendId',
                     s.fields->>'backendId', 'status', s.fields->>'status', 'text', s.fields->>'text', 'timeType',
                     'duration', 'entryDate', s.fields->>'day', 'durationSeconds', s.fields->'durationSeconds',
-                    'reporting', '[]'::jsonb), false
+                    'reporting', jsonb_build_array(jsonb_build_object('context', n.fields->>'parent', 'node', n.id))),
+                    false
                 FROM realm.object s
                 JOIN realm.realm r ON r.environment_id = s.environment_id AND r.id = s.realm_id
                 JOIN realm.realm o ON o.environment_id = s.environment_id
                     AND o.path = '/users/' || substr(r.path, length('/seen/') + 1)
-                WHERE s.environment_id = \(environment.rawValue) AND s.kind = 'SeenRecord' AND NOT s.deleted
+                JOIN realm.object n ON n.environment_id = s.environment_id AND n.kind = 'ReportingTreeNode'
+                    AND n.fields->>'name' = 'Project ' || (s.fields->'references'->>'Project')
+                WHERE s.environment_id = \(environment.rawValue) AND s.kind = 'SeenRecord' AND NOT s.deleted;
+                COMMIT;
                 """)
             try connection.runScript("VACUUM ANALYZE realm.object")
         }

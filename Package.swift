@@ -180,7 +180,8 @@ let tests: [Target] = [
     .testTarget(
         name: "RealmInitializerTests",
         dependencies: [
-            "Backends", "HTTP", "Model", "Pipeline", "Postgres", "RealmInitializer", "Realms", "Secrets", "TestSupport",
+            "Audiences", "Backends", "HTTP", "Model", "Pipeline", "Postgres", "RealmInitializer", "Realms", "Secrets",
+            "TestSupport",
         ],
         path: "Tests/RealmInitializerTests"),
     .testTarget(

@@ -27,9 +27,11 @@ extension PollHandler {
         try write(stored.templates, contents.data.templates, stored.own, .reportingTemplate, decision, &writes)
         let id = RealmContents.userID(of: contents.user.email)
         guard let user = stored.user else { return try writes.put(stored.own, .user, id, contents.user, decision) }
-        var wanted = user
-        wanted.reportingTemplates = contents.user.reportingTemplates
-        if wanted != user { try writes.put(stored.own, .user, id, wanted, decision) }
+        // The catalogue is the keeper's to change.
+        let templates = contents.user.reportingTemplates
+        if user.reportingTemplates != templates {
+            try writes.patch(stored.own, .user, id, ["reportingTemplates": templates], decision)
+        }
     }
 
     private func write<Fields: Codable & Equatable>(

@@ -20,9 +20,11 @@ enum PollStore {
         ORDER BY c.environment_id
         """
 
-    /// Environments with a run after which the catalogues were not looked at. Rows: environment, the run.
+    /// Environments with a run after which the catalogues were not looked at. Rows: environment, the run, when the last
+    /// full comparison began.
     static let unsettled: Statement = """
-        SELECT environment_id, run FROM poll.run WHERE settled_run < run ORDER BY environment_id
+        SELECT environment_id, run, coalesce(full_started_at, started_at) FROM poll.run
+        WHERE settled_run < run ORDER BY environment_id
         """
 
     /// Whether a poll is not done. Rows: one boolean.

@@ -9,6 +9,7 @@ struct PollWrites {
     var readings: [PollHandler.Reading] = []
     private var written: Set<ObjectKey> = []
     private var puts: [(key: ObjectKey, fields: JSONBytes, decision: Int)] = []
+    private var patches: [(key: ObjectKey, fields: JSONBytes, decision: Int)] = []
     private var deletions: [(key: ObjectKey, decision: Int)] = []
     private let encoder = JSONEncoder()
 
@@ -24,6 +25,12 @@ struct PollWrites {
         puts.append((key, fields, decision))
     }
 
+    mutating func patch(_ realm: Int32, _ kind: Kind, _ id: UUID, _ fields: some Encodable, _ decision: Int) throws {
+        let key = ObjectKey(realm: realm, kind: kind, id: id)
+        guard written.insert(key).inserted else { return }
+        patches.append((key, JSONBytes([UInt8](try encoder.encode(fields))), decision))
+    }
+
     mutating func delete(_ realm: Int32, _ kind: Kind, _ id: UUID, _ decision: Int) {
         let key = ObjectKey(realm: realm, kind: kind, id: id)
         guard written.insert(key).inserted else { return }
@@ -32,6 +39,7 @@ struct PollWrites {
 
     func write(to batch: inout WriteBatch) throws {
         for (key, fields, decision) in puts { batch.put(key, fields, decision: decision) }
+        for (key, fields, decision) in patches { batch.patch(key, fields, decision: decision) }
         for (key, decision) in deletions { batch.delete(key, decision: decision) }
     }
 }

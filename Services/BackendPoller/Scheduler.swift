@@ -44,26 +44,49 @@ struct Scheduler: ~Copyable {
         for row in due { isDue.insert(EnvironmentID(rawValue: try row.value(0))) }
         for row in try connection.run(PollStore.unsettled) {
             let environment = EnvironmentID(rawValue: try row.value(0))
-            try settle(after: try row.value(1), in: environment, whoeverIsMissing: isDue.contains(environment))
+            let (run, since) = (try row.value(1, as: Int64.self), try row.value(2, as: PostgresTime.self))
+            try alone(environment) { scheduler in
+                try scheduler.settle(
+                    after: run, since: Timestamp(millisecondsSinceEpoch: since.millisecondsSince1970), in: environment,
+                    whoeverIsMissing: isDue.contains(environment))
+            }
         }
         for row in due {
             let environment = EnvironmentID(rawValue: try row.value(0))
-            let beat = ScheduleRule.Beat(tellsChanges: try tellsChanges(environment), isFullDue: try row.value(2))
-            try begin(try row.value(1), beat, in: environment, now)
+            let (run, isFullDue) = (try row.value(1, as: Int64.self), try row.value(2, as: Bool.self))
+            try alone(environment) { scheduler in
+                let beat = ScheduleRule.Beat(
+                    tellsChanges: try scheduler.tellsChanges(environment), isFullDue: isFullDue)
+                try scheduler.begin(run, beat, in: environment, now)
+            }
         }
         return true
     }
 
+    /// What goes wrong in one environment is logged, and tried again at the next step: the others go on.
+    private mutating func alone(
+        _ environment: EnvironmentID, _ body: (inout Scheduler) throws -> Void
+    ) throws {
+        do {
+            try body(&self)
+        } catch let error as PostgresError where !error.isConnectionLost {
+            logger.error(
+                "an environment's polls, or its catalogues, cannot be brought forward",
+                metadata: ["environment": "\(environment)", "error": "\(error)"])
+        }
+    }
+
     /// When everybody was read, or nobody is waited for any longer: who was not counts as before.
     private mutating func settle(
-        after run: Int64, in environment: EnvironmentID, whoeverIsMissing: Bool
+        after run: Int64, since: Timestamp, in environment: EnvironmentID, whoeverIsMissing: Bool
     ) throws {
         guard let polls = try directory.id(of: .polls, in: environment, create: false, on: &connection) else { return }
         if !whoeverIsMissing {
             let answer = try connection.run(PollStore.isUnderWay(polls: polls, in: environment))
             if try answer[0].value(0, as: Bool.self) { return }
         }
-        guard try audiences.settle(environment, on: &connection) else { return }
+        guard try audiences.settle(environment, since: since, on: &connection) else { return }
+        try audiences.forgetTrees(environment, on: &connection)
         try connection.run(PollStore.settled(run, in: environment))
     }
 

@@ -117,7 +117,9 @@ struct RealmHandler: Handler {
         var user = contents.user
         user.catalogue = catalogue
         try put(.user, RealmContents.userID(of: registration.userId), user)
-        batch.expect(AudienceStore.expect([(catalogue, tree.digest, decision)], isThere: false, in: environment))
+        batch.expect(
+            AudienceStore.expect(
+                [(catalogue, tree.digest, decision)], isThere: !filling.created.contains(catalogue), in: environment))
         batch.also(
             AudienceStore.remember(
                 [
@@ -145,6 +147,7 @@ struct RealmHandler: Handler {
         }
         let catalogue = try newCatalogue(for: tree.digest, environment, &connection)
         filling.catalogues[tree.digest] = catalogue
+        filling.created.insert(catalogue)
         guard let realm = try directory.id(of: .catalogue(catalogue), in: environment, create: true, on: &connection)
         else { return catalogue }
         let decision = Int(Int32.max) - filling.catalogues.count
@@ -176,4 +179,6 @@ private struct Filling {
     var written: Set<ObjectKey> = []
     /// By what they hold.
     var catalogues: [UUID: UUID] = [:]
+    /// Those among them that it makes.
+    var created: Set<UUID> = []
 }

@@ -9,15 +9,20 @@ import Realms
 /// `AudienceRule` plans. Whatever interrupts it, the next time goes on from what is stored.
 package struct AudienceKeeper {
     /// Changes of catalogues and moves of people in one transaction, unless more of them belong together.
-    package static let countMax = 500
+    package static let countMax = 200
+    /// Nodes written in one transaction, unless a single catalogue changes by more.
+    static let nodesMax = 4_000
 
     private var directory = RealmDirectory()
     private let logger: Logger
 
     package init(logger: Logger) { self.logger = logger }
 
+    /// - Parameter since: When the last full comparison began. What was first read before it waits no longer.
     /// - Returns: Whether everything is as it should be; false when people were read anew meanwhile.
-    package mutating func settle(_ environment: EnvironmentID, on connection: inout Connection) throws -> Bool {
+    package mutating func settle(
+        _ environment: EnvironmentID, since: Timestamp, on connection: inout Connection
+    ) throws -> Bool {
         let answers = try connection.run([
             AudienceStore.people(in: environment), AudienceStore.catalogues(in: environment),
         ])
@@ -25,13 +30,10 @@ package struct AudienceKeeper {
         for row in answers[0] { people.append(try AudienceRule.Person(row)) }
         var catalogues: [UUID: UUID] = [:]
         for row in answers[1] { catalogues[try row.value(0)] = try row.value(1) }
-        let unsure = AudienceRule.unsure(people, catalogues: catalogues)
-        let plan = AudienceRule.plan(
-            people, catalogues: catalogues, waiting: try gains(among: unsure, environment, &connection))
-        if plan.isEmpty {
-            try forgetTrees(environment, &connection)
-            return true
-        }
+        let unsure = AudienceRule.unsure(people, catalogues: catalogues, since: since)
+        let waiting = try unsure.unread.union(gains(among: unsure.maybeLate, environment, &connection))
+        let plan = AudienceRule.plan(people, catalogues: catalogues, waiting: waiting)
+        if plan.isEmpty { return true }
         for (catalogue, tree) in plan.created.sorted(by: { $0.key < $1.key }) {
             try create(catalogue, tree, environment, &connection)
         }
@@ -76,6 +78,9 @@ package struct AudienceKeeper {
         return trees
     }
 
+    /// Each step's; see `difference`.
+    private typealias Differences = [AudienceRule.Step: NodeDigests.Difference?]
+
     /// - Returns: `nil` when a tree was forgotten meanwhile: the catalogue, or somebody, has another one then.
     private static func difference(
         _ step: AudienceRule.Step, _ trees: [UUID: NodeDigests]
@@ -118,14 +123,27 @@ package struct AudienceKeeper {
                 count += part.count
                 rest = rest.dropFirst()
             }
-            missedCount += try carryOut(some, people, held, environment, &connection)
+            let trees = try trees(of: some.flatMap(\.changed.values), environment, &connection)
+            let differences = Dictionary(some.flatMap(\.changed.values).map { ($0, Self.difference($0, trees)) }) { $1 }
+            var next: [AudienceRule.Plan.Part] = []
+            var nodeCount = 0
+            for part in some {
+                let partCount = part.changed.values.reduce(0) { $0 + (differences[$1]??.count ?? 0) }
+                if !next.isEmpty, nodeCount + partCount > Self.nodesMax {
+                    missedCount += try carryOut(next, differences, people, held, environment, &connection)
+                    (next, nodeCount) = ([], 0)
+                }
+                next.append(part)
+                nodeCount += partCount
+            }
+            missedCount += try carryOut(next, differences, people, held, environment, &connection)
         }
         return missedCount
     }
 
     private mutating func carryOut(
-        _ parts: [AudienceRule.Plan.Part], _ people: [String: AudienceRule.Person], _ held: [UUID: UUID],
-        _ environment: EnvironmentID, _ connection: inout Connection
+        _ parts: [AudienceRule.Plan.Part], _ differences: Differences, _ people: [String: AudienceRule.Person],
+        _ held: [UUID: UUID], _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> Int {
         var batch = WriteBatch(environment: environment)
         var changed: [(id: UUID, step: AudienceRule.Step, decision: Int)] = []
@@ -147,7 +165,7 @@ package struct AudienceKeeper {
             batch.also(AudienceStore.place(moved, in: environment))
         }
         batch.expect(AudienceStore.expectNobodyElse(in: becoming, but: moved.map(\.email), environment))
-        try write(changed, to: &batch, environment, &connection)
+        try write(changed, differences, to: &batch, environment, &connection)
         let paths = try moved.map { try RealmPath.user($0.email) }
         let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
         for (move, path) in zip(moved, paths) {
@@ -162,15 +180,13 @@ package struct AudienceKeeper {
 
     /// What is new, or says something else, in catalogues that change; and what is no longer in them.
     private mutating func write(
-        _ changed: [(id: UUID, step: AudienceRule.Step, decision: Int)], to batch: inout WriteBatch,
-        _ environment: EnvironmentID, _ connection: inout Connection
+        _ changed: [(id: UUID, step: AudienceRule.Step, decision: Int)], _ differences: Differences,
+        to batch: inout WriteBatch, _ environment: EnvironmentID, _ connection: inout Connection
     ) throws {
-        let trees = try trees(of: changed.map(\.step), environment, &connection)
         // What many catalogues get is read once.
         var sources: [UUID: (tree: UUID, id: UUID)] = [:]
-        let differences = changed.map { Self.difference($0.step, trees) }
-        for (item, difference) in zip(changed, differences) {
-            guard let difference else {
+        for item in changed {
+            guard let difference = differences[item.step] ?? nil else {
                 batch.expect(AudienceStore.miss(item.decision))
                 continue
             }
@@ -185,7 +201,9 @@ package struct AudienceKeeper {
         let paths = changed.map { RealmPath.catalogue($0.id) }
         let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
         for (index, item) in changed.enumerated() {
-            guard let realm = realms[paths[index]], let difference = differences[index] else { continue }
+            guard let realm = realms[paths[index]], let difference = differences[item.step] ?? nil else {
+                continue
+            }
             for node in difference.put {
                 guard let fields = fields[node.hash] else { continue }
                 let key = ObjectKey(realm: realm, kind: .reportingTreeNode, id: node.id)
@@ -228,8 +246,8 @@ package struct AudienceKeeper {
         return missedCount
     }
 
-    /// Under the counter's lock, as everything that counts on a tree.
-    private func forgetTrees(_ environment: EnvironmentID, _ connection: inout Connection) throws {
+    /// Forgets the trees that nobody has any more, under the counter's lock, as everything that counts on a tree.
+    package func forgetTrees(_ environment: EnvironmentID, on connection: inout Connection) throws {
         var batch = WriteBatch(environment: environment)
         batch.also(AudienceStore.forgetTrees(in: environment))
         _ = try batch.commit(on: &connection)

@@ -16,6 +16,9 @@ enum AudienceRule {
         /// When that was read last, and when it was first read so.
         var readAt: Timestamp
         var changedAt: Timestamp
+
+        /// What an older version of Fieldpost gave the person stands for what they may report on.
+        var isUnread: Bool { readAt.millisecondsSinceEpoch < 0 }
     }
 
     /// What becomes of what a catalogue holds.
@@ -37,27 +40,41 @@ enum AudienceRule {
         var isEmpty: Bool { self == Plan() }
     }
 
-    /// Steps that some people of a catalogue may have made only because they were read later than the others, while the
-    /// back end was changing: nobody who was read since is without it. Where such a step takes nothing away it can wait
-    /// for the next run, instead of making two catalogues that are one again then.
-    static func unsure(_ people: [Person], catalogues: [UUID: UUID]) -> Set<Step> {
+    /// Steps that can wait, instead of making two catalogues that are one again after the next run.
+    struct Unsure: Equatable, Sendable {
+        /// Some people of a catalogue may have made them only because they were read later than the others, while the
+        /// back end was changing: nobody who was read since is without them. One that takes nothing away waits.
+        var maybeLate: Set<Step> = []
+        /// Others of the catalogue were never read.
+        var unread: Set<Step> = []
+    }
+
+    /// - Parameter since: When the last full comparison began: what was first read before does not wait, whoever is
+    ///   not read any more.
+    static func unsure(_ people: [Person], catalogues: [UUID: UUID], since: Timestamp) -> Unsure {
         var lastRead: [UUID: Timestamp] = [:]
+        var unread: Set<UUID> = []
         var firstChange: [UUID: [UUID: Timestamp]] = [:]
         for person in people {
             guard let catalogue = person.catalogue, let tree = catalogues[catalogue] else { continue }
             if person.tree == tree {
                 lastRead[catalogue] = max(lastRead[catalogue] ?? person.readAt, person.readAt)
+                if person.isUnread { unread.insert(catalogue) }
             } else {
                 let known = firstChange[catalogue]?[person.tree] ?? person.changedAt
                 firstChange[catalogue, default: [:]][person.tree] = min(known, person.changedAt)
             }
         }
-        var steps: Set<Step> = []
+        var unsure = Unsure()
         for (catalogue, changes) in firstChange {
             guard let tree = catalogues[catalogue], let last = lastRead[catalogue] else { continue }
-            for (wanted, first) in changes where last < first { steps.insert(Step(from: tree, to: wanted)) }
+            for (wanted, first) in changes where first >= since {
+                let step = Step(from: tree, to: wanted)
+                if unread.contains(catalogue) { unsure.unread.insert(step) }
+                if last < first { unsure.maybeLate.insert(step) }
+            }
         }
-        return steps
+        return unsure
     }
 
     /// - Parameters:

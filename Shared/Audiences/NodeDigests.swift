@@ -24,6 +24,7 @@ package struct NodeDigests: Equatable, Sendable {
         var hasChanged = false
 
         var isGain: Bool { gone.isEmpty && !hasChanged }
+        var count: Int { put.count + gone.count }
     }
 
     /// What has to be done to a catalogue that holds this, so that it holds `new`.

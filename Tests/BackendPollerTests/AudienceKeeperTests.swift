@@ -50,7 +50,8 @@ import Testing
         try Self.read(["ana": all, "ben": all, "eva": all], 3, &acme)
         #expect(Set(try Self.catalogues(&acme).values) == [first["ana"]])
         #expect(try Self.held(try #require(second["eva"]), &acme) == [])
-        try World.settle(&acme)
+        let keeper = AudienceKeeper(logger: Logger(label: "keeper"))
+        try keeper.forgetTrees(acme.id, on: &acme.connection)
         let counts = try acme.connection.run(
             "SELECT (SELECT count(*) FROM audience.tree), (SELECT count(*) FROM audience.catalogue)")
         #expect(try counts[0].value(0, as: Int64.self) == 1 && counts[0].value(1, as: Int64.self) == 1)
@@ -81,7 +82,7 @@ import Testing
             FOR EACH STATEMENT EXECUTE FUNCTION pg_temp.read_anew()
             """)
         var keeper = AudienceKeeper(logger: Logger(label: "keeper"))
-        #expect(try !keeper.settle(acme.id, on: &acme.connection))
+        #expect(try !keeper.settle(acme.id, since: World.time(0), on: &acme.connection))
         #expect(try Self.held(catalogue, &acme) == ["P1"])
         try acme.connection.run("DROP TRIGGER read_anew ON realm.environment")
         #expect(
@@ -90,6 +91,53 @@ import Testing
         try World.settle(&acme)
         #expect(
             try Self.catalogues(&acme).mapValues { try Self.held($0, &acme) } == ["ana": ["P1", "P2"], "ben": ["P1"]])
+    }
+
+    /// A poll was decided from her `User` as it was, and her templates have changed: her catalogue stays the keeper's.
+    @Test func aPollLeavesTheCatalogueAlone() throws {
+        var acme = try Self.environment(["ana", "ben", "eva"])
+        let all: Set = ["P1", "P2"]
+        try Self.read(["ana": all, "ben": all, "eva": all], 1, &acme)
+        let first = try #require(try Self.catalogues(&acme)["ana"])
+        try Self.poll("ana", World.data(["P1"]), 2, &acme)
+        try World.nextRun(&acme, 3)
+        var changed = World.data(["P1"])
+        changed.templates.append(Identified(id: UUID(), fields: changed.templates[0].fields))
+        let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)
+        let batch = try World.prepare(.data(changed, [], days), &acme)
+        try World.settle(&acme)
+        let second = try #require(try Self.catalogues(&acme)["ana"])
+        #expect(second != first)
+        #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+        #expect(try Self.catalogues(&acme)["ana"] == second)
+        let user = try World.objects([.user], in: try .user("ana@example.com"), &acme).first
+        #expect(try user?.decoded(as: User.self, by: JSONDecoder())?.reportingTemplates.count == 2)
+    }
+
+    /// What goes wrong in one environment holds no other one up.
+    @Test func oneEnvironmentsTroubleIsItsOwn() throws {
+        var acme = try World.environment()
+        try acme.connection.run("INSERT INTO realm.environment (name) VALUES ('other')")
+        try acme.connection.run(
+            """
+            INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
+            SELECT id, 'sap', 'http://127.0.0.1:1', 'user', 'NO_SUCH_VARIABLE' FROM realm.environment
+            WHERE name = 'other'
+            """)
+        try acme.connection.run(
+            """
+            CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF OLD.name = 'acme' THEN RAISE 'trouble'; END IF;
+                RETURN NEW;
+            END $$
+            """)
+        try acme.connection.run(
+            "CREATE TRIGGER fail BEFORE UPDATE ON realm.environment FOR EACH ROW EXECUTE FUNCTION public.fail()")
+        var scheduler = try World.scheduler(acme)
+        #expect(try scheduler.step(now: World.time(1)))
+        let rows = try acme.connection.run(
+            "SELECT e.name FROM poll.run r JOIN realm.environment e ON e.id = r.environment_id")
+        #expect(try rows.map { try $0.value(0, as: String.self) } == ["other"])
     }
 
     /// An entry goes on saying what it was reported on; nobody can choose it any more.
@@ -186,7 +234,7 @@ import Testing
             default:
                 try Self.interrupt(after: Int.random(in: 0..<6, using: &random), &acme)
                 var keeper = AudienceKeeper(logger: Logger(label: "keeper"))
-                _ = try? keeper.settle(acme.id, on: &acme.connection)
+                _ = try? keeper.settle(acme.id, since: World.time(0), on: &acme.connection)
                 try acme.connection.run("DROP TRIGGER interrupt ON realm.environment")
             }
             for (person, held) in try Self.catalogues(&acme).mapValues({ try Self.held($0, &acme) }) {

@@ -121,7 +121,7 @@ extension PollHandlerTests {
     /// Lets catalogues follow.
     static func settle(_ acme: inout TestEnvironment) throws {
         var keeper = AudienceKeeper(logger: Logger(label: "keeper"))
-        #expect(try keeper.settle(acme.id, on: &acme.connection))
+        #expect(try keeper.settle(acme.id, since: time(0), on: &acme.connection))
     }
 
     struct Missing: Error { let what: String }

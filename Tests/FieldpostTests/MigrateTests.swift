@@ -63,6 +63,36 @@ import Testing
             ])
     }
 
+    /// A catalogue that somebody has goes on; one that an integration has prepared for nobody yet is left alone.
+    @Test func cataloguesFromBeforeGoOn() throws {
+        let conninfo = try TestServer.shared.makeDatabase()
+        var connection = try Connection(conninfo)
+        _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(4)), on: &connection)
+        let (node, used, prepared) = (UUID(), UUID(), UUID())
+        func text(_ id: UUID) -> String { id.uuidString.lowercased() }
+        try connection.runScript(
+            """
+            INSERT INTO realm.environment (id, name) VALUES (1, 'acme');
+            INSERT INTO realm.realm (environment_id, id, path) VALUES (1, 5, '/users/ana@example.com'),
+                (1, 6, '/catalogues/\(text(used))'), (1, 7, '/catalogues/\(text(prepared))');
+            INSERT INTO realm.object (environment_id, realm_id, kind, id, position, source_position, edit_position,
+                deleted, fields)
+            VALUES (1, 5, 'User', '\(UUID())', 1, 0, 0, false, '{"catalogue": "\(text(used))"}'),
+                (1, 6, 'ReportingTreeNode', '\(node)', 2, 0, 0, false, '{"name": "P1"}'),
+                (1, 7, 'ReportingTreeNode', '\(node)', 3, 0, 0, false, '{"name": "P1"}');
+            """)
+        #expect(try migrate(conninfo).status == 0)
+        let rows = try connection.run(
+            """
+            SELECT p.email, p.catalogue, t.digests = uuid_send(\(node)) || uuid_send(\(node)), t.nodes->>\(text(node))
+            FROM audience.person p JOIN audience.catalogue c ON c.id = p.catalogue AND c.tree = p.tree
+            JOIN audience.tree t ON t.digest = c.tree
+            """)
+        try #require(rows.count == 1)
+        #expect(try rows[0].value(0) == "ana@example.com" && rows[0].value(1) == used && rows[0].value(2))
+        #expect(try connection.run("SELECT count(*) FROM audience.catalogue")[0].value(0, as: Int64.self) == 1)
+    }
+
     @Test func twoAtOnceApplyItOnce() async throws {
         let conninfo = try TestServer.shared.makeDatabase()
         let answers = try await withThrowingTaskGroup(of: Answer.self) { group in

@@ -90,7 +90,10 @@ struct World<Office: BackOffice>: ~Copyable {
 
     private mutating func letCataloguesFollow() throws {
         var keeper = AudienceKeeper(logger: Logger(label: "keeper") { _ in SwiftLogNoOpLogHandler() })
-        guard try keeper.settle(environment, on: &connection) else { throw Wrong("catalogues do not follow", "") }
+        guard
+            try keeper.settle(
+                environment, since: Timestamp(millisecondsSinceEpoch: 0), on: &connection)
+        else { throw Wrong("catalogues do not follow", "") }
     }
 
     // MARK: One round

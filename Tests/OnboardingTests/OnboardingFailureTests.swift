@@ -133,7 +133,7 @@ import Testing
 
     @Test func aSessionExpires() async throws {
         var limits = OnboardingLimits.quick
-        limits.sessionMax = .seconds(1)
+        limits.sessionMax = .seconds(8)
         try await withOnboarding(limits: limits) { fixture in
             let device = try await TestDevice(fixture)
             let socket = try await device.connect()

@@ -1,3 +1,4 @@
+import Audiences
 import Backends
 import FoundationEssentials
 import HTTP
@@ -41,4 +42,58 @@ import Testing
         }
         if case .finished = nexts[1] {} else { Issue.record("\(nexts[1])") }
     }
+
+    /// The catalogue that it found, or was about to make, holds something else when the realm is filled: nothing of it
+    /// is written, and it is decided again.
+    @Test(arguments: [true, false]) func aCatalogueThatChangedMeanwhileIsNotGiven(isThereBefore: Bool) throws {
+        var acme = try TestEnvironment()
+        let (registration, tree) = (UUID(), NodeTree(Self.data.nodes))
+        try acme.put(
+            [
+                (
+                    registration,
+                    #"{"path": "/users/ana@example.com", "userId": "ana@example.com", "isInitialized": false}"#
+                )
+            ],
+            .realms, into: .users)
+        let catalogue = RealmContents.catalogueID(for: tree.digest, number: 0)
+        if isThereBefore { try hold(catalogue, tree.digest, &acme) }
+        let batch = try fill(registration, &acme)
+        if isThereBefore {
+            try acme.connection.run("DELETE FROM audience.catalogue")
+        } else {
+            try hold(catalogue, UUID(), &acme)
+        }
+        let outcome = try batch.commit(on: &acme.connection)
+        #expect(outcome.missed.contains(0) && outcome.positions.isEmpty)
+        // Now one is made for what is to be in it.
+        #expect(try fill(registration, &acme).commit(on: &acme.connection).missed.isEmpty)
+        let held = try acme.connection.run(
+            "SELECT c.tree FROM audience.person p JOIN audience.catalogue c ON c.id = p.catalogue")
+        #expect(try held[0].value(0) == tree.digest)
+    }
+
+    private func hold(_ catalogue: UUID, _ tree: UUID, _ acme: inout TestEnvironment) throws {
+        var batch = WriteBatch(environment: acme.id)
+        batch.also(AudienceStore.hold([(catalogue, tree, 0)], in: acme.id))
+        _ = try batch.commit(on: &acme.connection)
+    }
+
+    private func fill(_ registration: UUID, _ acme: inout TestEnvironment) throws -> WriteBatch {
+        let client = Client()
+        defer { client.shutDown() }
+        var handler = RealmHandler(
+            RealmFetcher(client: client, callMax: .seconds(10), secrets: try SecretBox([]), entryDays: 1))
+        let day = Day(daysSinceEpoch: 16_000)
+        let input = Input<RealmFetcher.Found>(
+            environment: acme.id, subject: EventSubject(realm: .users, kind: .realms, id: registration),
+            origin: .answer(.data(Self.data, [], day...day)), attemptCount: 0)
+        var batch = WriteBatch(environment: acme.id)
+        _ = try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection)
+        return batch
+    }
+
+    private static let data = ReportingData(
+        nodes: [Identified(id: UUID(), fields: ReportingTreeNode(referenceId: "P1", name: "P1"))], contexts: [],
+        templates: [])
 }

@@ -38,13 +38,15 @@ CREATE INDEX ON audience.person (environment_id, catalogue);
 -- The last run after which everybody's catalogue was looked at.
 ALTER TABLE poll.run ADD settled_run bigint NOT NULL DEFAULT 0;
 
--- Catalogues from before: until it is read again, each is taken for what its people may report on. A name takes the
+-- Catalogues from before that somebody has: until it is read again, each is taken for what its people may report on. A name takes the
 -- place of the digest, and an id that of its hash.
 INSERT INTO audience.tree (environment_id, digest, digests, nodes)
 SELECT o.environment_id, substr(r.path, 13)::uuid, string_agg(uuid_send(o.id) || uuid_send(o.id), '' ORDER BY o.id),
     jsonb_object_agg(o.id, o.fields)
 FROM realm.object o JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
 WHERE r.path LIKE '/catalogues/%' AND o.kind = 'ReportingTreeNode' AND NOT o.deleted
+    AND EXISTS (SELECT FROM realm.object u WHERE u.environment_id = o.environment_id AND u.kind = 'User'
+        AND NOT u.deleted AND u.fields->>'catalogue' = substr(r.path, 13))
 GROUP BY 1, 2;
 
 INSERT INTO audience.catalogue (environment_id, id, tree) SELECT environment_id, digest, digest FROM audience.tree;

@@ -1,4 +1,5 @@
 import Audiences
+import Backends
 import FoundationEssentials
 import Logging
 import Model
@@ -48,6 +49,7 @@ struct BenchAudiences: ~Copyable {
         for index in trees.indices { trees[index].append(Self.node("new \(number)")) }
         try read()
         let before = try position()
+        try keeper.forgetTrees(environment, on: &connection)
         let start = ContinuousClock.now
         try settle()
         let time = ContinuousClock.now - start
@@ -77,7 +79,7 @@ struct BenchAudiences: ~Copyable {
 
     /// What polls write down of everybody.
     private mutating func read() throws {
-        let now = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000))
+        let now = Clock.now()
         for first in stride(from: 0, to: trees.count, by: Self.batchCount) {
             var batch = WriteBatch(environment: environment)
             var readings: [AudienceStore.Reading] = []
@@ -94,7 +96,8 @@ struct BenchAudiences: ~Copyable {
     }
 
     private mutating func settle() throws {
-        guard try keeper.settle(environment, on: &connection) else {
+        let since = Timestamp(millisecondsSinceEpoch: 0)
+        guard try keeper.settle(environment, since: since, on: &connection) else {
             throw BenchPlace.Missing(description: "catalogues did not follow")
         }
     }

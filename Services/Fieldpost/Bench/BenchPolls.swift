@@ -156,7 +156,7 @@ struct BenchPolls: Sendable {
         let last: Int64 = try await pool.run { connection in
             try connection.run(
                 """
-                UPDATE poll.run SET started_at = now() - interval '2 days'
+                UPDATE poll.run SET started_at = now() - interval '2 days', full_started_at = NULL
                 WHERE environment_id = \(environment.rawValue) RETURNING run
                 """
             ).first { _ in true }?.value(0) ?? 0
@@ -168,11 +168,28 @@ struct BenchPolls: Sendable {
                     "SELECT settled_run FROM poll.run WHERE environment_id = \(environment.rawValue)"
                 ).first { _ in true }?.value(0) ?? 0
             }
-            if settled > last { return .now - start }
+            if settled > last {
+                let time = ContinuousClock.now - start
+                try await expectAllRead(since: last)
+                return time
+            }
             guard ContinuousClock.now - start < Self.runMax else {
                 throw BenchPlace.Missing(description: "a run did not end within \(Self.runMax)")
             }
             try await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
+    private func expectAllRead(since run: Int64) async throws {
+        let environment = environment
+        let count: Int64 = try await pool.run { connection in
+            try connection.run(
+                "SELECT count(*) FROM poll.finished WHERE environment_id = \(environment.rawValue) AND run > \(run)"
+            )[0].value(0)
+        }
+        // And what has changed.
+        guard count == people.count + 1 else {
+            throw BenchPlace.Missing(description: "\(count) polls were made of \(people.count) people")
         }
     }
 

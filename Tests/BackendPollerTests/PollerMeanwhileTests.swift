@@ -30,4 +30,25 @@ import Testing
             }
         }
     }
+
+    /// A page's cursor that the back end does not know any more costs the pass, and not all that follows.
+    @Test func aPassWhosePageIsRefusedIsBegunAnewByTheNextRun() async throws {
+        try await PollerWorld.run { world in
+            try await world.completeRun(isFull: true)
+            for _ in 0..<5 { _ = try await world.create(of: 0) }
+            try await world.post("/sandbox/switches", #"{"pageItemsMax": 2}"#)
+            try world.beginRun(isFull: false)
+            let poll = RealmContents.pollID(of: Poll.ofChanges)
+            for _ in 0..<2 { try await world.step(poll) }
+            #expect(try world.seen(of: 0).count == 2)
+            try world.crash()
+            let cursor = try #require(try world.watermark()).split(separator: " ").dropLast().joined(separator: " ")
+            try world.acme.connection.run("UPDATE poll.watermark SET cursor = \(cursor + " gone")")
+            for _ in 0..<2 { try await world.step(poll) }
+            try #require(try world.openPolls().isEmpty)
+            try await world.completeRun(isFull: false)
+            #expect(try world.seen(of: 0).count == 5)
+            #expect(world.written.values.allSatisfy { $0.count == 1 })
+        }
+    }
 }

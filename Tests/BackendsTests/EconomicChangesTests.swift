@@ -139,6 +139,22 @@ import Testing
         }
     }
 
+    /// A cursor that e-conomic does not know any more holds nothing up.
+    @Test func aPassWhosePageIsRefusedIsBegunAnew() async throws {
+        try await Fixture.run { economic in
+            try await economic.switches(#"{"pageItemsMax": 2}"#)
+            var reading = ChangesReading(economic)
+            try await reading.readToTheEnd()
+            var ids: Set<String> = []
+            for _ in 0..<5 { ids.insert(try await economic.backend.create(Fixture.submission())) }
+            #expect(try await reading.readPart() && reading.told.count == 2)
+            reading.forgetPage()
+            #expect(try await !reading.readPart() && reading.told.count == 2)
+            try await reading.readToTheEnd()
+            #expect(Set(reading.told.keys) == ids)
+        }
+    }
+
     // MARK: The listings of everybody
 
     @Test func thatChoicesHaveChangedIsToldOnce() async throws {
@@ -210,6 +226,11 @@ private struct ChangesReading {
         for change in part.changes { told[change.entry.id] = change.entry }
         if part.haveChoicesChanged { choicesChangedCount += 1 }
         return part.hasMore
+    }
+
+    /// The next page's cursor is none any more.
+    mutating func forgetPage() {
+        cursor = cursor.map { $0.split(separator: " ").dropLast().joined(separator: " ") + " gone" }
     }
 
     mutating func readToTheEnd() async throws { while try await readPart() {} }

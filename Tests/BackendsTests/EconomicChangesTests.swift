@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Model
 import Seeded
+import TestSupport
 import Testing
 
 @testable import Backends
@@ -107,7 +108,7 @@ import Testing
 
     /// While pages of two are read, records come, change and go, and e-conomic's time passes. Without any overlap all
     /// is told in the end, as it is in the end.
-    @Test(arguments: Seeds.three("changes while pages are read"))
+    @Test(arguments: Seeds.random(3, for: "changes while pages are read"))
     func nothingIsMissedWhilePagesShift(seed: UInt64) async throws {
         try await Fixture.run(settings: { $0.changesOverlap = .zero }) { economic in
             var random = SplitMix64(seed: seed)
@@ -234,14 +235,4 @@ private struct ChangesReading {
     }
 
     mutating func readToTheEnd() async throws { while try await readPart() {} }
-}
-
-/// Seeds of random tests, printed so that a failure can be repeated; `SEED` gives one.
-private enum Seeds {
-    static func three(_ what: String) -> [UInt64] {
-        let given = ProcessInfo.processInfo.environment["SEED"].flatMap { UInt64($0) }
-        let seeds = given.map { [$0] } ?? (0..<3).map { _ in .random(in: 1...999_999) }
-        print("\(what): seeds \(seeds)")
-        return seeds
-    }
 }

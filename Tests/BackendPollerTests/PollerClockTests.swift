@@ -130,7 +130,7 @@ import Testing
             try world.beginRun(isFull: false)
             let poll = RealmContents.pollID(of: Poll.ofChanges)
             try await world.step(poll)
-            let late = try world.prepare(poll)
+            let late = try world.prepare([poll])
             for _ in 0..<2 { try await world.step(poll) }
             let watermark = try world.watermark()
             #expect(try late.commit(on: &world.acme.connection).missed == [0])

@@ -51,4 +51,26 @@ import Testing
             #expect(world.written.values.allSatisfy { $0.count == 1 })
         }
     }
+
+    /// A worker has both answers in one batch: what was told of a record that the comparison no longer finds. When it
+    /// turns out that the part does not count, the comparison must not have left the record to it.
+    @Test func aComparisonDoesNotLeaveARecordToAPartThatIsNotWritten() async throws {
+        try await PollerWorld.run { world in
+            let number = try await world.create(of: 0)
+            try await world.completeRun(isFull: true)
+            try await world.post("/sandbox/entries", #"{"number": \#(number), "isApproved": true}"#)
+            try world.beginRun(isFull: true)
+            let (changes, ana) = (
+                RealmContents.pollID(of: Poll.ofChanges), RealmContents.pollID(of: PollerWorld.people[0].0)
+            )
+            try await world.step(changes)
+            try await world.post("/sandbox/entries", #"{"number": \#(number), "isDeleted": true}"#)
+            try await world.step(ana)
+            let batch = try world.prepare([changes, ana])
+            try world.overtake(changes)
+            #expect(try batch.commit(on: &world.acme.connection).missed == [0])
+            try await world.finishPolls()
+            #expect(try world.seen(of: 0).isEmpty)
+        }
+    }
 }

@@ -2,7 +2,6 @@ import Audiences
 import Backends
 import FoundationEssentials
 import Logging
-import Metrics
 import Model
 import Pipeline
 import Postgres
@@ -95,7 +94,7 @@ struct PollHandler: Handler {
                 nexts.append(.dead(reason: error.description))
             }
         }
-        try writes.write(to: &batch)
+        writes.write(to: &batch)
         try remember(writes.readings, in: environment, &batch)
         if !finishing.isEmpty {
             batch.expect(PollStore.expectUnfinished(finishing, in: environment))
@@ -143,9 +142,7 @@ struct PollHandler: Handler {
                 answer, object, input.attemptCount, decision, environment, &batch, &writes, &connection)
         }
         guard case .person(let read, _) = answer else {
-            let people = try BackendPerson.load([poll.person], in: environment, on: &connection)
-            guard let person = people[poll.person] else { return .finished }
-            return .call(.person(person, position: object.position), startBefore: .now + .seconds(600))
+            return try ask(of: poll.person, object, environment, &connection)
         }
         switch read.found {
         case .data(let data, let records, let days):
@@ -158,22 +155,33 @@ struct PollHandler: Handler {
             let contents = RealmContents(email: poll.person, data: data, records: [])
             let tree = read.tree ?? NodeTree(data.nodes)
             let stored = try StoredPerson(own, seen, tree, environment, decoder, &connection)
+            let changes = PollRule.changes(
+                known: stored.seen, found: records, days: days, email: poll.person,
+                entries: stored.entries(before: object.position), unresolved: stored.unresolved(in: data),
+                run: poll.run)
+            reportAmbiguous(changes.ambiguous, of: poll.person, environment)
+            guard
+                try write(
+                    changes, seen: seen, before: object.position, decision, environment, &batch, &writes, &connection)
+            else { return try ask(of: poll.person, object, environment, &connection) }
             try compareChoices(contents, stored, decision, &writes)
             try compareRetired(tree, stored, decision, environment, &writes, &connection)
             writes.readings.append(
                 Reading(
                     tree: tree, nodes: stored.isTreeKnown ? nil : data.nodes, email: poll.person,
                     readAt: read.readAt, isUnplaced: stored.user == nil, decision: decision))
-            let changes = PollRule.changes(
-                known: stored.seen, found: records, days: days, email: poll.person,
-                entries: stored.entries(before: object.position), unresolved: stored.unresolved(in: data),
-                run: poll.run)
-            reportAmbiguous(changes.ambiguous, of: poll.person, environment)
-            try write(changes, seen: seen, before: object.position, decision, environment, &batch, &writes, &connection)
             return .finished
         case .failed(let error):
             return next(after: error, input.attemptCount, poll.person, environment)
         }
+    }
+
+    private func ask(
+        of email: String, _ object: RealmObject, _ environment: EnvironmentID, _ connection: inout Connection
+    ) throws -> Next<Call> {
+        let people = try BackendPerson.load([email], in: environment, on: &connection)
+        guard let person = people[email] else { return .finished }
+        return .call(.person(person, position: object.position), startBefore: .now + .seconds(600))
     }
 
     /// What happens after a read that failed.
@@ -195,14 +203,18 @@ struct PollHandler: Handler {
 
     /// Writes what a full comparison found, but for what was told to have changed since the poll was written: that may
     /// be newer than what was read for it.
+    ///
+    /// - Returns: False, with nothing written, when this batch already writes one of them as told: whether that counts
+    ///   is seen when the batch is committed.
     private func write(
         _ changes: PollRule.Changes, seen: Int32, before position: Int64, _ decision: Int,
         _ environment: EnvironmentID, _ batch: inout WriteBatch, _ writes: inout PollWrites,
         _ connection: inout Connection
-    ) throws {
+    ) throws -> Bool {
         let ids = changes.gone.union(changes.put.keys)
-        if ids.isEmpty { return }
+        if ids.isEmpty { return true }
         let keys = ids.map { ObjectKey(realm: seen, kind: .seenRecord, id: $0) }
+        if keys.contains(where: writes.has) { return false }
         let stored = try RealmObject.byKey(try connection.run(RealmObject.load(keys, in: environment)))
         for key in keys {
             let storedPosition = stored[key]?.position ?? 0
@@ -214,6 +226,7 @@ struct PollHandler: Handler {
                 writes.delete(seen, .seenRecord, key.id, decision)
             }
         }
+        return true
     }
 
     private func reportAmbiguous(_ ids: Set<UUID>, of email: String, _ environment: EnvironmentID) {

@@ -68,13 +68,22 @@ enum PollStore {
         """
     }
 
+    /// The polls of a full comparison are about to be written: marks it, so that `begun` sees whether another one was
+    /// asked for meanwhile. It stays due until then.
+    static func beginFull(in environment: EnvironmentID) -> Statement {
+        """
+        INSERT INTO poll.run (environment_id, run, started_at, full_started_at)
+        VALUES (\(environment.rawValue), 0, '-infinity', '-infinity')
+        ON CONFLICT (environment_id) DO UPDATE SET full_started_at = excluded.full_started_at
+        """
+    }
+
+    /// All polls of the run are written. A full comparison that was asked for since the first of them stays due.
     static func begun(_ run: Int64, isFull: Bool, in environment: EnvironmentID) -> Statement {
         """
-        INSERT INTO poll.run AS r (environment_id, run, started_at, full_started_at)
-        VALUES (\(environment.rawValue), \(run), now(), CASE WHEN \(isFull) THEN now() END)
-        ON CONFLICT (environment_id) DO UPDATE SET run = excluded.run, started_at = excluded.started_at,
-            full_started_at = coalesce(excluded.full_started_at, r.full_started_at)
-        WHERE r.run < excluded.run
+        UPDATE poll.run SET run = \(run), started_at = now(),
+            full_started_at = CASE WHEN \(isFull) AND full_started_at = '-infinity' THEN now() ELSE full_started_at END
+        WHERE environment_id = \(environment.rawValue) AND run < \(run)
         """
     }
 

@@ -37,7 +37,7 @@ struct PollWrites {
         deletions.append((key, decision))
     }
 
-    func write(to batch: inout WriteBatch) throws {
+    func write(to batch: inout WriteBatch) {
         for (key, fields, decision) in puts { batch.put(key, fields, decision: decision) }
         for (key, fields, decision) in patches { batch.patch(key, fields, decision: decision) }
         for (key, decision) in deletions { batch.delete(key, decision: decision) }

@@ -114,6 +114,7 @@ struct Scheduler: ~Copyable {
     ) throws {
         let realms = try directory.ids(of: [.users, .polls], in: environment, create: true, on: &connection)
         guard let users = realms[.users], let polls = realms[.polls] else { return }
+        if beat.isFull { try connection.run(PollStore.beginFull(in: environment)) }
         let answers = try connection.run([
             PollStore.people(users: users, in: environment),
             RealmObject.load(kinds: [.poll], realm: polls, in: environment),

@@ -75,7 +75,9 @@ import Testing
         try Self.nextRun(&acme, 2)
         let answer = PollHandler.Answer(
             found: .data(Self.data(["P1"]), [Self.entry("1")], Self.days), position: call.position)
-        let next = try Self.decide(.answer(answer), &acme)
+        var batch = WriteBatch(environment: acme.id)
+        let next = try Self.decide(.answer(answer), into: &batch, &acme)
+        #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
         guard case .call(let again, _) = next else {
             Issue.record("\(next)")
             return

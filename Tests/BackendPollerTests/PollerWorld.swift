@@ -67,9 +67,7 @@ struct PollerWorld: ~Copyable {
             into: .users)
     }
 
-    static var today: Day {
-        Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
-    }
+    static var today: Day { Clock.now().day }
 
     // MARK: The back end
 
@@ -116,8 +114,7 @@ struct PollerWorld: ~Copyable {
                 SET full_started_at = CASE WHEN \(isFull) THEN now() - interval '10 days' ELSE now() END
                 """)
         }
-        let now = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000))
-        #expect(try scheduler.step(now: now))
+        #expect(try scheduler.step(now: Clock.now()))
     }
 
     /// The polls that are not done.
@@ -148,7 +145,7 @@ struct PollerWorld: ~Copyable {
     /// - Parameter isLost: It decides, and crashes before anything is written.
     mutating func step(_ poll: UUID, isLost: Bool = false) async throws {
         let answer = answers.removeValue(forKey: poll)
-        let (next, batch) = try decide(poll, answer)
+        let (nexts, batch) = try decide([(poll, answer)])
         if isLost { return }
         let outcome = try batch.commit(on: &acme.connection)
         if !outcome.missed.isEmpty {
@@ -157,24 +154,27 @@ struct PollerWorld: ~Copyable {
             return
         }
         try note(outcome.positions)
-        guard case .call(let call, _) = next else { return }
+        guard case .call(let call, _)? = nexts.first else { return }
         let make = try handler.caller(on: &acme.connection, for: acme.id)
         answers[poll] = await make(call)
     }
 
     private mutating func decide(
-        _ poll: UUID, _ answer: PollHandler.Answer?
-    ) throws -> (Next<PollHandler.Call>, WriteBatch) {
+        _ polls: [(id: UUID, answer: PollHandler.Answer?)]
+    ) throws -> ([Next<PollHandler.Call>], WriteBatch) {
         var batch = WriteBatch(environment: acme.id)
-        let input = Input<PollHandler.Answer>(
-            environment: acme.id, subject: EventSubject(realm: .polls, kind: .poll, id: poll),
-            origin: answer.map { .answer($0) } ?? .event, attemptCount: 0)
-        let nexts = try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection)
-        return (try #require(nexts.first), batch)
+        let inputs = polls.map { poll in
+            Input<PollHandler.Answer>(
+                environment: acme.id, subject: EventSubject(realm: .polls, kind: .poll, id: poll.id),
+                origin: poll.answer.map { .answer($0) } ?? .event, attemptCount: 0)
+        }
+        let nexts = try handler.decide(inputs, in: acme.id, batch: &batch, on: &acme.connection)
+        try #require(nexts.count == polls.count)
+        return (nexts, batch)
     }
 
-    /// What a second worker that got the same answer has decided, and not written yet.
-    mutating func prepare(_ poll: UUID) throws -> WriteBatch { try decide(poll, answers[poll]).1 }
+    /// What a second worker that got the same answers has decided together, and not written yet.
+    mutating func prepare(_ polls: [UUID]) throws -> WriteBatch { try decide(polls.map { ($0, answers[$0]) }).1 }
 
     /// All workers end, whatever they were at.
     mutating func crash() throws {

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Model
 import Seeded
+import TestSupport
 import Testing
 
 @testable import Backends
@@ -107,7 +108,7 @@ import Testing
 
     /// While pages of two are read, records come, change and go, and e-conomic's time passes. Without any overlap all
     /// is told in the end, as it is in the end.
-    @Test(arguments: Seeds.three("changes while pages are read"))
+    @Test(arguments: Seeds.random(3, for: "changes while pages are read"))
     func nothingIsMissedWhilePagesShift(seed: UInt64) async throws {
         try await Fixture.run(settings: { $0.changesOverlap = .zero }) { economic in
             var random = SplitMix64(seed: seed)
@@ -136,6 +137,22 @@ import Testing
             for id in live {
                 #expect(reading.told[id] == (try await economic.backend.readBack(id, of: Fixture.ana)), "seed \(seed)")
             }
+        }
+    }
+
+    /// A cursor that e-conomic does not know any more holds nothing up.
+    @Test func aPassWhosePageIsRefusedIsBegunAnew() async throws {
+        try await Fixture.run { economic in
+            try await economic.switches(#"{"pageItemsMax": 2}"#)
+            var reading = ChangesReading(economic)
+            try await reading.readToTheEnd()
+            var ids: Set<String> = []
+            for _ in 0..<5 { ids.insert(try await economic.backend.create(Fixture.submission())) }
+            #expect(try await reading.readPart() && reading.told.count == 2)
+            reading.forgetPage()
+            #expect(try await !reading.readPart() && reading.told.count == 2)
+            try await reading.readToTheEnd()
+            #expect(Set(reading.told.keys) == ids)
         }
     }
 
@@ -212,15 +229,10 @@ private struct ChangesReading {
         return part.hasMore
     }
 
-    mutating func readToTheEnd() async throws { while try await readPart() {} }
-}
-
-/// Seeds of random tests, printed so that a failure can be repeated; `SEED` gives one.
-private enum Seeds {
-    static func three(_ what: String) -> [UInt64] {
-        let given = ProcessInfo.processInfo.environment["SEED"].flatMap { UInt64($0) }
-        let seeds = given.map { [$0] } ?? (0..<3).map { _ in .random(in: 1...999_999) }
-        print("\(what): seeds \(seeds)")
-        return seeds
+    /// The next page's cursor is none any more.
+    mutating func forgetPage() {
+        cursor = cursor.map { $0.split(separator: " ").dropLast().joined(separator: " ") + " gone" }
     }
+
+    mutating func readToTheEnd() async throws { while try await readPart() {} }
 }

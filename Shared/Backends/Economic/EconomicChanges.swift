@@ -5,19 +5,27 @@ extension EconomicBackend {
     /// Reads by `lastUpdated`, one page a call, in the order of the entries' numbers: an entry that changes meanwhile
     /// stays where it is, and what is changed behind the page that is read has a time stamp that the next pass reads.
     ///
+    /// When a page's cursor is refused, the pass is over, and the next one begins where it did; not at once, since one
+    /// that is refused each time would be asked for without end.
+    ///
     /// An entry that cannot be read is left out here; the full comparison of its person tells of it. At the end of a
     /// pass the listings that are everybody's choices are looked at too, which cannot be asked for changes.
     package func changes(
         of people: [BackendPerson], since text: String?
     ) async throws(BackendError) -> BackendChanges {
         guard var cursor = text.flatMap(EconomicCursor.init) else {
-            let page = try await page("number$eq:0", cursor: nil)
+            guard let page = try await page("number$eq:0", cursor: nil) else {
+                throw .notProcessed(reason: "the first page is refused", retryAfter: nil)
+            }
             let cursor = EconomicCursor(since: page.time, choices: try await listings.choices().digest)
             return BackendChanges(changes: [], cursor: cursor.description, hasMore: false)
         }
         let overlapSeconds = Int(connection.settings.changesOverlap.components.seconds)
-        let page = try await page(
-            "lastUpdated$gte:" + EconomicTime.text(cursor.since - overlapSeconds), cursor: cursor.pass?.page)
+        let filter = "lastUpdated$gte:" + EconomicTime.text(cursor.since - overlapSeconds)
+        guard let page = try await page(filter, cursor: cursor.pass?.page) else {
+            cursor.pass = nil
+            return BackendChanges(changes: [], cursor: cursor.description, hasMore: false)
+        }
         let stamps = page.rows.compactMap { $0.lastUpdated.flatMap(EconomicTime.seconds) }
         cursor.read(newest: stamps.max(), at: page.time, next: page.next)
         var emails: [Int: [String]] = [:]
@@ -39,9 +47,10 @@ extension EconomicBackend {
 
     private func page(
         _ filter: String, cursor: String?
-    ) async throws(BackendError) -> (rows: [EconomicTimeEntry], next: String?, time: Int) {
+    ) async throws(BackendError) -> (rows: [EconomicTimeEntry], next: String?, time: Int)? {
         let page = try await connection.page(
             EconomicBackend.entries, filter: filter, cursor: cursor, as: EconomicTimeEntry.self)
+        guard let page else { return nil }
         guard let time = page.timeSeconds else {
             throw .notProcessed(reason: "an answer without the time (Date) by e-conomic's clock", retryAfter: nil)
         }

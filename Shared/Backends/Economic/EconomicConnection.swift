@@ -39,7 +39,9 @@ struct EconomicConnection: Sendable {
         var rows: [Int: Row] = [:]
         var cursor: String?
         for _ in 0..<settings.pagesMax {
-            let page = try await page(path, filter: filter, cursor: cursor, as: Row.self)
+            guard let page = try await page(path, filter: filter, cursor: cursor, as: Row.self) else {
+                throw .notProcessed(reason: "\(path): the cursor of a page is refused", retryAfter: nil)
+            }
             for row in page.rows { rows[row.number] = row }
             guard let next = page.next else { return rows.values.sorted { $0.number < $1.number } }
             cursor = next
@@ -49,15 +51,17 @@ struct EconomicConnection: Sendable {
 
     /// Reads one page of a listing.
     ///
-    /// - Returns: Its rows, the next page's cursor, and the service's own time (`Date`) in seconds since 1970.
+    /// - Returns: Its rows, the next page's cursor, and the service's own time (`Date`) in seconds since 1970; `nil`
+    ///   when the cursor is refused.
     func page<Row: EconomicRow>(
         _ path: String, filter: String?, cursor: String?, as _: Row.Type
-    ) async throws(BackendError) -> (rows: [Row], next: String?, timeSeconds: Int?) {
+    ) async throws(BackendError) -> (rows: [Row], next: String?, timeSeconds: Int?)? {
         var query: [String] = []
         if let cursor { query.append("Cursor=" + URLText.escape(cursor)) }
         if let filter { query.append("Filter=" + URLText.escape(filter)) }
         let response = try await client.read(
             request("GET", query.isEmpty ? path : path + "?" + query.joined(separator: "&")))
+        if cursor != nil, response.status == 400 || response.status == 404 { return nil }
         try EconomicAnswer.check(response, isWrite: false)
         let page = try HTTPAnswer.decode(EconomicPage<Row>.self, from: response.body)
         return (

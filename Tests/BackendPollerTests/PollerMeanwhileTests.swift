@@ -1,0 +1,76 @@
+import Backends
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+
+@testable import BackendPoller
+
+/// What happens while something else is under way, with a real database and a real e-conomic sandbox over HTTP.
+@Suite struct PollerMeanwhileTests {
+    /// The worker that is told of them has read nobody yet, others have read the first people already.
+    @Test func choicesThatChangeWhileAFullRunIsWrittenAreComparedByTheNextOne() async throws {
+        try await PollerWorld.run { world in
+            try await world.completeRun(isFull: true)
+            try world.acme.connection.runScript(
+                """
+                CREATE FUNCTION told() RETURNS trigger LANGUAGE plpgsql AS
+                    'BEGIN UPDATE poll.run SET full_started_at = NULL; RETURN NEW; END';
+                CREATE TRIGGER told AFTER INSERT OR UPDATE ON realm.object FOR EACH ROW
+                    WHEN (NEW.fields->>'person' = 'eva@example.com') EXECUTE FUNCTION told();
+                """)
+            try world.beginRun(isFull: true)
+            try world.acme.connection.runScript("DROP TRIGGER told ON realm.object")
+            for count in [4, 4, 1] {
+                #expect(try world.openPolls().count == count)
+                try await world.finishPolls()
+                try world.beginRun()
+            }
+        }
+    }
+
+    /// A page's cursor that the back end does not know any more costs the pass, and not all that follows.
+    @Test func aPassWhosePageIsRefusedIsBegunAnewByTheNextRun() async throws {
+        try await PollerWorld.run { world in
+            try await world.completeRun(isFull: true)
+            for _ in 0..<5 { _ = try await world.create(of: 0) }
+            try await world.post("/sandbox/switches", #"{"pageItemsMax": 2}"#)
+            try world.beginRun(isFull: false)
+            let poll = RealmContents.pollID(of: Poll.ofChanges)
+            for _ in 0..<2 { try await world.step(poll) }
+            #expect(try world.seen(of: 0).count == 2)
+            try world.crash()
+            let cursor = try #require(try world.watermark()).split(separator: " ").dropLast().joined(separator: " ")
+            try world.acme.connection.run("UPDATE poll.watermark SET cursor = \(cursor + " gone")")
+            for _ in 0..<2 { try await world.step(poll) }
+            try #require(try world.openPolls().isEmpty)
+            try await world.completeRun(isFull: false)
+            #expect(try world.seen(of: 0).count == 5)
+            #expect(world.written.values.allSatisfy { $0.count == 1 })
+        }
+    }
+
+    /// A worker has both answers in one batch: what was told of a record that the comparison no longer finds. When it
+    /// turns out that the part does not count, the comparison must not have left the record to it.
+    @Test func aComparisonDoesNotLeaveARecordToAPartThatIsNotWritten() async throws {
+        try await PollerWorld.run { world in
+            let number = try await world.create(of: 0)
+            try await world.completeRun(isFull: true)
+            try await world.post("/sandbox/entries", #"{"number": \#(number), "isApproved": true}"#)
+            try world.beginRun(isFull: true)
+            let (changes, ana) = (
+                RealmContents.pollID(of: Poll.ofChanges), RealmContents.pollID(of: PollerWorld.people[0].0)
+            )
+            try await world.step(changes)
+            try await world.post("/sandbox/entries", #"{"number": \#(number), "isDeleted": true}"#)
+            try await world.step(ana)
+            let batch = try world.prepare([changes, ana])
+            try world.overtake(changes)
+            #expect(try batch.commit(on: &world.acme.connection).missed == [0])
+            try await world.finishPolls()
+            #expect(try world.seen(of: 0).isEmpty)
+        }
+    }
+}

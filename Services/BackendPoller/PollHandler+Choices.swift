@@ -147,13 +147,11 @@ struct StoredPerson {
     func unresolved(in data: ReportingData) -> Set<UUID> {
         let open = entries.filter { $0.value.editPosition == 0 && $0.value.entry.reporting.isEmpty }
         guard !open.isEmpty else { return [] }
-        let known = Set(data.nodes.compactMap(\.fields.referenceId))
+        let lookup = ReportingData.Lookup(data)
         return Set(
             open.keys.filter { id in
-                guard let references = seen[id]?.references, references.values.contains(where: known.contains) else {
-                    return false
-                }
-                return !data.selections(for: references).isEmpty
+                guard let references = seen[id]?.references, !references.isEmpty else { return false }
+                return !lookup.selections(for: references).isEmpty
             })
     }
 

@@ -66,7 +66,8 @@ extension ReportingData {
             seen.append(entry.references)
         }
         var items: [UUID: [UUID]] = [:]
-        for selection in seen.prefix(selectionsMax).flatMap({ selections(for: $0) })
+        let lookup = Lookup(self)
+        for selection in seen.prefix(selectionsMax).flatMap({ lookup.selections(for: $0) })
         where items[selection.context]?.contains(selection.node) != true {
             items[selection.context, default: []].append(selection.node)
         }

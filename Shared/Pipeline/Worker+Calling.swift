@@ -143,9 +143,14 @@ extension Worker {
 
 /// What an environment's calls have room for, as one batch is decided.
 struct Room {
+    /// What the rate does not begin within so many seconds waits elsewhere: here its time may be over before its turn.
+    private static let aheadSeconds = 10.0
+
     let rates: CallRates
+    /// Calls of people who have some.
     private let countMax: Int
-    private let heldMax: Int
+    /// Calls when one of somebody comes who has none.
+    private let countMaxOfNew: Int
     private var count: Int
     private let isSlow: Bool
     /// Since when each person's oldest call waits.
@@ -164,8 +169,9 @@ struct Room {
         }
         oldest = { person in calls.read { $0.oldest(of: environment, person: person) } }
         self.slowBefore = slowBefore
-        countMax = limits.heldPerEnvironmentMax
-        heldMax = limits.heldMax
+        let rateMax = rates.perSecond.map { max(1, Int($0 * Self.aheadSeconds)) } ?? .max
+        countMax = min(limits.heldPerEnvironmentMax, rateMax)
+        countMaxOfNew = min(limits.heldMax / 2, rateMax < .max / 2 ? rateMax * 2 : .max)
     }
 
     /// Whether there is room for one more call; then it is taken.
@@ -177,7 +183,7 @@ struct Room {
         let since = oldest(turn.person)
         let hasNone = since == nil && !people.contains(turn.person)
         let isRoom =
-            hasNone ? count < heldMax / 2 : count < countMax && !isSlow && since.map { $0 >= slowBefore } ?? true
+            hasNone ? count < countMaxOfNew : count < countMax && !isSlow && since.map { $0 >= slowBefore } ?? true
         guard isRoom else { return false }
         people.insert(turn.person)
         count += 1

@@ -87,6 +87,33 @@ import Testing
         #expect(queue.oldest(of: acme) == nil && queue.count(of: acme) == 1)
     }
 
+    /// A backlog that is longer than calls may wait: those whose time is over use up nothing of the rate.
+    @Test(arguments: [1, 600]) func callsThatAreOverdueUseUpNoRate(people: Int) {
+        var queue = CallQueue<Int>(placesMax: 64)
+        queue.setRates(CallRates(perSecond: 5), of: acme, now: start)
+        var startBefore: [Int: ContinuousClock.Instant] = [:]
+        func add(_ number: Int, at now: ContinuousClock.Instant) {
+            startBefore[number] = now + .seconds(20)
+            queue.add(
+                number, for: turn(acme, "\(number % people)"), startBefore: now + .seconds(20), now: now)
+        }
+        for number in 0..<600 { add(number, at: start) }
+        var (made, overdue) = (0, 0)
+        for tick in 0..<600 {
+            let now = start + .milliseconds(100) * tick
+            while let (number, _) = queue.next(now: now) {
+                queue.ended(in: acme, now: now)
+                if now < startBefore[number] ?? now { made += 1 } else { add(number, at: now) }
+            }
+            for number in queue.takeOverdue() {
+                overdue += 1
+                add(number, at: now)
+            }
+        }
+        #expect(made >= 250 && overdue >= 250, "\(made) of 300, \(overdue) overdue")
+        #expect(queue.count(of: acme) == 600 - made)
+    }
+
     // MARK: When calls without room come back
 
     @Test func callsOfOnePersonComeBackOneAfterTheOther() {

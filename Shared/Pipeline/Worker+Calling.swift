@@ -128,6 +128,11 @@ extension Worker {
         return count == 0 ? 1 : Double(assignment.count) / Double(count)
     }
 
+    /// Begins no more calls.
+    func withdrawCalls() {
+        for environment in calls.read(\.environments) { calls.withdraw(environment) }
+    }
+
     /// It waited for its call for so long that its lease may be over.
     mutating func decideAgain(_ key: Key) {
         guard let entry = held[key] else { return }

@@ -6,11 +6,11 @@ import Postgres
 
 /// What comes in: answers of calls, messages, parked keys that are due.
 extension Worker {
-    mutating func takeAnswers() throws {
+    mutating func takeAnswers(isStopping: Bool) {
         for (key, answer) in calls.takeOutcomes() {
             guard let held = held[key] else { continue }
             guard let known = answer ?? held.unmade else {
-                decideAgain(key)
+                if isStopping { leave(key) } else { decideAgain(key) }
                 continue
             }
             pending.append(
@@ -19,6 +19,12 @@ extension Worker {
                         environment: key.environment, subject: key.subject, origin: .answer(known),
                         attemptCount: held.attemptCount), partition: held.partition, wasCalled: answer != nil))
         }
+    }
+
+    /// Leaves a key to the next worker: its messages are not finished, and its parked row is due again after the lease.
+    private mutating func leave(_ key: Key) {
+        guard let entry = held.removeValue(forKey: key) else { return }
+        heldMessageCount -= entry.messages.count
     }
 
     /// How many more keys, or messages of held keys, may be taken.

@@ -185,14 +185,15 @@ package struct Worker<H: Handler>: ~Copyable {
     /// One round: take what came, decide it, write what was decided, make calls. After a round that could not be
     /// done, rounds only poll until the wait is over, and then do it again.
     ///
-    /// - Parameter isStopping: No new messages are taken; calls under way are waited for and recorded.
+    /// - Parameter isStopping: No new messages are taken; calls under way are waited for and recorded, those that have
+    ///   not begun are taken back.
     /// - Returns: `nil`, or what is away.
     /// - Throws: What only a new worker can get over: a fatal Kafka error, a mistake in the program's SQL.
     mutating func step(isStopping: Bool = false) throws -> String? {
         if !isStopping, let reason = try waitWhileAway() { return reason }
         do {
-            calls.startWaiting()
-            try takeAnswers()
+            if isStopping { withdrawCalls() } else { calls.startWaiting() }
+            takeAnswers(isStopping: isStopping)
             if pending.isEmpty, !isStopping {
                 try takeMessages()
                 try takeDue()

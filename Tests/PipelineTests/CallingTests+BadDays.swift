@@ -69,6 +69,32 @@ extension CallingTests {
         }
     }
 
+    /// What was begun is waited for and recorded; what only waits for its turn is left to the next worker.
+    @Test func aStopBeginsNoFurtherCalls() async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            let flow = try Flow(cluster)
+            let calls = Calls()
+            calls.isHeld = true
+            var limits = WorkerLimits()
+            limits.inFlightMax = 1
+            var worker = try makeWorker(flow, calls, limits)
+            for _ in 0..<3 { hold(UUID(), flow.environment, &worker) }
+            try wait("one is called, the others wait") {
+                _ = try worker.step()
+                return calls.made.count == 1
+            }
+            var rounds = 0
+            try worker.run {
+                true
+            } report: { _ in
+                rounds += 1
+                if rounds == 3 { calls.isHeld = false }
+            }
+            let isIdle = worker.isIdle
+            #expect(isIdle && calls.made.count == 1)
+        }
+    }
+
     private func attempts(_ flow: inout Flow) throws -> [Int32] {
         try flow.connection.run("SELECT attempts FROM pipeline.parked ORDER BY key").map { try $0.value(0) }
     }

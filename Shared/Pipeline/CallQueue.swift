@@ -51,6 +51,9 @@ struct CallQueue<Call> {
 
     var underWayCount: Int { lanes.values.reduce(0) { $0 + $1.underWayCount } }
 
+    /// Calls that wait or are under way.
+    var count: Int { lanes.values.reduce(0) { $0 + $1.waitingCount + $1.underWayCount } }
+
     /// Calls of an environment that wait or are under way.
     func count(of environment: EnvironmentID) -> Int {
         lanes[environment].map { $0.waitingCount + $0.underWayCount } ?? 0

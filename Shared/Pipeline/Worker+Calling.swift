@@ -166,17 +166,18 @@ struct Room {
 
     init<Key, Answer>(_ calls: CallWindow<Key, Answer>, _ environment: EnvironmentID, _ limits: WorkerLimits) {
         let slowBefore = ContinuousClock.now - limits.turnMax
-        (rates, count, isSlow) = calls.read { queue in
+        let all: Int
+        (rates, all, count, isSlow) = calls.read { queue in
             (
-                queue.rates(of: environment), queue.count(of: environment),
+                queue.rates(of: environment), queue.count, queue.count(of: environment),
                 queue.oldest(of: environment).map { $0 < slowBefore } ?? false
             )
         }
         oldest = { person in calls.read { $0.oldest(of: environment, person: person) } }
         self.slowBefore = slowBefore
-        let rateMax = rates.perSecond.map { max(1, Int($0 * Self.aheadSeconds)) } ?? .max
-        countMax = min(limits.heldPerEnvironmentMax, rateMax)
-        countMaxOfNew = min(limits.heldMax / 2, rateMax < .max / 2 ? rateMax * 2 : .max)
+        let rateMax = rates.perSecond.map { max(1, Int($0 * Self.aheadSeconds)) } ?? limits.heldMax
+        countMax = min(limits.heldMax(beside: all - count), rateMax)
+        countMaxOfNew = min(limits.heldMaxOfNew(beside: all - count), rateMax * 2)
     }
 
     /// Whether there is room for one more call; then it is taken.

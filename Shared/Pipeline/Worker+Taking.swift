@@ -33,14 +33,18 @@ extension Worker {
     /// How many more messages may be taken. The calls of an environment that go fast are waited for; those of one that
     /// waits for longer than `turnMax` are not: its further keys are put aside, and others' are behind them.
     private var roomForMessages: Int {
-        let (now, turnMax) = (ContinuousClock.now, limits.turnMax)
-        let busiest = calls.read { queue in
-            queue.environments.map { environment in
-                let isSlow = queue.oldest(of: environment).map { now - $0 > turnMax } ?? false
-                return isSlow ? 0 : queue.count(of: environment)
-            }.max() ?? 0
+        let (now, limits) = (ContinuousClock.now, limits)
+        let least = calls.read { queue in
+            let all = queue.count
+            let fast = queue.environments.filter { environment in
+                queue.oldest(of: environment).map { now - $0 <= limits.turnMax } ?? true
+            }
+            return fast.map { environment in
+                let count = queue.count(of: environment)
+                return limits.heldMax(beside: all - count) - count
+            }.min() ?? limits.heldMax(beside: all)
         }
-        return min(room, limits.heldPerEnvironmentMax - busiest)
+        return min(room, least)
     }
 
     /// Takes messages while there is room; a full worker keeps its place in the group without them.
@@ -113,7 +117,7 @@ extension Worker {
         let assignment = consumer.assignment
         guard room > 0, !assignment.isEmpty else { return }
         try hasten(assignment)
-        let most = max(1, min(room / max(1, dueEnvironmentCount), limits.heldPerEnvironmentMax))
+        let most = max(1, min(room / max(1, dueEnvironmentCount), limits.heldMax(beside: calls.read(\.count))))
         let rows = try connection.run(
             ParkedKeys.takeDue(
                 group: group, partitions: assignment, lease: limits.dueLease, countMax: most,
@@ -140,7 +144,7 @@ extension Worker {
             try connection.run(
                 ParkedKeys.hasten(
                     group: group, environment: environment, partitions: assignment,
-                    countMax: limits.heldPerEnvironmentMax))
+                    countMax: limits.heldMax(beside: calls.read(\.count))))
         }
     }
 
@@ -148,11 +152,13 @@ extension Worker {
     private func dueExceptions(_ most: Int) -> [(EnvironmentID, Int)] {
         let now = ContinuousClock.now
         var counts: [EnvironmentID: Int] = [:]
-        let (heldMax, used) = (
-            limits.heldPerEnvironmentMax,
-            calls.read { queue in queue.environments.map { ($0, queue.count(of: $0)) } }
-        )
-        for (environment, count) in used where heldMax - count < most { counts[environment] = max(0, heldMax - count) }
+        let (all, used) = calls.read { queue in
+            (queue.count, queue.environments.map { ($0, queue.count(of: $0)) })
+        }
+        for (environment, count) in used {
+            let left = limits.heldMax(beside: all - count) - count
+            if left < most { counts[environment] = max(0, left) }
+        }
         for (environment, breaker) in breakers where !breaker.isClosed {
             // Some of them may need no call.
             counts[environment] = breaker.mayProbe(now: now) ? min(8, most) : 0

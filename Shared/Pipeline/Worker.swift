@@ -51,8 +51,15 @@ package struct WorkerLimits: Sendable {
 
     package init() {}
 
-    /// Calls of one environment that are held at a time, so that the others have room too.
-    var heldPerEnvironmentMax: Int { max(heldMax / 4, min(inFlightMax, heldMax)) }
+    /// Calls of one environment that are held at a time beside so many of others: a part of what these leave over, so
+    /// however many back ends are slow there is room for one more.
+    func heldMax(beside others: Int) -> Int {
+        let free = heldMax - others
+        return max(1, free / 4, min(inFlightMax, free / 2))
+    }
+
+    /// The same when the next one is of a person who has none.
+    func heldMaxOfNew(beside others: Int) -> Int { max(1, (heldMax - others) / 2) }
 }
 
 /// One loop that owns a Kafka consumer and a PostgreSQL connection and does what a `Handler` decides.

@@ -39,32 +39,34 @@ extension CallingTests {
         }
     }
 
-    /// Calls of one environment do not end, and more keys of it come than the worker may hold: another one's go on, and
-    /// the first one's are put aside without counting. When its calls end all of them are done.
-    @Test func anEnvironmentWhoseCallsDoNotEndHoldsUpNoOther() async throws {
+    /// Calls of some environments do not end, and more keys of them come than the worker may hold: another one's go on,
+    /// and theirs are put aside without counting. When their calls end all of them are done.
+    @Test(arguments: [1, 3]) func environmentsWhoseCallsDoNotEndHoldUpNoOther(hungCount: Int) async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
-            let rows = try flow.connection.run("INSERT INTO realm.environment (name) VALUES ('other') RETURNING id")
-            let other = EnvironmentID(rawValue: try rows[0].value(0))
+            let rows = try flow.connection.run(
+                "INSERT INTO realm.environment (name) VALUES ('other'), ('second'), ('third') RETURNING id")
+            let others = try rows.map { EnvironmentID(rawValue: try $0.value(0)) }
+            let other = others[0]
+            let hung = [flow.environment, others[1], others[2]].prefix(hungCount)
             let calls = Calls()
-            calls.heldEnvironments = [flow.environment]
+            calls.heldEnvironments = Set(hung)
             var limits = WorkerLimits()
-            (limits.inFlightMax, limits.heldMax, limits.batchCountMax) = (2, 16, 8)
+            (limits.inFlightMax, limits.heldMax, limits.batchCountMax) = (2, 32, 8)
             (limits.turnMax, limits.dueInterval) = (.milliseconds(50), .milliseconds(10))
             var worker = try makeWorker(flow, calls, limits)
-            let hung = flow.environment
-            try add(24, to: &flow, hung)
+            for environment in hung { try add(40, to: &flow, environment) }
             try add(5, to: &flow, other)
             try publish(&flow, &worker, "the other one is done") { flow in try state("done", other, &flow) == 5 }
-            #expect(try state("done", hung, &flow) == 0)
+            for environment in hung { #expect(try state("done", environment, &flow) == 0) }
             let attempts = try attempts(&flow)
             #expect(attempts.allSatisfy { $0 == 0 })
             let underWay = worker.calls.underWayCount
-            #expect(underWay == 2)
+            #expect(underWay == 2 * hungCount)
             calls.heldEnvironments = []
             try wait("the rest is done") {
                 _ = try worker.step()
-                return try state("done", hung, &flow) == 24
+                return try hung.allSatisfy { try state("done", $0, &flow) == 40 }
             }
         }
     }

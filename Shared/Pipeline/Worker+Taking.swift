@@ -120,7 +120,7 @@ extension Worker {
         let most = max(1, min(room / max(1, dueEnvironmentCount), limits.heldMax(beside: calls.read(\.count))))
         let rows = try connection.run(
             ParkedKeys.takeDue(
-                group: group, partitions: assignment, lease: limits.dueLease, countMax: most,
+                group: group, partitions: assignment, lease: limits.dueLease, countMax: most, roomMax: room,
                 exceptions: dueExceptions(most)))
         var environments: Set<EnvironmentID> = []
         defer { dueEnvironmentCount = environments.count }

@@ -139,12 +139,15 @@ extension Worker {
 
     /// A back end that is faster than it was planned for has nothing to do: what waits for room comes back at once.
     private mutating func hasten(_ assignment: Set<TopicPartition>) throws {
-        for environment in returns.environments(now: .now) where breakers[environment]?.isClosed ?? true {
+        returns.prune(now: .now)
+        for environment in returns.environments where breakers[environment]?.isClosed ?? true {
             guard calls.read({ $0.isIdle(environment) }) else { continue }
-            try connection.run(
+            let countMax = limits.heldMax(beside: calls.read(\.count))
+            let hastened = try connection.run(
                 ParkedKeys.hasten(
-                    group: group, environment: environment, partitions: assignment,
-                    countMax: limits.heldMax(beside: calls.read(\.count))))
+                    group: group, environment: environment, partitions: assignment, countMax: countMax))
+            // That were all.
+            if hastened.affectedCount < countMax { returns.forget(environment) }
         }
     }
 

@@ -123,15 +123,29 @@ import Testing
         // Two share what there is; another environment is another matter.
         #expect(plan.wait(for: turn(acme, "ben"), every: .seconds(1), now: start) == .seconds(2))
         #expect(plan.wait(for: turn(books, "ana"), every: .seconds(1), now: start) == .seconds(1))
-        #expect(plan.environments(now: start) == [acme, books])
+        plan.prune(now: start)
+        #expect(Set(plan.environments) == [acme, books])
+        plan.prune(now: start + .seconds(90))
+        #expect(plan.environments.isEmpty)
         #expect(plan.wait(for: turn(acme, "ana"), every: .seconds(1), now: start + .seconds(90)) == .seconds(1))
-        #expect(plan.environments(now: start + .seconds(90)) == [acme])
+        #expect(plan.environments == [acme])
+        plan.forget(acme)
+        #expect(plan.environments.isEmpty)
+        #expect(plan.wait(for: turn(acme, "ana"), every: .seconds(1), now: start) == .seconds(1))
     }
 
     @Test func noneWaitsForLongerThanTheBound() {
         var plan = ReturnPlan()
         for _ in 0..<500 {
             #expect(plan.wait(for: turn(acme, "ana"), every: .seconds(1), now: start) <= ReturnPlan.waitMax)
+        }
+    }
+
+    @Test func manyPeopleArePlannedOneByOne() {
+        var plan = ReturnPlan()
+        for number in 1..<20_000 {
+            let wait = plan.wait(for: turn(acme, "\(number)"), every: .microseconds(1), now: start)
+            #expect(wait > .zero && wait <= .microseconds(ReturnPlan.peopleMax))
         }
     }
 

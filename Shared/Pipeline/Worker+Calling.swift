@@ -104,8 +104,7 @@ extension Worker {
         do {
             callers[environment] = Caller(
                 make: try handler.caller(on: &connection, for: environment), madeAt: .now)
-            calls.setRates(
-                try handler.rates(on: &connection, for: environment).times(shareOfPartitions), of: environment)
+            try setRates(of: environment)
             unavailable[environment] = nil
             return nil
         } catch let error as CallerUnavailable {
@@ -118,6 +117,25 @@ extension Worker {
             unavailable[environment] = error.reason
             return error.reason
         }
+    }
+
+    private mutating func setRates(of environment: EnvironmentID) throws {
+        calls.setRates(
+            try handler.rates(on: &connection, for: environment).times(shareOfPartitions), of: environment)
+    }
+
+    /// Sets the rates anew of calls that wait for them: a person may have changed them since; and all when partitions
+    /// came or went, since the worker's part is another then.
+    mutating func renewRates() throws {
+        let (assignment, now) = (consumer.assignment, ContinuousClock.now)
+        let isShareNew = assignment != ratedAssignment
+        guard isShareNew || now >= nextRates else { return }
+        let environments =
+            isShareNew
+            ? Array(callers.keys) : calls.read { queue in queue.environments.filter { queue.count(of: $0) > 0 } }
+        for environment in environments { try setRates(of: environment) }
+        ratedAssignment = assignment
+        nextRates = now + limits.callerAgeMax
     }
 
     /// Keys are spread over all partitions: workers that each keep to their part of a rate keep to it together.

@@ -124,6 +124,9 @@ package struct Worker<H: Handler>: ~Copyable {
     /// The key whose call finds out whether a back end is there again.
     var probes: [EnvironmentID: Key] = [:]
     var callers: [EnvironmentID: Caller] = [:]
+    /// The partitions by which the rates were shared out, and when they are set anew.
+    var ratedAssignment: Set<TopicPartition> = []
+    var nextRates = ContinuousClock.now
     /// When keys that found no room come back.
     var returns = ReturnPlan()
     /// Environments that had keys due when it was last looked.
@@ -201,6 +204,7 @@ package struct Worker<H: Handler>: ~Copyable {
         do {
             if isStopping { withdrawCalls() } else { calls.startWaiting() }
             takeAnswers(isStopping: isStopping)
+            try renewRates()
             if pending.isEmpty, !isStopping {
                 try takeMessages()
                 try takeDue()

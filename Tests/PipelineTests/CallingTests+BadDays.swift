@@ -97,6 +97,29 @@ extension CallingTests {
         }
     }
 
+    /// A rate that is taken back is no longer waited for, though no further call is decided.
+    @Test func aRateThatChangesHoldsForCallsThatWait() async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            let flow = try Flow(cluster)
+            let calls = Calls()
+            calls.rates = CallRates(perSecond: 0.001)
+            var limits = WorkerLimits()
+            limits.callerAgeMax = .milliseconds(20)
+            var worker = try makeWorker(flow, calls, limits)
+            for _ in 0..<2 { hold(UUID(), flow.environment, &worker) }
+            try wait("one is called, the other waits for the rate") {
+                _ = try worker.step()
+                return calls.made.count == 1 && worker.held.count == 1
+            }
+            calls.rates = CallRates()
+            try wait("the other one is called") {
+                _ = try worker.step()
+                return worker.isIdle
+            }
+            #expect(calls.made.count == 2 && calls.decided.values.allSatisfy { $0 == 1 })
+        }
+    }
+
     private func attempts(_ flow: inout Flow) throws -> [Int32] {
         try flow.connection.run("SELECT attempts FROM pipeline.parked ORDER BY key").map { try $0.value(0) }
     }

@@ -142,6 +142,13 @@ struct EntryHandler: Handler {
 
     func unmade(_ call: Call) -> Answer? { Answer(found: .notMade, version: call.submission.version) }
 
+    func kind(of call: Call) -> CallKind {
+        switch call.submission.action {
+        case .create, .update, .delete: .write
+        case .find: .read
+        }
+    }
+
     // MARK: State
 
     private mutating func state(

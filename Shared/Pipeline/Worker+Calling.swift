@@ -24,6 +24,7 @@ extension Worker {
     mutating func make(_ call: H.Call, for key: Key, startBefore: ContinuousClock.Instant) {
         guard let make = callers[key.environment]?.make else { preconditionFailure("the caller is found before") }
         held[key]?.unmade = handler.unmade(call)
+        held[key]?.kind = handler.kind(of: call)
         calls.add(
             CallWindow.Call(
                 key: key, turn: CallTurn(environment: key.environment, person: key.subject.turn),

@@ -84,6 +84,8 @@ package struct Worker<H: Handler>: ~Copyable {
         let partition: TopicPartition
         /// What is answered when the call that waits is not made after all.
         var unmade: H.Answer?
+        /// The kind of its call.
+        var kind = CallKind.read
     }
 
     struct Key: Hashable, Sendable {

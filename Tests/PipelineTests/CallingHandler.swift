@@ -14,6 +14,7 @@ final class Calls: Sendable {
         var isHeld = false
         var heldEnvironments: Set<EnvironmentID> = []
         var away: Set<UUID> = []
+        var writes: Set<UUID> = []
         var rates = CallRates()
         var failures: [PostgresError] = []
         var decided: [UUID: Int] = [:]
@@ -45,6 +46,11 @@ final class Calls: Sendable {
     var away: Set<UUID> {
         get { state.withLock { $0.away } }
         set { state.withLock { $0.away = newValue } }
+    }
+    /// Keys whose calls write.
+    var writes: Set<UUID> {
+        get { state.withLock { $0.writes } }
+        set { state.withLock { $0.writes = newValue } }
     }
     /// How fast calls may be made.
     var rates: CallRates {
@@ -100,6 +106,8 @@ struct CallingHandler: Handler {
             }
         }
     }
+
+    func kind(of call: UUID) -> CallKind { calls.writes.contains(call) ? .write : .read }
 
     func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRates { calls.rates }
 

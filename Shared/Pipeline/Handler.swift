@@ -103,4 +103,7 @@ package enum ParkCause: Sendable, Equatable {
     case askedToWait
     /// A wait that belongs to the plan, such as letting an unknown outcome settle: it does not count.
     case planned
+
+    /// The reason of a wait for room: what has it comes back early when there is some.
+    package static let noRoom = "other calls come first"
 }

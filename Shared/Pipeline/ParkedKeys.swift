@@ -106,9 +106,6 @@ enum ParkedKeys {
             """
     }
 
-    /// Why a key waits whose call found no room.
-    static let noRoom = "other calls come first"
-
     /// Has keys come back before their time whose calls found no room: there is some now.
     static func hasten(
         group: String, environment: EnvironmentID, partitions: Set<TopicPartition>, countMax: Int
@@ -118,7 +115,7 @@ enum ParkedKeys {
             WITH d AS MATERIALIZED (
                 SELECT key FROM pipeline.parked
                 WHERE group_name = \(group) AND environment_id = \(environment.rawValue) AND NOT is_dead
-                    AND next_at > now() AND reason = \(noRoom)
+                    AND next_at > now() AND reason = \(ParkCause.noRoom)
                     AND (topic, partition) IN (
                         SELECT * FROM unnest(\(ordered.map(\.topic)), \(ordered.map(\.partition))))
                 ORDER BY next_at LIMIT \(Int64(countMax)) FOR UPDATE SKIP LOCKED

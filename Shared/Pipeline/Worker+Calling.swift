@@ -93,7 +93,7 @@ extension Worker {
             let perSecond = room.rates.perSecond ?? Double(limits.inFlightMax)
             let interval = max(1 / perSecond, room.rates.perPersonAndSecond.map { 1 / $0 } ?? 0)
             let wait = returns.wait(for: turn, every: .seconds(interval), now: .now)
-            return Withheld(reason: ParkedKeys.noRoom, wait: wait, isCircuit: false)
+            return Withheld(reason: ParkCause.noRoom, wait: wait, isCircuit: false)
         }
     }
 

@@ -44,7 +44,7 @@ import Testing
             let parkings = (0..<count).map { index in
                 ParkedKeys.Parking(
                     subject: EventSubject(realm: .users, kind: .timeEntry, id: UUID()), partition: partition,
-                    reason: ParkedKeys.noRoom, isDead: dead, isCircuit: false, attemptCount: 1, wait: wait,
+                    reason: ParkCause.noRoom, isDead: dead, isCircuit: false, attemptCount: 1, wait: wait,
                     decision: index)
             }
             try acme.connection.run(ParkedKeys.park(parkings, group: "group", environment: environment))

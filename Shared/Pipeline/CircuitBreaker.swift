@@ -119,6 +119,9 @@ package struct CircuitBreaker: Sendable, Equatable {
         }
     }
 
+    /// A probe is under way.
+    package var isHalfOpen: Bool { if case .halfOpen = state { true } else { false } }
+
     package var isClosed: Bool { if case .closed = state { true } else { false } }
 
     /// Whether it has answered somebody's call of the kind lately: a key that fails now may be at fault itself.

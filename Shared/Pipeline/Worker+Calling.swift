@@ -45,7 +45,9 @@ extension Worker {
         if let reason = try findCaller(of: environment) {
             // That it was tried is as good as a probe.
             var breaker = breakers[environment] ?? limits.circuit
-            _ = breaker.admit(now: .now)
+            if breaker.admit(now: .now) == .probe {
+                probes[environment] = Key(environment: environment, subject: items[indices[0]].input.subject)
+            }
             breakers[environment] = breaker
             for index in indices {
                 withheld[index] = Withheld(reason: reason, wait: limits.circuit.waitMin, isCircuit: true)
@@ -71,9 +73,11 @@ extension Worker {
         let turn = CallTurn(environment: environment, person: key.subject.turn)
         var breaker = breakers[environment] ?? limits.circuit
         defer { breakers[environment] = breaker }
-        // The next call of one that is under way; or the probe, whose writes missed or failed.
+        // The next call of one that is under way; or the probe: its next call, or its writes missed or failed.
         let isAnswer = if case .answer = item.input.origin { true } else { false }
-        if isAnswer || probes[environment] == key && !breaker.isClosed && !breaker.mayProbe(now: .now) {
+        if isAnswer && breaker.isClosed
+            || probes[environment] == key && breaker.isHalfOpen
+        {
             room.take(turn)
             return nil
         }

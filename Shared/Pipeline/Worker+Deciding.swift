@@ -112,8 +112,8 @@ extension Worker {
         release(key)
     }
 
-    /// A call that found the other system away counts in full only while others of its kind are answered. While nobody is, a key
-    /// uses up half of its attempts at most, which make its waits longer: it does not end dead because of that.
+    /// A call that found the other system away counts in full only while others of its kind are answered. While nobody
+    /// is, a key uses up half of its attempts at most, which make its waits longer: it does not end dead of that.
     func parking(
         _ item: Pending, _ reason: String, _ after: Duration?, _ cause: ParkCause, decision: Int
     ) -> ParkedKeys.Parking {

@@ -41,7 +41,9 @@ extension Worker {
             }
             return fast.map { environment in
                 let count = queue.count(of: environment)
-                return limits.heldMax(beside: all - count) - count
+                let left = limits.heldMax(beside: all - count) - count
+                // None waits, so it cannot turn out to be slow: its calls under way are not waited for.
+                return queue.oldest(of: environment) == nil ? max(1, left) : left
             }.min() ?? limits.heldMax(beside: all)
         }
         return min(room, least)

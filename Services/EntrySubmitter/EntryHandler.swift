@@ -142,6 +142,13 @@ struct EntryHandler: Handler {
 
     func unmade(_ call: Call) -> Answer? { Answer(found: .notMade, version: call.submission.version) }
 
+    func kind(of call: Call) -> CallKind {
+        switch call.submission.action {
+        case .create, .update, .delete: .write
+        case .find: .read
+        }
+    }
+
     // MARK: State
 
     private mutating func state(
@@ -203,15 +210,7 @@ struct EntryHandler: Handler {
         switch step {
         case .finished: return .finished
         case .dead(let reason): return .dead(reason: reason)
-        case .park(let reason, let after, let cause):
-            let parkCause: ParkCause =
-                switch cause {
-                case .attempt: .attempt
-                case .backendAway: .backendAway
-                case .planned: .planned
-                case .askedToWait: .askedToWait
-                }
-            return .park(reason: reason, after: after, cause: parkCause)
+        case .park(let reason, let after, let cause): return .park(reason: reason, after: after, cause: cause)
         case .call(let call):
             guard let person else { return .dead(reason: "the back end has no such person") }
             // What is left of the lease then is enough for the call itself.

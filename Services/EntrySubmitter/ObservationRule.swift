@@ -1,6 +1,7 @@
 import Backends
 import FoundationEssentials
 import Model
+import Pipeline
 
 /// What the poller's observation of a record means for its entry.
 ///
@@ -126,7 +127,7 @@ struct ObservationRule: Sendable {
                 step: .park(reason: reason, after: wait, cause: retryAfter == nil ? .backendAway : .askedToWait))
         case .notMade:
             return SubmissionDecision(
-                step: .park(reason: "other calls come first", after: retryMin, cause: .planned))
+                step: .park(reason: ParkCause.noRoom, after: retryMin, cause: .planned))
         case .unknown(let reason, _, _):
             return SubmissionDecision(step: .park(reason: reason, after: retryWait, cause: .backendAway))
         }

@@ -1,6 +1,7 @@
 import Backends
 import FoundationEssentials
 import Model
+import Pipeline
 
 /// When an entry is sent to its back end, and what its answers mean (laws 4 and 5).
 ///
@@ -175,7 +176,7 @@ struct SubmissionRule: Sendable {
         case .notMade:
             return SubmissionDecision(
                 ledger: nothingHappened(ledger),
-                step: .park(reason: "other calls come first", after: retryMin, cause: .planned))
+                step: .park(reason: ParkCause.noRoom, after: retryMin, cause: .planned))
         case .unknown(let reason, let recordID, let retryAfter):
             var ledger = next(ledger, .unknown)
             ledger.backendID = recordID ?? ledger.backendID

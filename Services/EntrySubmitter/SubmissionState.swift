@@ -1,6 +1,7 @@
 import Backends
 import FoundationEssentials
 import Model
+import Pipeline
 
 /// What an entry is to be in the back end, with the fields it was made from.
 struct Wanted: Codable, Equatable, Sendable {
@@ -121,10 +122,9 @@ struct SubmissionDecision: Sendable {
     enum Step: Equatable, Sendable {
         case finished
         case call(SubmissionCall)
-        case park(reason: String, after: Duration, cause: Cause)
+        case park(reason: String, after: Duration, cause: ParkCause)
         case dead(reason: String)
     }
-    enum Cause: Equatable, Sendable { case attempt, backendAway, askedToWait, planned }
     struct LogLine: Equatable, Sendable {
         var status: EntryStatus
         var message: String?

@@ -10,9 +10,23 @@ struct CallTurn: Hashable, Sendable {
 /// environment has places of its own, so a back end that is slow holds up nobody else's calls, and rates of its own. A
 /// value without a clock.
 struct CallQueue<Call> {
+    private struct Waiting {
+        let call: Call
+        let since: ContinuousClock.Instant
+        /// `nil`: whenever its turn comes.
+        let startBefore: ContinuousClock.Instant?
+    }
+
     private struct Person {
-        var waiting: ArraySlice<(call: Call, since: ContinuousClock.Instant)> = []
+        var waiting: ArraySlice<Waiting> = []
         var bucket: TokenBucket?
+
+        /// Takes the first calls that are not made any more. Those of one person are in order.
+        mutating func takeOverdue(now: ContinuousClock.Instant) -> [Call] {
+            let overdue = waiting.prefix { $0.startBefore.map { $0 <= now } ?? false }
+            waiting.removeFirst(overdue.count)
+            return overdue.map(\.call)
+        }
     }
 
     private struct Lane {
@@ -30,10 +44,15 @@ struct CallQueue<Call> {
     let placesMax: Int
     private var lanes: [EnvironmentID: Lane] = [:]
     private var order: ArraySlice<EnvironmentID> = []
+    /// Calls whose time was over when their turn came.
+    private var overdue: [Call] = []
 
     init(placesMax: Int) { self.placesMax = placesMax }
 
     var underWayCount: Int { lanes.values.reduce(0) { $0 + $1.underWayCount } }
+
+    /// Calls that wait or are under way.
+    var count: Int { lanes.values.reduce(0) { $0 + $1.waitingCount + $1.underWayCount } }
 
     /// Calls of an environment that wait or are under way.
     func count(of environment: EnvironmentID) -> Int {
@@ -55,20 +74,27 @@ struct CallQueue<Call> {
     /// Environments with calls that wait or are under way.
     var environments: [EnvironmentID] { Array(lanes.keys) }
 
-    mutating func add(_ call: Call, for turn: CallTurn, now: ContinuousClock.Instant) {
+    mutating func add(
+        _ call: Call, for turn: CallTurn, startBefore: ContinuousClock.Instant? = nil, now: ContinuousClock.Instant
+    ) {
         withLane(turn.environment) { lane in
             if lane.people[turn.person]?.waiting.isEmpty ?? true { lane.order.append(turn.person) }
-            lane.people[turn.person, default: Person()].waiting.append((call, now))
+            lane.people[turn.person, default: Person()].waiting.append(
+                Waiting(call: call, since: now, startBefore: startBefore))
             lane.waitingCount += 1
         }
     }
 
-    /// The call to be made now, which is under way from now on. `nil`: none, or none yet.
+    /// The call to be made now, which is under way from now on. `nil`: none, or none yet. Overdue ones on the way to it
+    /// use up neither rate nor places: `takeOverdue` has them.
     mutating func next(now: ContinuousClock.Instant) -> (call: Call, turn: CallTurn)? {
         for _ in 0..<order.count {
             guard let environment = order.popFirst() else { return nil }
             order.append(environment)
-            if let next = withLane(environment, { Self.next(in: &$0, now) }) {
+            var overdue: [Call] = []
+            let next = withLane(environment) { Self.next(in: &$0, &overdue, now) }
+            self.overdue += overdue
+            if let next {
                 return (next.call, CallTurn(environment: environment, person: next.person))
             }
         }
@@ -76,17 +102,20 @@ struct CallQueue<Call> {
     }
 
     private static func next(
-        in lane: inout Lane, _ now: ContinuousClock.Instant
+        in lane: inout Lane, _ overdue: inout [Call], _ now: ContinuousClock.Instant
     ) -> (call: Call, person: String)? {
         guard lane.underWayCount < lane.placesMax, lane.waitingCount > 0, lane.bucket?.has(now: now) ?? true else {
             return nil
         }
         for _ in 0..<lane.order.count {
             guard let name = lane.order.popFirst(), var person = lane.people[name] else { continue }
-            if person.bucket == nil, let rate = lane.rates.perPersonAndSecond {
+            let late = person.takeOverdue(now: now)
+            overdue += late
+            lane.waitingCount -= late.count
+            if person.bucket == nil, !person.waiting.isEmpty, let rate = lane.rates.perPersonAndSecond {
                 person.bucket = TokenBucket(perSecond: rate, now: now)
             }
-            let isPermitted = person.bucket?.take(now: now) ?? true
+            let isPermitted = !person.waiting.isEmpty && person.bucket?.take(now: now) ?? true
             let call = isPermitted ? person.waiting.popFirst()?.call : nil
             if !person.waiting.isEmpty { lane.order.append(name) }
             lane.people[name] = person.waiting.isEmpty && person.bucket == nil ? nil : person
@@ -97,6 +126,12 @@ struct CallQueue<Call> {
             return (call, name)
         }
         return nil
+    }
+
+    /// Calls that are not made any more, each once.
+    mutating func takeOverdue() -> [Call] {
+        defer { overdue = [] }
+        return overdue
     }
 
     /// A call is over.

@@ -38,7 +38,7 @@ final class CallWindow<Key: Sendable, Answer: Sendable>: Sendable {
     func read<Value: Sendable>(_ body: (CallQueue<Call>) -> Value) -> Value { state.withLock { body($0.queue) } }
 
     func add(_ call: Call) {
-        state.withLock { $0.queue.add(call, for: call.turn, now: .now) }
+        state.withLock { $0.queue.add(call, for: call.turn, startBefore: call.startBefore, now: .now) }
         startWaiting()
     }
 
@@ -77,6 +77,7 @@ final class CallWindow<Key: Sendable, Answer: Sendable>: Sendable {
     private func makeCalls(from first: Call) async {
         var current: Call? = first
         while let call = current {
+            // A last time: it may have waited for a thread.
             let answer = ContinuousClock.now < call.startBefore ? await call.make() : nil
             state.withLock { state in
                 state.outcomes.append((call.key, answer))
@@ -87,5 +88,14 @@ final class CallWindow<Key: Sendable, Answer: Sendable>: Sendable {
         }
     }
 
-    private func next() -> Call? { state.withLock { $0.queue.next(now: .now)?.call } }
+    private func next() -> Call? {
+        let (call, isAnyOverdue) = state.withLock { state in
+            let call = state.queue.next(now: .now)?.call
+            let overdue = state.queue.takeOverdue()
+            state.outcomes += overdue.map { ($0.key, nil) }
+            return (call, !overdue.isEmpty)
+        }
+        if isAnyOverdue { wakeup.signal() }
+        return call
+    }
 }

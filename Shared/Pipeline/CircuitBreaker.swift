@@ -20,7 +20,7 @@ package struct CircuitBreaker: Sendable, Equatable {
     package private(set) var state = State.closed(failed: [])
     /// How many calls may be under way while it comes back; `nil`: as many as there are places.
     package private(set) var callsMax: Int?
-    private var answeredAt: ContinuousClock.Instant?
+    private var answeredAt: [CallKind: ContinuousClock.Instant] = [:]
     package let failuresMax: Int
     package let waitMin: Duration
     package let waitMax: Duration
@@ -54,11 +54,11 @@ package struct CircuitBreaker: Sendable, Equatable {
         }
     }
 
-    /// The back end answered, whatever it said.
+    /// The back end answered a call, whatever it said.
     ///
     /// - Returns: Whether it had been away: all that waits for it may go on.
-    package mutating func answered(now: ContinuousClock.Instant) -> Bool {
-        answeredAt = now
+    package mutating func answered(_ kind: CallKind, now: ContinuousClock.Instant) -> Bool {
+        answeredAt[kind] = now
         switch state {
         case .closed:
             state = .closed(failed: [])
@@ -99,7 +99,6 @@ package struct CircuitBreaker: Sendable, Equatable {
     ///
     /// - Returns: Whether that is news.
     package mutating func askedToWait(_ wait: Duration, now: ContinuousClock.Instant) -> Bool {
-        answeredAt = now
         var until = now + wait
         let isNews = isClosed
         if case .leftAlone(let earlier) = state { until = max(until, earlier) }
@@ -120,11 +119,14 @@ package struct CircuitBreaker: Sendable, Equatable {
         }
     }
 
+    /// A probe is under way.
+    package var isHalfOpen: Bool { if case .halfOpen = state { true } else { false } }
+
     package var isClosed: Bool { if case .closed = state { true } else { false } }
 
-    /// Whether it has answered somebody lately: a key that fails now may be at fault itself.
-    package func isThere(now: ContinuousClock.Instant) -> Bool {
-        guard isClosed, let answeredAt else { return false }
+    /// Whether it has answered somebody's call of the kind lately: a key that fails now may be at fault itself.
+    package func isThere(for kind: CallKind, now: ContinuousClock.Instant) -> Bool {
+        guard isClosed, let answeredAt = answeredAt[kind] else { return false }
         return now < answeredAt + waitMax
     }
 }

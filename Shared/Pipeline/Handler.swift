@@ -38,6 +38,9 @@ package protocol Handler: SendableMetatype {
     /// The answer of a call that was decided and not made after all. `nil`: the key is decided again as if it came
     /// from a retry.
     func unmade(_ call: Call) -> Answer?
+
+    /// What a call does: a failure is held against its key only while others are answered the same.
+    func kind(of call: Call) -> CallKind
 }
 
 extension Handler {
@@ -45,7 +48,11 @@ extension Handler {
         CallRates()
     }
     package func unmade(_ call: Call) -> Answer? { nil }
+    package func kind(of call: Call) -> CallKind { .read }
 }
+
+/// Another system that answers questions need not be able to write.
+package enum CallKind: Sendable { case read, write }
 
 /// One environment's other system cannot be called as things are set up. The other environments go on.
 package struct CallerUnavailable: Error, Equatable {
@@ -96,4 +103,7 @@ package enum ParkCause: Sendable, Equatable {
     case askedToWait
     /// A wait that belongs to the plan, such as letting an unknown outcome settle: it does not count.
     case planned
+
+    /// The reason of a wait for room: what has it comes back early when there is some.
+    package static let noRoom = "other calls come first"
 }

@@ -66,9 +66,10 @@ enum ParkedKeys {
     ///
     /// - Parameters:
     ///   - countMax: Of each environment, so that a backlog of one is in nobody else's way.
+    ///   - roomMax: Of all together, those that are due for longest.
     ///   - exceptions: Environments of which fewer are taken.
     static func takeDue(
-        group: String, partitions: Set<TopicPartition>, lease: Duration, countMax: Int,
+        group: String, partitions: Set<TopicPartition>, lease: Duration, countMax: Int, roomMax: Int,
         exceptions: [(environment: EnvironmentID, countMax: Int)]
     ) -> Statement {
         let ordered = Array(partitions)
@@ -84,7 +85,7 @@ enum ParkedKeys {
                 FROM e WHERE e.id IS NOT NULL
             ), d AS MATERIALIZED (
                 SELECT e.id, l.key FROM e CROSS JOIN LATERAL (
-                    SELECT q.key FROM pipeline.parked q
+                    SELECT q.key, q.next_at FROM pipeline.parked q
                     WHERE q.group_name = \(group) AND q.environment_id = e.id AND NOT q.is_dead AND q.next_at <= now()
                         AND (q.topic, q.partition) IN (
                             SELECT * FROM unnest(\(ordered.map(\.topic)), \(ordered.map(\.partition))))
@@ -97,15 +98,13 @@ enum ParkedKeys {
                         WHERE x.id = e.id), \(Int64(countMax)))
                     FOR UPDATE SKIP LOCKED
                 ) l
+                ORDER BY l.next_at LIMIT \(Int64(roomMax))
             )
             UPDATE pipeline.parked p SET next_at = now() + make_interval(secs => \(lease.inSeconds))
             FROM d WHERE p.group_name = \(group) AND p.environment_id = d.id AND p.key = d.key
             RETURNING p.environment_id, p.subject, p.topic, p.partition, p.attempts
             """
     }
-
-    /// Why a key waits whose call found no room.
-    static let noRoom = "other calls come first"
 
     /// Has keys come back before their time whose calls found no room: there is some now.
     static func hasten(
@@ -116,7 +115,7 @@ enum ParkedKeys {
             WITH d AS MATERIALIZED (
                 SELECT key FROM pipeline.parked
                 WHERE group_name = \(group) AND environment_id = \(environment.rawValue) AND NOT is_dead
-                    AND next_at > now() AND reason = \(noRoom)
+                    AND next_at > now() AND reason = \(ParkCause.noRoom)
                     AND (topic, partition) IN (
                         SELECT * FROM unnest(\(ordered.map(\.topic)), \(ordered.map(\.partition))))
                 ORDER BY next_at LIMIT \(Int64(countMax)) FOR UPDATE SKIP LOCKED

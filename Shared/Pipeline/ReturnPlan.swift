@@ -5,23 +5,35 @@ import Model
 struct ReturnPlan: Sendable {
     /// No wait is longer: things may go faster meanwhile.
     static let waitMax = Duration.seconds(60)
-    /// People that are remembered; beyond it all begin anew.
+    /// People of an environment that are remembered; beyond it all of them begin anew.
     static let peopleMax = 10_000
 
-    private var planned: [CallTurn: ContinuousClock.Instant] = [:]
+    private var planned: [EnvironmentID: [String: ContinuousClock.Instant]] = [:]
 
     /// Environments with calls that are to come back.
-    func environments(now: ContinuousClock.Instant) -> Set<EnvironmentID> {
-        Set(planned.filter { $0.value > now }.map(\.key.environment))
+    var environments: [EnvironmentID] { Array(planned.keys) }
+
+    /// Forgets those whose time has come.
+    mutating func prune(now: ContinuousClock.Instant) {
+        planned = planned.compactMapValues { people in
+            let people = people.filter { $0.value > now }
+            return people.isEmpty ? nil : people
+        }
     }
+
+    /// No calls of the environment are left that are to come back.
+    mutating func forget(_ environment: EnvironmentID) { planned[environment] = nil }
 
     /// - Parameter interval: The time between two calls of the environment.
     mutating func wait(for turn: CallTurn, every interval: Duration, now: ContinuousClock.Instant) -> Duration {
-        if planned.count >= Self.peopleMax { planned = [:] }
-        planned = planned.filter { $0.value > now }
-        let others = planned.keys.count { $0.environment == turn.environment && $0 != turn }
-        let at = max(planned[turn] ?? now, now) + interval * (others + 1)
-        planned[turn] = min(at, now + Self.waitMax)
+        let (environment, person) = (turn.environment, turn.person)
+        let before = planned[environment]?[person]
+        let count = planned[environment]?.count ?? 0
+        if before == nil, count >= Self.peopleMax { planned[environment] = nil }
+        // The person and the others.
+        let people = before == nil ? min(count, Self.peopleMax - 1) + 1 : count
+        let at = max(before ?? now, now) + interval * people
+        planned[environment, default: [:]][person] = min(at, now + Self.waitMax)
         return min(at - now, Self.waitMax)
     }
 }

@@ -24,6 +24,7 @@ extension Worker {
     mutating func make(_ call: H.Call, for key: Key, startBefore: ContinuousClock.Instant) {
         guard let make = callers[key.environment]?.make else { preconditionFailure("the caller is found before") }
         held[key]?.unmade = handler.unmade(call)
+        held[key]?.kind = handler.kind(of: call)
         calls.add(
             CallWindow.Call(
                 key: key, turn: CallTurn(environment: key.environment, person: key.subject.turn),
@@ -44,7 +45,9 @@ extension Worker {
         if let reason = try findCaller(of: environment) {
             // That it was tried is as good as a probe.
             var breaker = breakers[environment] ?? limits.circuit
-            _ = breaker.admit(now: .now)
+            if breaker.admit(now: .now) == .probe {
+                probes[environment] = Key(environment: environment, subject: items[indices[0]].input.subject)
+            }
             breakers[environment] = breaker
             for index in indices {
                 withheld[index] = Withheld(reason: reason, wait: limits.circuit.waitMin, isCircuit: true)
@@ -70,9 +73,11 @@ extension Worker {
         let turn = CallTurn(environment: environment, person: key.subject.turn)
         var breaker = breakers[environment] ?? limits.circuit
         defer { breakers[environment] = breaker }
-        // The next call of one that is under way; or the probe, whose writes missed or failed.
+        // The next call of one that is under way; or the probe: its next call, or its writes missed or failed.
         let isAnswer = if case .answer = item.input.origin { true } else { false }
-        if isAnswer || probes[environment] == key && !breaker.isClosed && !breaker.mayProbe(now: .now) {
+        if isAnswer && breaker.isClosed
+            || probes[environment] == key && breaker.isHalfOpen
+        {
             room.take(turn)
             return nil
         }
@@ -92,7 +97,7 @@ extension Worker {
             let perSecond = room.rates.perSecond ?? Double(limits.inFlightMax)
             let interval = max(1 / perSecond, room.rates.perPersonAndSecond.map { 1 / $0 } ?? 0)
             let wait = returns.wait(for: turn, every: .seconds(interval), now: .now)
-            return Withheld(reason: ParkedKeys.noRoom, wait: wait, isCircuit: false)
+            return Withheld(reason: ParkCause.noRoom, wait: wait, isCircuit: false)
         }
     }
 
@@ -104,8 +109,7 @@ extension Worker {
         do {
             callers[environment] = Caller(
                 make: try handler.caller(on: &connection, for: environment), madeAt: .now)
-            calls.setRates(
-                try handler.rates(on: &connection, for: environment).times(shareOfPartitions), of: environment)
+            try setRates(of: environment)
             unavailable[environment] = nil
             return nil
         } catch let error as CallerUnavailable {
@@ -120,12 +124,36 @@ extension Worker {
         }
     }
 
+    private mutating func setRates(of environment: EnvironmentID) throws {
+        calls.setRates(
+            try handler.rates(on: &connection, for: environment).times(shareOfPartitions), of: environment)
+    }
+
+    /// Sets the rates anew of calls that wait for them: a person may have changed them since; and all when partitions
+    /// came or went, since the worker's part is another then.
+    mutating func renewRates() throws {
+        let (assignment, now) = (consumer.assignment, ContinuousClock.now)
+        let isShareNew = assignment != ratedAssignment
+        guard isShareNew || now >= nextRates else { return }
+        let environments =
+            isShareNew
+            ? Array(callers.keys) : calls.read { queue in queue.environments.filter { queue.count(of: $0) > 0 } }
+        for environment in environments { try setRates(of: environment) }
+        ratedAssignment = assignment
+        nextRates = now + limits.callerAgeMax
+    }
+
     /// Keys are spread over all partitions: workers that each keep to their part of a rate keep to it together.
     private var shareOfPartitions: Double {
         let assignment = consumer.assignment
         let count = Topics.all.filter { topic in assignment.contains { $0.topic == topic.name } }
             .reduce(0) { $0 + $1.partitions }
         return count == 0 ? 1 : Double(assignment.count) / Double(count)
+    }
+
+    /// Begins no more calls.
+    func withdrawCalls() {
+        for environment in calls.read(\.environments) { calls.withdraw(environment) }
     }
 
     /// It waited for its call for so long that its lease may be over.
@@ -143,9 +171,14 @@ extension Worker {
 
 /// What an environment's calls have room for, as one batch is decided.
 struct Room {
+    /// What the rate does not begin within so many seconds waits elsewhere: here its time may be over before its turn.
+    private static let aheadSeconds = 10.0
+
     let rates: CallRates
+    /// Calls of people who have some.
     private let countMax: Int
-    private let heldMax: Int
+    /// Calls when one of somebody comes who has none.
+    private let countMaxOfNew: Int
     private var count: Int
     private let isSlow: Bool
     /// Since when each person's oldest call waits.
@@ -156,16 +189,18 @@ struct Room {
 
     init<Key, Answer>(_ calls: CallWindow<Key, Answer>, _ environment: EnvironmentID, _ limits: WorkerLimits) {
         let slowBefore = ContinuousClock.now - limits.turnMax
-        (rates, count, isSlow) = calls.read { queue in
+        let all: Int
+        (rates, all, count, isSlow) = calls.read { queue in
             (
-                queue.rates(of: environment), queue.count(of: environment),
+                queue.rates(of: environment), queue.count, queue.count(of: environment),
                 queue.oldest(of: environment).map { $0 < slowBefore } ?? false
             )
         }
         oldest = { person in calls.read { $0.oldest(of: environment, person: person) } }
         self.slowBefore = slowBefore
-        countMax = limits.heldPerEnvironmentMax
-        heldMax = limits.heldMax
+        let rateMax = rates.perSecond.map { max(1, Int($0 * Self.aheadSeconds)) } ?? limits.heldMax
+        countMax = min(limits.heldMax(beside: all - count), rateMax)
+        countMaxOfNew = min(limits.heldMaxOfNew(beside: all - count), rateMax * 2)
     }
 
     /// Whether there is room for one more call; then it is taken.
@@ -177,7 +212,7 @@ struct Room {
         let since = oldest(turn.person)
         let hasNone = since == nil && !people.contains(turn.person)
         let isRoom =
-            hasNone ? count < heldMax / 2 : count < countMax && !isSlow && since.map { $0 >= slowBefore } ?? true
+            hasNone ? count < countMaxOfNew : count < countMax && !isSlow && since.map { $0 >= slowBefore } ?? true
         guard isRoom else { return false }
         people.insert(turn.person)
         count += 1

@@ -100,7 +100,7 @@ extension Worker {
                 calls.withdraw(environment)
             }
         case .finished, .dead, .park:
-            if isAnswer, breaker.answered(now: .now) {
+            if isAnswer, breaker.answered(held[key]?.kind ?? .read, now: .now) {
                 logger.notice("the back end is there again", metadata: ["environment": "\(environment)"])
             } else if probes[environment] == key {
                 breaker.probeWasNotMade(now: .now)
@@ -112,19 +112,20 @@ extension Worker {
         release(key)
     }
 
-    /// A call that found the other system away counts in full only while others are answered. While nobody is, a key
-    /// uses up half of its attempts at most, which make its waits longer: it does not end dead because of that.
+    /// A call that found the other system away counts in full only while others of its kind are answered. While nobody
+    /// is, a key uses up half of its attempts at most, which make its waits longer: it does not end dead of that.
     func parking(
         _ item: Pending, _ reason: String, _ after: Duration?, _ cause: ParkCause, decision: Int
     ) -> ParkedKeys.Parking {
         let before = item.input.attemptCount
+        let kind = held[Key(environment: item.input.environment, subject: item.input.subject)]?.kind ?? .read
         let breaker = breakers[item.input.environment, default: limits.circuit]
         let (count, wait): (Int, Duration) =
             switch cause {
             case .planned: (before, after ?? .zero)
             case .askedToWait: (before, min(after ?? .zero, limits.askedWaitMax))
             case .attempt: (before + 1, after ?? .zero)
-            case .backendAway where breaker.isThere(now: .now): (before + 1, after ?? .zero)
+            case .backendAway where breaker.isThere(for: kind, now: .now): (before + 1, after ?? .zero)
             case .backendAway: (max(before, min(before + 1, limits.attemptsMax / 2)), after ?? .zero)
             }
         let isDead = after == nil || count >= limits.attemptsMax

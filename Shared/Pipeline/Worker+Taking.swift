@@ -6,11 +6,11 @@ import Postgres
 
 /// What comes in: answers of calls, messages, parked keys that are due.
 extension Worker {
-    mutating func takeAnswers() throws {
+    mutating func takeAnswers(isStopping: Bool) {
         for (key, answer) in calls.takeOutcomes() {
             guard let held = held[key] else { continue }
             guard let known = answer ?? held.unmade else {
-                decideAgain(key)
+                if isStopping { leave(key) } else { decideAgain(key) }
                 continue
             }
             pending.append(
@@ -21,20 +21,32 @@ extension Worker {
         }
     }
 
+    /// Leaves a key to the next worker: its messages are not finished, and its parked row is due again after the lease.
+    private mutating func leave(_ key: Key) {
+        guard let entry = held.removeValue(forKey: key) else { return }
+        heldMessageCount -= entry.messages.count
+    }
+
     /// How many more keys, or messages of held keys, may be taken.
     private var room: Int { limits.heldMax - max(held.count, heldMessageCount) }
 
     /// How many more messages may be taken. The calls of an environment that go fast are waited for; those of one that
     /// waits for longer than `turnMax` are not: its further keys are put aside, and others' are behind them.
     private var roomForMessages: Int {
-        let (now, turnMax) = (ContinuousClock.now, limits.turnMax)
-        let busiest = calls.read { queue in
-            queue.environments.map { environment in
-                let isSlow = queue.oldest(of: environment).map { now - $0 > turnMax } ?? false
-                return isSlow ? 0 : queue.count(of: environment)
-            }.max() ?? 0
+        let (now, limits) = (ContinuousClock.now, limits)
+        let least = calls.read { queue in
+            let all = queue.count
+            let fast = queue.environments.filter { environment in
+                queue.oldest(of: environment).map { now - $0 <= limits.turnMax } ?? true
+            }
+            return fast.map { environment in
+                let count = queue.count(of: environment)
+                let left = limits.heldMax(beside: all - count) - count
+                // None waits, so it cannot turn out to be slow: its calls under way are not waited for.
+                return queue.oldest(of: environment) == nil ? max(1, left) : left
+            }.min() ?? limits.heldMax(beside: all)
         }
-        return min(room, limits.heldPerEnvironmentMax - busiest)
+        return min(room, least)
     }
 
     /// Takes messages while there is room; a full worker keeps its place in the group without them.
@@ -107,10 +119,10 @@ extension Worker {
         let assignment = consumer.assignment
         guard room > 0, !assignment.isEmpty else { return }
         try hasten(assignment)
-        let most = max(1, min(room / max(1, dueEnvironmentCount), limits.heldPerEnvironmentMax))
+        let most = max(1, min(room / max(1, dueEnvironmentCount), limits.heldMax(beside: calls.read(\.count))))
         let rows = try connection.run(
             ParkedKeys.takeDue(
-                group: group, partitions: assignment, lease: limits.dueLease, countMax: most,
+                group: group, partitions: assignment, lease: limits.dueLease, countMax: most, roomMax: room,
                 exceptions: dueExceptions(most)))
         var environments: Set<EnvironmentID> = []
         defer { dueEnvironmentCount = environments.count }
@@ -129,12 +141,15 @@ extension Worker {
 
     /// A back end that is faster than it was planned for has nothing to do: what waits for room comes back at once.
     private mutating func hasten(_ assignment: Set<TopicPartition>) throws {
-        for environment in returns.environments(now: .now) where breakers[environment]?.isClosed ?? true {
+        returns.prune(now: .now)
+        for environment in returns.environments where breakers[environment]?.isClosed ?? true {
             guard calls.read({ $0.isIdle(environment) }) else { continue }
-            try connection.run(
+            let countMax = limits.heldMax(beside: calls.read(\.count))
+            let hastened = try connection.run(
                 ParkedKeys.hasten(
-                    group: group, environment: environment, partitions: assignment,
-                    countMax: limits.heldPerEnvironmentMax))
+                    group: group, environment: environment, partitions: assignment, countMax: countMax))
+            // That were all.
+            if hastened.affectedCount < countMax { returns.forget(environment) }
         }
     }
 
@@ -142,11 +157,13 @@ extension Worker {
     private func dueExceptions(_ most: Int) -> [(EnvironmentID, Int)] {
         let now = ContinuousClock.now
         var counts: [EnvironmentID: Int] = [:]
-        let (heldMax, used) = (
-            limits.heldPerEnvironmentMax,
-            calls.read { queue in queue.environments.map { ($0, queue.count(of: $0)) } }
-        )
-        for (environment, count) in used where heldMax - count < most { counts[environment] = max(0, heldMax - count) }
+        let (all, used) = calls.read { queue in
+            (queue.count, queue.environments.map { ($0, queue.count(of: $0)) })
+        }
+        for (environment, count) in used {
+            let left = limits.heldMax(beside: all - count) - count
+            if left < most { counts[environment] = max(0, left) }
+        }
         for (environment, breaker) in breakers where !breaker.isClosed {
             // Some of them may need no call.
             counts[environment] = breaker.mayProbe(now: now) ? min(8, most) : 0

@@ -51,8 +51,15 @@ package struct WorkerLimits: Sendable {
 
     package init() {}
 
-    /// Calls of one environment that are held at a time, so that the others have room too.
-    var heldPerEnvironmentMax: Int { max(heldMax / 4, min(inFlightMax, heldMax)) }
+    /// Calls of one environment that are held at a time beside so many of others: a part of what these leave over, so
+    /// however many back ends are slow there is room for one more.
+    func heldMax(beside others: Int) -> Int {
+        let free = heldMax - others
+        return max(1, free / 4, min(inFlightMax, free / 2))
+    }
+
+    /// The same when the next one is of a person who has none.
+    func heldMaxOfNew(beside others: Int) -> Int { max(1, (heldMax - others) / 2) }
 }
 
 /// One loop that owns a Kafka consumer and a PostgreSQL connection and does what a `Handler` decides.
@@ -77,6 +84,8 @@ package struct Worker<H: Handler>: ~Copyable {
         let partition: TopicPartition
         /// What is answered when the call that waits is not made after all.
         var unmade: H.Answer?
+        /// The kind of its call.
+        var kind = CallKind.read
     }
 
     struct Key: Hashable, Sendable {
@@ -117,6 +126,9 @@ package struct Worker<H: Handler>: ~Copyable {
     /// The key whose call finds out whether a back end is there again.
     var probes: [EnvironmentID: Key] = [:]
     var callers: [EnvironmentID: Caller] = [:]
+    /// The partitions by which the rates were shared out, and when they are set anew.
+    var ratedAssignment: Set<TopicPartition> = []
+    var nextRates = ContinuousClock.now
     /// When keys that found no room come back.
     var returns = ReturnPlan()
     /// Environments that had keys due when it was last looked.
@@ -185,14 +197,16 @@ package struct Worker<H: Handler>: ~Copyable {
     /// One round: take what came, decide it, write what was decided, make calls. After a round that could not be
     /// done, rounds only poll until the wait is over, and then do it again.
     ///
-    /// - Parameter isStopping: No new messages are taken; calls under way are waited for and recorded.
+    /// - Parameter isStopping: No new messages are taken; calls under way are waited for and recorded, those that have
+    ///   not begun are taken back.
     /// - Returns: `nil`, or what is away.
     /// - Throws: What only a new worker can get over: a fatal Kafka error, a mistake in the program's SQL.
     mutating func step(isStopping: Bool = false) throws -> String? {
         if !isStopping, let reason = try waitWhileAway() { return reason }
         do {
-            calls.startWaiting()
-            try takeAnswers()
+            if isStopping { withdrawCalls() } else { calls.startWaiting() }
+            takeAnswers(isStopping: isStopping)
+            try renewRates()
             if pending.isEmpty, !isStopping {
                 try takeMessages()
                 try takeDue()

@@ -1,5 +1,6 @@
 import Backends
 import Model
+import Pipeline
 import Testing
 
 @testable import EntrySubmitter

@@ -1,6 +1,7 @@
 import Backends
 import FoundationEssentials
 import Model
+import Pipeline
 import Testing
 
 @testable import EntrySubmitter

@@ -2,6 +2,7 @@ import Backends
 import FoundationEssentials
 import HTTP
 import Model
+import Pipeline
 import Postgres
 import Realms
 import Secrets

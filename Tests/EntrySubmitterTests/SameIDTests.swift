@@ -1,6 +1,7 @@
 import FoundationEssentials
 import HTTP
 import Model
+import Pipeline
 import Postgres
 import Realms
 import Secrets

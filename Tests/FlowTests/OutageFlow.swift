@@ -114,6 +114,12 @@ struct BooksFlow: Sendable {
     }
 }
 
+/// A partition as `fieldpost lag --json` tells it.
+struct LagFigures: Decodable {
+    let end: Int64?
+    let lag: Int64?
+}
+
 /// A key as `fieldpost parked list --json` tells it.
 struct ParkedRow: Decodable {
     let environment: String?

@@ -149,7 +149,7 @@ extension FlowTests {
 
         /// 7
         @Test(.timeLimit(.minutes(3)), arguments: ScenarioBackend.allCases)
-        func theNewestLineOfTheLogTellsTheStatusWhateverTheOrderOfEvents(backend: ScenarioBackend) async throws {
+        func theNewestLineOfTheLogTellsTheStatusAndRepeatsChangeNothing(backend: ScenarioBackend) async throws {
             try await Scenario.run(backend, "log") { scenario in
                 let id = try await scenario.submit()
                 try await scenario.expect(id, .released)
@@ -165,7 +165,7 @@ extension FlowTests {
                 }
                 let before = try await scenario.lines(id).map(\.status)
                 #expect(before == ["submitted", "released"] + moves.map(\.rawValue))
-                // What was seen earlier comes again, after what was seen later.
+                // All events come again, after the last of them was handled.
                 try await scenario.republish(to: .submitter, kinds: [.timeEntry, .seenRecord])
                 try await scenario.expect(id, try #require(moves.last))
                 #expect(try await scenario.lines(id).map(\.status) == before)

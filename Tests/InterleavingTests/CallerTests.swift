@@ -35,7 +35,8 @@ import Testing
         try await withOffice(SAPOffice.self) { office in
             let caller = SubmissionCaller(backend: office.backend)
             let id = try await office.backend.create(wanted(3_600).submission(marker, person))
-            try await office.post("/sandbox/approvals", #"{"record": "\#(id)", "status": "30"}"#)
+            let status = try await office.post("/sandbox/approvals", #"{"record": "\#(id)", "status": "30"}"#)
+            try #require(status == 200)
             let successor = try await office.backend.update(id, to: wanted(5_400).submission(marker, person))
             #expect(successor != id)
             let actions: [SubmissionCall.Action] = [
@@ -58,10 +59,12 @@ import Testing
         try await withOffice(SAPOffice.self) { office in
             let caller = SubmissionCaller(backend: office.backend)
             let id = try await office.backend.create(wanted(3_600).submission(marker, person))
-            try await office.post("/sandbox/approvals", #"{"record": "\(id)", "status": "30"}"#)
+            let status = try await office.post("/sandbox/approvals", #"{"record": "\#(id)", "status": "30"}"#)
+            try #require(status == 200)
             var moved = wanted(3_600).submission(marker, person)
             moved.day = day.adding(days: 20)
             let successor = try await office.backend.update(id, to: moved)
+            #expect(successor != id)
             let answer = await caller.call(
                 SubmissionCall(action: .find(id: nil, days: [day]), version: 1), marker: marker, person: person)
             guard case .record(let record) = answer else {

@@ -87,6 +87,33 @@ import Testing
         #expect(queue.oldest(of: acme) == nil && queue.count(of: acme) == 1)
     }
 
+    /// A backlog that is longer than calls may wait: those whose time is over use up nothing of the rate.
+    @Test(arguments: [1, 600]) func callsThatAreOverdueUseUpNoRate(people: Int) {
+        var queue = CallQueue<Int>(placesMax: 64)
+        queue.setRates(CallRates(perSecond: 5), of: acme, now: start)
+        var startBefore: [Int: ContinuousClock.Instant] = [:]
+        func add(_ number: Int, at now: ContinuousClock.Instant) {
+            startBefore[number] = now + .seconds(20)
+            queue.add(
+                number, for: turn(acme, "\(number % people)"), startBefore: now + .seconds(20), now: now)
+        }
+        for number in 0..<600 { add(number, at: start) }
+        var (made, overdue) = (0, 0)
+        for tick in 0..<600 {
+            let now = start + .milliseconds(100) * tick
+            while let (number, _) = queue.next(now: now) {
+                queue.ended(in: acme, now: now)
+                if now < startBefore[number] ?? now { made += 1 } else { add(number, at: now) }
+            }
+            for number in queue.takeOverdue() {
+                overdue += 1
+                add(number, at: now)
+            }
+        }
+        #expect(made >= 250 && overdue >= 250, "\(made) of 300, \(overdue) overdue")
+        #expect(queue.count(of: acme) == 600 - made)
+    }
+
     // MARK: When calls without room come back
 
     @Test func callsOfOnePersonComeBackOneAfterTheOther() {
@@ -96,15 +123,29 @@ import Testing
         // Two share what there is; another environment is another matter.
         #expect(plan.wait(for: turn(acme, "ben"), every: .seconds(1), now: start) == .seconds(2))
         #expect(plan.wait(for: turn(books, "ana"), every: .seconds(1), now: start) == .seconds(1))
-        #expect(plan.environments(now: start) == [acme, books])
+        plan.prune(now: start)
+        #expect(Set(plan.environments) == [acme, books])
+        plan.prune(now: start + .seconds(90))
+        #expect(plan.environments.isEmpty)
         #expect(plan.wait(for: turn(acme, "ana"), every: .seconds(1), now: start + .seconds(90)) == .seconds(1))
-        #expect(plan.environments(now: start + .seconds(90)) == [acme])
+        #expect(plan.environments == [acme])
+        plan.forget(acme)
+        #expect(plan.environments.isEmpty)
+        #expect(plan.wait(for: turn(acme, "ana"), every: .seconds(1), now: start) == .seconds(1))
     }
 
     @Test func noneWaitsForLongerThanTheBound() {
         var plan = ReturnPlan()
         for _ in 0..<500 {
             #expect(plan.wait(for: turn(acme, "ana"), every: .seconds(1), now: start) <= ReturnPlan.waitMax)
+        }
+    }
+
+    @Test func manyPeopleArePlannedOneByOne() {
+        var plan = ReturnPlan()
+        for number in 1..<20_000 {
+            let wait = plan.wait(for: turn(acme, "\(number)"), every: .microseconds(1), now: start)
+            #expect(wait > .zero && wait <= .microseconds(ReturnPlan.peopleMax))
         }
     }
 

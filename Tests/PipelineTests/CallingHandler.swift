@@ -14,6 +14,8 @@ final class Calls: Sendable {
         var isHeld = false
         var heldEnvironments: Set<EnvironmentID> = []
         var away: Set<UUID> = []
+        var writes: Set<UUID> = []
+        var rates = CallRates()
         var failures: [PostgresError] = []
         var decided: [UUID: Int] = [:]
         var made: [(id: UUID, version: Int)] = []
@@ -44,6 +46,16 @@ final class Calls: Sendable {
     var away: Set<UUID> {
         get { state.withLock { $0.away } }
         set { state.withLock { $0.away = newValue } }
+    }
+    /// Keys whose calls write.
+    var writes: Set<UUID> {
+        get { state.withLock { $0.writes } }
+        set { state.withLock { $0.writes = newValue } }
+    }
+    /// How fast calls may be made.
+    var rates: CallRates {
+        get { state.withLock { $0.rates } }
+        set { state.withLock { $0.rates = newValue } }
     }
     /// How often each key was decided without being an answer.
     var decided: [UUID: Int] { state.withLock { $0.decided } }
@@ -94,6 +106,10 @@ struct CallingHandler: Handler {
             }
         }
     }
+
+    func kind(of call: UUID) -> CallKind { calls.writes.contains(call) ? .write : .read }
+
+    func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRates { calls.rates }
 
     func caller(
         on connection: inout Connection, for environment: EnvironmentID

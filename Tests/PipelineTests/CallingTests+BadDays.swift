@@ -8,7 +8,8 @@ import Testing
 @testable import Pipeline
 
 extension CallingTests {
-    /// Two keys are too few to open the circuit. Their failures count only once the back end answers others.
+    /// Two keys are too few to open the circuit. Their failures count only once the back end answers others that do the
+    /// same: it may answer questions and not be able to write.
     @Test func fewKeysDoNotEndDeadWhileNobodyIsAnswered() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
@@ -17,8 +18,9 @@ extension CallingTests {
             limits.attemptsMax = 6
             limits.dueInterval = .milliseconds(5)
             var worker = try makeWorker(flow, calls, limits)
-            let ids = [UUID(), UUID()]
+            let (ids, other) = ([UUID(), UUID()], UUID())
             calls.away = Set(ids)
+            calls.writes = Set(ids + [other])
             try wait("it has its partitions") {
                 _ = try worker.step()
                 return !worker.consumer.assignment.isEmpty
@@ -31,7 +33,14 @@ extension CallingTests {
             let attempts = try attempts(&flow)
             #expect(attempts == [3, 3])
             hold(UUID(), flow.environment, &worker)
-            try wait("they are given up when another key is answered") {
+            let before = calls.made.count
+            try wait("a question is answered, and they are tried on") {
+                _ = try worker.step()
+                return calls.made.count >= before + 40
+            }
+            #expect(try self.attempts(&flow) == [3, 3])
+            hold(other, flow.environment, &worker)
+            try wait("they are given up when another write is answered") {
                 _ = try worker.step()
                 return try flow.connection.run("SELECT 1 FROM pipeline.parked WHERE is_dead").count == 2
             }
@@ -39,33 +48,84 @@ extension CallingTests {
         }
     }
 
-    /// Calls of one environment do not end, and more keys of it come than the worker may hold: another one's go on, and
-    /// the first one's are put aside without counting. When its calls end all of them are done.
-    @Test func anEnvironmentWhoseCallsDoNotEndHoldsUpNoOther() async throws {
+    /// Calls of some environments do not end, and more keys of them come than the worker may hold: another one's go on,
+    /// and theirs are put aside without counting. When their calls end all of them are done.
+    @Test(arguments: [1, 3]) func environmentsWhoseCallsDoNotEndHoldUpNoOther(hungCount: Int) async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
-            let rows = try flow.connection.run("INSERT INTO realm.environment (name) VALUES ('other') RETURNING id")
-            let other = EnvironmentID(rawValue: try rows[0].value(0))
+            let rows = try flow.connection.run(
+                "INSERT INTO realm.environment (name) VALUES ('other'), ('second'), ('third') RETURNING id")
+            let others = try rows.map { EnvironmentID(rawValue: try $0.value(0)) }
+            let other = others[0]
+            let hung = [flow.environment, others[1], others[2]].prefix(hungCount)
             let calls = Calls()
-            calls.heldEnvironments = [flow.environment]
+            calls.heldEnvironments = Set(hung)
             var limits = WorkerLimits()
-            (limits.inFlightMax, limits.heldMax, limits.batchCountMax) = (2, 16, 8)
+            (limits.inFlightMax, limits.heldMax, limits.batchCountMax) = (2, 32, 8)
             (limits.turnMax, limits.dueInterval) = (.milliseconds(50), .milliseconds(10))
             var worker = try makeWorker(flow, calls, limits)
-            let hung = flow.environment
-            try add(24, to: &flow, hung)
+            for environment in hung { try add(40, to: &flow, environment) }
             try add(5, to: &flow, other)
             try publish(&flow, &worker, "the other one is done") { flow in try state("done", other, &flow) == 5 }
-            #expect(try state("done", hung, &flow) == 0)
+            for environment in hung { #expect(try state("done", environment, &flow) == 0) }
             let attempts = try attempts(&flow)
             #expect(attempts.allSatisfy { $0 == 0 })
             let underWay = worker.calls.underWayCount
-            #expect(underWay == 2)
+            #expect(underWay == 2 * hungCount)
             calls.heldEnvironments = []
             try wait("the rest is done") {
                 _ = try worker.step()
-                return try state("done", hung, &flow) == 24
+                return try hung.allSatisfy { try state("done", $0, &flow) == 40 }
             }
+        }
+    }
+
+    /// What was begun is waited for and recorded; what only waits for its turn is left to the next worker.
+    @Test func aStopBeginsNoFurtherCalls() async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            let flow = try Flow(cluster)
+            let calls = Calls()
+            calls.isHeld = true
+            var limits = WorkerLimits()
+            limits.inFlightMax = 1
+            var worker = try makeWorker(flow, calls, limits)
+            for _ in 0..<3 { hold(UUID(), flow.environment, &worker) }
+            try wait("one is called, the others wait") {
+                _ = try worker.step()
+                return calls.made.count == 1
+            }
+            var rounds = 0
+            try worker.run {
+                true
+            } report: { _ in
+                rounds += 1
+                if rounds == 3 { calls.isHeld = false }
+            }
+            let isIdle = worker.isIdle
+            #expect(isIdle && calls.made.count == 1)
+        }
+    }
+
+    /// A rate that is taken back is no longer waited for, though no further call is decided.
+    @Test func aRateThatChangesHoldsForCallsThatWait() async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            let flow = try Flow(cluster)
+            let calls = Calls()
+            calls.rates = CallRates(perSecond: 0.001)
+            var limits = WorkerLimits()
+            limits.callerAgeMax = .milliseconds(20)
+            var worker = try makeWorker(flow, calls, limits)
+            for _ in 0..<2 { hold(UUID(), flow.environment, &worker) }
+            try wait("one is called, the other waits for the rate") {
+                _ = try worker.step()
+                return calls.made.count == 1 && worker.held.count == 1
+            }
+            calls.rates = CallRates()
+            try wait("the other one is called") {
+                _ = try worker.step()
+                return worker.isIdle
+            }
+            #expect(calls.made.count == 2 && calls.decided.values.allSatisfy { $0 == 1 })
         }
     }
 

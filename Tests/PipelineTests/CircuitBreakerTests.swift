@@ -23,7 +23,7 @@ import Testing
     @Test func itOpensAfterFailuresInARowOnly() {
         var breaker = CircuitBreaker(failuresMax: 2)
         #expect(breaker.wasAway(for: key(1), now: start) == false)
-        #expect(breaker.answered(now: start) == false)
+        #expect(breaker.answered(.read, now: start) == false)
         #expect(breaker.wasAway(for: key(2), now: start) == false)
         #expect(breaker.admit(now: start) == .call && breaker.isClosed)
         #expect(breaker.wasAway(for: key(1), now: start) == true)
@@ -40,12 +40,15 @@ import Testing
     /// Whether a key's failures may be its own fault shows by what others are answered.
     @Test func itIsThereAsLongAsItAnsweredLately() {
         var breaker = CircuitBreaker(failuresMax: 2, waitMax: .seconds(60))
-        #expect(!breaker.isThere(now: start))
-        _ = breaker.answered(now: start)
-        #expect(breaker.isThere(now: start + .seconds(59)) && !breaker.isThere(now: start + .seconds(60)))
+        #expect(!breaker.isThere(for: .read, now: start))
+        _ = breaker.answered(.read, now: start)
+        #expect(!breaker.isThere(for: .write, now: start))
+        #expect(
+            breaker.isThere(for: .read, now: start + .seconds(59))
+                && !breaker.isThere(for: .read, now: start + .seconds(60)))
         _ = breaker.wasAway(for: key(1), now: start)
         _ = breaker.wasAway(for: key(2), now: start)
-        #expect(!breaker.isThere(now: start))
+        #expect(!breaker.isThere(for: .read, now: start))
     }
 
     /// As long as it says, whatever calls under way are answered; then one call probes.
@@ -53,7 +56,7 @@ import Testing
         var breaker = CircuitBreaker(failuresMax: 2, waitMin: .seconds(2))
         #expect(breaker.askedToWait(.seconds(30), now: start) == true)
         #expect(breaker.askedToWait(.seconds(5), now: start + .seconds(1)) == false)
-        #expect(breaker.answered(now: start + .seconds(1)) == false)
+        #expect(breaker.answered(.read, now: start + .seconds(1)) == false)
         #expect(breaker.wasAway(for: key(1), now: start + .seconds(1)) == false)
         #expect(breaker.admit(now: start + .seconds(1)) == .wait(.seconds(29)))
         #expect(breaker.mayProbe(now: start + .seconds(30)))
@@ -61,7 +64,7 @@ import Testing
         #expect(breaker.askedToWait(.seconds(10), now: start + .seconds(30)) == false)
         #expect(breaker.admit(now: start + .seconds(30)) == .wait(.seconds(10)))
         #expect(breaker.admit(now: start + .seconds(40)) == .probe)
-        #expect(breaker.answered(now: start + .seconds(40)) == true)
+        #expect(breaker.answered(.read, now: start + .seconds(40)) == true)
         #expect(breaker.admit(now: start + .seconds(40)) == .call)
     }
 
@@ -70,13 +73,13 @@ import Testing
         var breaker = opened()
         #expect(breaker.callsMax == nil)
         #expect(breaker.admit(now: start + .seconds(2)) == .probe)
-        #expect(breaker.answered(now: start + .seconds(2)) == true)
+        #expect(breaker.answered(.read, now: start + .seconds(2)) == true)
         #expect(breaker.callsMax == 2)
-        for _ in 0..<6 { _ = breaker.answered(now: start + .seconds(2)) }
+        for _ in 0..<6 { _ = breaker.answered(.read, now: start + .seconds(2)) }
         #expect(breaker.callsMax == 8)
         _ = breaker.wasAway(for: key(1), now: start + .seconds(2))
         #expect(breaker.callsMax == 4)
-        for _ in 0..<300 { _ = breaker.answered(now: start + .seconds(2)) }
+        for _ in 0..<300 { _ = breaker.answered(.read, now: start + .seconds(2)) }
         #expect(breaker.callsMax == nil)
     }
 
@@ -90,9 +93,9 @@ import Testing
         // Nobody else, until it is known what came of it.
         #expect(breaker.admit(now: later) == .wait(.seconds(2)))
         #expect(!breaker.mayProbe(now: later))
-        #expect(breaker.answered(now: later) == true)
+        #expect(breaker.answered(.read, now: later) == true)
         #expect(breaker.isClosed && breaker.admit(now: later) == .call)
-        #expect(breaker.answered(now: later) == false)
+        #expect(breaker.answered(.read, now: later) == false)
     }
 
     @Test func theWaitDoublesUpToItsBound() {

@@ -26,7 +26,7 @@ import Testing
             ParkedKeys.release([(subjects[1].description, 0)], group: "group", environment: acme.id))
         let due = try acme.connection.run(
             ParkedKeys.takeDue(
-                group: "group", partitions: [parkings[0].partition], lease: .seconds(1), countMax: 10,
+                group: "group", partitions: [parkings[0].partition], lease: .seconds(1), countMax: 10, roomMax: 10,
                 exceptions: []))
         #expect(try ParkedKeys.due(due).map(\.subject) == [subjects[0]])
     }
@@ -44,15 +44,15 @@ import Testing
             let parkings = (0..<count).map { index in
                 ParkedKeys.Parking(
                     subject: EventSubject(realm: .users, kind: .timeEntry, id: UUID()), partition: partition,
-                    reason: ParkedKeys.noRoom, isDead: dead, isCircuit: false, attemptCount: 1, wait: wait,
+                    reason: ParkCause.noRoom, isDead: dead, isCircuit: false, attemptCount: 1, wait: wait,
                     decision: index)
             }
             try acme.connection.run(ParkedKeys.park(parkings, group: "group", environment: environment))
         }
-        func take(_ exceptions: [(EnvironmentID, Int)]) throws -> [EnvironmentID: Int] {
+        func take(_ exceptions: [(EnvironmentID, Int)], roomMax: Int = 100) throws -> [EnvironmentID: Int] {
             let due = try acme.connection.run(
                 ParkedKeys.takeDue(
-                    group: "group", partitions: [partition], lease: .seconds(600), countMax: 3,
+                    group: "group", partitions: [partition], lease: .seconds(600), countMax: 3, roomMax: roomMax,
                     exceptions: exceptions))
             return try ParkedKeys.due(due).reduce(into: [:]) { $0[$1.environment, default: 0] += 1 }
         }
@@ -64,6 +64,9 @@ import Testing
         try park(2, in: books, .zero)
         #expect(try take([(acme.id, 0), (books, 1)]) == [books: 1])
         #expect(try take([(acme.id, 5)]) == [acme.id: 5, books: 1])
+        // As many as there is room for, and first those that are due for longest.
+        try park(3, in: books, .seconds(-600))
+        #expect(try take([], roomMax: 4) == [acme.id: 1, books: 3])
         try acme.connection.run(
             ParkedKeys.hasten(group: "group", environment: third, partitions: [partition], countMax: 2))
         #expect(try take([(acme.id, 0)]) == [third: 2])

@@ -98,6 +98,8 @@ struct StoredPerson {
     var seen: [UUID: SeenRecord] = [:]
     /// Whether the tree that was read is stored.
     var isTreeKnown = false
+    /// Nothing here is newer than this position, unless it was written while it was loaded.
+    private(set) var newest: Int64 = 0
     private var entries: [UUID: (entry: TimeEntry, position: Int64, editPosition: Int64)] = [:]
 
     init(
@@ -105,18 +107,30 @@ struct StoredPerson {
         _ connection: inout Connection
     ) throws {
         (self.own, seenRealm) = (own, seen)
-        let kinds: [Kind] = [.user, .reportingContext, .reportingTemplate, .reportingTreeNode, .timeEntry]
         let answers = try connection.run([
-            RealmObject.load(kinds: kinds, realm: own, in: environment),
+            Self.newest(own: own, seen: seen, in: environment),
+            RealmObject.load(kinds: Self.kinds, realm: own, in: environment),
             RealmObject.load(kinds: [.seenRecord], realm: seen, in: environment),
             AudienceStore.stored([tree.digest], in: environment),
         ])
-        for answer in answers.prefix(2) {
+        newest = try answers[0][0].value(0)
+        for answer in answers[1...2] {
             for row in answer {
                 if let object = try RealmObject(row) { add(object, decoder) }
             }
         }
-        isTreeKnown = answers[2].count > 0
+        isTreeKnown = answers[3].count > 0
+    }
+
+    private static let kinds: [Kind] = [.user, .reportingContext, .reportingTemplate, .reportingTreeNode, .timeEntry]
+
+    /// The newest position of what is stored, tombstones too. Rows: position.
+    static func newest(own: Int32, seen: Int32, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT coalesce(max(position), 0) FROM realm.object
+        WHERE environment_id = \(environment.rawValue) AND realm_id = ANY (\([own, seen]))
+            AND kind = ANY (\((kinds + [.seenRecord]).map(\.rawValue)))
+        """
     }
 
     private mutating func add(_ object: RealmObject, _ decoder: JSONDecoder) {

@@ -42,11 +42,24 @@ struct PollHandler: Handler {
         /// When the back end was asked.
         let readAt: Timestamp
         let tree: NodeTree?
+        /// The same in this process for reads that found the same.
+        let hash: Int
 
         /// Takes the tree's digest here, where the call is made, and not where the worker decides.
         init(found: RealmFetcher.Found, readAt: Timestamp) {
             (self.found, self.readAt) = (found, readAt)
-            tree = if case .data(let data, _, _) = found { NodeTree(data.nodes) } else { nil }
+            guard case .data(let data, let records, let days) = found else {
+                (tree, hash) = (nil, 0)
+                return
+            }
+            let tree = NodeTree(data.nodes)
+            var hasher = Hasher()
+            hasher.combine(tree.digest)
+            hasher.combine(data.contexts)
+            hasher.combine(data.templates)
+            hasher.combine(records)
+            hasher.combine(days)
+            (self.tree, hash) = (tree, hasher.finalize())
         }
     }
 
@@ -54,6 +67,7 @@ struct PollHandler: Handler {
     let logger: Logger
     var directory = RealmDirectory()
     private var reported = ReportedReferences()
+    private var compared = ComparedReads()
     let decoder = JSONDecoder()
 
     init(_ fetcher: RealmFetcher, logger: Logger) {
@@ -151,6 +165,15 @@ struct PollHandler: Handler {
             guard let own = realms[try .user(poll.person)], let seen = realms[try .seen(poll.person)] else {
                 return .finished
             }
+            if let known = compared.position(of: object.key.id, read.hash), let tree = read.tree,
+                try isUnchanged(since: known, own, seen, tree, environment, &connection)
+            {
+                writes.readings.append(
+                    Reading(
+                        tree: tree, nodes: nil, email: poll.person, readAt: read.readAt, isUnplaced: false,
+                        decision: decision))
+                return .finished
+            }
             reported.report(data, of: poll.person, in: environment, logger)
             let contents = RealmContents(email: poll.person, data: data, records: [])
             let tree = read.tree ?? NodeTree(data.nodes)
@@ -164,8 +187,14 @@ struct PollHandler: Handler {
                 try write(
                     changes, seen: seen, before: object.position, decision, environment, &batch, &writes, &connection)
             else { return try ask(of: poll.person, object, environment, &connection) }
+            let writtenCount = writes.count
             try compareChoices(contents, stored, decision, &writes)
             try compareRetired(tree, stored, decision, environment, &writes, &connection)
+            if changes == PollRule.Changes(), writes.count == writtenCount, stored.user != nil,
+                stored.newest < object.position
+            {
+                compared.remember(object.key.id, read.hash, at: stored.newest)
+            }
             writes.readings.append(
                 Reading(
                     tree: tree, nodes: stored.isTreeKnown ? nil : data.nodes, email: poll.person,
@@ -174,6 +203,18 @@ struct PollHandler: Handler {
         case .failed(let error):
             return next(after: error, input.attemptCount, poll.person, environment)
         }
+    }
+
+    /// Whether nobody has changed anything of a person since it was found to be as the back end says.
+    private func isUnchanged(
+        since position: Int64, _ own: Int32, _ seen: Int32, _ tree: NodeTree, _ environment: EnvironmentID,
+        _ connection: inout Connection
+    ) throws -> Bool {
+        let answers = try connection.run([
+            StoredPerson.newest(own: own, seen: seen, in: environment),
+            AudienceStore.stored([tree.digest], in: environment),
+        ])
+        return try answers[0][0].value(0, as: Int64.self) == position && answers[1].count > 0
     }
 
     private func ask(

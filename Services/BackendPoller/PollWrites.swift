@@ -7,6 +7,8 @@ import Realms
 struct PollWrites {
     /// What people may report on, as it was read.
     var readings: [PollHandler.Reading] = []
+    /// Objects written so far.
+    var count: Int { written.count }
     private var written: Set<ObjectKey> = []
     private var puts: [(key: ObjectKey, fields: JSONBytes, decision: Int)] = []
     private var patches: [(key: ObjectKey, fields: JSONBytes, decision: Int)] = []

@@ -63,7 +63,7 @@ public enum BackendStatus: String, Codable, CaseIterable, Sendable {
 }
 
 /// A record of the back end.
-public struct BackendEntry: Equatable, Sendable {
+public struct BackendEntry: Hashable, Sendable {
     /// The back end's id of the record.
     public var id: String
     /// The marker it carries, when it came from Fieldpost.

@@ -15,4 +15,5 @@ public struct Identified<Fields> {
 }
 
 extension Identified: Equatable where Fields: Equatable {}
+extension Identified: Hashable where Fields: Hashable {}
 extension Identified: Sendable where Fields: Sendable {}

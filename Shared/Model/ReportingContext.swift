@@ -1,9 +1,9 @@
 public import FoundationEssentials
 
 /// Fields of a `ReportingContext` object: one choice the author of an entry makes, such as "Project".
-public struct ReportingContext: Codable, Equatable, Sendable {
+public struct ReportingContext: Codable, Hashable, Sendable {
     /// One way to show the context's nodes: either all below a root, or a list of single ones such as suggestions.
-    public struct Section: Codable, Equatable, Sendable {
+    public struct Section: Codable, Hashable, Sendable {
         /// The section's heading.
         public var name: String
         /// How many nodes to show before "more".

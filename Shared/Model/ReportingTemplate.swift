@@ -1,7 +1,7 @@
 public import FoundationEssentials
 
 /// Fields of a `ReportingTemplate` object: which choices an entry of one sort needs, such as "Project" or "Leave".
-public struct ReportingTemplate: Codable, Equatable, Sendable {
+public struct ReportingTemplate: Codable, Hashable, Sendable {
     /// What a person sees.
     public var name: String
     /// The sort of time, such as `project` or `absence`; the back end's adapter gives it a meaning.

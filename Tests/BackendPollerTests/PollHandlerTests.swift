@@ -65,6 +65,52 @@ import Testing
         if case .finished = next {} else { Issue.record("\(next)") }
     }
 
+    /// The same worker reads the same again: it is compared as long as it is not known to be stored so, and again when
+    /// somebody has changed anything.
+    @Test func whatIsReadTheSameIsComparedWhenSomethingChanged() throws {
+        var acme = try Self.environment()
+        let client = Client()
+        defer { client.shutDown() }
+        var handler = try Self.handler(client)
+        let found = RealmFetcher.Found.data(Self.data(["P1"]), [Self.entry("1")], Self.days)
+        var run: Int64 = 0
+        /// - Returns: Whether anything but the poll was written.
+        func poll(_ found: RealmFetcher.Found) throws -> Bool {
+            run += 1
+            try Self.nextRun(&acme, run)
+            let position = try Self.position(&acme)
+            var batch = WriteBatch(environment: acme.id)
+            guard case .call(let call, _) = try Self.decide(.event, by: &handler, into: &batch, &acme) else {
+                throw Self.Missing(what: "a call")
+            }
+            batch = WriteBatch(environment: acme.id)
+            let answer = PollHandler.Answer(found: found, position: call.position)
+            let next = try Self.decide(.answer(answer), by: &handler, into: &batch, &acme)
+            guard case .finished = next, try batch.commit(on: &acme.connection).missed.isEmpty else {
+                throw Self.Missing(what: "an end")
+            }
+            return try Self.position(&acme) != position
+        }
+        #expect(try poll(found))
+        try Self.settle(&acme)
+        #expect(try !poll(found) && !poll(found))
+        // A change without a position is not noticed: it is not compared.
+        try acme.connection.run("UPDATE realm.object SET fields = '{}' WHERE kind = 'ReportingTemplate'")
+        #expect(try !poll(found))
+        // What is read otherwise is compared, and so is what was deleted or changed here.
+        #expect(try poll(.data(Self.data(["P1"]), [Self.entry("1"), Self.entry("2")], Self.days)))
+        #expect(try poll(found) && !poll(found) && !poll(found))
+        let seen = try acme.realm(try .seen(Self.email))
+        let id = RealmContents.entryID(of: Self.entry("1"), of: Self.email)
+        var batch = WriteBatch(environment: acme.id)
+        batch.delete(ObjectKey(realm: seen, kind: .seenRecord, id: id), decision: 0)
+        _ = try batch.commit(on: &acme.connection)
+        #expect(try poll(found) && !poll(found))
+        let entry = #"{"backendId": "1", "status": "approved", "entryDate": "1970-05-31", "reporting": []}"#
+        try acme.put([(id, entry)], .timeEntry, into: try .user(Self.email))
+        #expect(try poll(found), "the entry says something else")
+    }
+
     @Test func anAnswerToAnOvertakenPollWritesNothing() throws {
         var acme = try Self.environment()
         try Self.nextRun(&acme, 1)

@@ -83,7 +83,7 @@ extension FlowTests {
             var options = Suite.Options.quick
             // A few people's entries are to be on their way as long as it takes to kill everything several times.
             if data == nil { options.variables[.submitter]?["FIELDPOST_SUBMITTER_INFLIGHT_MAX"] = "2" }
-            let latency = data == nil ? 100 : 500
+            let latency = data == nil ? 250 : 500
             try await withSuite("kills", options) { suite in
                 try await suite.post("/sandbox/switches", Data(#"{"latencyMs":\#(latency)}"#.utf8))
                 let demo = try suite.startDemo(size)

@@ -34,7 +34,8 @@ struct CallQueue<Call> {
         /// The people with waiting calls, whose turn it is first.
         var order: ArraySlice<String> = []
         var waitingCount = 0
-        var underWayCount = 0
+        /// Since when each call is under way.
+        var underWay: [ContinuousClock.Instant] = []
         var placesMax: Int
         var rates = CallRates()
         var bucket: TokenBucket?
@@ -49,14 +50,14 @@ struct CallQueue<Call> {
 
     init(placesMax: Int) { self.placesMax = placesMax }
 
-    var underWayCount: Int { lanes.values.reduce(0) { $0 + $1.underWayCount } }
+    var underWayCount: Int { lanes.values.reduce(0) { $0 + $1.underWay.count } }
 
     /// Calls that wait or are under way.
-    var count: Int { lanes.values.reduce(0) { $0 + $1.waitingCount + $1.underWayCount } }
+    var count: Int { lanes.values.reduce(0) { $0 + $1.waitingCount + $1.underWay.count } }
 
     /// Calls of an environment that wait or are under way.
     func count(of environment: EnvironmentID) -> Int {
-        lanes[environment].map { $0.waitingCount + $0.underWayCount } ?? 0
+        lanes[environment].map { $0.waitingCount + $0.underWay.count } ?? 0
     }
 
     /// Since when the longest waiting call of an environment waits; only of one person, if one is named.
@@ -66,9 +67,17 @@ struct CallQueue<Call> {
         return lane.order.compactMap { lane.people[$0]?.waiting.first?.since }.min()
     }
 
+    /// Whether a call of an environment waits, or is under way, since before `instant`.
+    func isSlow(_ environment: EnvironmentID, since instant: ContinuousClock.Instant) -> Bool {
+        guard let lane = lanes[environment] else { return false }
+        // Those under way are in the order of their beginnings.
+        return lane.underWay.first.map { $0 < instant } ?? false
+            || oldest(of: environment).map { $0 < instant } ?? false
+    }
+
     /// Whether an environment has places left and no call for them.
     func isIdle(_ environment: EnvironmentID) -> Bool {
-        lanes[environment].map { $0.waitingCount == 0 && $0.underWayCount < $0.placesMax } ?? true
+        lanes[environment].map { $0.waitingCount == 0 && $0.underWay.count < $0.placesMax } ?? true
     }
 
     /// Environments with calls that wait or are under way.
@@ -104,7 +113,7 @@ struct CallQueue<Call> {
     private static func next(
         in lane: inout Lane, _ overdue: inout [Call], _ now: ContinuousClock.Instant
     ) -> (call: Call, person: String)? {
-        guard lane.underWayCount < lane.placesMax, lane.waitingCount > 0, lane.bucket?.has(now: now) ?? true else {
+        guard lane.underWay.count < lane.placesMax, lane.waitingCount > 0, lane.bucket?.has(now: now) ?? true else {
             return nil
         }
         for _ in 0..<lane.order.count {
@@ -122,7 +131,7 @@ struct CallQueue<Call> {
             guard let call else { continue }
             _ = lane.bucket?.take(now: now)
             lane.waitingCount -= 1
-            lane.underWayCount += 1
+            lane.underWay.append(now)
             return (call, name)
         }
         return nil
@@ -134,10 +143,12 @@ struct CallQueue<Call> {
         return overdue
     }
 
-    /// A call is over.
-    mutating func ended(in environment: EnvironmentID, now: ContinuousClock.Instant) {
+    /// A call is over that `next` gave at `begunAt`.
+    mutating func ended(
+        in environment: EnvironmentID, begunAt: ContinuousClock.Instant, now: ContinuousClock.Instant
+    ) {
         withLane(environment) { lane in
-            lane.underWayCount -= 1
+            if let index = lane.underWay.firstIndex(of: begunAt) { lane.underWay.remove(at: index) }
             guard lane.people.count > 2 * lane.order.count + Self.idlePeopleMax else { return }
             // What people have used up of their rate is remembered as long as it matters.
             lane.people = lane.people.filter { !$0.value.waiting.isEmpty || $0.value.bucket?.isFull(now: now) == false }

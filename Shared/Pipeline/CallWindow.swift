@@ -15,6 +15,8 @@ final class CallWindow<Key: Sendable, Answer: Sendable>: Sendable {
         let make: @Sendable () async -> Answer
     }
 
+    private typealias Begun = (call: Call, at: ContinuousClock.Instant)
+
     private struct State {
         var queue: CallQueue<Call>
         /// An answer, or `nil` for a call that was not made.
@@ -44,7 +46,7 @@ final class CallWindow<Key: Sendable, Answer: Sendable>: Sendable {
 
     /// Starts what waited for its time, or for a place.
     func startWaiting() {
-        while let call = next() { Task { await self.makeCalls(from: call) } }
+        while let first = next() { Task { await self.makeCalls(from: first) } }
     }
 
     /// Takes back all calls of an environment that are not made yet: their outcome is that they were not made.
@@ -74,28 +76,29 @@ final class CallWindow<Key: Sendable, Answer: Sendable>: Sendable {
     }
 
     /// One place in the window: makes calls as long as some wait.
-    private func makeCalls(from first: Call) async {
-        var current: Call? = first
-        while let call = current {
+    private func makeCalls(from first: Begun) async {
+        var current: Begun? = first
+        while let (call, begunAt) = current {
             // A last time: it may have waited for a thread.
             let answer = ContinuousClock.now < call.startBefore ? await call.make() : nil
             state.withLock { state in
                 state.outcomes.append((call.key, answer))
-                state.queue.ended(in: call.turn.environment, now: .now)
+                state.queue.ended(in: call.turn.environment, begunAt: begunAt, now: .now)
             }
             wakeup.signal()
             current = next()
         }
     }
 
-    private func next() -> Call? {
-        let (call, isAnyOverdue) = state.withLock { state in
-            let call = state.queue.next(now: .now)?.call
+    private func next() -> Begun? {
+        let (begun, isAnyOverdue) = state.withLock { state in
+            let now = ContinuousClock.now
+            let call = state.queue.next(now: now)?.call
             let overdue = state.queue.takeOverdue()
             state.outcomes += overdue.map { ($0.key, nil) }
-            return (call, !overdue.isEmpty)
+            return (call.map { ($0, now) }, !overdue.isEmpty)
         }
         if isAnyOverdue { wakeup.signal() }
-        return call
+        return begun
     }
 }

@@ -27,26 +27,20 @@ extension Worker {
         heldMessageCount -= entry.messages.count
     }
 
-    /// How many more keys, or messages of held keys, may be taken.
-    private var room: Int { limits.heldMax - max(held.count, heldMessageCount) }
+    /// How many more keys may be taken.
+    private var room: Int { limits.heldMax - held.count }
 
-    /// How many more messages may be taken. The calls of an environment that go fast are waited for; those of one that
-    /// waits for longer than `turnMax` are not: its further keys are put aside, and others' are behind them.
+    /// How many more messages may be taken. The calls of an environment that go fast are waited for; those of one where
+    /// one waits, or takes, longer than `turnMax` are not: its further keys are put aside, and others' are behind them.
     private var roomForMessages: Int {
-        let (now, limits) = (ContinuousClock.now, limits)
+        let (slowBefore, limits) = (ContinuousClock.now - limits.turnMax, limits)
         let least = calls.read { queue in
             let all = queue.count
-            let fast = queue.environments.filter { environment in
-                queue.oldest(of: environment).map { now - $0 <= limits.turnMax } ?? true
-            }
-            return fast.map { environment in
-                let count = queue.count(of: environment)
-                let left = limits.heldMax(beside: all - count) - count
-                // None waits, so it cannot turn out to be slow: its calls under way are not waited for.
-                return queue.oldest(of: environment) == nil ? max(1, left) : left
-            }.min() ?? limits.heldMax(beside: all)
+            let fast = queue.environments.filter { !queue.isSlow($0, since: slowBefore) }
+            return fast.map { limits.heldMax(beside: all - queue.count(of: $0)) - queue.count(of: $0) }.min()
+                ?? limits.heldMax(beside: all)
         }
-        return min(room, least)
+        return min(room, limits.heldMessagesMax - heldMessageCount, least)
     }
 
     /// Takes messages while there is room; a full worker keeps its place in the group without them.
@@ -113,7 +107,7 @@ extension Worker {
     }
 
     mutating func takeDue() throws {
-        guard ContinuousClock.now >= nextDue else { return }
+        guard ContinuousClock.now >= nextDue || !idle.isEmpty else { return }
         nextDue = .now + limits.dueInterval
         let room = room
         let assignment = consumer.assignment
@@ -139,11 +133,18 @@ extension Worker {
         }
     }
 
-    /// A back end that is faster than it was planned for has nothing to do: what waits for room comes back at once.
+    /// Environments whose back end is faster than it was planned for and has nothing to do, with calls that wait for
+    /// room.
+    private var idle: [EnvironmentID] {
+        returns.environments.filter { environment in
+            breakers[environment]?.isClosed ?? true && calls.read { $0.isIdle(environment) }
+        }
+    }
+
+    /// What waits for room comes back at once where there is some.
     private mutating func hasten(_ assignment: Set<TopicPartition>) throws {
         returns.prune(now: .now)
-        for environment in returns.environments where breakers[environment]?.isClosed ?? true {
-            guard calls.read({ $0.isIdle(environment) }) else { continue }
+        for environment in idle {
             let countMax = limits.heldMax(beside: calls.read(\.count))
             let hastened = try connection.run(
                 ParkedKeys.hasten(

@@ -32,7 +32,7 @@ package struct WorkerLimits: Sendable {
     package var batchCountMax = 500
     /// Calls under way at a time, for each environment.
     package var inFlightMax = 64
-    /// Keys held at a time: being called, waiting for a call, or waiting for their turn. And messages of held keys.
+    /// Keys held at a time: being called, waiting for a call, or waiting for their turn.
     package var heldMax = 2_048
     /// How long a parked key that was taken stays with this worker before another may take it.
     package var dueLease = Duration.seconds(30)
@@ -50,6 +50,10 @@ package struct WorkerLimits: Sendable {
     package var callerAgeMax = Duration.seconds(10)
 
     package init() {}
+
+    /// Messages of held keys. What is decided for a key comes back as a message of it: there is room for that, however
+    /// long the calls of all keys take.
+    var heldMessagesMax: Int { heldMax * 4 }
 
     /// Calls of one environment that are held at a time beside so many of others: a part of what these leave over, so
     /// however many back ends are slow there is room for one more.

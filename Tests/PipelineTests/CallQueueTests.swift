@@ -24,7 +24,7 @@ import Testing
         #expect(!queue.isIdle(acme) && queue.isIdle(books))
         queue.add("books 1", for: turn(books, "ana"), now: start)
         #expect(take(9, of: &queue, at: start) == ["books 1"])
-        queue.ended(in: acme, now: start)
+        queue.ended(in: acme, begunAt: start, now: start)
         #expect(take(9, of: &queue, at: start) == ["acme 3"])
         #expect(queue.count(of: acme) == 4 && queue.underWayCount == 3)
     }
@@ -49,7 +49,9 @@ import Testing
         #expect(take(99, of: &queue, at: start) == ["ben 1"])
         #expect(take(99, of: &queue, at: start + .milliseconds(500)) == ["ana 3"])
         // Coming and going does not give a person more.
-        for _ in 0..<4 { queue.ended(in: acme, now: start + .milliseconds(500)) }
+        for begunAt in [start, start, start, start + .milliseconds(500)] {
+            queue.ended(in: acme, begunAt: begunAt, now: start + .milliseconds(500))
+        }
         #expect(take(99, of: &queue, at: start + .milliseconds(500)).isEmpty)
     }
 
@@ -87,6 +89,19 @@ import Testing
         #expect(queue.oldest(of: acme) == nil && queue.count(of: acme) == 1)
     }
 
+    /// Whether one waits for long, or takes long.
+    @Test func itTellsWhereCallsAreSlow() {
+        var queue = CallQueue<String>(placesMax: 1)
+        #expect(!queue.isSlow(acme, since: start + .seconds(9)))
+        queue.add("ana", for: turn(acme, "ana"), now: start)
+        #expect(queue.isSlow(acme, since: start + .seconds(1)) && !queue.isSlow(acme, since: start))
+        #expect(take(1, of: &queue, at: start + .seconds(2)) == ["ana"])
+        #expect(!queue.isSlow(acme, since: start + .seconds(2)) && queue.isSlow(acme, since: start + .seconds(3)))
+        #expect(!queue.isSlow(books, since: start + .seconds(3)))
+        queue.ended(in: acme, begunAt: start + .seconds(2), now: start + .seconds(3))
+        #expect(!queue.isSlow(acme, since: start + .seconds(9)) && queue.underWayCount == 0)
+    }
+
     /// A backlog that is longer than calls may wait: those whose time is over use up nothing of the rate.
     @Test(arguments: [1, 600]) func callsThatAreOverdueUseUpNoRate(people: Int) {
         var queue = CallQueue<Int>(placesMax: 64)
@@ -102,7 +117,7 @@ import Testing
         for tick in 0..<600 {
             let now = start + .milliseconds(100) * tick
             while let (number, _) = queue.next(now: now) {
-                queue.ended(in: acme, now: now)
+                queue.ended(in: acme, begunAt: now, now: now)
                 if now < startBefore[number] ?? now { made += 1 } else { add(number, at: now) }
             }
             for number in queue.takeOverdue() {

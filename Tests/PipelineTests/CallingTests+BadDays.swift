@@ -80,6 +80,43 @@ extension CallingTests {
         }
     }
 
+    /// Messages beyond the places of a back end that answers in time stay in Kafka: put aside, each would cost writes.
+    @Test func aBackEndThatAnswersInTimeIsWaitedFor() async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            var flow = try Flow(cluster)
+            let calls = Calls()
+            calls.isHeld = true
+            var limits = WorkerLimits()
+            (limits.inFlightMax, limits.heldMax, limits.turnMax) = (4, 8, .seconds(600))
+            var worker = try makeWorker(flow, calls, limits)
+            try add(40, to: &flow, flow.environment)
+            try publish(&flow, &worker, "all places are taken") { _ in calls.made.count == 4 }
+            for _ in 0..<20 { _ = try worker.step() }
+            #expect(try parked(flow.environment, &flow) == [])
+            calls.isHeld = false
+            try publish(&flow, &worker, "all are done") { flow in try state("done", flow.environment, &flow) == 40 }
+        }
+    }
+
+    /// However seldom keys are looked for that are due.
+    @Test func whatWasPutAsideComesBackAsSoonAsThereIsRoom() async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            var flow = try Flow(cluster)
+            let calls = Calls()
+            calls.isHeld = true
+            var limits = WorkerLimits()
+            (limits.inFlightMax, limits.heldMax, limits.turnMax) = (1, 8, .milliseconds(50))
+            limits.dueInterval = .seconds(600)
+            var worker = try makeWorker(flow, calls, limits)
+            try add(20, to: &flow, flow.environment)
+            try publish(&flow, &worker, "many are put aside") { flow in
+                try parked(flow.environment, &flow).count > 10
+            }
+            calls.isHeld = false
+            try publish(&flow, &worker, "all are done") { flow in try state("done", flow.environment, &flow) == 20 }
+        }
+    }
+
     /// What was begun is waited for and recorded; what only waits for its turn is left to the next worker.
     @Test func aStopBeginsNoFurtherCalls() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in

@@ -119,18 +119,18 @@ import Testing
             try publish(&flow, &worker, "all changes are published") { flow in
                 let counter = try flow.counter()
                 if try flow.relayed().position == counter {
-                    if counter >= 12 { return true }
+                    if counter >= 40 { return true }
                     try flow.put(key, #"{"userId": "\#(counter)"}"#)
                 }
                 return false
             }
             try wait("as many are held as may be") {
                 _ = try worker.step()
-                return worker.heldMessageCount >= 4
+                return worker.heldMessageCount >= 16
             }
             for _ in 0..<20 { _ = try worker.step() }
             let (held, count) = (worker.heldMessageCount, worker.held.values.map(\.messages.count).reduce(0, +))
-            #expect(held == 4 && count == 4)
+            #expect(held == 16 && count == 16)
             calls.isHeld = false
             try wait("the rest comes") {
                 _ = try worker.step()

@@ -70,6 +70,8 @@ struct BenchPolls: Sendable {
                 #"{"number": \#($0), "name": "Activity \#($0)", "isAccessible": true}"#
              })], "projectActivities": []}
             """)
+        // Of yesterday: what has just been changed would be told, and read again, beside each comparison.
+        try await post("/sandbox/switches", #"{"clockSkewSeconds": -86400}"#)
         let today = Clock.now().day
         var rows: [String] = []
         for employee in 1...people.count {
@@ -84,6 +86,7 @@ struct BenchPolls: Sendable {
             }
         }
         try await post(&rows)
+        try await post("/sandbox/switches", #"{"clockSkewSeconds": 0}"#)
     }
 
     private func post(_ rows: inout [String]) async throws {

@@ -14,18 +14,21 @@ package struct NodeTree: Equatable, Sendable {
     /// - Parameter nodes: Of several with one id the first counts.
     package init(_ nodes: [Identified<ReportingTreeNode>]) {
         var known: Set<UUID> = []
-        var pairs: [(id: UUID, hash: UUID)] = []
-        for node in nodes where known.insert(node.id).inserted { pairs.append((node.id, node.fields.hash)) }
-        pairs.sort { $0.id < $1.id }
+        var pairs: [(id: SortedID, hash: UUID)] = []
+        pairs.reserveCapacity(nodes.count)
         var hash = NodeHash()
+        for node in nodes where known.insert(node.id).inserted {
+            hash.add(node.fields)
+            pairs.append((SortedID(node.id), hash.finish()))
+        }
+        pairs.sort { $0.id < $1.id }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(pairs.count * NodeDigests.length)
-        for (id, fields) in pairs {
-            hash.add(id)
-            hash.add(fields)
-            id.encode(into: &bytes)
-            fields.encode(into: &bytes)
+        for (id, hash) in pairs {
+            id.id.encode(into: &bytes)
+            hash.encode(into: &bytes)
         }
+        hash.add(bytes)
         digest = hash.finish()
         digests = NodeDigests(bytes: bytes)
     }
@@ -41,44 +44,53 @@ package struct NodeTree: Equatable, Sendable {
     }
 }
 
-extension ReportingTreeNode {
-    /// The same for nodes that say the same.
-    fileprivate var hash: UUID {
-        var hash = NodeHash()
-        for text in [name, title, referenceId] { hash.add(text) }
-        hash.add(parent.map { [$0] } ?? [])
-        hash.add(dependencies)
-        hash.add(hasDependencies ? "yes" : "no")
-        return hash.finish()
+/// An id with its bytes as a number, which is compared at once.
+private struct SortedID: Comparable {
+    let id: UUID
+    private let number: UInt128
+
+    init(_ id: UUID) {
+        self.id = id
+        let bytes = id.uuid
+        number = unsafe UInt128(bigEndian: withUnsafeBytes(of: bytes) { unsafe $0.loadUnaligned(as: UInt128.self) })
     }
+
+    static func < (a: SortedID, b: SortedID) -> Bool { a.number < b.number }
 }
 
-/// SHA-256, cut to the length of an id; each part with its length before it.
+/// SHA-256, cut to the length of an id, of bytes put together before: one after the other, each text and each list with
+/// its length before it.
 private struct NodeHash {
-    private var hash = SHA256()
+    private var bytes: [UInt8] = []
 
-    mutating func add(_ id: UUID) {
-        unsafe withUnsafeBytes(of: id.uuid) { unsafe hash.update(bufferPointer: $0) }
+    /// The same for nodes that say the same.
+    mutating func add(_ node: ReportingTreeNode) {
+        for text in [node.name, node.title, node.referenceId] { add(text) }
+        add(node.parent.map { [$0] } ?? [])
+        add(node.dependencies)
+        add(node.hasDependencies ? "yes" : "no")
     }
 
-    mutating func add(_ ids: [UUID]) {
+    mutating func add(_ bytes: [UInt8]) { self.bytes += bytes }
+
+    private mutating func add(_ ids: [UUID]) {
         add(count: ids.count)
-        for id in ids { add(id) }
+        for id in ids { id.encode(into: &bytes) }
     }
 
-    mutating func add(_ text: String?) {
-        guard var text else { return add(count: -1) }
-        text.withUTF8 { bytes in
-            add(count: bytes.count)
-            unsafe hash.update(bufferPointer: UnsafeRawBufferPointer(bytes))
-        }
+    private mutating func add(_ text: String?) {
+        guard let text else { return add(count: -1) }
+        add(count: text.utf8.count)
+        bytes += text.utf8
     }
 
     private mutating func add(count: Int) {
-        unsafe withUnsafeBytes(of: Int64(count).littleEndian) { unsafe hash.update(bufferPointer: $0) }
+        unsafe withUnsafeBytes(of: Int64(count).littleEndian) { unsafe bytes.append(contentsOf: $0) }
     }
 
+    /// What was added is forgotten.
     mutating func finish() -> UUID {
-        unsafe hash.finalize().withUnsafeBytes { unsafe UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
+        defer { bytes.removeAll(keepingCapacity: true) }
+        return unsafe SHA256.hash(data: bytes).withUnsafeBytes { unsafe UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
     }
 }

@@ -67,6 +67,8 @@ struct BenchPoll: AsyncParsableCommand {
             BenchFigures.ratio(
                 "comparing / reading alone",
                 figures.median("\(name), compared") / figures.median("\(name), read alone"), aim: 2, isAtMost: true))
+        let first = figures.median("\(name), compared first") / figures.median("\(name), read alone")
+        print("  the same after a worker has started: \(BenchFigures.text(first))")
         print(
             BenchFigures.ratio(
                 "objects written when nothing changed", figures.median("\(name), written"), aim: 0, isAtMost: true))
@@ -86,6 +88,8 @@ struct BenchPoll: AsyncParsableCommand {
             print("\(name): the first run writes everything")
             figures.add("\(name), first run", "s", try await bench.run().seconds)
             try await bench.storeEntries()
+            print("\(name): the worker compares them for the first time")
+            figures.add("\(name), compared first", "s", try await bench.run().seconds)
             for round in 1...rounds {
                 print("\(name): round \(round) of \(rounds)")
                 figures.add("\(name), read alone", "s", try await bench.read().seconds)

@@ -24,7 +24,7 @@ struct PollHandler: Handler {
     }
 
     enum Answer: Sendable {
-        case person(PersonRead, position: Int64)
+        case person(Result<PersonRead, BackendError>, position: Int64)
         case changes(Result<BackendChanges, BackendError>, of: ChangesCall)
 
         /// That of the poll it was read for.
@@ -39,27 +39,21 @@ struct PollHandler: Handler {
     /// What a person's poll read.
     struct PersonRead: Sendable {
         let found: RealmFetcher.Found
-        /// When the back end was asked.
-        let readAt: Timestamp
-        let tree: NodeTree?
+        let tree: NodeTree
         /// The same in this process for reads that found the same.
         let hash: Int
 
         /// Takes the tree's digest here, where the call is made, and not where the worker decides.
-        init(found: RealmFetcher.Found, readAt: Timestamp) {
-            (self.found, self.readAt) = (found, readAt)
-            guard case .data(let data, let records, let days) = found else {
-                (tree, hash) = (nil, 0)
-                return
-            }
-            let tree = NodeTree(data.nodes)
+        init(_ found: RealmFetcher.Found) {
+            self.found = found
+            tree = NodeTree(found.data.nodes)
             var hasher = Hasher()
             hasher.combine(tree.digest)
-            hasher.combine(data.contexts)
-            hasher.combine(data.templates)
-            hasher.combine(records)
-            hasher.combine(days)
-            (self.tree, hash) = (tree, hasher.finalize())
+            hasher.combine(found.data.contexts)
+            hasher.combine(found.data.templates)
+            hasher.combine(found.records)
+            hasher.combine(found.days)
+            hash = hasher.finalize()
         }
     }
 
@@ -126,9 +120,7 @@ struct PollHandler: Handler {
             return { call in
                 switch call {
                 case .person(let person, let position):
-                    let readAt = Clock.now()
-                    let found = await fetcher.fetch(person, from: backend)
-                    return .person(PersonRead(found: found, readAt: readAt), position: position)
+                    return .person(await fetcher.fetch(person, from: backend).map(PersonRead.init), position: position)
                 case .changes(let call):
                     do throws(BackendError) {
                         return .changes(
@@ -155,32 +147,29 @@ struct PollHandler: Handler {
             return try followChanges(
                 answer, object, input.attemptCount, decision, environment, &batch, &writes, &connection)
         }
-        guard case .person(let read, _) = answer else {
-            return try ask(of: poll.person, object, environment, &connection)
-        }
-        switch read.found {
-        case .data(let data, let records, let days):
+        switch answer {
+        case .person(.success(let read), _):
+            let found = read.found
             let realms = try directory.ids(
                 of: [.user(poll.person), .seen(poll.person)], in: environment, create: true, on: &connection)
             guard let own = realms[try .user(poll.person)], let seen = realms[try .seen(poll.person)] else {
                 return .finished
             }
-            if let known = compared.position(of: object.key.id, read.hash), let tree = read.tree,
-                try isUnchanged(since: known, own, seen, tree, environment, &connection)
+            if let known = compared.position(of: object.key.id, read.hash),
+                try isUnchanged(since: known, own, seen, read.tree, environment, &connection)
             {
                 writes.readings.append(
                     Reading(
-                        tree: tree, nodes: nil, email: poll.person, readAt: read.readAt, isUnplaced: false,
+                        tree: read.tree, nodes: nil, email: poll.person, readAt: found.readAt, isUnplaced: false,
                         decision: decision))
                 return .finished
             }
-            reported.report(data, of: poll.person, in: environment, logger)
-            let contents = RealmContents(email: poll.person, data: data, records: [])
-            let tree = read.tree ?? NodeTree(data.nodes)
-            let stored = try StoredPerson(own, seen, tree, environment, decoder, &connection)
+            reported.report(found.data, of: poll.person, in: environment, logger)
+            let contents = RealmContents(email: poll.person, data: found.data, records: [])
+            let stored = try StoredPerson(own, seen, read.tree, environment, decoder, &connection)
             let changes = PollRule.changes(
-                known: stored.seen, found: records, days: days, email: poll.person,
-                entries: stored.entries(before: object.position), unresolved: stored.unresolved(in: data),
+                known: stored.seen, found: found.records, days: found.days, email: poll.person,
+                entries: stored.entries(before: object.position), unresolved: stored.unresolved(in: found.data),
                 run: poll.run)
             reportAmbiguous(changes.ambiguous, of: poll.person, environment)
             guard
@@ -189,7 +178,7 @@ struct PollHandler: Handler {
             else { return try ask(of: poll.person, object, environment, &connection) }
             let writtenCount = writes.count
             try compareChoices(contents, stored, decision, &writes)
-            try compareRetired(tree, stored, decision, environment, &writes, &connection)
+            try compareRetired(read.tree, stored, decision, environment, &writes, &connection)
             if changes == PollRule.Changes(), writes.count == writtenCount, stored.user != nil,
                 stored.newest < object.position
             {
@@ -197,11 +186,13 @@ struct PollHandler: Handler {
             }
             writes.readings.append(
                 Reading(
-                    tree: tree, nodes: stored.isTreeKnown ? nil : data.nodes, email: poll.person,
-                    readAt: read.readAt, isUnplaced: stored.user == nil, decision: decision))
+                    tree: read.tree, nodes: stored.isTreeKnown ? nil : found.data.nodes, email: poll.person,
+                    readAt: found.readAt, isUnplaced: stored.user == nil, decision: decision))
             return .finished
-        case .failed(let error):
+        case .person(.failure(let error), _):
             return next(after: error, input.attemptCount, poll.person, environment)
+        case .changes, nil:
+            return try ask(of: poll.person, object, environment, &connection)
         }
     }
 

@@ -101,7 +101,7 @@ struct EntryHandler: Handler {
                 if decision.ledger != nil { begun[key.id] = key.realm }
                 writes.add(
                     decision, key: key, loaded: ledger, version: stored?.version ?? 0, decision: index,
-                    now: Clock.nowMilliseconds())
+                    now: Clock.now().millisecondsSinceEpoch)
                 nexts[index] = next(decision.step, key, person, started)
             } catch let error as Undecodable {
                 nexts[index] = .dead(reason: error.description)

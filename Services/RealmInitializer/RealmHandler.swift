@@ -10,6 +10,8 @@ import Realms
 struct RealmHandler: Handler {
     struct Call: Sendable { let person: BackendPerson }
 
+    typealias Answer = Result<RealmFetcher.Found, BackendError>
+
     let fetcher: RealmFetcher
     private var directory = RealmDirectory()
     private let encoder = JSONEncoder()
@@ -18,7 +20,7 @@ struct RealmHandler: Handler {
     init(_ fetcher: RealmFetcher) { self.fetcher = fetcher }
 
     mutating func decide(
-        _ inputs: [Input<RealmFetcher.Found>], in environment: EnvironmentID, batch: inout WriteBatch,
+        _ inputs: [Input<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
     ) throws -> [Next<Call>] {
         guard let users = try directory.id(of: .users, in: environment, create: false, on: &connection) else {
@@ -53,12 +55,11 @@ struct RealmHandler: Handler {
             switch input.origin {
             case .event, .retry:
                 nexts.append(try start(registration, environment, &connection))
-            case .answer(.data(let data, let records, _)):
-                let contents = RealmContents(email: registration.userId, data: data, records: records)
+            case .answer(.success(let found)):
                 try fill(
-                    registration, contents, keys[index], decision: index, environment, &batch, &filling, &connection)
+                    registration, found, keys[index], decision: index, environment, &batch, &filling, &connection)
                 nexts.append(.finished)
-            case .answer(.failed(let error)): nexts.append(next(after: error, input.attemptCount))
+            case .answer(.failure(let error)): nexts.append(next(after: error, input.attemptCount))
             }
         }
         return nexts
@@ -66,7 +67,7 @@ struct RealmHandler: Handler {
 
     func caller(
         on connection: inout Connection, for environment: EnvironmentID
-    ) throws -> @Sendable (Call) async -> RealmFetcher.Found {
+    ) throws -> @Sendable (Call) async -> Answer {
         let fetcher = fetcher
         do {
             let backend = try fetcher.backend(of: environment, on: &connection)
@@ -98,12 +99,13 @@ struct RealmHandler: Handler {
 
     /// All of it in the one transaction that sets the flag: a crash before leaves it false, and it is done again.
     private mutating func fill(
-        _ registration: Model.Realms, _ contents: RealmContents, _ key: ObjectKey, decision: Int,
+        _ registration: Model.Realms, _ found: RealmFetcher.Found, _ key: ObjectKey, decision: Int,
         _ environment: EnvironmentID, _ batch: inout WriteBatch, _ filling: inout Filling,
         _ connection: inout Connection
     ) throws {
-        let tree = NodeTree(contents.data.nodes)
-        let catalogue = try catalogue(tree, contents.data.nodes, environment, &batch, &filling, &connection)
+        let contents = RealmContents(email: registration.userId, data: found.data, records: found.records)
+        let tree = NodeTree(found.data.nodes)
+        let catalogue = try catalogue(tree, found.data.nodes, environment, &batch, &filling, &connection)
         let realms = try directory.ids(of: [registration.path], in: environment, create: true, on: &connection)
         guard let own = realms[registration.path] else { return }
         func put(_ kind: Kind, _ id: UUID, _ fields: some Encodable) throws {
@@ -111,8 +113,8 @@ struct RealmHandler: Handler {
             guard filling.written.insert(key).inserted else { return }
             batch.put(key, JSONBytes([UInt8](try encoder.encode(fields))), decision: decision)
         }
-        for context in contents.data.contexts { try put(.reportingContext, context.id, context.fields) }
-        for template in contents.data.templates { try put(.reportingTemplate, template.id, template.fields) }
+        for context in found.data.contexts { try put(.reportingContext, context.id, context.fields) }
+        for template in found.data.templates { try put(.reportingTemplate, template.id, template.fields) }
         for entry in contents.entries { try put(.timeEntry, entry.id, entry.fields) }
         var user = contents.user
         user.catalogue = catalogue
@@ -124,7 +126,7 @@ struct RealmHandler: Handler {
             AudienceStore.remember(
                 [
                     AudienceStore.Reading(
-                        email: registration.userId, tree: tree.digest, readAt: Clock.now(),
+                        email: registration.userId, tree: tree.digest, readAt: found.readAt,
                         catalogue: catalogue, decision: decision)
                 ], in: environment))
         batch.patch(key, JSONBytes(#"{"isInitialized":true}"#), decision: decision)

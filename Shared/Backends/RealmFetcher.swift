@@ -15,10 +15,22 @@ package struct RealmFetcher: Sendable {
     package let aheadDays: Int
     private let adapters = Adapters()
 
-    package enum Found: Sendable {
-        /// What may be reported on, the records, and the days they are all the records of.
-        case data(ReportingData, [BackendEntry], ClosedRange<Day>)
-        case failed(BackendError)
+    /// What a back end told of a person.
+    package struct Found: Sendable {
+        /// What may be reported on.
+        package let data: ReportingData
+        package let records: [BackendEntry]
+        /// The days that these are all the records of.
+        package let days: ClosedRange<Day>
+        /// When it was asked.
+        package let readAt: Timestamp
+
+        package init(data: ReportingData, records: [BackendEntry], days: ClosedRange<Day>, readAt: Timestamp) {
+            self.data = data
+            self.records = records
+            self.days = days
+            self.readAt = readAt
+        }
     }
 
     package init(client: Client, callMax: Duration, secrets: SecretBox, entryDays: Int, aheadDays: Int = 1) {
@@ -48,14 +60,16 @@ package struct RealmFetcher: Sendable {
         return today.adding(days: -entryDays)...today.adding(days: aheadDays)
     }
 
-    package func fetch(_ person: BackendPerson, from backend: any TimeBackend) async -> Found {
-        let days = followedDays()
+    package func fetch(
+        _ person: BackendPerson, from backend: any TimeBackend
+    ) async -> Result<Found, BackendError> {
+        let (days, readAt) = (followedDays(), Clock.now())
         do throws(BackendError) {
             let data = try await backend.reportingData(of: person)
-            let entries = try await backend.entries(of: person, from: days.lowerBound, through: days.upperBound)
-            return .data(data, entries, days)
+            let records = try await backend.entries(of: person, from: days.lowerBound, through: days.upperBound)
+            return .success(Found(data: data, records: records, days: days, readAt: readAt))
         } catch {
-            return .failed(error)
+            return .failure(error)
         }
     }
 }

@@ -16,7 +16,14 @@ import Testing
 extension PollHandler.Answer {
     /// What was read of a person.
     init(found: RealmFetcher.Found, position: Int64) {
-        self = .person(PollHandler.PersonRead(found: found, readAt: Clock.now()), position: position)
+        self = .person(.success(PollHandler.PersonRead(found)), position: position)
+    }
+}
+
+extension RealmFetcher.Found {
+    /// Read now.
+    static func data(_ data: ReportingData, _ records: [BackendEntry], _ days: ClosedRange<Day>) -> Self {
+        Self(data: data, records: records, days: days, readAt: Clock.now())
     }
 }
 
@@ -91,11 +98,11 @@ extension PollHandlerTests {
     }
 
     static func answer(
-        _ found: RealmFetcher.Found, _ acme: inout TestEnvironment
+        _ found: Result<RealmFetcher.Found, BackendError>, _ acme: inout TestEnvironment
     ) throws -> Next<PollHandler.Call> {
         guard case .call(let call, _) = try decide(.event, &acme) else { throw Missing(what: "a call") }
         return try decide(
-            .answer(PollHandler.Answer(found: found, position: call.position)), &acme)
+            .answer(.person(found.map(PollHandler.PersonRead.init), position: call.position)), &acme)
     }
 
     /// What an answer is to write.

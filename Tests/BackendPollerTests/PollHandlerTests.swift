@@ -156,12 +156,12 @@ import Testing
     @Test func aBackEndThatIsAwayIsAskedAgainAndARefusalWaitsForTheNextRun() throws {
         var acme = try Self.environment()
         try Self.nextRun(&acme, 1)
-        let away = try Self.answer(.failed(.notProcessed(reason: "busy", retryAfter: .seconds(90))), &acme)
+        let away = try Self.answer(.failure(.notProcessed(reason: "busy", retryAfter: .seconds(90))), &acme)
         guard case .park("busy", .seconds(90), .askedToWait) = away else {
             Issue.record("\(away)")
             return
         }
-        let refused = try Self.answer(.failed(.refused(["no assignment"])), &acme)
+        let refused = try Self.answer(.failure(.refused(["no assignment"])), &acme)
         if case .finished = refused {} else { Issue.record("\(refused)") }
     }
 }

@@ -28,7 +28,7 @@ import Testing
         var handler = RealmHandler(
             RealmFetcher(client: client, callMax: .seconds(10), secrets: try SecretBox([]), entryDays: 1))
         let inputs = objects.map { id, _ in
-            Input<RealmFetcher.Found>(
+            Input<RealmHandler.Answer>(
                 environment: acme.id, subject: EventSubject(realm: .users, kind: .realms, id: id), origin: .event,
                 attemptCount: 0)
         }
@@ -85,9 +85,11 @@ import Testing
         var handler = RealmHandler(
             RealmFetcher(client: client, callMax: .seconds(10), secrets: try SecretBox([]), entryDays: 1))
         let day = Day(daysSinceEpoch: 16_000)
-        let input = Input<RealmFetcher.Found>(
+        let found = RealmFetcher.Found(
+            data: Self.data, records: [], days: day...day, readAt: Timestamp(millisecondsSinceEpoch: 0))
+        let input = Input<RealmHandler.Answer>(
             environment: acme.id, subject: EventSubject(realm: .users, kind: .realms, id: registration),
-            origin: .answer(.data(Self.data, [], day...day)), attemptCount: 0)
+            origin: .answer(.success(found)), attemptCount: 0)
         var batch = WriteBatch(environment: acme.id)
         _ = try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection)
         return batch

@@ -15,7 +15,7 @@ await serve("backend-poller", settings: Settings.all) { context in
     var limits = WorkerLimits()
     limits.inFlightMax = try configuration.integer(Settings.inFlightMax)
     // Each answer holds all that a person may report on.
-    limits.heldMax = limits.inFlightMax * 2
+    limits.answersKeepPlaces = true
     let conninfo = try configuration.text(.databaseURL)
     let overdueMax = try configuration.duration(Settings.overdueMax)
     let place = WorkerPlace(

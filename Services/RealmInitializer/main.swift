@@ -13,6 +13,8 @@ await serve("realm-initializer", settings: Settings.all) { context in
     let configuration = context.configuration
     var limits = WorkerLimits()
     limits.inFlightMax = try configuration.integer(Settings.inFlightMax)
+    // Each answer holds all that a person may report on.
+    limits.answersKeepPlaces = true
     let place = WorkerPlace(
         group: "realm-initializer", topics: [Topics.realm.name], brokers: try configuration.text(.kafkaBrokers),
         properties: try configuration.properties(under: "kafka.", problem: Property.problem),

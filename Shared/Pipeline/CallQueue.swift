@@ -67,6 +67,11 @@ struct CallQueue<Call> {
         return lane.order.compactMap { lane.people[$0]?.waiting.first?.since }.min()
     }
 
+    /// How many calls of one person wait.
+    func waitingCount(of environment: EnvironmentID, person: String) -> Int {
+        lanes[environment]?.people[person]?.waiting.count ?? 0
+    }
+
     /// Whether a call of an environment waits, or is under way, since before `instant`.
     func isSlow(_ environment: EnvironmentID, since instant: ContinuousClock.Instant) -> Bool {
         guard let lane = lanes[environment] else { return false }

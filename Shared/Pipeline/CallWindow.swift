@@ -21,15 +21,21 @@ final class CallWindow<Key: Sendable, Answer: Sendable>: Sendable {
         var queue: CallQueue<Call>
         /// An answer, or `nil` for a call that was not made.
         var outcomes: [(key: Key, answer: Answer?)] = []
+        /// Calls of these answers that keep their places.
+        var keptPlaces: [(environment: EnvironmentID, begunAt: ContinuousClock.Instant)] = []
     }
 
+    private let answersKeepPlaces: Bool
     private let wakeup: Wakeup
     private let state: Mutex<State>
 
     /// - Parameters:
     ///   - placesMax: Calls under way at a time, for one environment.
+    ///   - answersKeepPlaces: A call's place is free when its answer is taken, so that no more of them are held than
+    ///     there are places; else as soon as it is over.
     ///   - wakeup: Signalled when something came of a call.
-    init(placesMax: Int, wakeup: Wakeup) {
+    init(placesMax: Int, answersKeepPlaces: Bool = false, wakeup: Wakeup) {
+        self.answersKeepPlaces = answersKeepPlaces
         self.wakeup = wakeup
         state = Mutex(State(queue: CallQueue(placesMax: placesMax)))
     }
@@ -44,7 +50,7 @@ final class CallWindow<Key: Sendable, Answer: Sendable>: Sendable {
         startWaiting()
     }
 
-    /// Starts what waited for its time, or for a place.
+    /// Starts what waited for its time, for a place, or for answers to be taken.
     func startWaiting() {
         while let first = next() { Task { await self.makeCalls(from: first) } }
     }
@@ -70,6 +76,10 @@ final class CallWindow<Key: Sendable, Answer: Sendable>: Sendable {
 
     func takeOutcomes() -> [(key: Key, answer: Answer?)] {
         state.withLock { state in
+            for place in state.keptPlaces {
+                state.queue.ended(in: place.environment, begunAt: place.begunAt, now: .now)
+            }
+            state.keptPlaces = []
             defer { state.outcomes = [] }
             return state.outcomes
         }
@@ -83,7 +93,11 @@ final class CallWindow<Key: Sendable, Answer: Sendable>: Sendable {
             let answer = ContinuousClock.now < call.startBefore ? await call.make() : nil
             state.withLock { state in
                 state.outcomes.append((call.key, answer))
-                state.queue.ended(in: call.turn.environment, begunAt: begunAt, now: .now)
+                if answersKeepPlaces {
+                    state.keptPlaces.append((call.turn.environment, begunAt))
+                } else {
+                    state.queue.ended(in: call.turn.environment, begunAt: begunAt, now: .now)
+                }
             }
             wakeup.signal()
             current = next()

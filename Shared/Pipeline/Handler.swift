@@ -32,7 +32,7 @@ package protocol Handler: SendableMetatype {
     func caller(on connection: inout Connection, for environment: EnvironmentID) throws
         -> @Sendable (Call) async -> Answer
 
-    /// How fast it may be called. Asked for as often as `caller`.
+    /// How fast it may be called. Asked for as often as `caller`, and while calls wait.
     func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRates
 
     /// The answer of a call that was decided and not made after all. `nil`: the key is decided again as if it came

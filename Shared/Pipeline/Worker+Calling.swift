@@ -58,7 +58,9 @@ extension Worker {
             indices.sort { items[$0].input.attemptCount < items[$1].input.attemptCount }
             var room = Room(calls, environment, limits)
             for index in indices {
-                guard let wait = admit(items[index], in: environment, &room) else { continue }
+                guard case .call(_, let startBefore) = nexts[index],
+                    let wait = admit(items[index], startBefore, in: environment, &room)
+                else { continue }
                 withheld[index] = wait
                 nexts[index] = .park(reason: wait.reason, after: wait.wait, cause: .planned)
             }
@@ -68,7 +70,9 @@ extension Worker {
     }
 
     /// - Returns: `nil` when the call may be made.
-    private mutating func admit(_ item: Pending, in environment: EnvironmentID, _ room: inout Room) -> Withheld? {
+    private mutating func admit(
+        _ item: Pending, _ startBefore: ContinuousClock.Instant, in environment: EnvironmentID, _ room: inout Room
+    ) -> Withheld? {
         let key = Key(environment: environment, subject: item.input.subject)
         let turn = CallTurn(environment: environment, person: key.subject.turn)
         var breaker = breakers[environment] ?? limits.circuit
@@ -78,13 +82,13 @@ extension Worker {
         if isAnswer && breaker.isClosed
             || probes[environment] == key && breaker.isHalfOpen
         {
-            room.take(turn)
+            room.take(turn, startBefore: startBefore)
             return nil
         }
         switch breaker.admit(now: .now) {
         case .probe:
             probes[environment] = key
-            room.take(turn)
+            room.take(turn, startBefore: startBefore)
             return nil
         case .wait:
             let reason =
@@ -93,7 +97,7 @@ extension Worker {
                 }
             return Withheld(reason: reason, wait: .zero, isCircuit: true)
         case .call:
-            if room.take(turn) { return nil }
+            if room.take(turn, startBefore: startBefore) { return nil }
             let perSecond = room.rates.perSecond ?? Double(limits.inFlightMax)
             let interval = max(1 / perSecond, room.rates.perPersonAndSecond.map { 1 / $0 } ?? 0)
             let wait = returns.wait(for: turn, every: .seconds(interval), now: .now)
@@ -169,53 +173,3 @@ extension Worker {
     }
 }
 
-/// What an environment's calls have room for, as one batch is decided.
-struct Room {
-    /// What the rate does not begin within so many seconds waits elsewhere: here its time may be over before its turn.
-    private static let aheadSeconds = 10.0
-
-    let rates: CallRates
-    /// Calls of people who have some.
-    private let countMax: Int
-    /// Calls when one of somebody comes who has none.
-    private let countMaxOfNew: Int
-    private var count: Int
-    private let isSlow: Bool
-    /// Since when each person's oldest call waits.
-    private let oldest: (String) -> ContinuousClock.Instant?
-    private let slowBefore: ContinuousClock.Instant
-    /// Whose calls were let through with this batch.
-    private var people: Set<String> = []
-
-    init<Key, Answer>(_ calls: CallWindow<Key, Answer>, _ environment: EnvironmentID, _ limits: WorkerLimits) {
-        let slowBefore = ContinuousClock.now - limits.turnMax
-        let all: Int
-        (rates, all, count, isSlow) = calls.read { queue in
-            (
-                queue.rates(of: environment), queue.count, queue.count(of: environment),
-                queue.oldest(of: environment).map { $0 < slowBefore } ?? false
-            )
-        }
-        oldest = { person in calls.read { $0.oldest(of: environment, person: person) } }
-        self.slowBefore = slowBefore
-        let rateMax = rates.perSecond.map { max(1, Int($0 * Self.aheadSeconds)) } ?? limits.heldMax
-        countMax = min(limits.heldMax(beside: all - count), rateMax)
-        countMaxOfNew = min(limits.heldMaxOfNew(beside: all - count), rateMax * 2)
-    }
-
-    /// Whether there is room for one more call; then it is taken.
-    ///
-    /// A person whose calls have waited for long gets no more room. Where all calls wait, or take all the room there
-    /// is, a person gets one that has none.
-    @discardableResult
-    mutating func take(_ turn: CallTurn) -> Bool {
-        let since = oldest(turn.person)
-        let hasNone = since == nil && !people.contains(turn.person)
-        let isRoom =
-            hasNone ? count < countMaxOfNew : count < countMax && !isSlow && since.map { $0 >= slowBefore } ?? true
-        guard isRoom else { return false }
-        people.insert(turn.person)
-        count += 1
-        return true
-    }
-}

@@ -138,6 +138,7 @@ extension Worker {
     private var idle: [EnvironmentID] {
         returns.environments.filter { environment in
             breakers[environment]?.isClosed ?? true && calls.read { $0.isIdle(environment) }
+                && Room(calls, environment, limits).left > 0
         }
     }
 
@@ -145,7 +146,7 @@ extension Worker {
     private mutating func hasten(_ assignment: Set<TopicPartition>) throws {
         returns.prune(now: .now)
         for environment in idle {
-            let countMax = limits.heldMax(beside: calls.read(\.count))
+            let countMax = Room(calls, environment, limits).left
             let hastened = try connection.run(
                 ParkedKeys.hasten(
                     group: group, environment: environment, partitions: assignment, countMax: countMax))
@@ -158,12 +159,9 @@ extension Worker {
     private func dueExceptions(_ most: Int) -> [(EnvironmentID, Int)] {
         let now = ContinuousClock.now
         var counts: [EnvironmentID: Int] = [:]
-        let (all, used) = calls.read { queue in
-            (queue.count, queue.environments.map { ($0, queue.count(of: $0)) })
-        }
-        for (environment, count) in used {
-            let left = limits.heldMax(beside: all - count) - count
-            if left < most { counts[environment] = max(0, left) }
+        for environment in calls.read(\.environments) {
+            let left = Room(calls, environment, limits).left
+            if left < most { counts[environment] = left }
         }
         for (environment, breaker) in breakers where !breaker.isClosed {
             // Some of them may need no call.

@@ -36,7 +36,9 @@ package struct WorkerLimits: Sendable {
     package var heldMax = 2_048
     /// How long a parked key that was taken stays with this worker before another may take it.
     package var dueLease = Duration.seconds(30)
-    /// How often parked keys are looked for.
+    /// Whether an answer that was not looked at counts as a call under way: where answers are large.
+    package var answersKeepPlaces = false
+    /// How often parked keys are looked for, beside when there is room for what waits for it.
     package var dueInterval = Duration.milliseconds(250)
     /// Tries of a key before it waits for a person.
     package var attemptsMax = 20
@@ -44,7 +46,8 @@ package struct WorkerLimits: Sendable {
     /// The longest that another system is left alone because it asks for it.
     package var askedWaitMax = Duration.seconds(300)
     /// How long a call may wait for its turn before others of its person are put aside. An environment whose calls wait
-    /// longer takes no more room than it has.
+    /// longer takes no more room than it has; for one where a call waits, or takes, longer no messages are left in
+    /// Kafka.
     package var turnMax = Duration.seconds(1)
     /// How long calls are made as an environment's back end was found, before it is looked up again.
     package var callerAgeMax = Duration.seconds(10)
@@ -157,7 +160,8 @@ package struct Worker<H: Handler>: ~Copyable {
         try Schema.check(on: &connection)
         let consumer = try Consumer(
             brokers: place.brokers, group: group, topics: place.topics, properties: place.properties)
-        calls = CallWindow(placesMax: limits.inFlightMax, wakeup: consumer.wakeup)
+        calls = CallWindow(
+            placesMax: limits.inFlightMax, answersKeepPlaces: limits.answersKeepPlaces, wakeup: consumer.wakeup)
         self.handler = handler
         self.group = group
         self.limits = limits
@@ -208,8 +212,9 @@ package struct Worker<H: Handler>: ~Copyable {
     mutating func step(isStopping: Bool = false) throws -> String? {
         if !isStopping, let reason = try waitWhileAway() { return reason }
         do {
-            if isStopping { withdrawCalls() } else { calls.startWaiting() }
+            if isStopping { withdrawCalls() }
             takeAnswers(isStopping: isStopping)
+            if !isStopping { calls.startWaiting() }
             try renewRates()
             if pending.isEmpty, !isStopping {
                 try takeMessages()

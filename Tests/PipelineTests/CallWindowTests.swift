@@ -68,6 +68,27 @@ import Testing
         #expect(try await outcomes(1, of: window).map(\.1) == [0])
     }
 
+    /// Where answers are large, no more of them are held than there are places.
+    @Test func answersMayKeepTheirPlacesUntilTheyAreTaken() async throws {
+        let window = CallWindow<Int, Int>(placesMax: 2, answersKeepPlaces: true, wakeup: try Wakeup())
+        let made = Mutex(0)
+        for key in 0..<6 {
+            window.add(
+                CallWindow.Call(key: key, turn: turn, startBefore: .now + .seconds(600)) {
+                    made.withLock { $0 += 1 }
+                    return key
+                })
+        }
+        for count in [2, 4, 6] {
+            while made.withLock({ $0 }) < count { await Task.yield() }
+            // More of them would be made by now.
+            for _ in 0..<1_000 { await Task.yield() }
+            #expect(made.withLock { $0 } == count)
+            _ = window.takeOutcomes()
+            window.startWaiting()
+        }
+    }
+
     private let turn = CallTurn(environment: EnvironmentID(rawValue: 1), person: "ana")
 
     private func outcomes(_ count: Int, of window: CallWindow<Int, Int>) async throws -> [(Int, Int?)] {

@@ -16,6 +16,7 @@ final class Calls: Sendable {
         var away: Set<UUID> = []
         var writes: Set<UUID> = []
         var rates = CallRates()
+        var delays: [EnvironmentID: Duration] = [:]
         var failures: [PostgresError] = []
         var decided: [UUID: Int] = [:]
         var made: [(id: UUID, version: Int)] = []
@@ -57,6 +58,11 @@ final class Calls: Sendable {
         get { state.withLock { $0.rates } }
         set { state.withLock { $0.rates = newValue } }
     }
+    /// How long an environment's calls take.
+    var delays: [EnvironmentID: Duration] {
+        get { state.withLock { $0.delays } }
+        set { state.withLock { $0.delays = newValue } }
+    }
     /// How often each key was decided without being an answer.
     var decided: [UUID: Int] { state.withLock { $0.decided } }
     var made: [(id: UUID, version: Int)] { state.withLock { $0.made } }
@@ -72,6 +78,7 @@ final class Calls: Sendable {
     func decide(_ id: UUID) { state.withLock { $0.decided[id, default: 0] += 1 } }
     func make(_ id: UUID, _ version: Int, _ environment: EnvironmentID) async {
         state.withLock { $0.made.append((id, version)) }
+        if let delay = delays[environment] { try? await Task.sleep(for: delay) }
         while isHeld || heldEnvironments.contains(environment) { try? await Task.sleep(for: .milliseconds(5)) }
     }
 }

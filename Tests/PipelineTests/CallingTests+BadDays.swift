@@ -98,6 +98,28 @@ extension CallingTests {
         }
     }
 
+    /// Though each of its calls is answered soon, what one environment has to do takes long: others do not wait for all
+    /// of it.
+    @Test func aBacklogOfOneEnvironmentIsInNobodysWay() async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            var flow = try Flow(cluster)
+            let rows = try flow.connection.run("INSERT INTO realm.environment (name) VALUES ('other') RETURNING id")
+            let other = EnvironmentID(rawValue: try rows[0].value(0))
+            let calls = Calls()
+            calls.delays = [flow.environment: .milliseconds(200)]
+            var limits = WorkerLimits()
+            (limits.inFlightMax, limits.heldMax, limits.turnMax) = (2, 64, .seconds(1))
+            var worker = try makeWorker(flow, calls, limits)
+            try add(400, to: &flow, flow.environment)
+            try add(20, to: &flow, other)
+            try publish(&flow, &worker, "the other one is done") { flow in try state("done", other, &flow) == 20 }
+            let count = try state("done", flow.environment, &flow)
+            #expect(count < 200, "\(count) of 400 were done before")
+            calls.delays = [:]
+            try publish(&flow, &worker, "all are done") { flow in try state("done", flow.environment, &flow) == 400 }
+        }
+    }
+
     /// However seldom keys are looked for that are due.
     @Test func whatWasPutAsideComesBackAsSoonAsThereIsRoom() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in

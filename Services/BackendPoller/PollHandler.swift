@@ -116,7 +116,7 @@ struct PollHandler: Handler {
     ) throws -> @Sendable (Call) async -> Answer {
         let fetcher = fetcher
         do {
-            let backend = try fetcher.backend(of: environment, on: &connection)
+            let backend = try fetcher.adapters.adapter(of: environment, on: &connection)
             return { call in
                 switch call {
                 case .person(let person, let position):
@@ -155,7 +155,8 @@ struct PollHandler: Handler {
             guard let own = realms[try .user(poll.person)], let seen = realms[try .seen(poll.person)] else {
                 return .finished
             }
-            if let known = compared.position(of: object.key.id, read.hash),
+            let name = ComparedReads.Name(environment: environment, poll: object.key.id)
+            if let known = compared.position(of: name, read.hash),
                 try isUnchanged(since: known, own, seen, read.tree, environment, &connection)
             {
                 writes.readings.append(
@@ -164,7 +165,7 @@ struct PollHandler: Handler {
                         decision: decision))
                 return .finished
             }
-            reported.report(found.data, of: poll.person, in: environment, logger)
+            let isDangling = reported.report(found.data, of: poll.person, in: environment, logger)
             let contents = RealmContents(email: poll.person, data: found.data, records: [])
             let stored = try StoredPerson(own, seen, read.tree, environment, decoder, &connection)
             let changes = PollRule.changes(
@@ -179,10 +180,11 @@ struct PollHandler: Handler {
             let writtenCount = writes.count
             try compareChoices(contents, stored, decision, &writes)
             try compareRetired(read.tree, stored, decision, environment, &writes, &connection)
-            if changes == PollRule.Changes(), writes.count == writtenCount, stored.user != nil,
+            // What refers to what is not there is counted each time.
+            if changes == PollRule.Changes(), writes.count == writtenCount, stored.user != nil, !isDangling,
                 stored.newest < object.position
             {
-                compared.remember(object.key.id, read.hash, at: stored.newest)
+                compared.remember(name, read.hash, at: stored.newest)
             }
             writes.readings.append(
                 Reading(

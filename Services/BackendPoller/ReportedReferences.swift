@@ -12,16 +12,17 @@ struct ReportedReferences {
     private var known: Set<String> = []
     private var counters: [EnvironmentID: Counter] = [:]
 
+    /// - Returns: Whether there are any.
     mutating func report(
         _ data: ReportingData, of person: String, in environment: EnvironmentID, _ logger: Logger
-    ) {
+    ) -> Bool {
         func byID<Fields>(_ objects: [Identified<Fields>]) -> [UUID: Fields] {
             Dictionary(objects.map { ($0.id, $0.fields) }) { first, _ in first }
         }
         let objects = ReportingObjects(
             templates: byID(data.templates), contexts: byID(data.contexts), nodes: byID(data.nodes))
         let dangling = objects.danglingReferences
-        if dangling.isEmpty { return }
+        if dangling.isEmpty { return false }
         let counter =
             counters[environment]
             ?? Counter(label: "fieldpost.poll.dangling_references", dimensions: [("environment", "\(environment)")])
@@ -33,5 +34,6 @@ struct ReportedReferences {
                 "the back end's data refers to what it does not have",
                 metadata: ["environment": "\(environment)", "person": "\(person)", "reference": "\(reference)"])
         }
+        return true
     }
 }

@@ -102,7 +102,7 @@ struct Scheduler: ~Copyable {
     /// One whose adapter cannot be made is polled in full: what is wrong with it is said where it would be called.
     private mutating func tellsChanges(_ environment: EnvironmentID) throws -> Bool {
         do {
-            return try fetcher.backend(of: environment, on: &connection).capabilities.tellsChanges
+            return try fetcher.adapters.adapter(of: environment, on: &connection).capabilities.tellsChanges
         } catch is MissingBackend {
             return false
         }

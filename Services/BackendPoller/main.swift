@@ -22,8 +22,9 @@ await serve("backend-poller", settings: Settings.all) { context in
         group: "backend-poller", topics: [Topics.poll.name], brokers: try configuration.text(.kafkaBrokers),
         properties: try configuration.properties(under: "kafka.", problem: Property.problem), conninfo: conninfo)
     let fetcher = RealmFetcher(
-        client: Client(), callMax: try configuration.duration(Settings.callMax),
-        secrets: try SecretBox(configuration.list(.secretKeys)),
+        Adapters(
+            client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)),
+            callMax: try configuration.duration(Settings.callMax)),
         entryDays: try configuration.integer(Settings.entryDays),
         aheadDays: try configuration.integer(Settings.aheadDays))
     return [

@@ -1,11 +1,9 @@
 import Backends
 import FoundationEssentials
-import HTTP
 import Model
 import Pipeline
 import Postgres
 import Realms
-import Secrets
 
 /// Loads what entries concern, lets `SubmissionRule` decide, and writes what it decided.
 struct EntryHandler: Handler {
@@ -24,20 +22,15 @@ struct EntryHandler: Handler {
     var observationRule: ObservationRule {
         ObservationRule(waitMin: rule.settleMin, retryMin: rule.retryMin, retryMax: rule.retryMax)
     }
-    /// The longest a single HTTP call may take.
-    let callMax: Duration
-    let secrets: SecretBox
-    let client: Client
+    let adapters: Adapters
 
     var directory = RealmDirectory()
     var reporting = ReportingCache()
     let decoder = JSONDecoder()
 
-    init(rule: SubmissionRule, callMax: Duration, secrets: SecretBox, client: Client) {
+    init(rule: SubmissionRule, adapters: Adapters) {
         self.rule = rule
-        self.callMax = callMax
-        self.secrets = secrets
-        self.client = client
+        self.adapters = adapters
     }
 
     mutating func decide(
@@ -124,9 +117,7 @@ struct EntryHandler: Handler {
     ) throws -> @Sendable (Call) async -> Answer {
         let caller: SubmissionCaller
         do {
-            caller = SubmissionCaller(
-                backend: try BackendConnection.backend(
-                    of: environment, client: client, secrets: secrets, callMax: callMax, on: &connection))
+            caller = SubmissionCaller(backend: try adapters.adapter(of: environment, on: &connection))
         } catch let error as MissingBackend {
             throw CallerUnavailable(reason: error.description)
         }
@@ -216,7 +207,7 @@ struct EntryHandler: Handler {
             // What is left of the lease then is enough for the call itself.
             return .call(
                 Call(submission: call, marker: EntryMarker.marker(of: key.id), person: person),
-                startBefore: started + rule.lease - callMax * SubmissionCaller.callsMax)
+                startBefore: started + rule.lease - adapters.callMax * SubmissionCaller.callsMax)
         }
     }
 }

@@ -9,7 +9,8 @@ import Realms
 struct ReportingCache {
     /// How old what an entry is accepted by may be. The back end has the last word anyway.
     private static let ageMax = Duration.seconds(10)
-    private static let countMax = 2_000
+    /// So many are looked through for old ones, and, if none are old, all are forgotten.
+    private static let countMax = 500
 
     private struct Entry<Value> {
         let value: Value
@@ -30,6 +31,13 @@ struct ReportingCache {
     private var own: [Name: Entry<Own>] = [:]
     private var nodes: [Name: Entry<[UUID: ReportingTreeNode]>] = [:]
     private var people: [String: Entry<BackendPerson?>] = [:]
+
+    private static func forgetOld<Name, Value>(_ entries: inout [Name: Entry<Value>]) {
+        guard entries.count >= countMax else { return }
+        let now = ContinuousClock.now
+        entries = entries.filter { now - $0.value.loadedAt < ageMax }
+        if entries.count >= countMax { entries = [:] }
+    }
 
     /// The reporting data of a person's realm.
     ///
@@ -54,7 +62,7 @@ struct ReportingCache {
     ) throws -> BackendPerson? {
         let name = "\(environment)/\(email)"
         if let kept = people[name], ContinuousClock.now - kept.loadedAt < Self.ageMax { return kept.value }
-        if people.count > Self.countMax { people = [:] }
+        Self.forgetOld(&people)
         let person = try BackendPerson.load([email], in: environment, on: &connection)[email]
         people[name] = Entry(value: person, loadedAt: .now)
         return person
@@ -64,7 +72,7 @@ struct ReportingCache {
         _ name: Name, _ isFresh: Bool, _ connection: inout Connection
     ) throws -> Own {
         if let kept = own[name], !isFresh, ContinuousClock.now - kept.loadedAt < Self.ageMax { return kept.value }
-        if own.count > Self.countMax { own = [:] }
+        Self.forgetOld(&own)
         var loaded = Own()
         let decoder = JSONDecoder()
         let kinds: [Kind] = [.user, .reportingTemplate, .reportingContext]
@@ -89,7 +97,7 @@ struct ReportingCache {
         _ name: Name, _ isFresh: Bool, _ connection: inout Connection
     ) throws -> [UUID: ReportingTreeNode] {
         if let kept = nodes[name], !isFresh, ContinuousClock.now - kept.loadedAt < Self.ageMax { return kept.value }
-        if nodes.count > Self.countMax { nodes = [:] }
+        Self.forgetOld(&nodes)
         var loaded: [UUID: ReportingTreeNode] = [:]
         let decoder = JSONDecoder()
         for row in try connection.run(

@@ -1,6 +1,7 @@
 // Sends each entry whose device asks for it to its back end, once, and records the answer.
 // Reads `entry.events`; the only writer of an entry's status and of `submission.ledger`.
 
+import Backends
 import HTTP
 import Kafka
 import Model
@@ -15,8 +16,8 @@ await serve("entry-submitter", settings: Settings.all) { context in
         lease: callMax * (SubmissionCaller.callsMax + 2), settleMin: try configuration.duration(Settings.settleMin),
         retryMin: try configuration.duration(Settings.retryMin), retryMax: try configuration.duration(Settings.retryMax)
     )
-    let client = Client()
-    let secrets = try SecretBox(configuration.list(.secretKeys))
+    let adapters = Adapters(
+        client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)), callMax: callMax)
     let limits = try Settings.limits(configuration)
     let place = WorkerPlace(
         group: "entry-submitter", topics: [Topics.entry.name], brokers: try configuration.text(.kafkaBrokers),
@@ -24,7 +25,7 @@ await serve("entry-submitter", settings: Settings.all) { context in
         conninfo: try configuration.text(.databaseURL))
     return [
         .worker("entry-submitter", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
-            let handler = EntryHandler(rule: rule, callMax: callMax, secrets: secrets, client: client)
+            let handler = EntryHandler(rule: rule, adapters: adapters)
             var worker = try Worker(handler, at: place, limits: limits, logger: control.logger)
             try worker.run(control)
         }

@@ -70,7 +70,7 @@ struct RealmHandler: Handler {
     ) throws -> @Sendable (Call) async -> Answer {
         let fetcher = fetcher
         do {
-            let backend = try fetcher.backend(of: environment, on: &connection)
+            let backend = try fetcher.adapters.adapter(of: environment, on: &connection)
             return { call in await fetcher.fetch(call.person, from: backend) }
         } catch let error as MissingBackend {
             throw CallerUnavailable(reason: error.description)

@@ -20,8 +20,9 @@ await serve("realm-initializer", settings: Settings.all) { context in
         properties: try configuration.properties(under: "kafka.", problem: Property.problem),
         conninfo: try configuration.text(.databaseURL))
     let fetcher = RealmFetcher(
-        client: Client(), callMax: try configuration.duration(Settings.callMax),
-        secrets: try SecretBox(configuration.list(.secretKeys)),
+        Adapters(
+            client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)),
+            callMax: try configuration.duration(Settings.callMax)),
         entryDays: try configuration.integer(Settings.entryDays))
     return [
         .worker("realm-initializer", count: try configuration.integer(.workerCount), isFinal: isFinal) {

@@ -3,6 +3,7 @@ package import HTTP
 package import Model
 package import Postgres
 package import Secrets
+internal import Synchronization
 
 /// The back end of an environment, as `fieldpost environment add` stored it.
 package struct BackendConnection: Sendable, Equatable {
@@ -50,19 +51,6 @@ package struct BackendConnection: Sendable, Equatable {
         "SELECT EXISTS (SELECT FROM backend.connection WHERE environment_id = \(environment.rawValue))"
     }
 
-    /// Makes the adapter of an environment's back end, from what is stored now.
-    ///
-    /// - Throws: `MissingBackend`, which says what is not there, or `PostgresError`.
-    package static func backend(
-        of environment: EnvironmentID, client: Client, secrets: SecretBox, callMax: Duration,
-        on connection: inout Connection
-    ) throws -> any TimeBackend {
-        guard let stored = try load(environment, on: &connection) else {
-            throw MissingBackend("environment \(environment) has no back end")
-        }
-        return try stored.make(client: client, secrets: secrets, callMax: callMax)
-    }
-
     /// Makes the adapter.
     ///
     /// - Parameters:
@@ -105,6 +93,38 @@ extension BackendConnection {
             } catch {
                 throw MissingBackend("the back end's password: \(error)")
             }
+        }
+    }
+}
+
+/// The adapters of all environments' back ends: what one of them keeps, such as a session, serves all calls of this
+/// process.
+package final class Adapters: Sendable {
+    private let client: Client
+    private let secrets: SecretBox
+    /// The longest a single HTTP call may take.
+    package let callMax: Duration
+    private let known = Mutex<[EnvironmentID: (stored: BackendConnection, adapter: any TimeBackend)]>([:])
+
+    /// - Parameter secrets: Opens sealed passwords.
+    package init(client: Client, secrets: SecretBox, callMax: Duration) {
+        self.client = client
+        self.secrets = secrets
+        self.callMax = callMax
+    }
+
+    /// How an environment's back end is called: by the same adapter as long as its settings stay the same.
+    ///
+    /// - Throws: `MissingBackend`, which says what is not there, or `PostgresError`.
+    package func adapter(of environment: EnvironmentID, on connection: inout Connection) throws -> any TimeBackend {
+        guard let stored = try BackendConnection.load(environment, on: &connection) else {
+            throw MissingBackend("environment \(environment) has no back end")
+        }
+        return try known.withLock { known throws(MissingBackend) in
+            if let entry = known[environment], entry.stored == stored { return entry.adapter }
+            let adapter = try stored.make(client: client, secrets: secrets, callMax: callMax)
+            known[environment] = (stored, adapter)
+            return adapter
         }
     }
 }

@@ -1,19 +1,12 @@
 import FoundationEssentials
-package import HTTP
 package import Model
-package import Postgres
-package import Secrets
-internal import Synchronization
 
 /// Asks a back end for all that a person's realm holds of it.
 package struct RealmFetcher: Sendable {
-    package let client: Client
-    package let callMax: Duration
-    package let secrets: SecretBox
+    package let adapters: Adapters
     /// How many days back, and ahead, entries are fetched.
     package let entryDays: Int
     package let aheadDays: Int
-    private let adapters = Adapters()
 
     /// What a back end told of a person.
     package struct Found: Sendable {
@@ -33,25 +26,10 @@ package struct RealmFetcher: Sendable {
         }
     }
 
-    package init(client: Client, callMax: Duration, secrets: SecretBox, entryDays: Int, aheadDays: Int = 1) {
-        self.client = client
-        self.callMax = callMax
-        self.secrets = secrets
+    package init(_ adapters: Adapters, entryDays: Int, aheadDays: Int = 1) {
+        self.adapters = adapters
         self.entryDays = entryDays
         self.aheadDays = aheadDays
-    }
-
-    /// How an environment's back end is called: by the same adapter as long as its settings stay the same, whatever
-    /// worker asks.
-    ///
-    /// - Throws: `MissingBackend` or `PostgresError`.
-    package func backend(of environment: EnvironmentID, on connection: inout Connection) throws -> any TimeBackend {
-        guard let stored = try BackendConnection.load(environment, on: &connection) else {
-            throw MissingBackend("environment \(environment) has no back end")
-        }
-        return try adapters.adapter(of: stored, in: environment) { () throws(MissingBackend) in
-            try stored.make(client: client, secrets: secrets, callMax: callMax)
-        }
     }
 
     /// The days whose entries are followed.
@@ -70,23 +48,6 @@ package struct RealmFetcher: Sendable {
             return .success(Found(data: data, records: records, days: days, readAt: readAt))
         } catch {
             return .failure(error)
-        }
-    }
-}
-
-/// The adapters that were made: what one of them keeps for a short while serves all its environment's calls.
-private final class Adapters: Sendable {
-    private let known = Mutex<[EnvironmentID: (stored: BackendConnection, adapter: any TimeBackend)]>([:])
-
-    func adapter(
-        of stored: BackendConnection, in environment: EnvironmentID,
-        make: () throws(MissingBackend) -> any TimeBackend
-    ) throws(MissingBackend) -> any TimeBackend {
-        try known.withLock { known throws(MissingBackend) in
-            if let entry = known[environment], entry.stored == stored { return entry.adapter }
-            let adapter = try make()
-            known[environment] = (stored, adapter)
-            return adapter
         }
     }
 }

@@ -47,7 +47,8 @@ extension PollHandlerTests {
     }
 
     static func fetcher(_ client: Client) throws -> RealmFetcher {
-        RealmFetcher(client: client, callMax: .seconds(10), secrets: try SecretBox([]), entryDays: 1)
+        RealmFetcher(
+            Adapters(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1)
     }
 
     /// As if the interval were over.

@@ -46,7 +46,7 @@ struct PollerWorld: ~Copyable {
                 password = \(password)
             """)
         let fetcher = try Self.fetcher(client)
-        let backend = try fetcher.backend(of: acme.id, on: &acme.connection)
+        let backend = try fetcher.adapters.adapter(of: acme.id, on: &acme.connection)
         let scheduler = try Scheduler(
             conninfo: acme.conninfo, fetcher: fetcher, overdueMax: .seconds(86_400), logger: Logger(label: "scheduler"))
         (self.client, self.url, self.fetcher, self.backend) = (client, url, fetcher, backend)
@@ -190,7 +190,8 @@ struct PollerWorld: ~Copyable {
 
     static func fetcher(_ client: Client) throws -> RealmFetcher {
         RealmFetcher(
-            client: client, callMax: .seconds(20), secrets: try SecretBox([secretKey]), entryDays: 60, aheadDays: 31)
+            Adapters(client: client, secrets: try SecretBox([secretKey]), callMax: .seconds(20)), entryDays: 60,
+            aheadDays: 31)
     }
 
     /// A run from its beginning to its end.

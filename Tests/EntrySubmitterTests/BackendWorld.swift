@@ -52,7 +52,7 @@ struct BackendWorld: ~Copyable {
 
     private init(
         _ vendor: Vendor, _ url: String, _ person: BackendPerson, _ handler: EntryHandler,
-        _ backend: any TimeBackend, _ acme: consuming TestEnvironment
+        _ backend: any TimeBackend, _ client: Client, _ acme: consuming TestEnvironment
     ) throws {
         let paths = (try RealmPath.user(Self.email), try RealmPath.seen(Self.email))
         (realm, seen) = paths
@@ -61,7 +61,7 @@ struct BackendWorld: ~Copyable {
         self.person = person
         self.handler = handler
         self.backend = backend
-        client = handler.client
+        self.client = client
         self.acme = acme
     }
 
@@ -70,7 +70,8 @@ struct BackendWorld: ~Copyable {
         let secrets = try SecretBox([Data((0..<32).map { UInt8($0) }).base64EncodedString()])
         let rule = SubmissionRule(
             lease: .seconds(70), settleMin: .milliseconds(50), retryMin: .milliseconds(10), retryMax: .milliseconds(50))
-        let handler = EntryHandler(rule: rule, callMax: .seconds(10), secrets: secrets, client: client)
+        let handler = EntryHandler(
+            rule: rule, adapters: Adapters(client: client, secrets: secrets, callMax: .seconds(10)))
         let person = BackendPerson(
             email: Self.email,
             reference: vendor == .sap
@@ -93,9 +94,8 @@ struct BackendWorld: ~Copyable {
             INSERT INTO backend.person (environment_id, email, reference)
             VALUES (\(acme.id.rawValue), \(Self.email), \(JSONBytes(reference)))
             """)
-        let backend = try BackendConnection.backend(
-            of: acme.id, client: client, secrets: secrets, callMax: .seconds(10), on: &acme.connection)
-        return try BackendWorld(vendor, url, person, handler, backend, acme)
+        let backend = try handler.adapters.adapter(of: acme.id, on: &acme.connection)
+        return try BackendWorld(vendor, url, person, handler, backend, client, acme)
     }
 
     private static func guid(_ number: Int) -> String { "00000000-0000-4000-8000-00000000000\(number)" }

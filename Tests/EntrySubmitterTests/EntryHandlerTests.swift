@@ -37,7 +37,8 @@ import Testing
 
         let client = Client()
         defer { client.shutDown() }
-        var handler = EntryHandler(rule: Self.rule, callMax: .seconds(10), secrets: try SecretBox([]), client: client)
+        var handler = EntryHandler(
+            rule: Self.rule, adapters: Adapters(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
         let inputs = [(good, ana), (strange, ana), (tried, ana), (misled, ben)].map { id, realm in
             Self.input(id, realm, acme.id)
         }
@@ -60,7 +61,8 @@ import Testing
         let environment = EnvironmentID(rawValue: try rows[0].value(0))
         let client = Client()
         defer { client.shutDown() }
-        let handler = EntryHandler(rule: Self.rule, callMax: .seconds(10), secrets: try SecretBox([]), client: client)
+        let handler = EntryHandler(
+            rule: Self.rule, adapters: Adapters(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
         func reason() throws -> String {
             do {
                 _ = try handler.caller(on: &connection, for: environment)

@@ -146,7 +146,8 @@ import Testing
         defer { client.shutDown() }
         let rule = SubmissionRule(
             lease: .seconds(70), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60))
-        var handler = EntryHandler(rule: rule, callMax: .seconds(10), secrets: try SecretBox([]), client: client)
+        var handler = EntryHandler(
+            rule: rule, adapters: Adapters(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
         let inputs = asked.map {
             Input<EntryHandler.Answer>(
                 environment: acme.id, subject: EventSubject(realm: $0.realm, kind: $0.kind, id: id), origin: $0.origin,

@@ -1,3 +1,4 @@
+import Backends
 import FoundationEssentials
 import HTTP
 import Model
@@ -124,7 +125,8 @@ import Testing
         let client = Client()
         defer { client.shutDown() }
         var handler = EntryHandler(
-            rule: SubmissionWorld.rule, callMax: .seconds(10), secrets: try SecretBox([]), client: client)
+            rule: SubmissionWorld.rule,
+            adapters: Adapters(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
         let inputs = realms.map { realm in
             Input<EntryHandler.Answer>(
                 environment: acme.id, subject: EventSubject(realm: realm, kind: .timeEntry, id: id), origin: .event,

@@ -27,6 +27,44 @@ import Testing
         try Schema.check(on: &connection)
     }
 
+    /// Databases have them: an edit would leave each of them where it is.
+    @Test func releasedFilesStayAsTheyAre() throws {
+        let released = [
+            "001-foundation.sql": "f35c13d025460a33192a0a3b06e706e67466d0664d4953ae319f2dc3fc9bbc78",
+            "002-onboarding.sql": "403b09d24f23809243520b9b547c832f2da291119b4576f1ba3d791ab673a22c",
+            "003-permissions.sql": "0527fdd3249ee42be74bb785babfbb38df7643a35d3f6204d21dfdc005dbd1e8",
+            "004-poller.sql": "e323f267741ec816cf2b5dae3ee5a0e542594363a710aa141f0cf0f34aedbcc1",
+            "005-audiences.sql": "be5cdd870d512dd86b252691523a69a8e76c558cac9b0b754253a2e82ff18d4a",
+            "006-incremental.sql": "0ed4d4d0ec0881e8180fe90a4befe6844bb3231007fe5aa35bcc4a36facef8fd",
+            "007-limits.sql": "5bd35cbc7dc60c7aad6e8a64fe049398ea007a1fbe65ff3964aff4e3a0f40c5b",
+        ]
+        let files = try SchemaFile.read(Self.schema)
+        for (name, checksum) in released { #expect(files.first { $0.name == name }?.checksum == checksum, "\(name)") }
+    }
+
+    /// 002 and 003 were released in two forms: databases of both become the same.
+    @Test(arguments: [true, false]) func bothFormsOfAReleaseGoOn(isOther: Bool) throws {
+        let conninfo = try TestServer.shared.makeDatabase()
+        var connection = try Connection(conninfo)
+        _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(3)), on: &connection)
+        if isOther {
+            for (name, checksum) in Migration.otherForms {
+                try connection.run("UPDATE realm.migration SET checksum = \(checksum) WHERE name = \(name)")
+            }
+            try connection.runScript(
+                """
+                ALTER TABLE backend.connection DROP CONSTRAINT connection_kind_check,
+                    ADD CONSTRAINT connection_kind_check CHECK (kind IN ('sap', 'economic'))
+                """)
+        }
+        let answer = try migrate(conninfo)
+        #expect(answer.status == 0, "\(answer.errors)")
+        let checks = try connection.run(
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'connection_kind_check'")
+        #expect(try checks.map { try $0.value(0, as: String.self) }.first?.contains("economic") == true)
+        #expect(try migrate(conninfo).status == 0)
+    }
+
     /// What the first schema held is moved to where the later ones look for it.
     @Test func whatIsStoredIsTakenAlong() throws {
         let conninfo = try TestServer.shared.makeDatabase()

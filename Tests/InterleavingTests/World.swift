@@ -55,8 +55,9 @@ struct World<Office: BackOffice>: ~Copyable {
         let people = (0..<Self.peopleCount).map {
             BackendPerson(email: "person\($0)@example.com", reference: Office.reference($0))
         }
-        let fetcher = RealmFetcher(client: office.client, callMax: .seconds(20), secrets: secrets, entryDays: 30)
-        let backend = try fetcher.backend(of: id, on: &acme.connection)
+        let adapters = Adapters(client: office.client, secrets: secrets, callMax: .seconds(20))
+        let fetcher = RealmFetcher(adapters, entryDays: 30)
+        let backend = try adapters.adapter(of: id, on: &acme.connection)
         var phones = try Phones(acme.conninfo, in: id, today: today, references: Office.references, chronicle)
         for person in people {
             let reference = String(decoding: try JSONEncoder().encode(person.reference), as: UTF8.self)
@@ -68,7 +69,7 @@ struct World<Office: BackOffice>: ~Copyable {
             phones.add(realm: try acme.realm(.user(person.email)), try await backend.reportingData(of: person))
         }
         let connection = try Connection(acme.conninfo)
-        let submitting = EntryHandler(rule: Self.rule, callMax: .seconds(20), secrets: secrets, client: office.client)
+        let submitting = EntryHandler(rule: Self.rule, adapters: adapters)
         let polling = PollHandler(fetcher, logger: Logger(label: "poller") { _ in SwiftLogNoOpLogHandler() })
         self.office = office
         self.people = people

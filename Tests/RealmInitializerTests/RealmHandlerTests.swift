@@ -26,7 +26,8 @@ import Testing
         let client = Client()
         defer { client.shutDown() }
         var handler = RealmHandler(
-            RealmFetcher(client: client, callMax: .seconds(10), secrets: try SecretBox([]), entryDays: 1))
+            RealmFetcher(
+                Adapters(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1))
         let inputs = objects.map { id, _ in
             Input<RealmHandler.Answer>(
                 environment: acme.id, subject: EventSubject(realm: .users, kind: .realms, id: id), origin: .event,
@@ -83,7 +84,8 @@ import Testing
         let client = Client()
         defer { client.shutDown() }
         var handler = RealmHandler(
-            RealmFetcher(client: client, callMax: .seconds(10), secrets: try SecretBox([]), entryDays: 1))
+            RealmFetcher(
+                Adapters(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1))
         let day = Day(daysSinceEpoch: 16_000)
         let found = RealmFetcher.Found(
             data: Self.data, records: [], days: day...day, readAt: Timestamp(millisecondsSinceEpoch: 0))

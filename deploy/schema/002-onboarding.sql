@@ -27,7 +27,7 @@ CREATE TABLE access.address (
 CREATE INDEX ON access.address (environment_id);
 
 -- The password itself, sealed, or the name of the variable that holds it: what 001 says of it is over.
--- `poll_interval_seconds`: between two looks of backend-poller into the back end.
+-- `poll_interval_seconds` is kept for the poller, which is not there yet.
 ALTER TABLE backend.connection
     ALTER password_variable DROP NOT NULL,
     ADD password               bytea,

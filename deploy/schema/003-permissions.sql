@@ -47,8 +47,3 @@ FROM (
 ) o
 WHERE l.environment_id = o.environment_id AND l.entry_id = o.id;
 UPDATE pipeline.parked SET key = subject WHERE key <> subject;
-
--- e-conomic, whose password is "appSecretToken:agreementGrantToken", and which has no user.
-ALTER TABLE backend.connection
-    DROP CONSTRAINT connection_kind_check,
-    ADD CONSTRAINT connection_kind_check CHECK (kind IN ('sap', 'economic'));

@@ -203,6 +203,8 @@ import Testing
     }
 
     private static func economicEntry(hours: String, date: String = "2015-03-30") -> String {
-        #"{"number":1,"employeeNumber":1,"projectNumber":1,"activityNumber":1,"date":"\#(date)","numberOfHours":\#(hours)}"#
+        #"""
+        {"number":1,"employeeNumber":1,"projectNumber":1,"activityNumber":1,"date":"\#(date)","numberOfHours":\#(hours)}
+        """#
     }
 }

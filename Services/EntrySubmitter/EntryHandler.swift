@@ -213,6 +213,11 @@ struct EntryHandler: Handler {
 }
 
 extension SubmissionCaller {
-    /// HTTP calls that one submission makes at most: a token, the write, a new token, the write again, the read.
+    /// HTTP calls of one submission, up to the reading back of what it wrote, at most: a token, the write, a new token,
+    /// the write again, the read (SAP); or a read, the write, another read, the write again, the read (e-conomic).
+    ///
+    /// No write comes later, so none is sent after the lease. What only reads may: a refusal is followed by reading the
+    /// record, a look-up by marker for each day and a listing, all page by page. Its answer is dropped when the ledger
+    /// has another version by then.
     static let callsMax = 5
 }

@@ -5,12 +5,6 @@ import Model
 extension EconomicResponder {
     func control(_ request: Request) async throws -> Response {
         switch (request.method, request.uri.path) {
-        case (.get, "/sandbox/switches"):
-            return try SandboxControl.encoded(system.switches)
-        case (.post, "/sandbox/switches"):
-            return try await SandboxControl.change(request) { (patch: SwitchesPatch<EconomicSwitches>) in
-                try SandboxControl.encoded(system.patch(patch))
-            }
         case (.post, "/sandbox/organisation"):
             return try await SandboxControl.change(request) { (organisation: EconomicOrganisation) in
                 system.load(organisation)
@@ -29,16 +23,13 @@ extension EconomicResponder {
             return try await SandboxControl.change(request) { (changes: Changes) in
                 try SandboxControl.encoded(["count": changes.entries.count { system.save($0.number, $0.apply) != nil }])
             }
-        case (.get, "/sandbox/stats"):
-            return try SandboxControl.encoded(system.counts)
         case (.get, "/sandbox/recorded"):
-            let after = request.uri.queryParameters["after"].flatMap { Int($0) } ?? 0
-            return SandboxControl.lines(after: after) { [system] after in
+            return SandboxControl.lines(request) { [system] after in
                 let records = system.records(after: after, countMax: 500)
                 return records.last.map { (records.map(EconomicResponder.line), $0.number) }
             }
         default:
-            return .economicNotFound
+            return try await system.control(request) ?? .economicNotFound
         }
     }
 

@@ -19,19 +19,10 @@ struct EconomicResponder: HTTPResponder {
             system.count("unauthorized")
             return .economic(.unauthorized, "Unauthorized", "The tokens are not accepted.")
         }
-        let fault = system.drawCall(isRead: request.method == .get)
-        if fault.milliseconds > 0 { try await Task.sleep(for: .milliseconds(fault.milliseconds)) }
-        switch fault.kind {
-        case .none: break
-        case .unavailable:
-            system.count("answered503")
-            return .economicUnavailable
-        case .tooManyRequests:
-            system.count("answered429")
-            var response = Response.economic(.tooManyRequests, "TooManyRequests", "You have made too many calls.")
-            response.headers[.retryAfter] = String(system.switches.faults.retryAfterSeconds)
-            return response
-        }
+        let failure = try await system.failure(
+            of: request, unavailable: .economicUnavailable,
+            tooManyRequests: .economic(.tooManyRequests, "TooManyRequests", "You have made too many calls."))
+        if let failure { return failure }
         guard request.uri.path.hasPrefix(EconomicResponder.root + "/") else { return .economicNotFound }
         return try await serve(String(request.uri.path.dropFirst(EconomicResponder.root.count + 1)), request, context)
     }
@@ -82,9 +73,8 @@ struct EconomicResponder: HTTPResponder {
         _ context: ConnectionContext, _ body: @escaping @Sendable (_ isTrial: Bool) throws -> Response
     ) async throws -> Response {
         let write = FaultyWrite(
-            fault: system.drawWrite(), context: context, unavailable: .economicUnavailable,
-            failed: .economic(.internalServerError, "InternalServerError", "Something went wrong."),
-            count: { [system] in system.count($0) })
+            system: system, context: context, unavailable: .economicUnavailable,
+            failed: .economic(.internalServerError, "InternalServerError", "Something went wrong."))
         do {
             return try await write.perform(body)
         } catch let refusal as EconomicRules.Refusal {

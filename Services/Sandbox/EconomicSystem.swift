@@ -3,7 +3,7 @@ import Model
 import Synchronization
 
 /// The state of the e-conomic sandbox: master data, time entries, switches, counts.
-final class EconomicSystem: Sendable {
+final class EconomicSystem: SandboxSystem {
     /// What the journal keeps.
     enum Line: Codable {
         case organisation(EconomicOrganisation)
@@ -13,9 +13,7 @@ final class EconomicSystem: Sendable {
     struct State: ~Copyable {
         var master = EconomicMasterData()
         var records = EconomicRecords()
-        var switches = EconomicSwitches()
-        var dice = FaultDice(seed: 1)
-        var counts: [String: Int] = [:]
+        var dials = SandboxDials<EconomicSwitches>()
         var journal: SandboxJournal<Line>?
     }
 
@@ -39,7 +37,7 @@ final class EconomicSystem: Sendable {
         self.state = Mutex(state)
     }
 
-    // MARK: Master data, switches, counts
+    // MARK: Master data, dials
 
     func load(_ organisation: EconomicOrganisation) {
         state.withLock {
@@ -50,36 +48,11 @@ final class EconomicSystem: Sendable {
 
     var master: EconomicMasterData { state.withLock { $0.master } }
 
-    var switches: EconomicSwitches { state.withLock { $0.switches } }
-
-    func patch(_ patch: SwitchesPatch<EconomicSwitches>) throws -> EconomicSwitches {
-        let new = try patch.applied(to: switches)
-        state.withLock {
-            if new.faults.seed != $0.switches.faults.seed { $0.dice = FaultDice(seed: new.faults.seed) }
-            $0.switches = new
-        }
-        return new
+    func withDials<Value: Sendable>(_ use: (inout SandboxDials<EconomicSwitches>) throws -> Value) rethrows -> Value {
+        try state.withLock { try use(&$0.dials) }
     }
 
-    func count(_ kind: String) { state.withLock { $0.counts[kind, default: 0] += 1 } }
-
-    var counts: [String: Int] {
-        state.withLock {
-            var counts = $0.counts
-            counts["records"] = $0.records.count
-            return counts
-        }
-    }
-
-    func drawCall(isRead: Bool) -> CallFault {
-        state.withLock { state in
-            let fault = state.dice.call(state.switches.faults, isRead: isRead)
-            if fault.isSlow { state.counts["slow", default: 0] += 1 }
-            return fault
-        }
-    }
-
-    func drawWrite() -> WriteFault { state.withLock { $0.dice.write($0.switches.faults) } }
+    var recordCount: Int { state.withLock { $0.records.count } }
 
     // MARK: Time entries
 
@@ -90,7 +63,7 @@ final class EconomicSystem: Sendable {
     func create(_ request: EconomicEntryRequest, isTrial: Bool) throws(EconomicRules.Refusal) -> Int {
         try withState { state throws(EconomicRules.Refusal) in
             var record = try EconomicRules.checked(
-                request, state.master, lockedThrough: state.switches.lockedThrough)
+                request, state.master, lockedThrough: state.dials.switches.lockedThrough)
             if isTrial { return 0 }
             record.number = state.records.nextNumber
             state.save(record)
@@ -101,7 +74,7 @@ final class EconomicSystem: Sendable {
     /// Changes a time entry.
     func update(_ request: EconomicEntryRequest, isTrial: Bool) throws(EconomicRules.Refusal) {
         try withState { state throws(EconomicRules.Refusal) in
-            let locked = state.switches.lockedThrough
+            let locked = state.dials.switches.lockedThrough
             state.interfere(with: request.number)
             let old = try EconomicRules.existing(request.number, state.records, lockedThrough: locked)
             try EconomicRules.checkVersion(request, of: old)
@@ -115,7 +88,7 @@ final class EconomicSystem: Sendable {
     func delete(_ number: Int, isTrial: Bool) throws(EconomicRules.Refusal) {
         try withState { state throws(EconomicRules.Refusal) in
             var record = try EconomicRules.existing(
-                number, state.records, lockedThrough: state.switches.lockedThrough)
+                number, state.records, lockedThrough: state.dials.switches.lockedThrough)
             record.isDeleted = true
             if !isTrial { state.save(record) }
         }
@@ -125,9 +98,9 @@ final class EconomicSystem: Sendable {
     func approve(_ numbers: [Int], isTrial: Bool) throws(EconomicRules.Refusal) {
         try withState { state throws(EconomicRules.Refusal) in
             var records: [EconomicRecord] = []
+            let locked = state.dials.switches.lockedThrough
             for number in numbers {
-                records.append(
-                    try EconomicRules.existing(number, state.records, lockedThrough: state.switches.lockedThrough))
+                records.append(try EconomicRules.existing(number, state.records, lockedThrough: locked))
             }
             if isTrial { return }
             for var record in records {
@@ -169,7 +142,7 @@ final class EconomicSystem: Sendable {
                 guard let record = state.records.shown(number, atMs: now),
                     filter?.matches(record.value) ?? true
                 else { continue }
-                if rows.count == state.switches.pageItemsMax { return (rows, number) }
+                if rows.count == state.dials.switches.pageItemsMax { return (rows, number) }
                 rows.append(record)
             }
             return (rows, nil)
@@ -198,8 +171,8 @@ extension EconomicSystem.State {
         let now = Self.nowMs()
         var record = record
         record.version += 1
-        record.lastUpdatedSeconds = Int(now / 1_000) + switches.clockSkewSeconds
-        record.visibleAtMs = now + Int64(switches.visibleAfterMs)
+        record.lastUpdatedSeconds = Int(now / 1_000) + dials.switches.clockSkewSeconds
+        record.visibleAtMs = now + Int64(dials.switches.visibleAfterMs)
         journal?.append(.record(record))
         records.put(record, nowMs: now)
     }
@@ -207,12 +180,12 @@ extension EconomicSystem.State {
     /// Somebody is faster than the PUT that is under way.
     fileprivate mutating func interfere(with number: Int?) {
         guard var record = number.flatMap({ records[$0] }) else { return }
-        if switches.changesBeforePut > 0 {
-            switches.changesBeforePut -= 1
+        if dials.switches.changesBeforePut > 0 {
+            dials.switches.changesBeforePut -= 1
             record.numberOfHours += 1
             save(record)
-        } else if switches.touchesBeforePut > 0 {
-            switches.touchesBeforePut -= 1
+        } else if dials.switches.touchesBeforePut > 0 {
+            dials.switches.touchesBeforePut -= 1
             save(record)
         }
     }

@@ -5,12 +5,6 @@ import Model
 extension SAPResponder {
     func control(_ request: Request) async throws -> Response {
         switch (request.method, request.uri.path) {
-        case (.get, "/sandbox/switches"):
-            return try SandboxControl.encoded(system.switches)
-        case (.post, "/sandbox/switches"):
-            return try await SandboxControl.change(request) { (patch: SwitchesPatch<SAPSwitches>) in
-                try SandboxControl.encoded(system.patch(patch))
-            }
         case (.post, "/sandbox/organisation"):
             return try await SandboxControl.change(request) { (organisation: SAPOrganisation) in
                 system.load(organisation)
@@ -29,12 +23,13 @@ extension SAPResponder {
         case (.post, "/sandbox/sessions/end"):
             sessions.endAll()
             return try SandboxControl.encoded(["ended": true])
-        case (.get, "/sandbox/stats"):
-            return try SandboxControl.encoded(system.counts)
         case (.get, "/sandbox/recorded"):
-            return recorded(after: request.uri.queryParameters["after"].flatMap { Int($0) } ?? 0)
+            return SandboxControl.lines(request) { [system] after in
+                let records = system.records(after: after, countMax: 500)
+                return records.last.map { (records.map(SAPResponder.line), $0.number) }
+            }
         default:
-            return .notFound
+            return try await system.control(request) ?? .notFound
         }
     }
 
@@ -42,14 +37,6 @@ extension SAPResponder {
         let record: String
         let status: String
         let reason: String?
-    }
-
-    /// One line of JSON per record, in the order of their numbers.
-    private func recorded(after: Int) -> Response {
-        SandboxControl.lines(after: after) { [system] after in
-            let records = system.records(after: after, countMax: 500)
-            return records.last.map { (records.map(SAPResponder.line), $0.number) }
-        }
     }
 
     private static func line(of record: SAPRecord) -> JSONText {

@@ -18,19 +18,10 @@ struct SAPResponder: HTTPResponder {
             response.headers[.wwwAuthenticate] = "Basic realm=\"SAP NetWeaver Application Server\""
             return response
         }
-        let call = system.drawCall(isRead: request.method == .get)
-        if call.milliseconds > 0 { try await Task.sleep(for: .milliseconds(call.milliseconds)) }
-        switch call.kind {
-        case .none: break
-        case .unavailable:
-            system.count("answered503")
-            return .unavailable
-        case .tooManyRequests:
-            system.count("answered429")
-            var response = Response.json(.tooManyRequests, SAPEntities.error(["Too many requests"]))
-            response.headers[.retryAfter] = String(system.switches.faults.retryAfterSeconds)
-            return response
-        }
+        let failure = try await system.failure(
+            of: request, unavailable: .unavailable,
+            tooManyRequests: .json(.tooManyRequests, SAPEntities.error(["Too many requests"])))
+        if let failure { return failure }
         var response = try await serve(request, context)
         addToken(to: &response, for: request)
         return response
@@ -98,9 +89,8 @@ struct SAPResponder: HTTPResponder {
                 throw SAPTimeSheetRules.Refusal(messages: ["The entry was refused by a check of the customer's own"])
             }
             let write = FaultyWrite(
-                fault: system.drawWrite(), context: context, unavailable: .unavailable,
-                failed: .json(.internalServerError, SAPEntities.error(["An internal error has occurred"])),
-                count: { [system] in system.count($0) })
+                system: system, context: context, unavailable: .unavailable,
+                failed: .json(.internalServerError, SAPEntities.error(["An internal error has occurred"])))
             return try await write.perform { [system] isTrial in
                 let record = try system.apply(entry, operation: operation, isTrial: isTrial)
                 return .json(

@@ -2,7 +2,7 @@ import Model
 import Synchronization
 
 /// The state of the SAP sandbox: master data, records, switches, counts.
-final class SAPSystem: Sendable {
+final class SAPSystem: SandboxSystem {
     /// What the journal keeps.
     enum Line: Codable {
         case organisation(SAPOrganisation)
@@ -12,9 +12,7 @@ final class SAPSystem: Sendable {
     fileprivate struct State: ~Copyable {
         var master = SAPMasterData(SAPOrganisation())
         var records = SAPRecords()
-        var switches = SAPSwitches()
-        var dice = FaultDice(seed: 1)
-        var counts: [String: Int] = [:]
+        var dials = SandboxDials<SAPSwitches>()
         var journal: SandboxJournal<Line>?
     }
 
@@ -38,7 +36,7 @@ final class SAPSystem: Sendable {
         self.state = Mutex(state)
     }
 
-    // MARK: Master data, switches, counts
+    // MARK: Master data, dials
 
     /// Adds master data; what has a number that is there already takes its place.
     func load(_ organisation: SAPOrganisation) {
@@ -52,38 +50,11 @@ final class SAPSystem: Sendable {
         state.withLock { body($0.master) }
     }
 
-    var switches: SAPSwitches { state.withLock { $0.switches } }
-
-    func patch(_ patch: SwitchesPatch<SAPSwitches>) throws -> SAPSwitches {
-        let new = try patch.applied(to: switches)
-        state.withLock {
-            if new.faults.seed != $0.switches.faults.seed { $0.dice = FaultDice(seed: new.faults.seed) }
-            $0.switches = new
-        }
-        return new
+    func withDials<Value: Sendable>(_ use: (inout SandboxDials<SAPSwitches>) throws -> Value) rethrows -> Value {
+        try state.withLock { try use(&$0.dials) }
     }
 
-    func count(_ kind: String) { state.withLock { $0.counts[kind, default: 0] += 1 } }
-
-    var counts: [String: Int] {
-        state.withLock {
-            var counts = $0.counts
-            counts["records"] = $0.records.all.count
-            return counts
-        }
-    }
-
-    // MARK: Faults
-
-    func drawCall(isRead: Bool) -> CallFault {
-        state.withLock { state in
-            let fault = state.dice.call(state.switches.faults, isRead: isRead)
-            if fault.isSlow { state.counts["slow", default: 0] += 1 }
-            return fault
-        }
-    }
-
-    func drawWrite() -> WriteFault { state.withLock { $0.dice.write($0.switches.faults) } }
+    var recordCount: Int { state.withLock { $0.records.all.count } }
 
     // MARK: Records
 
@@ -94,7 +65,7 @@ final class SAPSystem: Sendable {
         let outcome: Result<SAPRecord, SAPTimeSheetRules.Refusal> = state.withLock { state in
             do throws(SAPTimeSheetRules.Refusal) {
                 let changes = try SAPTimeSheetRules.changes(
-                    for: request, operation: operation, in: state.records, state.master, state.switches)
+                    for: request, operation: operation, in: state.records, state.master, state.dials.switches)
                 if !isTrial { state.write(changes) }
                 return .success(changes[0])
             } catch {
@@ -105,9 +76,7 @@ final class SAPSystem: Sendable {
     }
 
     /// A refusal by the customer's own check, drawn by `validationRate`.
-    func drawValidation() -> Bool {
-        state.withLock { $0.dice.draw($0.switches.validationRate) }
-    }
+    func drawValidation() -> Bool { withDials { $0.draw($0.switches.validationRate) } }
 
     /// What its person does: 10 → 20, and what an approver does: 20 → 30, 20 → 40, 30 → 20, 40 → 20. A replaced record
     /// is cancelled with the approval of its successor, and stays 50 when that is rejected.

@@ -1,17 +1,16 @@
 import Seeded
 
 /// How a call goes before it is looked at.
-struct CallFault: Equatable {
+struct CallFault {
     enum Kind { case none, unavailable, tooManyRequests }
 
-    var kind = Kind.none
+    let kind: Kind
     /// How long the call takes.
-    var milliseconds = 0
-    var isSlow = false
+    let milliseconds: Int
 }
 
 /// How a write goes.
-enum WriteFault: Equatable {
+enum WriteFault {
     case none, lostAfterWrite, failedAfterWrite
     /// The answer comes after so many milliseconds.
     case slowAfterWrite(milliseconds: Int)
@@ -19,27 +18,39 @@ enum WriteFault: Equatable {
     case late(milliseconds: Int, isAnswered: Bool)
 }
 
-/// Draws faults, the same ones for the same seed.
-struct FaultDice {
-    private var numbers: SplitMix64
+/// How a stand-in of a back end behaves, what it has counted, and what it draws: the same for the same seed.
+struct SandboxDials<Behaviour: Switches>: Sendable {
+    var switches = Behaviour()
+    private(set) var counts: [String: Int] = [:]
+    private var numbers = SplitMix64(seed: 1)
 
-    init(seed: UInt64) { numbers = SplitMix64(seed: seed) }
+    mutating func patch(_ patch: SwitchesPatch<Behaviour>) throws -> Behaviour {
+        let new = try patch.applied(to: switches)
+        if new.faults.seed != switches.faults.seed { numbers = SplitMix64(seed: new.faults.seed) }
+        switches = new
+        return new
+    }
+
+    mutating func count(_ kind: String) { counts[kind, default: 0] += 1 }
 
     mutating func draw(_ rate: Double) -> Bool { rate > 0 && Double(numbers.next() >> 11) * 0x1p-53 < rate }
 
-    mutating func call(_ switches: FaultSwitches, isRead: Bool) -> CallFault {
-        let isSlow = draw(switches.rateSlow)
+    mutating func drawCall(isRead: Bool) -> CallFault {
+        let faults = switches.faults
+        let isSlow = draw(faults.rateSlow)
+        if isSlow { count("slow") }
         let kind: CallFault.Kind =
-            draw(switches.rate503) || isRead && draw(switches.rate503OnReads)
-            ? .unavailable : draw(switches.rate429) ? .tooManyRequests : .none
-        return CallFault(kind: kind, milliseconds: isSlow ? switches.slowMs : switches.latencyMs, isSlow: isSlow)
+            draw(faults.rate503) || isRead && draw(faults.rate503OnReads)
+            ? .unavailable : draw(faults.rate429) ? .tooManyRequests : .none
+        return CallFault(kind: kind, milliseconds: isSlow ? faults.slowMs : faults.latencyMs)
     }
 
-    mutating func write(_ switches: FaultSwitches) -> WriteFault {
-        if draw(switches.rateLostAfterWrite) { return .lostAfterWrite }
-        if draw(switches.rate500AfterWrite) { return .failedAfterWrite }
-        if draw(switches.rateSlowAfterWrite) { return .slowAfterWrite(milliseconds: switches.slowMs) }
-        guard draw(switches.rateLateCommit) else { return .none }
-        return .late(milliseconds: switches.lateCommitMs, isAnswered: draw(0.5))
+    mutating func drawWrite() -> WriteFault {
+        let faults = switches.faults
+        if draw(faults.rateLostAfterWrite) { return .lostAfterWrite }
+        if draw(faults.rate500AfterWrite) { return .failedAfterWrite }
+        if draw(faults.rateSlowAfterWrite) { return .slowAfterWrite(milliseconds: faults.slowMs) }
+        guard draw(faults.rateLateCommit) else { return .none }
+        return .late(milliseconds: faults.lateCommitMs, isAnswered: draw(0.5))
     }
 }

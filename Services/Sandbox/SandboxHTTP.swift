@@ -14,19 +14,18 @@ struct ConnectionContext: RequestContext {
     }
 }
 
-/// A write that goes as its fault wants it.
-struct FaultyWrite {
-    let fault: WriteFault
+/// A write that goes as the fault that is drawn for it wants.
+struct FaultyWrite<System: SandboxSystem> {
+    let system: System
     let context: ConnectionContext
     /// The answers 503 and 500 in the back end's words.
     let unavailable: Response
     let failed: Response
-    let count: @Sendable (String) -> Void
 
     /// - Parameter write: Does it, and gives its answer; when its argument says that it is a trial it does nothing but
     ///   check. It throws what is wrong with the request.
     func perform(_ write: @escaping @Sendable (_ isTrial: Bool) throws -> Response) async throws -> Response {
-        switch fault {
+        switch system.withDials({ $0.drawWrite() }) {
         case .none:
             return try write(false)
         case .lostAfterWrite:
@@ -34,11 +33,11 @@ struct FaultyWrite {
             return await loseAnswer("lostAfterWrite")
         case .failedAfterWrite:
             _ = try write(false)
-            count("failedAfterWrite")
+            system.count("failedAfterWrite")
             return failed
         case .slowAfterWrite(let milliseconds):
             let response = try write(false)
-            count("slowAfterWrite")
+            system.count("slowAfterWrite")
             try await Task.sleep(for: .milliseconds(milliseconds))
             return response
         case .late(let milliseconds, let isAnswered):
@@ -49,14 +48,14 @@ struct FaultyWrite {
                 _ = try? write(false)
             }
             guard isAnswered else { return await loseAnswer("lateCommit") }
-            count("lateCommit")
+            system.count("lateCommit")
             return unavailable
         }
     }
 
     /// Closes the connection; what is returned goes nowhere.
     private func loseAnswer(_ kind: String) async -> Response {
-        count(kind)
+        system.count(kind)
         try? await context.channel.close().get()
         return Response(status: .internalServerError)
     }
@@ -86,18 +85,17 @@ enum SandboxControl {
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: try JSONEncoder().encode(value))))
     }
 
-    /// One line of JSON per record.
+    /// One line of JSON per record, those after the number that the request names with `after`.
     ///
-    /// - Parameters:
-    ///   - after: The number after which to begin.
-    ///   - page: Some records after a number, with the last one's number; nil when there are no more.
+    /// - Parameter page: Some records after a number, with the last one's number; nil when there are no more.
     static func lines(
-        after: Int, page: @escaping @Sendable (_ after: Int) -> (lines: [JSONText], last: Int)?
+        _ request: Request, page: @escaping @Sendable (_ after: Int) -> (lines: [JSONText], last: Int)?
     ) -> Response {
-        Response(
+        let first = request.uri.queryParameters["after"].flatMap { Int($0) } ?? 0
+        return Response(
             status: .ok, headers: [.contentType: "application/x-ndjson"],
             body: ResponseBody { writer in
-                var after = after
+                var after = first
                 while let (lines, last) = page(after) {
                     after = last
                     var bytes: [UInt8] = []

@@ -3,8 +3,13 @@ struct SandboxProblem: Error {
     let message: String
 }
 
-/// How a stand-in behaves; `POST /sandbox/switches` changes those that are named.
+/// How a stand-in of a back end behaves; `POST /sandbox/switches` changes those that are named.
 protocol Switches: Encodable, Sendable {
+    /// Those that all stand-ins have.
+    var faults: FaultSwitches { get }
+
+    init()
+
     /// Sets the switch `name` to its new value.
     ///
     /// - Returns: False when there is no such switch.
@@ -40,7 +45,7 @@ struct SwitchesPatch<Behaviour: Switches>: Decodable {
 }
 
 /// How any stand-in of a back end misbehaves. Rates are shares from 0 to 1 of the calls they concern.
-struct FaultSwitches: Switches, Codable, Equatable {
+struct FaultSwitches: Codable, Equatable {
     /// Milliseconds before every answer.
     var latencyMs = 0
     /// Calls that are answered 503 and not processed.

@@ -80,8 +80,9 @@ public struct BackendEntry: Hashable, Sendable {
     public var references: [String: String]
     /// What the back end says about it, for a person: a reason of rejection, for one.
     public var message: String?
-    /// Orders the record's states as text, in back ends that have such a thing: a later change has no smaller one, and
-    /// the same one only within the smallest time that the back end's clock tells.
+    /// Tells the record's states apart, in back ends that have such a thing, for one the time of the last change: with
+    /// another version the record counts as changed, even when all else is the same. Versions need no order, and the
+    /// same one does not say that nothing has changed: the back end's clock may be coarse.
     public var version: String?
 
     /// A record.

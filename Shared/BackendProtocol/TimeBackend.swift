@@ -75,7 +75,10 @@ extension TimeBackend {
     }
 }
 
-/// What back ends do differently: for who must know before a call is made.
+/// What back ends do differently.
+///
+/// The poller reads ``tellsChanges``, to know whether it can ask for changes. The others are for the contract suite
+/// alone, which checks that the adapter does as they say: the submitter learns what a back end does from its answers.
 public struct BackendCapabilities: Equatable, Sendable {
     /// What can still be done with an approved record.
     public enum ApprovedRecord: Equatable, Sendable {

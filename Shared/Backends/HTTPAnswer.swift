@@ -7,14 +7,15 @@ enum HTTPAnswer {
     /// - Parameters:
     ///   - isFromService: Whether an error is the called service's own, and not that of something before it: a proxy,
     ///     or a wrong address.
-    ///   - messages: What the body of an error says: one message per problem, never none.
+    ///   - messages: What the body of an error says: one message per problem, never none. They are bounded here.
     /// - Throws: What any answer but 2xx stands for.
     static func check(
         _ response: Response, isWrite: Bool, isFromService: @autoclosure () -> Bool,
         messages: @autoclosure () -> [String]
     ) throws(BackendError) {
         if (200..<300).contains(response.status) { return }
-        let reason = "HTTP \(response.status): " + messages().joined(separator: "; ")
+        let messages = BackendMessage.bounded(messages())
+        let reason = "HTTP \(response.status): " + messages.joined(separator: "; ")
         switch response.status {
         case 300..<400:
             throw .unauthorized(reason: "HTTP \(response.status): redirected, probably to a login page")
@@ -25,7 +26,7 @@ enum HTTPAnswer {
         case 400..<500:
             // Only what the service itself says about a write is the entry's fault.
             guard isWrite, isFromService() else { throw .notProcessed(reason: reason, retryAfter: nil) }
-            throw .refused(messages())
+            throw .refused(messages)
         default:
             let wait = retryAfter(of: response)
             throw isWrite
@@ -38,23 +39,30 @@ enum HTTPAnswer {
         do {
             return try JSONDecoder().decode(Value.self, from: Data(body))
         } catch {
-            throw .notProcessed(reason: "an answer that cannot be read: \(error)", retryAfter: nil)
+            let reason = BackendMessage.bounded("an answer that cannot be read: \(error)")
+            throw .notProcessed(reason: reason, retryAfter: nil)
         }
     }
 
     // MARK: Retry-After
 
-    /// RFC 9110, 10.2.3: seconds, or a date, which is compared with the answer's own `Date`.
+    /// A longer wait than this is a mistake of the back end's, and cut.
+    static let retryAfterSecondsMax = 86_400
+
+    /// RFC 9110, 10.2.3: seconds, or a date, which is compared with the answer's own `Date`. `nil` when it is neither.
     static func retryAfter(of response: Response) -> Duration? {
         guard let value = response.headers["retry-after"] else { return nil }
-        if let seconds = Int(value) { return seconds >= 0 ? .seconds(seconds) : nil }
-        guard let then = seconds(ofDate: value), let now = response.headers["date"].flatMap(seconds(ofDate:)) else {
-            return nil
+        var wait: Int?
+        if !value.isEmpty, value.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
+            wait = Int(value) ?? .max
+        } else if let then = seconds(ofDate: value), let now = response.headers["date"].flatMap(seconds(ofDate:)) {
+            wait = max(0, then - now)
         }
-        return .seconds(max(0, then - now))
+        return wait.map { .seconds(min($0, retryAfterSecondsMax)) }
     }
 
-    /// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, the one form RFC 9110, 5.6.7 lets senders use.
+    /// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, the one form RFC 9110, 5.6.7 lets senders use, in the
+    /// years 1 to 9999. The second may be 60, a leap second, which counts as the one after it.
     static func seconds(ofDate text: String) -> Int? {
         let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
         let parts = text.split(separator: " ")
@@ -62,8 +70,9 @@ enum HTTPAnswer {
             let month = months.firstIndex(of: String(parts[2])), let year = Int(parts[3]),
             let day = Day(year: year, month: month + 1, day: dayOfMonth)
         else { return nil }
-        let clock = parts[4].split(separator: ":").compactMap { Int($0) }
-        guard clock.count == 3 else { return nil }
+        let clock = parts[4].split(separator: ":", omittingEmptySubsequences: false).map { Int($0) ?? -1 }
+        guard clock.count == 3, (0..<24).contains(clock[0]), (0..<60).contains(clock[1]), (0...60).contains(clock[2])
+        else { return nil }
         return day.daysSinceEpoch * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2]
     }
 }

@@ -20,7 +20,7 @@ public struct SeenRecord: Codable, Equatable, Sendable {
     public var references: [String: String]
     /// What the back end says about it, for a person.
     public var message: String?
-    /// Grows with every change of the record, in back ends that have such a thing.
+    /// Tells the record's states apart, in back ends that have such a thing. It is compared for equality alone.
     public var version: String?
     /// The run that told it again, because the entry still said something else.
     public var toldRun: Int64?

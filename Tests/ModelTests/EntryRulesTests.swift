@@ -173,6 +173,7 @@ import Testing
     @Test(arguments: [
         (5400, "1.50"), (17, "0.00"), (18, "0.01"), (35, "0.01"), (53, "0.01"), (54, "0.02"), (86_400, "24.00"),
         (0, "0.00"), (-5400, "-1.50"), (-18, "0.00"), (-19, "-0.01"),
+        (.max, "2562047788015215.50"), (.min, "-2562047788015215.50"),
     ])
     func secondsAreRoundedHalfUpToHundredths(seconds: Int, text: String) {
         #expect(Hours(seconds: seconds).description == text)

@@ -64,7 +64,7 @@ struct EconomicCursor: Equatable {
     struct Pass: Equatable {
         /// When its first page was answered.
         var beganAt: Int
-        /// The largest `lastUpdated` that was read.
+        /// The largest `lastUpdated` that was read, but no later than `beganAt`.
         var newest: Int
         /// The next page's cursor.
         var page: String
@@ -88,9 +88,9 @@ struct EconomicCursor: Equatable {
     ///   - next: The next page's cursor.
     mutating func read(newest: Int?, at time: Int, next: String?) {
         let beganAt = pass?.beganAt ?? time
-        let newest = max(pass?.newest ?? since, newest ?? since)
+        let newest = min(max(pass?.newest ?? since, newest ?? since), beganAt)
         pass = next.map { Pass(beganAt: beganAt, newest: newest, page: $0) }
-        if pass == nil { since = min(newest, beganAt) }
+        if pass == nil { since = newest }
     }
 }
 

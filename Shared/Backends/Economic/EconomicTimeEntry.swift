@@ -54,9 +54,8 @@ enum EconomicTime {
 extension BackendEntry {
     init(_ entry: EconomicTimeEntry) throws(BackendError) {
         guard let day = EconomicTime.day(entry.date), let hours = EconomicTime.hours(entry.numberOfHours ?? 0) else {
-            throw .notProcessed(
-                reason: "time entry \(entry.number) has a date (\(entry.date)) or hours that cannot be read",
-                retryAfter: nil)
+            let reason = "time entry \(entry.number) has a date or hours that cannot be read: \(entry.date)"
+            throw .notProcessed(reason: BackendMessage.bounded(reason), retryAfter: nil)
         }
         let (text, marker) = EntryMarker.split(note: entry.text ?? "")
         let isRecorded = entry.isReconciled == true

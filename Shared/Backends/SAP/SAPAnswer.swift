@@ -34,9 +34,6 @@ enum SAPAnswer {
         let error: Failure
     }
 
-    static let messagesMax = 20
-    static let messageLengthMax = 500
-
     /// Whether an error is the called service's own, and not that of something before it: a proxy, a wrong address, or
     /// Gateway that has no such service (message class /IWFND/MED).
     static func isFromService(_ response: Response) -> Bool {
@@ -50,15 +47,15 @@ enum SAPAnswer {
             return ["HTTP \(response.status)"]
         }
         var messages: [String] = []
+        var known: Set<String> = []
         for detail in body.error.innererror?.errordetails ?? [] {
-            // Gateway repeats the main message among the details.
-            guard let message = detail.message, !message.isEmpty, !messages.contains(message) else { continue }
+            guard let message = detail.message, !message.isEmpty else { continue }
             switch detail.severity?.lowercased() {
             case "info", "success", "warning": continue
-            default: messages.append(String(message.prefix(messageLengthMax)))
+            // Gateway repeats the main message among the details.
+            default: if known.insert(message).inserted { messages.append(message) }
             }
         }
-        if messages.isEmpty { messages = [body.error.message?.value ?? "HTTP \(response.status)"] }
-        return Array(messages.prefix(messagesMax))
+        return messages.isEmpty ? [body.error.message?.value ?? "HTTP \(response.status)"] : messages
     }
 }

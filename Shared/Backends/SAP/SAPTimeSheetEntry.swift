@@ -43,7 +43,8 @@ enum SAPTime {
         guard let digits = number.dropFirst(sign.count).split(whereSeparator: { "+-".contains($0) }).first,
             let milliseconds = Int(sign + digits)
         else { return nil }
-        let day = Day(daysSinceEpoch: (milliseconds - (milliseconds < 0 ? 86_399_999 : 0)) / 86_400_000)
+        let rest = milliseconds % 86_400_000
+        let day = Day(daysSinceEpoch: milliseconds / 86_400_000 - (rest < 0 ? 1 : 0))
         return Day.range.contains(day) ? day : nil
     }
 
@@ -80,9 +81,10 @@ extension BackendEntry {
             let hours = entry.TimeSheetDataFields?.RecordedHours.flatMap({ Hours($0) }),
             let status = entry.TimeSheetStatus.flatMap(BackendStatus.init(sap:))
         else {
-            throw .notProcessed(
-                reason: "time sheet record \(entry.TimeSheetRecord ?? "without number") has a date, hours or status"
-                    + " (\(entry.TimeSheetStatus ?? "none")) that cannot be read", retryAfter: nil)
+            let reason =
+                "time sheet record \(entry.TimeSheetRecord ?? "without number") has a date, hours or status that cannot"
+                + " be read: \(entry.TimeSheetStatus ?? "no status")"
+            throw .notProcessed(reason: BackendMessage.bounded(reason), retryAfter: nil)
         }
         let (text, marker) = EntryMarker.split(note: entry.TimeSheetDataFields?.TimeSheetNote ?? "")
         var references: [String: String] = [:]
@@ -92,6 +94,7 @@ extension BackendEntry {
         let rejection = entry.TimeSheetDataFields?.RejectionReason.flatMap { $0.isEmpty ? nil : $0 }
         self.init(
             id: id, marker: marker, day: day, durationSeconds: hours.seconds, text: text, status: status,
-            references: references, message: status == .rejected ? rejection.map { "Rejected: reason \($0)" } : nil)
+            references: references,
+            message: status == .rejected ? rejection.map { BackendMessage.bounded("Rejected: reason \($0)") } : nil)
     }
 }

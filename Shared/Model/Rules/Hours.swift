@@ -14,7 +14,9 @@ public struct Hours: Hashable, Comparable, Sendable, LosslessStringConvertible {
 
     /// The seconds rounded half up (towards more hours) to a hundredth.
     public init(seconds: Int) {
-        hundredths = floorDivide(seconds + Self.secondsPerHundredth / 2, by: Self.secondsPerHundredth)
+        let rest = seconds % Self.secondsPerHundredth
+        let isUpperHalf = (rest < 0 ? rest + Self.secondsPerHundredth : rest) * 2 >= Self.secondsPerHundredth
+        hundredths = floorDivide(seconds, by: Self.secondsPerHundredth) + (isUpperHalf ? 1 : 0)
     }
 
     /// Reads decimal digits with at most two decimals, such as `1.50`, `1.5`, `8` or `-0.25`; `nil` for anything else.

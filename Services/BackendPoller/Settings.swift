@@ -3,7 +3,8 @@ import Runtime
 /// What `backend-poller` can be told, beside what all services can.
 enum Settings {
     static let inFlightMax = Setting(
-        "poller.inflight.max", .integer(1...256), default: "8", help: "People polled at a time, per worker")
+        "poller.inflight.max", .integer(1...256), default: "8",
+        help: "People of one environment polled at a time, per worker")
     static let callMax = Setting(
         "backend.call.max", .duration(.milliseconds(100) ... .seconds(120)), default: "10s",
         help: "The longest a single HTTP call to a back end may take")

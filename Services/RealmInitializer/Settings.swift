@@ -3,7 +3,8 @@ import Runtime
 /// What `realm-initializer` can be told, beside what all services can.
 enum Settings {
     static let inFlightMax = Setting(
-        "initializer.inflight.max", .integer(1...256), default: "8", help: "People initialised at a time, per worker")
+        "initializer.inflight.max", .integer(1...256), default: "8",
+        help: "People of one environment initialised at a time, per worker")
     static let callMax = Setting(
         "backend.call.max", .duration(.milliseconds(100) ... .seconds(120)), default: "10s",
         help: "The longest a single HTTP call to a back end may take")

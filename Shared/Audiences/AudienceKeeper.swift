@@ -239,8 +239,8 @@ package struct AudienceKeeper {
                 }
             }
             batch.expect(AudienceStore.expect([(catalogue, tree, 0)], isThere: true, in: environment))
-            batch.expect(AudienceStore.expectNobody(in: [(catalogue, tree, 0)], environment))
-            batch.also(AudienceStore.giveUp([(catalogue, tree, 0)], in: environment))
+            batch.expect(AudienceStore.expectNobody(in: catalogue, decision: 0, environment))
+            batch.also(AudienceStore.giveUp(catalogue, decision: 0, in: environment))
             missedCount += try batch.commit(on: &connection).missed.count
         }
         return missedCount

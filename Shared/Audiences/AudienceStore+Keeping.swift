@@ -81,14 +81,12 @@ extension AudienceStore {
         """
     }
 
-    /// Decisions that give a catalogue up miss when somebody has it.
-    static func expectNobody(
-        in catalogues: [(id: UUID, tree: UUID, decision: Int)], _ environment: EnvironmentID
-    ) -> Statement {
+    /// A decision that gives a catalogue up misses when somebody has it.
+    static func expectNobody(in catalogue: UUID, decision: Int, _ environment: EnvironmentID) -> Statement {
         """
-        SELECT realm.miss(array_agg(DISTINCT g.decision))
-        FROM unnest(\(catalogues.map(\.id)), \(catalogues.map { Int32($0.decision) })) AS g(id, decision)
-        JOIN audience.person p ON p.environment_id = \(environment.rawValue) AND p.catalogue = g.id
+        SELECT realm.miss(\([Int32(decision)]))
+        WHERE EXISTS (SELECT FROM audience.person
+            WHERE environment_id = \(environment.rawValue) AND catalogue = \(catalogue))
         """
     }
 
@@ -106,14 +104,11 @@ extension AudienceStore {
         """
     }
 
-    static func giveUp(
-        _ catalogues: [(id: UUID, tree: UUID, decision: Int)], in environment: EnvironmentID
-    ) -> Statement {
+    static func giveUp(_ catalogue: UUID, decision: Int, in environment: EnvironmentID) -> Statement {
         """
-        DELETE FROM audience.catalogue c
-        USING unnest(\(catalogues.map(\.id)), \(catalogues.map { Int32($0.decision) })) AS i(id, decision)
-        WHERE c.environment_id = \(environment.rawValue) AND c.id = i.id
-            AND i.decision <> ALL ((SELECT realm.missed())::int[])
+        DELETE FROM audience.catalogue
+        WHERE environment_id = \(environment.rawValue) AND id = \(catalogue)
+            AND \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
         """
     }
 

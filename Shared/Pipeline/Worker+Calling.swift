@@ -172,4 +172,3 @@ extension Worker {
                 partition: entry.partition))
     }
 }
-

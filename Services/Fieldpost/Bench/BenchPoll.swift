@@ -97,7 +97,7 @@ struct BenchPoll: AsyncParsableCommand {
                 figures.add("\(name), compared", "s", try await bench.run().seconds)
                 figures.add("\(name), written", "positions", Double(try await bench.position() - before))
             }
-            figures.add("\(name), poller's memory", "MB", bench.memory())
+            figures.add("\(name), poller's memory", "MB", try bench.memory())
             if count == people { try await spread(bench, &figures) }
         }
     }

@@ -230,12 +230,12 @@ struct BenchPolls: Sendable {
     }
 
     /// The most that the poller has held, in MB.
-    func memory() -> Double {
+    func memory() throws -> Double {
         guard let id = suite.process(.poller)?.id,
             let status = try? String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8),
             let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") }),
-            let kilobytes = line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first
-        else { return .nan }
-        return (Double(kilobytes) ?? .nan) / 1_024
+            let kilobytes = line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap({ Double($0) })
+        else { throw BenchPlace.Missing(description: "the poller's memory: it does not run any more") }
+        return kilobytes / 1_024
     }
 }

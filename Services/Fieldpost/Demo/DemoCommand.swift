@@ -31,7 +31,8 @@ struct DemoCommand: AsyncParsableCommand {
     @Option(help: "How many devices work at a time.") var devicesParallel = 200
     @Flag(
         help: """
-            Has the SAP sandbox answer 5 % 503 and 2 % 429, lose 2 % of its answers, commit 1 % late and take 20 ms.
+            Has the back end's sandbox answer 5 % 503 and 2 % 429, lose 2 % of its answers, commit 1 % late and take \
+            20 ms.
             """)
     var chaos = false
     @Option(help: "Seconds after which what is unfinished counts as a difference.") var timeLimit = 1800

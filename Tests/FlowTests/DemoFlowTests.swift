@@ -1,4 +1,5 @@
 import Foundation
+import Postgres
 import Suite
 import Testing
 
@@ -66,10 +67,17 @@ extension FlowTests {
         }
 
         /// 5 % 503, 2 % 429, 2 % of the answers lost after the write, 1 % committed late, 20 ms latency.
-        @Test(.timeLimit(.minutes(3))) func theyAgreeWhileTheBackEndMisbehaves() async throws {
-            try await withSuite("chaos") { suite in
-                let demo = try suite.startDemo(["--people", "6", "--chaos"])
+        @Test(.timeLimit(.minutes(3)), arguments: ScenarioBackend.allCases)
+        func theyAgreeWhileTheBackEndMisbehaves(backend: ScenarioBackend) async throws {
+            var options = Suite.Options.quick
+            options.hasEconomic = backend == .economic
+            try await withSuite("chaos-\(backend.rawValue)", options) { suite in
+                let economic = backend == .economic ? ["--economic", suite.economicURL] : []
+                let demo = try suite.startDemo(["--people", "6", "--chaos"] + economic)
                 try await demo.expectNoDifferences(within: .seconds(150))
+                let counts = try await backend.stats(suite)
+                let faults = ["answered503", "answered429", "lostAfterWrite"].map { counts[$0] ?? 0 }
+                #expect(faults.allSatisfy { $0 > 0 }, "\(faults) of \(counts)")
             }
         }
 
@@ -81,6 +89,9 @@ extension FlowTests {
             let data = variables["FLOW_DATA"]
             let size = data.map { ["--data", $0, "--time-limit", "3000"] } ?? ["--people", "6", "--seed", "\(seed)"]
             var options = Suite.Options.quick
+            options.services.append(.poller)
+            // The demo's entries are some years old.
+            options.variables[.poller]?["FIELDPOST_POLLER_ENTRY_DAYS"] = "3660"
             // A few people's entries are to be on their way as long as it takes to kill everything several times.
             if data == nil { options.variables[.submitter]?["FIELDPOST_SUBMITTER_INFLIGHT_MAX"] = "2" }
             let latency = data == nil ? 250 : 500
@@ -91,13 +102,16 @@ extension FlowTests {
                     let said = demo.logTail(bytesMax: 500)
                     return said.contains("entries on their way") || !demo.isRunning ? nil : said
                 }
+                let environment = data == nil ? "demo" : "tock"
+                try await suite.runCommand(["environment", "edit", environment, "--poll-interval", "5"])
                 let killer = Killer(
-                    suite: suite, parts: [.relay, .gateway, .initializer, .submitter, .database, .broker], seed: seed,
+                    suite: suite, parts: options.services + [.database, .broker], seed: seed,
                     pause: .milliseconds(1_500))
                 try await killer.kill(count)
                 #expect(demo.isRunning, "the entries were through before \(count) kills")
                 try await suite.post("/sandbox/switches", Data(#"{"latencyMs":0}"#.utf8))
                 try await demo.expectNoDifferences(within: .seconds(data == nil ? 120 : 3_000))
+                #expect(try suite.lastRunOfEverybody() >= 3)
             }
         }
     }
@@ -109,6 +123,12 @@ extension Suite {
             [
                 "demo", "--gateway", gatewayURL, "--identity", identityURL, "--sap", sapURL, "--database", conninfo,
             ] + arguments, log: "demo")
+    }
+
+    /// The newest run of polls that, or a later one, is done for everybody.
+    fileprivate func lastRunOfEverybody() throws -> Int64 {
+        var connection = try Connection(conninfo)
+        return try connection.run("SELECT coalesce(min(run), 0) FROM poll.finished")[0].value(0)
     }
 }
 

@@ -62,7 +62,7 @@ struct BooksFlow: Sendable {
 
     func submit(_ count: Int) throws {
         var writer = try RealmWriter(suite.conninfo, environment: Self.environment)
-        for _ in 0..<count { try writer.put(UUID(), of: Self.email, entry) }
+        try writer.put((0..<count).map { _ in UUID() }, of: Self.email, entry)
     }
 
     func expectReleased(_ count: Int) async throws {
@@ -83,10 +83,7 @@ struct BooksFlow: Sendable {
 
     /// How many calls were refused because there are too many.
     func refusedCount() async throws -> Int {
-        let client = Client()
-        defer { client.shutDown() }
-        let response = try await client.send(Request(suite.economicURL + "/sandbox/stats"))
-        return try JSONDecoder().decode([String: Int].self, from: Data(response.body))["answered429"] ?? 0
+        try await ScenarioBackend.economic.stats(suite)["answered429"] ?? 0
     }
 
     /// Submits entries, and waits until all are released.
@@ -135,16 +132,15 @@ extension Suite {
         return try JSONDecoder().decode([ParkedRow].self, from: Data(text.utf8))
     }
 
-    /// The sum of a metric of a service over its label sets.
+    /// The sum of a metric of a service over its label sets, of which there is at least one.
     func metric(_ name: String, of part: Part) async throws -> Double {
         let client = Client()
         defer { client.shutDown() }
         let response = try await client.send(Request(adminURL(part) + "/metrics"))
-        return String(decoding: response.body, as: UTF8.self).split(separator: "\n").reduce(0) { sum, line in
-            guard line.hasPrefix(name), let value = line.split(separator: " ").last.flatMap({ Double($0) }) else {
-                return sum
-            }
-            return sum + value
-        }
+        let lines = String(decoding: response.body, as: UTF8.self).split(separator: "\n")
+        let values = lines.filter { $0.prefix { $0 != "{" && $0 != " " } == name }
+            .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }
+        try #require(!values.isEmpty, "\(part.rawValue) does not tell \(name)")
+        return values.reduce(0, +)
     }
 }

@@ -14,6 +14,16 @@ extension FlowTests {
         /// circuit. Calls' own bound is not: HTTP 503 for 10 s, then answers that come after the call's time-out (the
         /// write is done, and nobody hears of it), then an address at which nobody listens.
         private static let outage = Duration.seconds(30)
+        /// The second environment's entries by which its speed is measured, and the pauses in which the first one's are
+        /// written meanwhile.
+        private static let windowCount = 400
+        private static let pause = Duration.milliseconds(40)
+        /// The second back end's. Its places, and not the machine, bound how fast entries go: other load matters less.
+        private static let latency = #"{"latencyMs": 100}"#
+        /// What is left of that speed at least.
+        private static let speedMin = 0.5
+        /// Whatever else the machine does may slow down one measurement; who is held up is slow in each of them.
+        private static let windowsMax = 3
 
         @Test(.timeLimit(.minutes(4))) func aBackEndThatIsAwayForFiveHoursHoldsUpNobodyElse() async throws {
             try await withSuite("outage", .outage) { suite in
@@ -21,20 +31,25 @@ extension FlowTests {
                 let books = try await BooksFlow(suite)
                 // Both are there; the workers have their partitions.
                 _ = try await books.release(10)
-                async let first: Void = flow.write(through: 100, pause: .milliseconds(5))
-                let before = try await books.release(500)
+                try await books.behave(Self.latency)
+                async let first: Void = flow.write(through: 100, pause: Self.pause)
+                let before = try await books.release(Self.windowCount)
                 try await first
                 try await flow.verify(through: 100, within: .seconds(60))
-                let takenAway = try await suite.metric("fieldpost_partitions_taken_away", of: .submitter)
+                let takenAway = try await suite.metric("fieldpost_partitions_taken_away_total", of: .submitter)
                 let released = try Self.releasedCount(suite)
 
                 try await suite.post("/sandbox/switches", Data(#"{"rate503": 1}"#.utf8))
                 let start = ContinuousClock.now
-                async let second: Void = flow.write(from: 100, pause: .milliseconds(5))
-                let during = try await books.release(500)
+                async let second: Void = flow.write(from: 100, pause: Self.pause)
+                var ratios: [Double] = []
+                repeat {
+                    ratios.append(try await books.release(Self.windowCount) / before)
+                } while ratios.count < Self.windowsMax && ratios.allSatisfy { $0 < Self.speedMin }
                 try await second
-                print("a second environment: \(before) entries/s, \(during) meanwhile: ratio \(during / before)")
-                // How fast it was depends on what else the machine does. All its entries are released, and:
+                print("a second environment: \(before) entries/s, meanwhile \(ratios) of that")
+                #expect(ratios.contains { $0 >= Self.speedMin }, "\(ratios) of \(before) entries/s")
+                let booksCount = 30 + (1 + ratios.count) * Self.windowCount
                 #expect(try Self.releasedCount(suite) <= released, "SAP is still away")
                 try await Self.expectBacklog(suite)
                 try await Self.wait(until: start + Self.outage / 3)
@@ -50,7 +65,7 @@ extension FlowTests {
                     let text = try await suite.runCommand(["lag", "--group", "entry-submitter", "--json"])
                     let rows = try JSONDecoder().decode([LagFigures].self, from: Data(text.utf8))
                     let (end, lag) = (rows.compactMap(\.end).reduce(0, +), rows.compactMap(\.lag).reduce(0, +))
-                    #expect(end >= 1_230, "each entry was written")
+                    #expect(end >= 200 + booksCount, "each entry was written")
                     return lag == 0 ? nil : "\(lag) of \(end)"
                 }
 
@@ -58,9 +73,9 @@ extension FlowTests {
                 let back = ContinuousClock.now
                 try await flow.verify(within: .seconds(90))
                 print("everything has drained \(ContinuousClock.now - back) after the back end came back")
-                #expect(try await suite.metric("fieldpost_partitions_taken_away", of: .submitter) == takenAway)
+                #expect(try await suite.metric("fieldpost_partitions_taken_away_total", of: .submitter) == takenAway)
                 let recorded = try await books.recorded()
-                #expect(recorded.all == 1_030 && recorded.different == 1_030)
+                #expect(recorded.all == booksCount && recorded.different == booksCount)
                 #expect(try await suite.parked(SmallOrganisation.environment).isEmpty)
             }
         }
@@ -196,6 +211,7 @@ extension Suite.Options {
         options.variables[.submitter, default: [:]].merge([
             "FIELDPOST_BACKEND_CALL_MAX": "1s", "FIELDPOST_SUBMITTER_RETRY_MIN": "10ms",
             "FIELDPOST_SUBMITTER_RETRY_MAX": "100ms", "FIELDPOST_SUBMITTER_SETTLE_MIN": "100ms",
+            "FIELDPOST_SUBMITTER_INFLIGHT_MAX": "8",
         ]) { $1 }
         return options
     }

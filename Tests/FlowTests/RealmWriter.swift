@@ -115,6 +115,17 @@ struct RealmWriter: ~Copyable {
         try write(id, email) { $0.put($1, json, decision: 0, isEdit: true) }
     }
 
+    /// Writes an entry under many ids, all at once.
+    mutating func put(_ ids: [UUID], of email: String, _ entry: TimeEntry) throws {
+        let realm = try number(of: try RealmPath.user(email))
+        let json = JSONBytes([UInt8](try JSONEncoder().encode(entry)))
+        var batch = WriteBatch(environment: environment)
+        for id in ids {
+            batch.put(ObjectKey(realm: realm, kind: .timeEntry, id: id), json, decision: 0, isEdit: true)
+        }
+        try patiently { _ = try batch.commit(on: &$0) }
+    }
+
     mutating func edit(_ id: UUID, of email: String, _ entry: TimeEntry) throws {
         let text = #"{"text":"\#(entry.text ?? "")","durationSeconds":\#(entry.durationSeconds ?? 0)}"#
         try write(id, email) { $0.patch($1, JSONBytes(text), decision: 0, isEdit: true) }

@@ -163,10 +163,7 @@ struct Scenario {
         try await post("/sandbox/switches", off)
     }
 
-    func stats(_ name: String) async throws -> Int {
-        let answer = try await client.send(Request(backend.url(suite) + "/sandbox/stats"))
-        return try JSONDecoder().decode([String: Int].self, from: Data(answer.body))[name] ?? 0
-    }
+    func stats(_ name: String) async throws -> Int { try await backend.stats(suite)[name] ?? 0 }
 
     /// All records that ever carried the entry's marker.
     func records(of id: UUID) async throws -> [ScenarioRecord] {

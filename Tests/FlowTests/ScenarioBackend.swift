@@ -122,6 +122,14 @@ enum ScenarioBackend: String, CaseIterable, CustomTestStringConvertible {
         case .economic: suite.economicURL
         }
     }
+
+    /// How often the stand-in did what.
+    func stats(_ suite: Suite) async throws -> [String: Int] {
+        let client = Client()
+        defer { client.shutDown() }
+        let answer = try await client.send(Request(url(suite) + "/sandbox/stats"))
+        return try JSONDecoder().decode([String: Int].self, from: Data(answer.body))
+    }
 }
 
 /// A record as the stand-in itself tells it.

@@ -18,6 +18,21 @@ struct OfficeRecord {
 
     var text: String? { EntryMarker.split(note: note).text }
     var marker: String? { EntryMarker.split(note: note).marker }
+
+    /// The entry that it is of.
+    func entry(of email: String) -> UUID {
+        let record = BackendEntry(
+            id: id, marker: marker, day: day, durationSeconds: hours.seconds, text: text, status: .released,
+            references: references)
+        return RealmContents.entryID(of: record, of: email)
+    }
+}
+
+/// What somebody in the office did.
+struct OfficeAct {
+    let what: String
+    /// Whether the record is not there any more, under its number.
+    var isGone = false
 }
 
 /// A back end, and the people in the office who work in it.
@@ -41,9 +56,7 @@ protocol BackOffice: Sendable {
     func records() async throws -> [OfficeRecord]
 
     /// Somebody changes a record, moves its status, deletes it.
-    ///
-    /// - Returns: What was done.
-    func act(on record: OfficeRecord, of person: BackendPerson, _ random: inout SplitMix64) async throws -> String
+    func act(on record: OfficeRecord, of person: BackendPerson, _ random: inout SplitMix64) async throws -> OfficeAct
     /// Somebody makes a record.
     func create(for person: BackendPerson, on day: Day, _ random: inout SplitMix64) async throws
 }
@@ -141,12 +154,12 @@ struct SAPOffice: BackOffice {
 
     func act(
         on record: OfficeRecord, of person: BackendPerson, _ random: inout SplitMix64
-    ) async throws -> String {
+    ) async throws -> OfficeAct {
         let choice = Int.random(in: 0..<10, using: &random)
         switch choice {
         case 0:
             try? await backend.delete(record.id, of: person)
-            return "deletes \(record.id)"
+            return OfficeAct(what: "deletes \(record.id)", isGone: true)
         case 1, 2, 3:
             let day = choice == 3 ? neighbour(of: record.day) : record.day
             let seconds = choice == 1 ? Self.seconds(&random) : record.hours.seconds
@@ -156,7 +169,9 @@ struct SAPOffice: BackOffice {
                 to: Submission(
                     marker: record.marker ?? "", person: person, day: day, durationSeconds: seconds, text: text,
                     references: record.references))
-            return "changes \(record.id) to \(new ?? "nothing"), \(day), \(seconds) s, \(text ?? "no text")"
+            return OfficeAct(
+                what: "changes \(record.id) to \(new ?? "nothing"), \(day), \(seconds) s, \(text ?? "no text")",
+                isGone: new.map { $0 != record.id } ?? false)
         default:
             let code =
                 switch record.status {
@@ -164,7 +179,7 @@ struct SAPOffice: BackOffice {
                 default: choice < 7 ? "30" : "40"
                 }
             try await post("/sandbox/approvals", #"{"record": "\#(record.id)", "status": "\#(code)"}"#)
-            return "moves \(record.id) to \(code)"
+            return OfficeAct(what: "moves \(record.id) to \(code)")
         }
     }
 
@@ -220,9 +235,9 @@ struct EconomicOffice: BackOffice {
 
     func act(
         on record: OfficeRecord, of person: BackendPerson, _ random: inout SplitMix64
-    ) async throws -> String {
+    ) async throws -> OfficeAct {
         // The books are closed over what is recorded.
-        guard record.status != .recorded else { return "leaves \(record.id)" }
+        guard record.status != .recorded else { return OfficeAct(what: "leaves \(record.id)") }
         let choice = Int.random(in: 0..<10, using: &random)
         let change: String
         switch (record.status, choice) {
@@ -240,7 +255,7 @@ struct EconomicOffice: BackOffice {
         default: change = #""isApproved": true"#
         }
         try await post("/sandbox/entries", #"{"number": \#(record.id), \#(change)}"#)
-        return "\(record.id): \(change)"
+        return OfficeAct(what: "\(record.id): \(change)", isGone: change.contains("isDeleted"))
     }
 
     func create(for person: BackendPerson, on day: Day, _ random: inout SplitMix64) async throws {

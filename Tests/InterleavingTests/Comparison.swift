@@ -7,7 +7,9 @@ import Realms
 struct Comparison {
     private(set) var problems: [(entry: UUID, text: String)] = []
 
-    init(_ objects: [ObjectKey: RealmObject], _ records: [OfficeRecord], data: ReportingData) throws {
+    init(
+        _ objects: [ObjectKey: RealmObject], _ records: [OfficeRecord], _ fates: Fates, data: ReportingData
+    ) throws {
         var entries: [UUID: TimeEntry] = [:]
         var newest: [UUID: TimeEntryStatus] = [:]
         let decoder = JSONDecoder()
@@ -31,6 +33,17 @@ struct Comparison {
         for record in left.values {
             let entry = record.marker.flatMap(EntryMarker.entry) ?? UUID.zero
             problems.append((entry, "record \(record.id) has no entry; its note is \(record.note)"))
+        }
+        check(Set(entries.keys), fates)
+    }
+
+    /// What nobody deleted is still there.
+    private mutating func check(_ there: Set<UUID>, _ fates: Fates) {
+        for id in fates.had.subtracting(there).subtracting(fates.deleted).sorted(by: { $0.text < $1.text }) {
+            problems.append((id, "\(id.text) is gone, and nobody deleted it"))
+        }
+        for id in fates.dropped.intersection(there).sorted(by: { $0.text < $1.text }) {
+            problems.append((id, "\(id.text) is there, and was deleted before any back end knew of it"))
         }
     }
 

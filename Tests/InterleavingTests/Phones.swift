@@ -13,7 +13,13 @@ struct Phones: ~Copyable {
         let data: ReportingData
         var copy: [ObjectKey: RealmObject] = [:]
         var position: Int64 = 0
-        var madeCount = 0
+        var made: Set<UUID> = []
+        /// Every entry that it ever showed.
+        var seen: Set<UUID> = []
+        /// Entries that its person asked to have deleted.
+        var deleted: Set<UUID> = []
+        /// Those of them that went at once, since no back end can know them.
+        var dropped: Set<UUID> = []
     }
 
     static let entriesMax = 25
@@ -37,7 +43,7 @@ struct Phones: ~Copyable {
 
     mutating func add(realm: Int32, _ data: ReportingData) { phones.append(Phone(realm: realm, data: data)) }
 
-    var madeCount: Int { phones.reduce(0) { $0 + $1.madeCount } }
+    var madeCount: Int { phones.reduce(0) { $0 + $1.made.count } }
 
     /// Takes in what has changed since the last time, as the gateway's feed tells it.
     mutating func sync(_ index: Int) throws {
@@ -52,6 +58,7 @@ struct Phones: ~Copyable {
             for row in page {
                 guard let object = try RealmObject(row) else { continue }
                 phones[index].copy[object.key] = object.isDeleted ? nil : object
+                if object.key.kind == .timeEntry, !object.isDeleted { phones[index].seen.insert(object.key.id) }
                 last = (object.key.kind.rawValue, object.key.id)
             }
             if page.count < 100 { break }
@@ -64,14 +71,19 @@ struct Phones: ~Copyable {
     /// What a phone shows.
     func copy(_ index: Int) -> [ObjectKey: RealmObject] { phones[index].copy }
 
+    /// What is to become of the entries that a person ever had.
+    func fates(_ index: Int) -> Fates {
+        let phone = phones[index]
+        return Fates(had: phone.made.union(phone.seen), deleted: phone.deleted, dropped: phone.dropped)
+    }
+
     // MARK: Acting
 
     /// A person does something with an entry, or makes one.
     mutating func act(_ index: Int, _ random: inout SplitMix64) throws {
         let phone = phones[index]
         let keys = phone.copy.keys.filter { $0.kind == .timeEntry }.sorted { $0.id.text < $1.id.text }
-        if phone.madeCount < Self.entriesMax, keys.isEmpty || random.happens(12) {
-            phones[index].madeCount += 1
+        if phone.made.count < Self.entriesMax, keys.isEmpty || random.happens(12) {
             return try write(.put, random.id(), index, try new(phone, &random))
         }
         guard let key = keys.randomElement(using: &random),
@@ -134,7 +146,29 @@ struct Phones: ~Copyable {
         case .none: return
         }
         _ = try batch.commit(on: &connection)
+        remember(change, id, index)
     }
+
+    private mutating func remember(_ change: MutationDecision.Change, _ id: UUID, _ index: Int) {
+        switch change {
+        case .insert: phones[index].made.insert(id)
+        case .requestDeletion: phones[index].deleted.insert(id)
+        case .tombstone:
+            phones[index].deleted.insert(id)
+            phones[index].dropped.insert(id)
+        case .merge, .none: break
+        }
+    }
+}
+
+/// What people did to a realm's entries.
+struct Fates {
+    /// All that were ever made there, or shown.
+    var had: Set<UUID>
+    /// Those that may be gone: somebody deleted them, or the record they came from.
+    var deleted: Set<UUID>
+    /// Those of them that must be gone.
+    var dropped: Set<UUID>
 }
 
 extension MutationDecision {

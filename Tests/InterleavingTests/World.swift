@@ -40,6 +40,8 @@ struct World<Office: BackOffice>: ~Copyable {
     /// Up to where the change log was published.
     private var published: Int64 = 0
     private var run: Int64 = 0
+    /// Entries of records made elsewhere that the office deleted or replaced.
+    private var gone: Set<UUID> = []
 
     init(_ office: Office, seed: UInt64) async throws {
         var acme = try TestEnvironment()
@@ -139,8 +141,13 @@ struct World<Office: BackOffice>: ~Copyable {
             guard let record = records.randomElement(using: &random), let number = numbers[record.person] else {
                 return
             }
-            let what = try await office.act(on: record, of: people[number], &random)
-            if let entry = record.marker.flatMap(EntryMarker.entry) { chronicle.note(entry) { "office: \(what)" } }
+            let act = try await office.act(on: record, of: people[number], &random)
+            if let entry = record.marker.flatMap(EntryMarker.entry) {
+                chronicle.note(entry) { "office: \(act.what)" }
+            } else if act.isGone {
+                // Nothing of the person's is in the entry that was made of it: it goes with its record.
+                gone.insert(record.entry(of: people[number].email))
+            }
         }
     }
 
@@ -323,8 +330,10 @@ struct World<Office: BackOffice>: ~Copyable {
                 RealmObject.load(kinds: Kind.allCases, realm: realm, in: environment))
             let objects = try RealmObject.byKey(rows)
             if phones.copy(index) != objects { problems.append("\(people[index].email)'s phone has another realm") }
+            var fates = phones.fates(index)
+            fates.deleted.formUnion(gone)
             let comparison = try Comparison(
-                objects, records.filter { $0.person == Office.name(index) }, data: phones.data(index))
+                objects, records.filter { $0.person == Office.name(index) }, fates, data: phones.data(index))
             problems += comparison.problems.map { "\($0.text)\n    \(chronicle.story(of: $0.entry))" }
         }
         return problems

@@ -14,8 +14,8 @@ extension EnvironmentOptions {
         var environment = changed(stored)
         guard environment.hasBackend || !describesBackend else {
             throw CommandFailure(
-                "--backend-…, --…poll-interval and --…calls-per-second describe a back end: they do not belong to --backend none"
-            )
+                "--backend-…, --…poll-interval and --…calls-per-second describe a back end: they do not belong to "
+                    + "--backend none")
         }
         let missing = missing(environment)
         guard missing.isEmpty else { throw CommandFailure("missing: \(missing.joined(separator: ", "))") }

@@ -72,12 +72,11 @@ struct CallQueue<Call> {
         lanes[environment]?.people[person]?.waiting.count ?? 0
     }
 
-    /// Whether a call of an environment waits, or is under way, since before `instant`.
+    /// Whether a call of an environment waits since before `instant` or, where none waits, is under way since then: a
+    /// few that take long do not make slow what goes fast beside them.
     func isSlow(_ environment: EnvironmentID, since instant: ContinuousClock.Instant) -> Bool {
-        guard let lane = lanes[environment] else { return false }
         // Those under way are in the order of their beginnings.
-        return lane.underWay.first.map { $0 < instant } ?? false
-            || oldest(of: environment).map { $0 < instant } ?? false
+        (oldest(of: environment) ?? lanes[environment]?.underWay.first).map { $0 < instant } ?? false
     }
 
     /// Whether an environment has places left and no call for them.

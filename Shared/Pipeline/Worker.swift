@@ -46,8 +46,7 @@ package struct WorkerLimits: Sendable {
     /// The longest that another system is left alone because it asks for it.
     package var askedWaitMax = Duration.seconds(300)
     /// How long a call may wait for its turn before others of its person are put aside. An environment whose calls wait
-    /// longer takes no more room than it has; for one where a call waits, or takes, longer no messages are left in
-    /// Kafka.
+    /// longer takes no more room than it has, and its messages are not left in Kafka, where others' are behind them.
     package var turnMax = Duration.seconds(1)
     /// How long calls are made as an environment's back end was found, before it is looked up again.
     package var callerAgeMax = Duration.seconds(10)

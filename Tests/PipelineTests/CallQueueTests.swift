@@ -89,7 +89,7 @@ import Testing
         #expect(queue.oldest(of: acme) == nil && queue.count(of: acme) == 1)
     }
 
-    /// Whether one waits for long, or takes long.
+    /// Whether one waits for long or, where none waits, takes long.
     @Test func itTellsWhereCallsAreSlow() {
         var queue = CallQueue<String>(placesMax: 1)
         #expect(!queue.isSlow(acme, since: start + .seconds(9)))
@@ -98,6 +98,9 @@ import Testing
         #expect(take(1, of: &queue, at: start + .seconds(2)) == ["ana"])
         #expect(!queue.isSlow(acme, since: start + .seconds(2)) && queue.isSlow(acme, since: start + .seconds(3)))
         #expect(!queue.isSlow(books, since: start + .seconds(3)))
+        queue.add("ben", for: turn(acme, "ben"), now: start + .seconds(3))
+        #expect(!queue.isSlow(acme, since: start + .seconds(3)), "what waits does so for a moment")
+        #expect(queue.withdraw(acme) == ["ben"])
         queue.ended(in: acme, begunAt: start + .seconds(2), now: start + .seconds(3))
         #expect(!queue.isSlow(acme, since: start + .seconds(9)) && queue.underWayCount == 0)
     }

@@ -30,8 +30,8 @@ extension Worker {
     /// How many more keys may be taken.
     private var room: Int { limits.heldMax - held.count }
 
-    /// How many more messages may be taken. The calls of an environment that go fast are waited for; those of one that is
-    /// slow by `turnMax` are not: its further keys are put aside, and others' are behind them.
+    /// How many more messages may be taken. The calls of an environment that go fast are waited for; those of one that
+    /// is slow by `turnMax` are not: its further keys are put aside, and others' are behind them.
     private var roomForMessages: Int {
         let (slowBefore, limits) = (ContinuousClock.now - limits.turnMax, limits)
         let least = calls.read { queue in

@@ -58,7 +58,7 @@ package struct WorkerLimits: Sendable {
     var heldMessagesMax: Int { heldMax * 4 }
 
     /// Calls of one environment that are held at a time beside so many of others: a part of what these leave over, so
-    /// however many back ends are slow there is room for one more.
+    /// that for many slow back ends there is room for one more.
     func heldMax(beside others: Int) -> Int {
         let free = heldMax - others
         return max(1, free / 4, min(inFlightMax, free / 2))

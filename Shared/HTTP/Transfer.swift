@@ -35,6 +35,8 @@ internal import CCurl
     private var headIsDelivered = false
     private var isPaused = false
     private var lastByteAt = ContinuousClock.now
+    /// When a request that has not begun is given up.
+    private var beginsBefore: ContinuousClock.Instant?
 
     init?(_ configuration: Client.Configuration) {
         guard let easy = unsafe curl_easy_init() else { return nil }
@@ -93,6 +95,7 @@ internal import CCurl
 
         var totalMax = request.totalMax
         if case .stream = sink { totalMax = .zero }
+        beginsBefore = totalMax == .zero ? nil : lastByteAt + totalMax
         let codes = unsafe [
             curl_set_text(easy, CURLOPT_URL, request.url),
             curl_set_number(easy, CURLOPT_CONNECTTIMEOUT_MS, request.connectMax.curlMilliseconds),
@@ -252,10 +255,24 @@ internal import CCurl
         unsafe curl_easy_pause(easy, CURLPAUSE_CONT)
     }
 
-    /// When this stream will have been silent for too long, or nil when it has no such limit.
-    func idleDeadline(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        guard case .stream(_, let idleMax?) = sink else { return nil }
-        return (isPaused ? now : lastByteAt) + idleMax
+    /// When this stream will have been silent for too long, or this request will have waited for too long for a
+    /// connection: libcurl does not look at the time of those that wait for others to end. Nil when there is no such
+    /// limit.
+    func deadline(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        switch sink {
+        case .none: nil
+        case .whole: hasBegun ? nil : beginsBefore
+        case .stream(_, let idleMax): idleMax.map { (isPaused ? now : lastByteAt) + $0 }
+        }
+    }
+
+    /// It has ended at its deadline.
+    var overdue: HTTPError {
+        let message =
+            if case .stream = sink { "nothing arrived on the stream for too long" } else {
+                "no connection was free for too long"
+            }
+        return HTTPError(outcome: outcome, code: CURLE_OPERATION_TIMEDOUT.rawValue, message: message)
     }
 }
 

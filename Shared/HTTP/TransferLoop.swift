@@ -13,7 +13,8 @@ import Synchronization
     /// Easy handles to use again, at most `poolCountMax`.
     private var pool: [Transfer] = []
     private var timer: ContinuousClock.Instant?
-    private var idleCheck: ContinuousClock.Instant?
+    /// The first deadline of a transfer that libcurl does not keep.
+    private var nextDeadline: ContinuousClock.Instant?
     private var isStopped = false
 
     private static let poolCountMax = 512
@@ -118,7 +119,7 @@ import Synchronization
         if let error = transfer.prepare(order, sink) { return sink.fail(error) }
         active[order.id] = transfer
         unsafe transfer.join(multi)
-        if case .stream(_, let idleMax?) = sink { checkIdle(by: .now + idleMax) }
+        if let deadline = transfer.deadline(at: .now) { check(by: deadline) }
     }
 
     private func finishDone() {
@@ -145,7 +146,7 @@ import Synchronization
     // MARK: Timers
 
     private func waitMilliseconds() -> Int32 {
-        let deadline = [timer, idleCheck].compactMap(\.self).min()
+        let deadline = [timer, nextDeadline].compactMap(\.self).min()
         guard let deadline else { return -1 }
         let rest = ContinuousClock.now.duration(to: deadline)
         guard rest > .zero else { return 0 }
@@ -157,26 +158,19 @@ import Synchronization
             timer = nil
             act(on: CURL_SOCKET_TIMEOUT, 0)
         }
-        if let deadline = idleCheck, deadline <= .now { endIdleStreams() }
+        if let deadline = nextDeadline, deadline <= .now { endOverdue() }
     }
 
-    private func checkIdle(by instant: ContinuousClock.Instant) {
-        idleCheck = min(idleCheck ?? instant, instant)
+    private func check(by instant: ContinuousClock.Instant) {
+        nextDeadline = min(nextDeadline ?? instant, instant)
     }
 
-    private func endIdleStreams() {
-        idleCheck = nil
+    private func endOverdue() {
+        nextDeadline = nil
         let now = ContinuousClock.now
         for transfer in active.values {
-            guard let deadline = transfer.idleDeadline(at: now) else { continue }
-            if deadline > now {
-                checkIdle(by: deadline)
-            } else {
-                let error = HTTPError(
-                    outcome: transfer.outcome, code: CURLE_OPERATION_TIMEDOUT.rawValue,
-                    message: "nothing arrived on the stream for too long")
-                finish(transfer, .failure(error))
-            }
+            guard let deadline = transfer.deadline(at: now) else { continue }
+            if deadline > now { check(by: deadline) } else { finish(transfer, .failure(transfer.overdue)) }
         }
     }
 

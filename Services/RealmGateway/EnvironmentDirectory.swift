@@ -94,8 +94,10 @@ final class EnvironmentDirectory: Service, Sendable {
                 "SELECT environment_id, id, name FROM access.integration WHERE key_hash = \(Bytea(Array(keyHash)))")
             guard rows.count == 1 else { return nil }
             let caller = try Self.caller(rows[0])
-            found.withLock { $0.keys[keyHash] = caller }
-            state.withLock { $0.add(caller, keyHash: keyHash) }
+            found.withLock { found in
+                found.keys[keyHash] = caller
+                state.withLock { $0.add(caller, keyHash: keyHash) }
+            }
             return caller
         }
     }
@@ -143,9 +145,11 @@ final class EnvironmentDirectory: Service, Sendable {
             }
             return read
         }
-        // What was found meanwhile may be younger than what was read.
-        for (hash, caller) in found.withLock({ $0.keys }) { read.add(caller, keyHash: hash) }
-        state.withLock { [read] in $0 = read }
+        // What was found meanwhile may be younger than what was read; nothing is found between the two.
+        found.withLock { found in
+            for (hash, caller) in found.keys { read.add(caller, keyHash: hash) }
+            state.withLock { [read] in $0 = read }
+        }
         refreshed.withLock { $0 }?()
     }
 

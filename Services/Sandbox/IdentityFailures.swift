@@ -20,6 +20,7 @@ struct IdentityFailures: RouterMiddleware {
         case .none, .serverError: break
         case .down: throw Problem(.serviceUnavailable, detail: "The switch says so.")
         case .slow: try await Task.sleep(for: .milliseconds(switches.slowMilliseconds ?? 30_000))
+        case .held: while state.switches.failure == .held { try await Task.sleep(for: .milliseconds(5)) }
         }
         return try await next(request, context)
     }

@@ -55,6 +55,8 @@ struct IdentitySwitches: Codable, Sendable {
         case down
         /// Every answer takes `slowMilliseconds`.
         case slow
+        /// No answer until the switch is another.
+        case held
     }
 
     var failure: Failure?

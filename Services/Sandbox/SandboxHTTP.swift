@@ -42,14 +42,22 @@ struct FaultyWrite<System: SandboxSystem> {
             return response
         case .late(let milliseconds, let isAnswered):
             _ = try write(true)
-            Task {
-                try await Task.sleep(for: .milliseconds(milliseconds))
-                // What has become impossible meanwhile does not happen.
-                _ = try? write(false)
-            }
+            commit(after: .milliseconds(milliseconds), write)
             guard isAnswered else { return await loseAnswer("lateCommit") }
             system.count("lateCommit")
             return unavailable
+        }
+    }
+
+    private func commit(after time: Duration, _ write: @escaping @Sendable (_ isTrial: Bool) throws -> Response) {
+        system.withDials { $0.lateCommitsWaiting += 1 }
+        Task {
+            repeat {
+                try await Task.sleep(for: max(time, .milliseconds(1)))
+            } while system.switches.faults.holdsLateCommits
+            // What has become impossible meanwhile does not happen.
+            _ = try? write(false)
+            system.withDials { $0.lateCommitsWaiting -= 1 }
         }
     }
 

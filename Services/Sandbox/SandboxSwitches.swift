@@ -6,7 +6,7 @@ struct SandboxProblem: Error {
 /// How a stand-in of a back end behaves; `POST /sandbox/switches` changes those that are named.
 protocol Switches: Encodable, Sendable {
     /// Those that all stand-ins have.
-    var faults: FaultSwitches { get }
+    var faults: FaultSwitches { get set }
 
     init()
 
@@ -64,6 +64,14 @@ struct FaultSwitches: Codable, Equatable {
     /// Writes that get 503 or no answer at once, and become visible only `lateCommitMs` later.
     var rateLateCommit = 0.0
     var lateCommitMs = 1000
+    /// While it is set none of them becomes visible.
+    var holdsLateCommits = false
+    /// So many of the next calls are answered 503, and 429, whatever chance says.
+    var next503 = 0
+    var next429 = 0
+    /// And so many of the next writes are recorded without an answer, and become visible late.
+    var nextLostAfterWrite = 0
+    var nextLateCommit = 0
     /// Calls that take `slowMs` instead of `latencyMs`.
     var rateSlow = 0.0
     var slowMs = 2000
@@ -82,6 +90,11 @@ struct FaultSwitches: Codable, Equatable {
         case "rate500AfterWrite": rate500AfterWrite = try values.decode(Double.self, forKey: name)
         case "rateLateCommit": rateLateCommit = try values.decode(Double.self, forKey: name)
         case "lateCommitMs": lateCommitMs = try values.decode(Int.self, forKey: name)
+        case "holdsLateCommits": holdsLateCommits = try values.decode(Bool.self, forKey: name)
+        case "next503": next503 = try values.decode(Int.self, forKey: name)
+        case "next429": next429 = try values.decode(Int.self, forKey: name)
+        case "nextLostAfterWrite": nextLostAfterWrite = try values.decode(Int.self, forKey: name)
+        case "nextLateCommit": nextLateCommit = try values.decode(Int.self, forKey: name)
         case "rateSlow": rateSlow = try values.decode(Double.self, forKey: name)
         case "slowMs": slowMs = try values.decode(Int.self, forKey: name)
         case "seed": seed = try values.decode(UInt64.self, forKey: name)
@@ -94,6 +107,9 @@ struct FaultSwitches: Codable, Equatable {
         try Self.check(rates: [rate503, rate429, rateLostAfterWrite, rate500AfterWrite, rateLateCommit, rateSlow])
         try Self.check(rates: [rateSlowAfterWrite, rate503OnReads])
         try Self.check(times: [latencyMs, retryAfterSeconds, lateCommitMs, slowMs])
+        guard [next503, next429, nextLostAfterWrite, nextLateCommit].allSatisfy({ $0 >= 0 }) else {
+            throw SandboxProblem(message: "a number of calls is 0 or more")
+        }
     }
 
     static func check(rates: [Double]) throws {

@@ -43,7 +43,9 @@ extension SandboxSystem {
                 try SandboxControl.encoded(withDials { try $0.patch(patch) })
             }
         case (.get, "/sandbox/stats"):
-            return try SandboxControl.encoded(withDials { $0.counts }.merging(["records": recordCount]) { $1 })
+            let waiting = withDials { $0.lateCommitsWaiting }
+            return try SandboxControl.encoded(
+                withDials { $0.counts }.merging(["records": recordCount, "lateCommitsWaiting": waiting]) { $1 })
         default: return nil
         }
     }

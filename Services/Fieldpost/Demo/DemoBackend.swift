@@ -31,11 +31,14 @@ private struct LateCommits: Decodable {
 
 /// The switches of `--chaos`, and those that end it.
 enum DemoSwitches {
+    /// Chance chooses whom a fault meets, and each kind comes at least once.
     static let chaos =
-        #"{"rate503":0.05,"rate429":0.02,"rateLostAfterWrite":0.02,"rateLateCommit":0.01,"latencyMs":20}"#
+        #"{"rate503":0.05,"rate429":0.02,"rateLostAfterWrite":0.02,"rateLateCommit":0.01,"latencyMs":20,"#
+        + #""next503":1,"next429":1,"nextLostAfterWrite":1,"nextLateCommit":1}"#
     /// No faults, whatever an earlier run left switched on.
     static let calm =
-        #"{"rate503":0,"rate429":0,"rateLostAfterWrite":0,"rateLateCommit":0,"latencyMs":0}"#
+        #"{"rate503":0,"rate429":0,"rateLostAfterWrite":0,"rateLateCommit":0,"latencyMs":0,"#
+        + #""next503":0,"next429":0,"nextLostAfterWrite":0,"nextLateCommit":0}"#
 }
 
 extension DemoBackend {

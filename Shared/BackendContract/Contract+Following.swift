@@ -58,7 +58,7 @@ extension Contract {
 /// Reads what a back end tells to have changed.
 private struct Reading {
     private static let partsMax = 10_000
-    private static let visibleMax = Duration.seconds(10)
+    private static let visibleMax = Duration.seconds(30)
 
     let subject: Subject
     let people: [BackendPerson]

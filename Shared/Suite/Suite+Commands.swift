@@ -32,7 +32,7 @@ extension Suite {
     ///
     /// - Throws: `SuiteFailure` unless it ends with status 0.
     @discardableResult
-    package func runCommand(_ arguments: [String], within: Duration = .seconds(60)) async throws -> String {
+    package func runCommand(_ arguments: [String], within: Duration = .seconds(240)) async throws -> String {
         let process = try startCommand(arguments, log: "fieldpost-\(UUID().uuidString)")
         let end = await withOwnThread { process.waitForEnd(within: within) }
         guard end == .exited(status: 0) else {

@@ -173,7 +173,7 @@ package final class Suite: Sendable {
     // MARK: Readiness
 
     /// Waits until a part can be used.
-    package func waitUntilReady(_ part: Part, within: Duration = .seconds(60)) async throws {
+    package func waitUntilReady(_ part: Part, within: Duration = .seconds(240)) async throws {
         let deadline = ContinuousClock.now + within
         while await !isReady(part) {
             if part != .database, let end = process(part)?.end {

@@ -50,7 +50,7 @@ package final class SuiteFolder: Sendable {
 /// Runs a program of the system and waits for its end, without its output.
 ///
 /// - Throws: `SuiteFailure` with the end of what it said, when its exit status is not 0.
-package func runToEnd(_ program: String, _ arguments: [String], within: Duration = .seconds(120)) throws {
+package func runToEnd(_ program: String, _ arguments: [String], within: Duration = .seconds(240)) throws {
     let log = FileManager.default.temporaryDirectory.appendingPathComponent("fieldpost-\(UUID().uuidString).log").path
     defer { try? FileManager.default.removeItem(atPath: log) }
     let inherited = ProcessInfo.processInfo.environment.filter { ["PATH", "SUITE_KEEP"].contains($0.key) }

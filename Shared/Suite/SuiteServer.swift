@@ -18,7 +18,7 @@ package final class SuiteServer: Sendable {
     /// The user that owns the databases.
     package static let user = "fieldpost"
     private let port: Int
-    private static let startMax = Duration.seconds(60)
+    private static let startMax = Duration.seconds(240)
 
     /// Makes the server's files in `folder`, which must not be there yet; `start` starts it.
     ///

@@ -13,7 +13,7 @@ import Testing
 @testable import Pipeline
 
 /// Catalogues in a real database; what the back end says is given.
-@Suite struct AudienceKeeperTests {
+@Suite(.ownThreads) struct AudienceKeeperTests {
     private typealias World = PollHandlerTests
 
     @Test func anAddedAndARemovedProjectReachThePerson() throws {

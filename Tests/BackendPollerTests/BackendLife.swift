@@ -3,6 +3,7 @@ import FoundationEssentials
 import Model
 import Realms
 import Seeded
+import TestSupport
 import Testing
 
 @testable import BackendPoller
@@ -87,7 +88,7 @@ struct BackendLife {
     ///
     /// - Parameter isFull: Deleted ones are gone too.
     func expectAllSeen(_ world: inout PollerWorld, isFull: Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
+        let deadline = ContinuousClock.now + patienceMax
         while true {
             try await world.completeRun(isFull: isFull)
             var problem: String?

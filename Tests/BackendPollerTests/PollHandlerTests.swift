@@ -13,7 +13,7 @@ import Testing
 @testable import Pipeline
 
 /// What the scheduler and the handler make of a real database; what the back end says is given.
-@Suite struct PollHandlerTests {
+@Suite(.ownThreads) struct PollHandlerTests {
     private static let email = "ana@example.com"
     private static let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)
 

@@ -10,7 +10,7 @@ import Testing
 
 /// The poller under bad clocks, with a real database and a real e-conomic sandbox over HTTP: nothing is missed, and
 /// nothing is written twice.
-@Suite struct PollerClockTests {
+@Suite(.ownThreads) struct PollerClockTests {
     @Test func whatChangedIsWrittenByTheNextRunAndTheRestIsNotAskedFor() async throws {
         try await PollerWorld.run { world in
             let first = try await world.create(of: 0)

@@ -9,7 +9,7 @@ import Testing
 @testable import BackendPoller
 
 /// What happens while something else is under way, with a real database and a real e-conomic sandbox over HTTP.
-@Suite struct PollerMeanwhileTests {
+@Suite(.ownThreads) struct PollerMeanwhileTests {
     /// The worker that is told of them has read nobody yet, others have read the first people already.
     @Test func choicesThatChangeWhileAFullRunIsWrittenAreComparedByTheNextOne() async throws {
         try await PollerWorld.run { world in

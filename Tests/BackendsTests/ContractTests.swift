@@ -36,7 +36,7 @@ import Testing
 
     /// Each mistake is found by the check it concerns.
     @Test(arguments: Mistake.allCases) func aMistakeIsFound(mistake: Mistake) async throws {
-        try await EconomicFixture.run(settings: { $0.totalMax = .seconds(7) }) { economic in
+        try await EconomicFixture.run(settings: { $0.totalMax = .seconds(25) }) { economic in
             let harness = MistakenHarness(right: EconomicHarness(fixture: economic), mistake: mistake)
             let check = try #require(Contract.checks.first { $0.name == mistake.foundBy })
             await #expect(throws: Contract.Failure.self) { try await check.run(harness) }

@@ -88,7 +88,7 @@ import Testing
 
     @Test func aLateCommitIsNotThereAtFirstAndFoundOnceLater() async throws {
         try await Fixture.run { economic in
-            try await economic.switches(#"{"rateLateCommit": 1, "lateCommitMs": 300}"#)
+            try await economic.switches(#"{"rateLateCommit": 1, "lateCommitMs": 20, "holdsLateCommits": true}"#)
             let submission = Fixture.submission()
             let error = await #expect(throws: BackendError.self) { try await economic.backend.create(submission) }
             #expect(error?.kind == "outcomeUnknown")
@@ -96,6 +96,7 @@ import Testing
                 try await economic.backend.lookUp(marker: submission.marker, of: Fixture.ana, on: submission.day)
             }
             #expect(try await find().isEmpty)
+            try await economic.switches(#"{"holdsLateCommits": false}"#)
             #expect(try await economic.eventually { try await find().count == 1 })
         }
     }
@@ -124,8 +125,8 @@ import Testing
     }
 
     @Test func aWriteThatTakesTooLongIsUnknown() async throws {
-        try await Fixture.run(settings: { $0.totalMax = .seconds(1) }) { economic in
-            try await economic.switches(#"{"rateSlow": 1, "slowMs": 4000}"#)
+        try await Fixture.run(settings: { $0.totalMax = .seconds(3) }) { economic in
+            try await economic.switches(#"{"rateSlow": 1, "slowMs": 600000}"#)
             let error = await #expect(throws: BackendError.self) {
                 try await economic.backend.create(Fixture.submission())
             }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import HTTP
+import TestSupport
 import Testing
 
 /// A stand-in that a test runs, and its own interface.
@@ -30,9 +31,9 @@ extension RunningSandbox {
         }
     }
 
-    /// Waits, at most a minute, until `condition` holds.
+    /// Waits until `condition` holds.
     func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + patienceMax
         while try await !condition() {
             guard .now < deadline else { return false }
             try await Task.sleep(for: .milliseconds(5))

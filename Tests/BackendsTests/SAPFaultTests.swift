@@ -71,7 +71,7 @@ import Testing
     @Test func aLateCommitIsNotThereAtFirstAndFoundOnceLater() async throws {
         try await Fixture.run { sap in
             _ = try await sap.backend.create(Fixture.submission())
-            try await sap.switches(#"{"rateLateCommit": 1, "lateCommitMs": 3000}"#)
+            try await sap.switches(#"{"rateLateCommit": 1, "lateCommitMs": 20, "holdsLateCommits": true}"#)
             let submission = Fixture.submission()
             let error = await #expect(throws: BackendError.self) { try await sap.backend.create(submission) }
             #expect(error?.kind == "outcomeUnknown")
@@ -79,6 +79,7 @@ import Testing
                 try await sap.backend.lookUp(marker: submission.marker, of: Fixture.ana, on: submission.day)
             }
             #expect(try await find().isEmpty)
+            try await sap.switches(#"{"holdsLateCommits": false}"#)
             #expect(try await sap.eventually { try await find().count == 1 })
         }
     }
@@ -91,9 +92,10 @@ import Testing
     }
 
     @Test func aWriteThatTakesTooLongIsUnknown() async throws {
-        try await Fixture.run(settings: { $0.totalMax = .seconds(1) }) { sap in
-            _ = try await sap.backend.create(Fixture.submission())
-            try await sap.switches(#"{"rateSlow": 1, "slowMs": 4000}"#)
+        try await Fixture.run(settings: { $0.totalMax = .seconds(3) }) { sap in
+            // The login is over before the clock counts.
+            #expect(try await sap.eventually { (try? await sap.backend.create(Fixture.submission())) != nil })
+            try await sap.switches(#"{"rateSlow": 1, "slowMs": 600000}"#)
             let error = await #expect(throws: BackendError.self) { try await sap.backend.create(Fixture.submission()) }
             #expect(error?.kind == "outcomeUnknown")
         }
@@ -108,7 +110,7 @@ import Testing
                  "lateCommitMs": 20, "seed": 42}
                 """#)
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for _ in 0..<100 { group.addTask { try await submitOnce(Fixture.submission(), to: sap.backend) } }
+                for _ in 0..<100 { group.addTask { try await submitOnce(Fixture.submission(), to: sap) } }
                 try await group.waitForAll()
             }
             let recorded = try await sap.recorded()
@@ -116,7 +118,8 @@ import Testing
         }
     }
 
-    private func submitOnce(_ submission: Submission, to backend: SAPBackend) async throws {
+    private func submitOnce(_ submission: Submission, to sap: Fixture) async throws {
+        let backend = sap.backend
         for _ in 0..<50 {
             do throws(BackendError) {
                 _ = try await backend.create(submission)
@@ -126,8 +129,8 @@ import Testing
                 case .notProcessed: continue
                 case .refused, .unauthorized: throw error
                 case .outcomeUnknown:
-                    // Longer than a late commit takes: what `settleMin` is in the submitter.
-                    try await Task.sleep(for: .milliseconds(200))
+                    // Until no late commit is on its way: what `settleMin` is for in the submitter.
+                    _ = try await sap.eventually { try await sap.stats()["lateCommitsWaiting"] == 0 }
                     while true {
                         guard
                             let found = try? await backend.lookUp(

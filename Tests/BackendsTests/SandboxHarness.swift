@@ -20,7 +20,7 @@ extension SandboxHarness {
             case .losingAnswers: ["rateLostAfterWrite": 1]
             case .overloaded(let retryAfter):
                 ["rate429": 1, "retryAfterSeconds": Double(retryAfter.components.seconds)]
-            case .stuck: ["rateSlow": 1, "slowMs": 30_000]
+            case .stuck: ["rateSlow": 1, "slowMs": 120_000]
             }
         let all = ["rate503", "rate500AfterWrite", "rateLostAfterWrite", "rate429", "rateSlow"]
         let switches = Dictionary(uniqueKeysWithValues: all.map { ($0, 0) }).merging(faults) { $1 }

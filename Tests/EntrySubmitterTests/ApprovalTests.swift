@@ -1,13 +1,14 @@
 import Backends
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import EntrySubmitter
 @testable import Pipeline
 
 /// Entries that an approver has seen, or that their device changes while they are on their way.
-@Suite struct ApprovalTests {
+@Suite(.ownThreads) struct ApprovalTests {
     private typealias World = BackendWorld
     private let id = UUID()
 

@@ -1,12 +1,13 @@
 import Backends
 import Model
 import Pipeline
+import TestSupport
 import Testing
 
 @testable import EntrySubmitter
 
 /// A back end that says when to call again, and calls that were never made.
-@Suite struct AskedToWaitTests {
+@Suite(.ownThreads) struct AskedToWaitTests {
     private static let rule = SubmissionRule(
         lease: .seconds(70), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60))
 

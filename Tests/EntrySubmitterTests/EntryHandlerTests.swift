@@ -12,7 +12,7 @@ import Testing
 @testable import Pipeline
 
 /// What the handler makes of objects in PostgreSQL.
-@Suite struct EntryHandlerTests {
+@Suite(.ownThreads) struct EntryHandlerTests {
     /// Each of them waits for a person with a reason that names what does not decode; the good one goes on.
     @Test func whatDoesNotDecodeIsDeadAloneAndTheOthersGoOn() throws {
         var acme = try TestEnvironment()

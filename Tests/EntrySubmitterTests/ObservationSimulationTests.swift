@@ -1,13 +1,14 @@
 import Backends
 import Model
 import Seeded
+import TestSupport
 import Testing
 
 @testable import EntrySubmitter
 
 /// Edits, deletions and submissions on the device, approvals, refusals, changes and deletions in the back end, lost
 /// answers, late commits and crashed workers, in any order. Observations are read at one time and judged at another.
-@Suite struct ObservationSimulationTests {
+@Suite(.ownThreads) struct ObservationSimulationTests {
     /// When all is quiet, the entry says what the back end has, and every record has its entry.
     @Test(arguments: [1, 2, 3, UInt64.random(in: 4...UInt64.max)])
     func deviceAndBackEndAgreeInTheEnd(seed: UInt64) {

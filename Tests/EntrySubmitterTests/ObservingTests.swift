@@ -13,7 +13,7 @@ import Testing
 @testable import Pipeline
 
 /// What the handler makes of records that were seen, in PostgreSQL.
-@Suite struct ObservingTests {
+@Suite(.ownThreads) struct ObservingTests {
     private let id = UUID()
     private let ana: RealmPath
     private let seen: RealmPath

@@ -9,7 +9,7 @@ import Testing
 @testable import Pipeline
 
 /// Closed periods, and entries with a start and an end.
-@Suite struct PeriodTests {
+@Suite(.ownThreads) struct PeriodTests {
     private typealias World = BackendWorld
     private let id = UUID()
 

@@ -1,12 +1,13 @@
 import Backends
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import EntrySubmitter
 
 /// What a person asked for and does not get.
-@Suite struct RefusalTests {
+@Suite(.ownThreads) struct RefusalTests {
     private let wanted = Wanted(
         day: Day(daysSinceEpoch: 16_000), durationSeconds: 3_600, text: "work", references: [:],
         fields: TimeEntry(text: "work", entryDate: Day(daysSinceEpoch: 16_000), durationSeconds: 3_600))

@@ -14,7 +14,7 @@ import Testing
 
 /// Ids are chosen by devices, and an entry's id stands in the back end's record: another person may use it for an entry
 /// of their own.
-@Suite struct SameIDTests {
+@Suite(.ownThreads) struct SameIDTests {
     private let id = UUID()
     private let template = UUID()
     private let ana: RealmPath

@@ -1,11 +1,12 @@
 import Backends
 import Model
 import Seeded
+import TestSupport
 import Testing
 
 @testable import EntrySubmitter
 
-@Suite struct SubmissionSimulationTests {
+@Suite(.ownThreads) struct SubmissionSimulationTests {
     /// At every step, whatever crashed, was repeated, reordered or delayed:
     ///
     /// 1. The back end has at most one live record of the entry.

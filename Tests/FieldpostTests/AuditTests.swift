@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite struct AuditTests {
+@Suite(.ownThreads) struct AuditTests {
     private let conninfo: String
 
     init() throws {

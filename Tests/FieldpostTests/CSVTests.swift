@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Fieldpost
 
-@Suite struct CSVTests {
+@Suite(.ownThreads) struct CSVTests {
     @Test func fieldsInQuotesHoldCommasQuotesAndLineEnds() throws {
         let table = try CSV("a,b,c\r\n1,\"x,\"\"y\"\"\r\nz\",\n\"\",é,3".utf8)
         #expect(table.header == ["a", "b", "c"])

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What a run of the built executable answered.
@@ -43,12 +44,12 @@ func fieldpost(_ arguments: String..., environment: [String: String] = [:]) thro
     try fieldpost(arguments, environment: environment)
 }
 
-/// Waits for a condition, a minute at most.
+/// Waits for a condition.
 func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
-    let end = ContinuousClock.now + .seconds(60)
+    let end = ContinuousClock.now + patienceMax
     while try !condition() {
         guard ContinuousClock.now < end else {
-            Issue.record("\(what): not within a minute")
+            Issue.record("not in time: \(what)")
             return
         }
         sched_yield()

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import Fieldpost
 
-@Suite struct SyncLineTests {
+@Suite(.ownThreads) struct SyncLineTests {
     @Test func everySortOfLineIsRead() throws {
         let path = try #require(RealmPath("/users/ana@example.com"))
         let id = StableID.uuid("a")
@@ -52,7 +53,7 @@ import Testing
     private func line(_ text: String) throws -> SyncLine? { try SyncLine.read(Array(text.utf8)) }
 }
 
-@Suite struct DeviceCopyTests {
+@Suite(.ownThreads) struct DeviceCopyTests {
     private let path: RealmPath
     private let entry = ObjectID(kind: .timeEntry, id: StableID.uuid("entry"))
     private let other = ObjectID(kind: .timeEntry, id: StableID.uuid("other"))

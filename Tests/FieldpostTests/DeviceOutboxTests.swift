@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import Fieldpost
 
-@Suite struct DeviceOutboxTests {
+@Suite(.ownThreads) struct DeviceOutboxTests {
     @Test func withoutAnAnswerTheSameNumbersGoOutAgain() {
         var outbox = filled(3)
         let first = outbox.nextBatch()
@@ -79,7 +80,7 @@ import Testing
     }
 }
 
-@Suite struct ReleaseClockTests {
+@Suite(.ownThreads) struct ReleaseClockTests {
     private let entry = StableID.uuid("entry")
 
     @Test func theFirstSendingAndTheFirstSightCount() {

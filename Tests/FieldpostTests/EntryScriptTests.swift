@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import Fieldpost
@@ -69,7 +70,7 @@ private struct ModelServer {
     }
 }
 
-@Suite struct EntryScriptTests {
+@Suite(.ownThreads) struct EntryScriptTests {
     @Test(arguments: EntryVariant.allCases)
     func everyVariantEndsAsPlanned(variant: EntryVariant) throws {
         var server = ModelServer(isRefused: false)

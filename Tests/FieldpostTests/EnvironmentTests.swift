@@ -4,7 +4,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite struct EnvironmentTests {
+@Suite(.ownThreads) struct EnvironmentTests {
     private let conninfo: String
 
     init() throws { conninfo = try makeFoundationDatabase() }

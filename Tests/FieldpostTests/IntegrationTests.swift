@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Who may come in and who did what, on the command line.
-@Suite struct IntegrationTests {
+@Suite(.ownThreads) struct IntegrationTests {
     private let conninfo: String
 
     init() throws {

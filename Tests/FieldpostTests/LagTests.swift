@@ -3,7 +3,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct LagTests {
+@Suite(.ownThreads) struct LagTests {
     @Test func lagIsCountedFromWhatAGroupHasCommitted() async throws {
         let counts = Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name, $0.partitions) })
         try await withMockCluster(topics: counts) { cluster in
@@ -11,13 +11,13 @@ import Testing
             for number in 0..<10 as Range<UInt8> {
                 try producer.send(Topics.realm.name, key: [1], value: [number])
             }
-            let isFlushed = producer.flush(waitMax: .seconds(30))
+            let isFlushed = producer.flush(waitMax: patienceMax)
             #expect(isFlushed)
             let before = try lag(cluster)
             #expect(before.count == 1)
             #expect(before[0]["lag"] as? Int == 10)
             #expect(before[0]["committed"] == nil)
-            #expect(try #require(before[0]["oldestAgeMs"] as? Int) < 120_000)
+            #expect(try #require(before[0]["oldestAgeMs"] as? Int) < 3_600_000)
 
             try finish(4, cluster)
             let after = try lag(cluster)
@@ -54,7 +54,7 @@ import Testing
         var consumer = try Consumer(
             brokers: cluster.address, group: Topics.realm.consumers[0], topics: [Topics.realm.name],
             properties: ["session.timeout.ms": "4000", "heartbeat.interval.ms": "100"])
-        let end = ContinuousClock.now + .seconds(60)
+        let end = ContinuousClock.now + patienceMax
         var left = count
         while left > 0 {
             try #require(ContinuousClock.now < end)
@@ -66,7 +66,7 @@ import Testing
     }
 }
 
-@Suite struct TopicsTests {
+@Suite(.ownThreads) struct TopicsTests {
     @Test func theCatalogueIsComparedWithTheBroker() async throws {
         let counts = Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name, $0.partitions) })
         try await withMockCluster(topics: counts) { cluster in

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Fieldpost
 
-@Suite struct MigrateTests {
+@Suite(.ownThreads) struct MigrateTests {
     private static let schema = projectFolder.appendingPathComponent("deploy/schema").path
 
     private func migrate(_ conninfo: String, _ folder: String = schema) throws -> Answer {

@@ -1,10 +1,11 @@
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 @testable import Fieldpost
 
-@Suite struct GeneratedOrganisationTests {
+@Suite(.ownThreads) struct GeneratedOrganisationTests {
     @Test func theSameSeedMakesTheSameOrganisation() {
         #expect(GeneratedOrganisation.make(people: 10, seed: 7) == GeneratedOrganisation.make(people: 10, seed: 7))
         #expect(GeneratedOrganisation.make(people: 10, seed: 7) != GeneratedOrganisation.make(people: 10, seed: 8))
@@ -19,7 +20,7 @@ import Testing
     }
 }
 
-@Suite struct EnvironmentsOrganisationTests {
+@Suite(.ownThreads) struct EnvironmentsOrganisationTests {
     @Test func twoEnvironmentsHaveNothingInCommon() {
         let base = GeneratedOrganisation.make(people: 8, seed: 1)
         let (first, second) = (base.placed(in: "demo"), base.placed(in: "tock"))

@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite struct ParkedTests {
+@Suite(.ownThreads) struct ParkedTests {
     private let conninfo: String
     private let dead: String
     private let waiting: String

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import Fieldpost
 
-@Suite struct ReportingChoicesTests {
+@Suite(.ownThreads) struct ReportingChoicesTests {
     private let objects: ReportingObjects
     private let template = StableID.uuid("template")
 

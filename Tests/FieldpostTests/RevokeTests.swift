@@ -9,7 +9,7 @@ import Testing
 @testable import Sandbox
 
 /// `fieldpost environment revoke` against the sandbox's identity provider.
-@Suite struct RevokeTests {
+@Suite(.ownThreads) struct RevokeTests {
     private let conninfo: String
     private let key = Data((0..<32).map { UInt8($0) }).base64EncodedString()
     private let acme = EnvironmentID(rawValue: 1)

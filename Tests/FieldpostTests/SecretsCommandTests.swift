@@ -7,7 +7,7 @@ import Secrets
 import TestSupport
 import Testing
 
-@Suite struct SecretsCommandTests {
+@Suite(.ownThreads) struct SecretsCommandTests {
     private let conninfo: String
     private let old = Data(repeating: 1, count: 32).base64EncodedString()
     private let new = Data(repeating: 2, count: 32).base64EncodedString()

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `fieldpost environment unbind`: another account of the same person.
-@Suite struct UnbindTests {
+@Suite(.ownThreads) struct UnbindTests {
     private let conninfo: String
 
     init() throws {

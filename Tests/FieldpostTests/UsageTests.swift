@@ -1,6 +1,7 @@
+import TestSupport
 import Testing
 
-@Suite struct UsageTests {
+@Suite(.ownThreads) struct UsageTests {
     static let cases: [([String], Int32)] = [
         (["--help"], 0), (["migrate", "--help"], 0), (["--version"], 0),
         (["nonsense"], 2), (["migrate", "--nonsense"], 2), (["migrate"], 2), (["environment", "add", "acme"], 2),

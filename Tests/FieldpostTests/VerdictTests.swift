@@ -1,12 +1,13 @@
 import Backends
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import Fieldpost
 
 /// One person with two entries and a mistake, everything as it should be; each test spoils one thing.
-@Suite struct VerdictTests {
+@Suite(.ownThreads) struct VerdictTests {
     private let person: Organisation.Person
     private let path: RealmPath
     private let released: EntryPlan

@@ -1,10 +1,11 @@
 import Model
 import Seeded
+import TestSupport
 import Testing
 
 @testable import Fieldpost
 
-@Suite struct WeekSpreadTests {
+@Suite(.ownThreads) struct WeekSpreadTests {
     /// A Sunday.
     private static let sunday = Day(daysSinceEpoch: 16_523)
 

@@ -98,7 +98,7 @@ actor Browser {
     }
 
     /// Waits until an expression is true.
-    func wait(_ expression: String, on page: Page, within: Duration = .seconds(30)) async throws {
+    func wait(_ expression: String, on page: Page, within: Duration = .seconds(240)) async throws {
         let deadline = ContinuousClock.now + within
         // A page that is on its way has no document for a moment.
         while (try? await value("(() => { try { return !!(\(expression)) } catch { return false } })()", on: page))
@@ -129,7 +129,7 @@ actor Browser {
         if let page { message["sessionId"] = page.session }
         let data = try JSONSerialization.data(withJSONObject: message) + [0]
         let timer = Task {
-            try await Task.sleep(for: .seconds(30))
+            try await Task.sleep(for: .seconds(240))
             self.answer(id, .failure(Problem(description: "chromium does not answer \(method)")))
         }
         defer { timer.cancel() }

@@ -6,31 +6,31 @@ import Testing
 extension FlowTests {
     /// The main job: devices, gateway, relay, submitter and SAP, judged by `fieldpost demo`.
     struct DemoFlowTests {
-        @Test(.timeLimit(.minutes(3))) func devicesRealmsAndBackEndAgree() async throws {
+        @Test(.timeLimit(.minutes(20))) func devicesRealmsAndBackEndAgree() async throws {
             try await withSuite("demo") { suite in
                 let demo = try suite.startDemo(["--people", "6"])
-                try await demo.expectNoDifferences(within: .seconds(120))
+                try await demo.expectNoDifferences()
             }
         }
 
         /// The same with the other back end.
-        @Test(.timeLimit(.minutes(3))) func devicesRealmsAndEconomicAgree() async throws {
+        @Test(.timeLimit(.minutes(20))) func devicesRealmsAndEconomicAgree() async throws {
             var options = Suite.Options.quick
             options.hasEconomic = true
             try await withSuite("demo-economic", options) { suite in
                 let demo = try suite.startDemo(["--people", "4", "--economic", suite.economicURL])
-                try await demo.expectNoDifferences(within: .seconds(120))
+                try await demo.expectNoDifferences()
             }
         }
 
         /// Their first people and rows have the same names, and SAP's stand-in is one.
-        @Test(.timeLimit(.minutes(3))) func generatedPeopleAndTimeSheetsDoNotMeet() async throws {
+        @Test(.timeLimit(.minutes(20))) func generatedPeopleAndTimeSheetsDoNotMeet() async throws {
             try await withSuite("both") { suite in
                 let folder = try timeSheets(in: suite.folder.path)
                 for _ in 0..<2 {
                     for options in [["--people", "2"], ["--data", folder]] {
                         let demo = try suite.startDemo(options)
-                        try await demo.expectNoDifferences(within: .seconds(60))
+                        try await demo.expectNoDifferences()
                     }
                 }
             }
@@ -66,17 +66,18 @@ extension FlowTests {
             return path
         }
 
-        /// 5 % 503, 2 % 429, 2 % of the answers lost after the write, 1 % committed late, 20 ms latency.
-        @Test(.timeLimit(.minutes(3)), arguments: ScenarioBackend.allCases)
+        /// 5 % 503, 2 % 429, 2 % of the answers lost after the write, 1 % committed late, 20 ms latency; each kind of
+        /// fault comes at least once.
+        @Test(.timeLimit(.minutes(20)), arguments: ScenarioBackend.allCases)
         func theyAgreeWhileTheBackEndMisbehaves(backend: ScenarioBackend) async throws {
             var options = Suite.Options.quick
             options.hasEconomic = backend == .economic
             try await withSuite("chaos-\(backend.rawValue)", options) { suite in
                 let economic = backend == .economic ? ["--economic", suite.economicURL] : []
                 let demo = try suite.startDemo(["--people", "6", "--chaos"] + economic)
-                try await demo.expectNoDifferences(within: .seconds(150))
+                try await demo.expectNoDifferences()
                 let counts = try await backend.stats(suite)
-                let faults = ["answered503", "answered429", "lostAfterWrite"].map { counts[$0] ?? 0 }
+                let faults = ["answered503", "answered429", "lostAfterWrite", "lateCommit"].map { counts[$0] ?? 0 }
                 #expect(faults.allSatisfy { $0 > 0 }, "\(faults) of \(counts)")
             }
         }
@@ -94,11 +95,11 @@ extension FlowTests {
             options.variables[.poller]?["FIELDPOST_POLLER_ENTRY_DAYS"] = "3660"
             // A few people's entries are to be on their way as long as it takes to kill everything several times.
             if data == nil { options.variables[.submitter]?["FIELDPOST_SUBMITTER_INFLIGHT_MAX"] = "2" }
-            let latency = data == nil ? 250 : 500
+            let latency = data == nil ? 1_000 : 500
             try await withSuite("kills", options) { suite in
                 try await suite.post("/sandbox/switches", Data(#"{"latencyMs":\#(latency)}"#.utf8))
                 let demo = try suite.startDemo(size)
-                try await eventually("entries are on their way", within: .seconds(300)) {
+                try await eventually("entries are on their way") {
                     let said = demo.logTail(bytesMax: 500)
                     return said.contains("entries on their way") || !demo.isRunning ? nil : said
                 }
@@ -110,7 +111,7 @@ extension FlowTests {
                 try await killer.kill(count)
                 #expect(demo.isRunning, "the entries were through before \(count) kills")
                 try await suite.post("/sandbox/switches", Data(#"{"latencyMs":0}"#.utf8))
-                try await demo.expectNoDifferences(within: .seconds(data == nil ? 120 : 3_000))
+                try await demo.expectNoDifferences(within: .seconds(data == nil ? 600 : 3_000))
                 #expect(try suite.lastRunOfEverybody() >= 3)
             }
         }
@@ -133,7 +134,7 @@ extension Suite {
 }
 
 extension SuiteProcess {
-    func expectNoDifferences(within: Duration) async throws {
+    func expectNoDifferences(within: Duration = .seconds(600)) async throws {
         try await eventually("the demo ends", within: within) { isRunning ? logTail(bytesMax: 500) : nil }
         let said = logTail(bytesMax: 20_000)
         #expect(end == .exited(status: 0), "\(said)")

@@ -11,7 +11,7 @@ extension FlowTests {
     /// The poller follows what changes in e-conomic, whose clocks are wrong and whose records become visible late, page
     /// by page, and is killed again and again: all of it reaches the people before anything is compared in full, and
     /// the full comparison that comes then finds nothing to write.
-    @Test(.timeLimit(.minutes(4))) func whatChangesInEconomicReachesThePeopleUnderBadClocks() async throws {
+    @Test(.timeLimit(.minutes(20))) func whatChangesInEconomicReachesThePeopleUnderBadClocks() async throws {
         let seed = Killer.printedSeed(
             "the poller under bad clocks", given: ProcessInfo.processInfo.environment["FLOW_SEED"])
         var random = SplitMix64(seed: seed)
@@ -39,7 +39,7 @@ extension FlowTests {
                 try await Task.sleep(for: .milliseconds(150))
             }
             try await kills
-            try await eventually("all records are entries", within: .seconds(90)) { try flow.difference(hours) }
+            try await eventually("all records are entries") { try flow.difference(hours) }
             // Nothing happens any more: what is told again writes nothing.
             try await flow.waitForRuns(2)
             let position = try flow.position()
@@ -51,7 +51,7 @@ extension FlowTests {
             let gone = try #require(hours.keys.min())
             try await flow.change(#"{"number": \#(gone), "isDeleted": true}"#)
             hours[gone] = nil
-            try await eventually("a deleted record's entry is gone", within: .seconds(60)) {
+            try await eventually("a deleted record's entry is gone") {
                 try flow.difference(hours)
             }
         }
@@ -89,7 +89,7 @@ private struct EconomicPollerFlow: Sendable {
             people, "--poll-interval", "5", "--full-poll-interval", "604800",
         ])
         try await suite.runCommand(["environment", "invite", "--all"])
-        try await eventually("both are compared in full, and changes are followed", within: .seconds(60)) {
+        try await eventually("both are compared in full, and changes are followed") {
             var connection = try Connection(suite.conninfo)
             let count = try connection.run(
                 "SELECT (SELECT count(*) FROM poll.finished) + (SELECT count(*) FROM poll.watermark)")[0]
@@ -153,7 +153,7 @@ private struct EconomicPollerFlow: Sendable {
     /// Waits until that many more runs of changes are done.
     func waitForRuns(_ count: Int64) async throws {
         let first = try finishedRun("max")
-        try await eventually("\(count) runs are done", within: .seconds(60)) {
+        try await eventually("\(count) runs are done") {
             let now = try finishedRun("max")
             return now >= first + count ? nil : "\(first), now \(now)"
         }
@@ -163,7 +163,7 @@ private struct EconomicPollerFlow: Sendable {
     func waitForFullRun() async throws {
         let run = try finishedRun("max")
         try await suite.runCommand(["environment", "edit", Self.environment, "--full-poll-interval", "5"])
-        try await eventually("everybody is compared in full", within: .seconds(60)) {
+        try await eventually("everybody is compared in full") {
             let now = try finishedRun("min")
             return now > run ? nil : "\(run), now \(now)"
         }

@@ -6,7 +6,7 @@ import Testing
 extension FlowTests {
     /// A person walks the whole login in a real browser, with every executable behind it.
     struct OnboardingBrowserTests {
-        @Test(.timeLimit(.minutes(3))) func aPersonComesInThroughTheDevicePage() async throws {
+        @Test(.timeLimit(.minutes(20))) func aPersonComesInThroughTheDevicePage() async throws {
             var options = Suite.Options.quick
             options.services = [.relay, .gateway, .initializer, .onboarding]
             options.deviceHasPage = true

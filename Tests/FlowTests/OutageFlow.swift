@@ -36,7 +36,7 @@ struct BooksFlow: Sendable {
             "--people", people,
         ])
         try await suite.runCommand(["environment", "invite", Self.email, "--environment", Self.environment])
-        try await eventually("the second environment's realm is filled", within: .seconds(60)) {
+        try await eventually("the second environment's realm is filled") {
             var writer = try RealmWriter(suite.conninfo, environment: Self.environment)
             return try writer.initializedCount() == 1 ? nil : "not yet"
         }
@@ -66,7 +66,7 @@ struct BooksFlow: Sendable {
     }
 
     func expectReleased(_ count: Int) async throws {
-        try await eventually("\(count) entries are released in e-conomic", within: .seconds(90)) {
+        try await eventually("\(count) entries are released in e-conomic") {
             var writer = try RealmWriter(suite.conninfo, environment: Self.environment)
             let now = try writer.count(.released)
             return now == count ? nil : "\(now)"

@@ -21,7 +21,7 @@ struct RealmWriter: ~Copyable {
 
     /// Does `body` again while PostgreSQL is away.
     private mutating func patiently<Success>(_ body: (inout Connection) throws -> Success) throws -> Success {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + .seconds(300)
         while true {
             do {
                 return try body(&connection)

@@ -83,10 +83,10 @@ struct Scenario {
     }
 
     func waitUntilInitialized() async throws {
-        try await eventually("\(email) is initialised", within: .seconds(60)) {
+        try await eventually("\(email) is initialised") {
             try realm().isInitialized ? nil : "not yet"
         }
-        try await eventually("the gateway knows \(email)", within: .seconds(30)) {
+        try await eventually("the gateway knows \(email)") {
             let status = try await phone.status()
             return status == 200 ? nil : "\(status)"
         }
@@ -138,7 +138,7 @@ struct Scenario {
 
     /// Waits for a status, which the newest line of the log tells too.
     func expect(_ id: UUID, _ status: EntryStatus) async throws {
-        try await eventually("\(id.text) is \(status)", within: .seconds(60)) {
+        try await eventually("\(id.text) is \(status)") {
             let found = try await entry(id)?["status"] as? String
             let newest = try await lines(id).last
             return found == status.rawValue && newest?.status == status.rawValue
@@ -219,7 +219,7 @@ struct Scenario {
         let count: Int64 = try connection.run(
             "SELECT count(*) FROM realm.object WHERE kind = ANY (\(kinds.map(\.rawValue)))")[0].value(0)
         try await suite.restart(.broker)
-        try await eventually("\(part.rawValue) has read everything again", within: .seconds(90)) {
+        try await eventually("\(part.rawValue) has read everything again") {
             let now = try await consumed(by: part)
             return now >= before + Double(count) ? nil : "\(now - before) of \(count)"
         }

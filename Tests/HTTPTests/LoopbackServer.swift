@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 
 /// An HTTP/1.1 server of raw sockets, so that a test decides what each connection really does.
 final class LoopbackServer: Sendable {
@@ -164,9 +165,9 @@ final class LoopbackServer: Sendable {
     }
 }
 
-/// Waits, at most ten seconds, until `condition` holds.
+/// Waits until `condition` holds.
 func eventually(_ condition: () -> Bool) async throws -> Bool {
-    let deadline = ContinuousClock.now + .seconds(60)
+    let deadline = ContinuousClock.now + patienceMax
     while !condition() {
         guard .now < deadline else { return false }
         try await Task.sleep(for: .milliseconds(2))

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import HTTP
 
-@Suite struct StreamTests {
+@Suite(.ownThreads) struct StreamTests {
     @Test func linesArriveWhileTheAnswerStaysOpen() async throws {
         let server = LoopbackServer { _ in .stream(piece: Array("{\"a\":1}\n{\"b\"".utf8), count: 2, staysOpen: true) }
         defer { server.stop() }
@@ -74,8 +75,9 @@ import Testing
         let server = LoopbackServer { _ in .stream(piece: [1], count: 1, staysOpen: true) }
         defer { server.stop() }
         let client = Client()
-        let response = try await client.stream(Request(server.url), idleMax: .milliseconds(80))
-        let error = await #expect(throws: HTTPError.self) { for try await _ in response.body {} }
+        let error = await #expect(throws: HTTPError.self) {
+            for try await _ in try await client.stream(Request(server.url), idleMax: .milliseconds(200)).body {}
+        }
         #expect(error?.isTimeout == true)
     }
 

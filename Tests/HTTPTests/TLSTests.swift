@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import HTTP
 
 /// Against `openssl s_server`, whose certificate only its own file vouches for.
-@Suite struct TLSTests {
+@Suite(.ownThreads) struct TLSTests {
     @Test func aServerIsTrustedOnlyThroughItsAuthorityAndForItsName() async throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: "fieldpost-tls-\(UUID())")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)

@@ -2,17 +2,18 @@ import Foundation
 import HTTP
 import Model
 import Suite
+import TestSupport
 import Testing
 
 /// Edits, submissions and deletions on devices; approvals, refusals, changes and deletions in the back end; calls that
 /// are lost, late or refused; workers that crash or share a key; polls in between: in any order, for 500 entries of
 /// each back end, each with a history of its own.
-@Testing.Suite struct InterleavingTests {
-    @Test(.timeLimit(.minutes(5))) func deviceAndRealmAndSAPAgreeInTheEnd() async throws {
+@Testing.Suite(.ownThreads) struct InterleavingTests {
+    @Test(.timeLimit(.minutes(20))) func deviceAndRealmAndSAPAgreeInTheEnd() async throws {
         try await run(SAPOffice.self)
     }
 
-    @Test(.timeLimit(.minutes(5))) func deviceAndRealmAndEconomicAgreeInTheEnd() async throws {
+    @Test(.timeLimit(.minutes(20))) func deviceAndRealmAndEconomicAgreeInTheEnd() async throws {
         try await run(EconomicOffice.self)
     }
 
@@ -50,7 +51,7 @@ func withOffice<Office: BackOffice>(_: Office.Type, _ body: (Office) async throw
     let client = Client()
     defer { client.shutDown() }
     let office = try Office(url: "http://127.0.0.1:\(port)", client: client)
-    let deadline = ContinuousClock.now + .seconds(60)
+    let deadline = ContinuousClock.now + patienceMax
     while !Ports.isListening(port) {
         try #require(sandbox.isRunning && .now < deadline, "\(sandbox.logTail())")
         try await Task.sleep(for: .milliseconds(20))

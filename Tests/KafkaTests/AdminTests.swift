@@ -2,7 +2,7 @@ import Kafka
 import TestSupport
 import Testing
 
-@Suite struct AdminTests {
+@Suite(.ownThreads) struct AdminTests {
     @Test func metadataAndWatermarksTellWhatIsThere() async throws {
         try await withMockCluster(topics: ["t": 1, "u": 3]) { cluster in
             try produce(["a", "b"], at: cluster.address)

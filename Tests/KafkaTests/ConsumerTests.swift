@@ -2,7 +2,7 @@ import Kafka
 import TestSupport
 import Testing
 
-@Suite struct ConsumerTests {
+@Suite(.ownThreads) struct ConsumerTests {
     @Test func messagesComeInBatchesAndInOrder() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             let sent = (0..<1000).map { "\($0)" }
@@ -166,8 +166,8 @@ import Testing
             // A signal from before the wait counts, too.
             consumer.wakeup.signal()
             let clock = ContinuousClock()
-            let early = try clock.measure { _ = try consumer.nextBatch(countMax: 1, waitMax: .seconds(20)) }
-            #expect(early < .seconds(10))
+            let early = try clock.measure { _ = try consumer.nextBatch(countMax: 1, waitMax: .seconds(600)) }
+            #expect(early < patienceMax)
 
             let wakeup = consumer.wakeup
             let address = cluster.address
@@ -175,15 +175,15 @@ import Testing
                 try await Task.sleep(for: .milliseconds(100))
                 wakeup.signal()
             }
-            let later = try clock.measure { _ = try consumer.nextBatch(countMax: 1, waitMax: .seconds(20)) }
-            #expect(later < .seconds(10))
+            let later = try clock.measure { _ = try consumer.nextBatch(countMax: 1, waitMax: .seconds(600)) }
+            #expect(later < patienceMax)
 
             // And a message does.
             try produce(["x"], at: address)
             let start = clock.now
-            let messages = try consumer.receive(1)
-            #expect(messages.count == 1)
-            #expect(clock.now - start < .seconds(5))
+            var messages: [Message] = []
+            while messages.isEmpty { messages = try consumer.nextBatch(countMax: 1, waitMax: .seconds(600)) }
+            #expect(clock.now - start < patienceMax)
         }
     }
 

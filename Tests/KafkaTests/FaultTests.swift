@@ -2,7 +2,7 @@ import Kafka
 import TestSupport
 import Testing
 
-@Suite struct FaultTests {
+@Suite(.ownThreads) struct FaultTests {
     @Test func aConsumerGoesOnAfterErrorsThatPass() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             try produce(["0"], at: cluster.address)
@@ -88,7 +88,7 @@ import Testing
             let start = ContinuousClock.now
             consumer.close()
             let took = ContinuousClock.now - start
-            #expect(took < .seconds(10))  // the session is 4 s
+            #expect(took < .seconds(40))  // A call of librdkafka to a broker that is away lasts 60 s.
         }
     }
 
@@ -101,7 +101,7 @@ import Testing
             #expect(before.allSatisfy { $0.error == nil && !$0.wentBackwards })
 
             // Also of what was on its way: the answers would have come later than the end.
-            cluster.setRoundTrip(milliseconds: 500)
+            cluster.setRoundTrip(milliseconds: 60_000)
             for tag in 10..<20 as Range<UInt64> { try producer.send("t", key: [1], value: [2], tag: tag) }
             try cluster.restartEmpty()
             producer.expectFlushed()

@@ -1,7 +1,8 @@
 import Kafka
+import TestSupport
 import Testing
 
-let deadlineMax = Duration.seconds(30)
+let deadlineMax = patienceMax
 
 /// Low group timings: the mock cluster's first join takes 3 s, a rebalance the session timeout less 1 s. A session
 /// below 3 s never joins: the mock cluster takes the member that waits for the join for dead.

@@ -2,7 +2,7 @@ import Kafka
 import TestSupport
 import Testing
 
-@Suite struct ProducerTests {
+@Suite(.ownThreads) struct ProducerTests {
     @Test func eachMessageIsReportedWithItsOffset() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             let deliveries = try produce(["a", "b", "c"], at: cluster.address)

@@ -2,7 +2,7 @@ import Kafka
 import TestSupport
 import Testing
 
-@Suite struct RebalanceTests {
+@Suite(.ownThreads) struct RebalanceTests {
     @Test func partitionsMoveToAConsumerThatJoinsAndComeBackWhenItLeaves() async throws {
         try await withMockCluster(topics: ["t": 4]) { cluster in
             let all = Set((0..<4).map { TopicPartition(topic: "t", partition: $0) })

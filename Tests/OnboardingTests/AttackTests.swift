@@ -4,6 +4,7 @@ import HTTP
 import Logging
 import Model
 import NIOCore
+import TestSupport
 import Testing
 
 @testable import Onboarding
@@ -11,7 +12,7 @@ import Testing
 @testable import Sandbox
 
 /// Attacks on the login and on the requests around it.
-@Suite struct AttackTests {
+@Suite(.ownThreads) struct AttackTests {
     // MARK: Sessions
 
     @Test func aSessionCannotBeChosenByTheClient() async throws {
@@ -283,7 +284,7 @@ import Testing
 
     @Test func whoSendsSlowlyIsDisconnected() async throws {
         var limits = OnboardingLimits.quick
-        limits.requestMax = .seconds(1)
+        limits.requestMax = .seconds(3)
         try await withOnboarding(limits: limits) { fixture in
             // A head that never ends, one that ends slowly, and a body that drips.
             let silent = try await TestSocket(port: fixture.ports[0], path: "", handshake: "GET / HTTP/1.1\r\n")
@@ -303,7 +304,7 @@ import Testing
 
     private func slowly(_ fixture: OnboardingFixture, _ head: String, _ rest: String) async throws -> TestSocket {
         let socket = try await TestSocket(port: fixture.ports[0], path: "", handshake: head + rest, waits: false)
-        for _ in 0..<1_000 {
+        for _ in 0..<6_000 {
             try? await Task.sleep(for: .milliseconds(20))
             if await socket.isEnded { break }
             try? await socket.raw([UInt8(ascii: "a")])

@@ -8,7 +8,7 @@ import Testing
 @testable import Sandbox
 
 /// `deploy/openapi.yaml` says what onboarding answers.
-@Suite struct ContractTests {
+@Suite(.ownThreads) struct ContractTests {
     /// Path → status codes, as the document lists them.
     private static func statuses() throws -> [String: Set<Int>] {
         let text = try String(contentsOf: projectFolder.appendingPathComponent("deploy/openapi.yaml"), encoding: .utf8)

@@ -11,7 +11,7 @@ import Testing
 @testable import Sandbox
 
 /// What is cut off in the middle: instances that stop, a database that is away, an environment that is busy.
-@Suite struct InterruptionTests {
+@Suite(.ownThreads) struct InterruptionTests {
     /// An instance took the attempt, and was killed before it came to an end.
     @Test func anAttemptThatNobodyEndedMayBeMadeAnew() async throws {
         try await withOnboarding { fixture in
@@ -43,12 +43,15 @@ import Testing
             let device = try await TestDevice(fixture)
             let browser = TestBrowser(fixture: fixture)
             let back = try await browser.logIn(at: device.loginURL, stopsBeforeCallback: true)
-            fixture.identity.switches = IdentitySwitches(failure: .slow, failureAt: "token", slowMilliseconds: 500)
+            fixture.identity.switches = IdentitySwitches(failure: .held, failureAt: "token")
             async let page = browser.open(back.url)
             try await eventually("the attempt is used") {
                 try fixture.count("SELECT count(*) FROM onboarding.login WHERE used_at IS NOT NULL") == 1
             }
-            try await fixture.withoutDatabase { try await Task.sleep(for: .seconds(1)) }
+            try await fixture.withoutDatabase {
+                fixture.identity.switches = IdentitySwitches()
+                try await Task.sleep(for: .seconds(1))
+            }
             #expect(try await page.status == 200)
             let socket = try await device.connect()
             try await socket.event("token")
@@ -61,7 +64,7 @@ import Testing
             let device = try await TestDevice(fixture)
             let browser = TestBrowser(fixture: fixture)
             let back = try await browser.logIn(at: device.loginURL, stopsBeforeCallback: true)
-            fixture.identity.switches = IdentitySwitches(failure: .slow, failureAt: "token", slowMilliseconds: 300)
+            fixture.identity.switches = IdentitySwitches(failure: .held, failureAt: "token")
             async let page = browser.open(back.url)
             try await eventually("the attempt is used") {
                 try fixture.count("SELECT count(*) FROM onboarding.login WHERE used_at IS NOT NULL") == 1
@@ -69,6 +72,7 @@ import Testing
             try fixture.withDatabase { connection in
                 _ = try connection.run("UPDATE onboarding.session SET expires_at = now()")
             }
+            fixture.identity.switches = IdentitySwitches()
             #expect(try await page.status == 400)
             #expect(try fixture.count("SELECT count(*) FROM onboarding.event") == 0)
         }

@@ -4,13 +4,14 @@ import Identity
 import Model
 import Postgres
 import Secrets
+import TestSupport
 import Testing
 
 @testable import Onboarding
 @testable import Sandbox
 
 /// The happy path of "Onboarding A New Device", and the orders in which its steps may come.
-@Suite struct OnboardingFlowTests {
+@Suite(.ownThreads) struct OnboardingFlowTests {
     @Test func aNewPersonComesIn() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)

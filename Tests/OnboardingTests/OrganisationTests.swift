@@ -9,7 +9,7 @@ import Testing
 @testable import Onboarding
 
 /// Whose an address is.
-@Suite struct OrganisationTests {
+@Suite(.ownThreads) struct OrganisationTests {
     private let secrets: SecretBox
     private let conninfo: String
 

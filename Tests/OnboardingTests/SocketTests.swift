@@ -1,6 +1,7 @@
 import Foundation
 import NIOCore
 import Postgres
+import TestSupport
 import Testing
 
 @testable import Onboarding
@@ -8,7 +9,7 @@ import Testing
 @testable import Sandbox
 
 /// WebSocket frames that are not as RFC 6455 has them, or more than a device needs.
-@Suite struct SocketTests {
+@Suite(.ownThreads) struct SocketTests {
     struct Attack: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let closeCode: Int
@@ -98,7 +99,7 @@ import Testing
     @Test func aClientThatDoesNotAnswerIsDisconnected() async throws {
         var limits = OnboardingLimits.quick
         limits.socket.pingInterval = .milliseconds(100)
-        limits.socket.answerMax = .seconds(3)
+        limits.socket.answerMax = .seconds(10)
         try await withOnboarding(limits: limits) { fixture in
             let device = try await TestDevice(fixture)
             let quiet = try await device.connect()
@@ -114,7 +115,7 @@ import Testing
     @Test func aClientThatDoesNotReadIsDisconnected() async throws {
         var limits = OnboardingLimits.quick
         limits.socket.pingInterval = .milliseconds(100)
-        limits.socket.answerMax = .seconds(3)
+        limits.socket.answerMax = .seconds(10)
         try await withOnboarding(limits: limits) { fixture in
             let device = try await TestDevice(fixture)
             let socket = try await TestSocket(

@@ -4,6 +4,7 @@ import Model
 import NIOCore
 import NIOPosix
 import Suite
+import TestSupport
 import Testing
 
 @testable import Onboarding
@@ -142,7 +143,7 @@ actor TestSocket {
 
     /// Waits for a condition on what was heard.
     func wait(
-        _ what: String, within: Duration = .seconds(20), _ condition: @Sendable (isolated TestSocket) -> Bool
+        _ what: String, within: Duration = patienceMax, _ condition: @Sendable (isolated TestSocket) -> Bool
     ) async throws {
         let deadline = ContinuousClock.now + within
         while !condition(self) {

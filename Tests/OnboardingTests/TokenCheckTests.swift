@@ -5,13 +5,14 @@ import Identity
 import JWTKit
 import Model
 import Postgres
+import TestSupport
 import Testing
 
 @testable import Onboarding
 @testable import Sandbox
 
 /// ID tokens as an attacker would make them. The provider's real keys are fetched from the provider.
-@Suite struct TokenCheckTests {
+@Suite(.ownThreads) struct TokenCheckTests {
     private struct Login {
         let check: TokenCheck
         let found: SessionStore.Found

@@ -2,13 +2,14 @@ import Foundation
 import HTTP
 import Model
 import Postgres
+import TestSupport
 import Testing
 
 @testable import Onboarding
 @testable import Sandbox
 
 /// Who is not known, and what strangers can find out.
-@Suite struct UnknownPeopleTests {
+@Suite(.ownThreads) struct UnknownPeopleTests {
     @Test func aStrangerCannotTellWhoIsKnown() async throws {
         try await withOnboarding { fixture in
             var shapes: Set<[String]> = []
@@ -34,28 +35,40 @@ import Testing
         }
     }
 
-    /// Medians of interleaved requests: what differs between the two must be lost in what differs anyway.
+    /// Medians of interleaved requests: what differs between the two must be lost in what differs anyway. What else the
+    /// machine does may tell them apart in one measurement; what the answer tells is there in each.
     @Test func theTimeOfAnAnswerDoesNotTellEither() async throws {
         try await withOnboarding { fixture in
-            var times: [String: [Duration]] = [:]
-            for round in 0..<80 {
-                for email in ["known\(round)@example.com", "unknown\(round)@example.com"].shuffled() {
-                    if email.hasPrefix("known") {
-                        try fixture.withDatabase { connection in
-                            _ = try connection.run("INSERT INTO backend.person VALUES (1, \(email), '{}')")
-                        }
-                    }
-                    let start = ContinuousClock.now
-                    _ = try await TestDevice.register(fixture, email)
-                    times[email.hasPrefix("known") ? "known" : "unknown", default: []].append(.now - start)
-                }
+            var differences: [String] = []
+            for measurement in 0..<4 {
+                guard let difference = try await difference(fixture, measurement) else { return }
+                differences.append(difference)
             }
-            let known = try #require(times["known"]?.sorted())
-            let unknown = try #require(times["unknown"]?.sorted())
-            // The medians lie well within the middle half of each other's times.
-            #expect(known[40] > unknown[8] && known[40] < unknown[72], "\(known[40]) against \(unknown[40])")
-            #expect(unknown[40] > known[8] && unknown[40] < known[72], "\(known[40]) against \(unknown[40])")
+            Issue.record("\(differences)")
         }
+    }
+
+    /// How the times of those who are known differ from the others'; `nil` when they cannot be told apart.
+    private func difference(_ fixture: OnboardingFixture, _ measurement: Int) async throws -> String? {
+        let people = (0..<80).map { "\(measurement)-\($0)@example.com" }
+        try fixture.withDatabase { connection in
+            _ = try connection.run(
+                "INSERT INTO backend.person SELECT 1, 'known' || e, '{}' FROM unnest(\(people)) AS u(e)")
+        }
+        var times: [String: [Duration]] = [:]
+        for person in people {
+            for kind in ["known", "unknown"].shuffled() {
+                let start = ContinuousClock.now
+                _ = try await TestDevice.register(fixture, kind + person)
+                times[kind, default: []].append(.now - start)
+            }
+        }
+        let known = try #require(times["known"]?.sorted())
+        let unknown = try #require(times["unknown"]?.sorted())
+        // The medians lie well within the middle of each other's times.
+        let isAlike =
+            known[40] > unknown[8] && known[40] < unknown[72] && unknown[40] > known[8] && unknown[40] < known[72]
+        return isAlike ? nil : "\(known[40]) against \(unknown[40])"
     }
 
     @Test func whomTheBackEndDoesNotKnowHearsOfItAfterTheLogin() async throws {

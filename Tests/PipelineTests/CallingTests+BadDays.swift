@@ -17,6 +17,8 @@ extension CallingTests {
             var limits = WorkerLimits()
             limits.attemptsMax = 6
             limits.dueInterval = .milliseconds(5)
+            // For so long an answer says that the back end is there: here, for good.
+            limits.circuit = CircuitBreaker(waitMax: .seconds(3_600))
             var worker = try makeWorker(flow, calls, limits)
             let (ids, other) = ([UUID(), UUID()], UUID())
             calls.away = Set(ids)
@@ -70,8 +72,10 @@ extension CallingTests {
             for environment in hung { #expect(try state("done", environment, &flow) == 0) }
             let attempts = try attempts(&flow)
             #expect(attempts.allSatisfy { $0 == 0 })
-            let underWay = worker.calls.underWayCount
-            #expect(underWay == 2 * hungCount)
+            try wait("all their places are taken") {
+                _ = try worker.step()
+                return worker.calls.underWayCount == 2 * hungCount
+            }
             calls.heldEnvironments = []
             try wait("the rest is done") {
                 _ = try worker.step()
@@ -106,7 +110,7 @@ extension CallingTests {
             let rows = try flow.connection.run("INSERT INTO realm.environment (name) VALUES ('other') RETURNING id")
             let other = EnvironmentID(rawValue: try rows[0].value(0))
             let calls = Calls()
-            calls.delays = [flow.environment: .milliseconds(200)]
+            calls.delays = [flow.environment: .seconds(1)]
             var limits = WorkerLimits()
             (limits.inFlightMax, limits.heldMax, limits.turnMax) = (2, 64, .seconds(1))
             var worker = try makeWorker(flow, calls, limits)
@@ -126,14 +130,16 @@ extension CallingTests {
             var flow = try Flow(cluster)
             let calls = Calls()
             calls.isHeld = true
+            // So slow that what found no room is to come back in a minute only, and not before the test is so far.
+            calls.rates = CallRates(perSecond: 0.001)
             var limits = WorkerLimits()
-            (limits.inFlightMax, limits.heldMax, limits.turnMax) = (1, 8, .milliseconds(50))
-            limits.dueInterval = .seconds(600)
+            (limits.heldMax, limits.dueInterval, limits.callerAgeMax) = (8, .seconds(600), .milliseconds(20))
             var worker = try makeWorker(flow, calls, limits)
             try add(20, to: &flow, flow.environment)
             try publish(&flow, &worker, "many are put aside") { flow in
                 try parked(flow.environment, &flow).count > 10
             }
+            calls.rates = CallRates()
             calls.isHeld = false
             try publish(&flow, &worker, "all are done") { flow in try state("done", flow.environment, &flow) == 20 }
         }

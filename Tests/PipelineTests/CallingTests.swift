@@ -11,7 +11,7 @@ import Testing
 @testable import Pipeline
 
 /// A worker whose keys need calls.
-@Suite struct CallingTests {
+@Suite(.ownThreads) struct CallingTests {
     /// One environment cannot be called as it is set up: its keys wait with the reason, nothing says that they were
     /// called, and the other environment does not notice.
     @Test func anEnvironmentThatCannotBeCalledWaitsAlone() async throws {

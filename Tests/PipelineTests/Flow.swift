@@ -10,7 +10,7 @@ import Testing
 
 @testable import Pipeline
 
-let deadlineMax = Duration.seconds(60)
+let deadlineMax = patienceMax
 
 struct TookTooLong: Error {
     let what: String

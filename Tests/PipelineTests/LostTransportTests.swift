@@ -8,7 +8,7 @@ import Testing
 
 @testable import Pipeline
 
-@Suite struct LostTransportTests {
+@Suite(.ownThreads) struct LostTransportTests {
     /// The broker is killed and comes back empty while a group is away and while it is there: a new epoch begins, every
     /// routed object is published again, and the group sees every one, also those published while it was away.
     @Test(arguments: [true, false]) func anEmptyBrokerIsFilledAgain(whileTheGroupIsAway: Bool) async throws {

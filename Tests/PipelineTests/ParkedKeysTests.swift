@@ -7,7 +7,7 @@ import Testing
 
 @testable import Pipeline
 
-@Suite struct ParkedKeysTests {
+@Suite(.ownThreads) struct ParkedKeysTests {
     /// Ids are the devices' own choice: what waits for one person's entry is not replaced or removed by another's that
     /// has its id.
     @Test func theSameIDInTwoRealmsIsTwoKeys() throws {

@@ -10,7 +10,7 @@ import Testing
 @testable import Pipeline
 
 /// A worker while its PostgreSQL cannot do what it is asked.
-@Suite struct WaitingTests {
+@Suite(.ownThreads) struct WaitingTests {
     /// librdkafka, and answers of calls, wake the loop all the time.
     @Test func whateverWakesTheLoopDoesNotShortenItsWait() async throws {
         try await withAwayWorker { worker, attempts in

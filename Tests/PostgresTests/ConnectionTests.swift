@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite struct ConnectionTests {
+@Suite(.ownThreads) struct ConnectionTests {
     @Test func everyTypeComesBackAsItWasSent() throws {
         try withTestDatabase { connection, _ in
             let id = UUID()
@@ -116,7 +116,7 @@ import Testing
     @Test func allTimeOutsAreSet() throws {
         try withTestDatabase { _, conninfo in
             var limits = Limits()
-            limits.statementMax = .milliseconds(200)
+            limits.statementMax = .seconds(2)
             var connection = try Connection(conninfo, limits: limits)
             let shown = try connection.run(
                 """
@@ -124,8 +124,8 @@ import Testing
                     current_setting('idle_in_transaction_session_timeout')
                 """)
             let values = try (0..<3).map { column in try shown[0].value(column, as: String.self) }
-            #expect(values == ["200ms", "10s", "10s"])
-            let error = #expect(throws: PostgresError.self) { try connection.run("SELECT pg_sleep(5)") }
+            #expect(values == ["2s", "10s", "10s"])
+            let error = #expect(throws: PostgresError.self) { try connection.run("SELECT pg_sleep(600)") }
             #expect(error?.sqlState == "57014")
             #expect(try connection.run("SELECT 1").count == 1)
         }

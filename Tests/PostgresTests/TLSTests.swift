@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `sslmode=verify-full`, against a server whose certificate only its own file vouches for.
-@Suite struct TLSTests {
+@Suite(.ownThreads) struct TLSTests {
     @Test func aServerIsTrustedOnlyThroughItsAuthorityAndForItsName() async throws {
         try await withOwnThread {
             let folder = try SuiteFolder("tls")

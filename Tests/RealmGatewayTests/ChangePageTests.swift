@@ -3,12 +3,13 @@ import Model
 import NIOCore
 import Postgres
 import Realms
+import TestSupport
 import Testing
 
 @testable import RealmGateway
 
 /// Catching up from the change log, each realm from where the device is with it.
-@Suite struct ChangePageTests {
+@Suite(.ownThreads) struct ChangePageTests {
     @Test func eachRealmGoesOnFromItsOwnPosition() async throws {
         try await withGateway { fixture in
             let paths = (0..<3).map { _ in RealmPath.team(UUID()) }

@@ -3,12 +3,13 @@ import HTTP
 import Model
 import Postgres
 import Realms
+import TestSupport
 import Testing
 
 @testable import RealmGateway
 
 /// Who came in, who did not, and from where.
-@Suite struct GatewayAuditTests {
+@Suite(.ownThreads) struct GatewayAuditTests {
     private func records(_ fixture: GatewayFixture) throws -> [[String]] {
         try fixture.withDatabase { connection in
             try connection.run("SELECT actor, action, subject, address FROM access.audit ORDER BY id").map { row in

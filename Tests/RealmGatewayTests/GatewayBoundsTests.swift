@@ -15,11 +15,11 @@ import Testing
 @testable import RealmGateway
 
 /// What the gateway does at its bounds, and what it hands on.
-@Suite struct GatewayBoundsTests {
+@Suite(.ownThreads) struct GatewayBoundsTests {
     /// `sync.lag.max`: a device that takes nothing is cut off; one that reads is not.
     @Test func aDeviceThatStopsReadingIsClosed() async throws {
         var limits = GatewayLimits()
-        limits.lagMax = .seconds(1)
+        limits.lagMax = .seconds(10)
         try await withGateway(limits: limits) { fixture in
             let reader = try await GatewayDevice(fixture, "ana@example.com")
             let following = Task { try await reader.follow() }
@@ -30,17 +30,9 @@ import Testing
             let hub = fixture.gateways[0].hub
             try await eventually("both streams are open") { hub.count == 2 }
             let realm = try fixture.realm(RealmPath.user("ana@example.com"))
-            let text = String(repeating: "x", count: 60_000)
-            // Until the kernel's buffers are full and a write waits.
-            try await eventually("the one that does not read is closed") {
-                try fixture.write { batch in
-                    for _ in 0..<3 {
-                        let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
-                        batch.put(key, JSONBytes("{\"text\":\"\(text)\"}"), decision: 0)
-                    }
-                }
-                return hub.count == 1
-            }
+            // A write to it waits then.
+            try fixture.writeMoreThanBuffersHold(realm)
+            try await eventually("the one that does not read is closed") { hub.count == 1 }
             let last = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
             try fixture.write { $0.put(last, JSONBytes("{\"text\":\"last\"}"), decision: 0) }
             try await reader.wait("the other one still hears") {
@@ -50,23 +42,15 @@ import Testing
     }
 
     /// A gateway that stops waits for no device.
-    @Test(.timeLimit(.minutes(2))) func aDeviceThatStopsReadingDoesNotHoldUpAShutdown() async throws {
+    @Test(.timeLimit(.minutes(10))) func aDeviceThatStopsReadingDoesNotHoldUpAShutdown() async throws {
         let stuck = Mutex<StuckStream?>(nil)
         defer { stuck.withLock { $0?.close() } }
         try await withGateway { fixture in
             let stream = try await StuckStream(fixture, "ana@example.com")
             stuck.withLock { $0 = stream }
             let realm = try fixture.realm(RealmPath.user("ana@example.com"))
-            let text = String(repeating: "x", count: 60_000)
-            // More than the kernel's buffers hold: a write waits when the gateway is asked to stop.
-            for _ in 0..<40 {
-                try fixture.write { batch in
-                    for _ in 0..<10 {
-                        let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
-                        batch.put(key, JSONBytes("{\"text\":\"\(text)\"}"), decision: 0)
-                    }
-                }
-            }
+            // A write waits when the gateway is asked to stop.
+            try fixture.writeMoreThanBuffersHold(realm)
             let hub = fixture.gateways[0].hub
             try await eventually("its stream is open") { hub.count == 1 }
         }
@@ -97,7 +81,7 @@ import Testing
             let answers = try await withThrowingTaskGroup(of: (Int, Answer).self) { group in
                 for (index, phone) in phones.enumerated() {
                     group.addTask {
-                        (index, try await phone.send([await phone.mutation("put", UUID(), "{\"text\":\"x\"}")]))
+                        (index, try await phone.sendOnce([await phone.mutation("put", UUID(), "{\"text\":\"x\"}")]))
                     }
                 }
                 var answers: [(Int, Answer)] = []
@@ -141,7 +125,7 @@ import Testing
                     logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
                 var consumer = try Consumer(brokers: cluster.address, group: "reader", topics: [Topics.entry.name])
                 var messages: [Message] = []
-                let end = ContinuousClock.now + .seconds(30)
+                let end = ContinuousClock.now + patienceMax
                 while messages.isEmpty, ContinuousClock.now < end {
                     _ = try relay.step(waitMax: .milliseconds(5))
                     messages = try consumer.nextBatch(countMax: 10, waitMax: .milliseconds(20))
@@ -164,10 +148,25 @@ final class Flag: Sendable {
 
 /// Waits for a condition of the server's.
 private func eventually(_ what: String, _ condition: () throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(60)
+    let deadline = ContinuousClock.now + patienceMax
     while try !condition() {
         try #require(ContinuousClock.now < deadline, "not in time: \(what)")
         try await Task.sleep(for: .milliseconds(5))
+    }
+}
+
+extension GatewayFixture {
+    /// More than the kernel holds of a stream that nobody reads.
+    fileprivate func writeMoreThanBuffersHold(_ realm: Int32) throws {
+        let text = String(repeating: "x", count: 60_000)
+        for _ in 0..<40 {
+            try write { batch in
+                for _ in 0..<10 {
+                    let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
+                    batch.put(key, JSONBytes("{\"text\":\"\(text)\"}"), decision: 0)
+                }
+            }
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 @testable import RealmGateway
 
 /// Mutations that hold only for an object as its writer saw it.
-@Suite struct GatewayConditionTests {
+@Suite(.ownThreads) struct GatewayConditionTests {
     private func mutation(
         _ device: GatewayDevice, _ op: String, _ id: UUID, _ fields: String?, at position: String
     ) async -> String {

@@ -8,7 +8,7 @@ import Testing
 @testable import RealmGateway
 
 /// `deploy/openapi.yaml` names the gateway's routes, their statuses and the kinds of problems, and no others.
-@Suite struct GatewayContractTests {
+@Suite(.ownThreads) struct GatewayContractTests {
     /// Route, method and status, as in `/v1/sync post 200`.
     private static func documented() throws -> Set<String> {
         var found: Set<String> = []

@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import RealmGateway
 
-@Suite struct GatewayFlowTests {
+@Suite(.ownThreads) struct GatewayFlowTests {
     @Test func whatOneDeviceChangesAnotherHas() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")

@@ -1,12 +1,13 @@
 import Foundation
 import HTTP
 import Postgres
+import TestSupport
 import Testing
 
 @testable import RealmGateway
 
 /// Bad input is refused clearly, and never holds up anybody else, nor the rest of its own queue.
-@Suite struct GatewayInputTests {
+@Suite(.ownThreads) struct GatewayInputTests {
     @Test func badMutationsAreRejectedOneByOne() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")

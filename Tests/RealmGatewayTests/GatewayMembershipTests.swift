@@ -3,12 +3,13 @@ import HTTP
 import Model
 import Postgres
 import Realms
+import TestSupport
 import Testing
 
 @testable import RealmGateway
 
 /// A permission that comes or goes while a device is live.
-@Suite struct GatewayMembershipTests {
+@Suite(.ownThreads) struct GatewayMembershipTests {
     @Test func aTeamOpensAndClosesAtOnce() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")

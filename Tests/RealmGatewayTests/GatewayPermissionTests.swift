@@ -3,12 +3,13 @@ import HTTP
 import Model
 import PermissionTable
 import Postgres
+import TestSupport
 import Testing
 
 @testable import RealmGateway
 
 /// The table of permissions over HTTP: for every realm and caller, every kind, operation and field.
-@Suite struct GatewayPermissionTests {
+@Suite(.ownThreads) struct GatewayPermissionTests {
     @Test func everyCellOverHTTP() async throws {
         for kind in Kind.allCases where kind != .membership && kind != .share {
             #expect(Set(PermissionBodies.values(kind).keys) == Set(kind.fieldNames))

@@ -3,13 +3,14 @@ import HTTP
 import Model
 import PermissionTable
 import Postgres
+import TestSupport
 import Testing
 
 @testable import RealmGateway
 
 /// Who may make what of whom, over HTTP: every caller, every role that somebody has and is given, of others and of
 /// themselves.
-@Suite struct GatewayRoleTests {
+@Suite(.ownThreads) struct GatewayRoleTests {
     private struct Person: Sendable {
         let device: GatewayDevice
         let id: UUID

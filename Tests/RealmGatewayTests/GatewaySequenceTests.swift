@@ -2,13 +2,14 @@ import Foundation
 import Model
 import Postgres
 import Realms
+import TestSupport
 import Testing
 
 @testable import Identity
 @testable import RealmGateway
 
 /// A sequence is applied once, whoever repeats it, and nobody's write is lost.
-@Suite struct GatewaySequenceTests {
+@Suite(.ownThreads) struct GatewaySequenceTests {
     @Test func repeatsGetTheFirstAnswerAndGapsTheExpectedSequence() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")

@@ -2,6 +2,7 @@ import Foundation
 import Model
 import Seeded
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import RealmGateway
@@ -14,7 +15,7 @@ import Testing
 ///    from after the loss of the role, whatever its person changes of themselves meanwhile.
 /// 3. What is named but not the worker's is `closed`, and nothing of it comes.
 /// 4. At the end people, teams, memberships and tasks are what the manager made of them.
-@Suite struct PermissionPropertyTests {
+@Suite(.ownThreads) struct PermissionPropertyTests {
     @Test(arguments: [UInt64(1), UInt64.random(in: 0...UInt64.max)])
     func nothingOutsideTheTable(seed: UInt64) async throws {
         print("seed \(seed)")
@@ -81,6 +82,7 @@ import Testing
             let isMember = members.remove(pair) == nil
             if isMember { members.insert(pair) }
             try await toggle(pair, isMember: isMember)
+            try await world.letWorkersTry()
             if !isMember { try await checkReading(world, [pair.worker], team: pair.team) }
         }
         try await world.shareOnce(endsByOwner: random.next() % 2 == 0)

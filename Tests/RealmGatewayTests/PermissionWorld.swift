@@ -1,6 +1,7 @@
 import Foundation
 import Model
 import Seeded
+import Synchronization
 import Testing
 
 @testable import RealmGateway
@@ -28,6 +29,8 @@ final class PermissionWorld: Sendable {
     let promoted: GatewayDevice
     let promotedID: UUID
     let masterTask = UUID()
+    /// How many answers each worker got in this round; `Int.max` once they work no more.
+    let answerCounts = Mutex<[Int: Int]>([:])
     /// A share and a catalogue that the workers have nothing to do with.
     let share = UUID()
     let catalogue = UUID()
@@ -88,6 +91,15 @@ final class PermissionWorld: Sendable {
         let mutation = await manager.mutation(
             "patch", promotedID, "{\"role\":\"\(isManager ? "manager" : "worker")\"}", kind: "Person", in: "/common")
         return try Self.position(try await manager.send([mutation]))
+    }
+
+    /// Waits until every worker has tried something that was begun since.
+    func letWorkersTry() async throws {
+        let before = answerCounts.withLock { $0 }.mapValues { $0 == Int.max ? 0 : $0 }
+        try await manager.wait("everybody has tried something") { [self] _ in
+            let now = answerCounts.withLock { $0 }
+            return workers.indices.allSatisfy { now[$0, default: 0] - before[$0, default: 0] >= 2 }
+        }
     }
 
     /// Writes into the managers' realm, and returns the position.
@@ -190,12 +202,15 @@ final class PermissionWorld: Sendable {
         var random = SplitMix64(seed: seed)
         var accepted: [(team: Int, position: Int)] = []
         var tried = 0
+        answerCounts.withLock { $0[worker] = 0 }
+        defer { answerCounts.withLock { $0[worker] = Int.max } }
         while !isOver() {
             var attempts: [Attempt] = []
             for _ in 0..<Int.random(in: 1...4, using: &random) { attempts.append(await attempt(worker, &random)) }
             let answer = try await workers[worker].send(attempts.map(\.mutation), at: tried % 2)
             if answer.status == 503 { throw Violation(text: "busy: \(answer.body)") }
             tried += attempts.count
+            answerCounts.withLock { $0[worker, default: 0] += 1 }
             // Several patches of one object in a request are one change: the last one's position is all of theirs.
             for (attempt, result) in zip(attempts, answer.results) {
                 let position = result.hasPrefix("accepted ") ? Int(result.dropFirst(9)) : nil

@@ -2,13 +2,14 @@ import Crypto
 import FoundationEssentials
 import JWTKit
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Identity
 @testable import Sandbox
 
 /// Tokens by somebody who can sign, but not with the environment's key.
-@Suite struct TokenAttackTests {
+@Suite(.ownThreads) struct TokenAttackTests {
     private static let now: Int64 = 1_800_000_000
 
     /// Two environments with a provider each, and what was fetched from where.

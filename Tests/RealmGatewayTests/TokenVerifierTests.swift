@@ -4,6 +4,7 @@ import HTTPTypes
 import JWTKit
 import Runtime
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Identity
@@ -60,7 +61,7 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
     return signed + "." + (try sign(signed))
 }
 
-@Suite struct TokenVerifierTests {
+@Suite(.ownThreads) struct TokenVerifierTests {
     @Test(arguments: ["ES256", "RS256"]) func aGoodTokenNamesItsPerson(algorithm: String) async throws {
         let setup = try await Setup()
         let identity = try await setup.verifier().identity(of: try await setup.token(algorithm))

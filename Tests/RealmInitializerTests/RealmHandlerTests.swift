@@ -13,7 +13,7 @@ import Testing
 @testable import RealmInitializer
 
 /// What the handler makes of registrations in PostgreSQL.
-@Suite struct RealmHandlerTests {
+@Suite(.ownThreads) struct RealmHandlerTests {
     @Test func aRegistrationThatDoesNotDecodeIsDeadAloneAndTheOthersGoOn() throws {
         var acme = try TestEnvironment()
         let (good, strange) = (UUID(), UUID())

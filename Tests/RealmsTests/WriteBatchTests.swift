@@ -5,7 +5,7 @@ import Realms
 import TestSupport
 import Testing
 
-@Suite struct WriteBatchTests {
+@Suite(.ownThreads) struct WriteBatchTests {
     @Test func anObjectIsPutPatchedAndDeletedAtGrowingPositions() throws {
         try withRealm { connection, environment, realm, _ in
             let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
@@ -144,7 +144,7 @@ import Testing
     }
 }
 
-@Suite struct CopyBatchTests {
+@Suite(.ownThreads) struct CopyBatchTests {
     @Test func aCopyTakesOnlyNewerSourcesAndIsNotInsertedBelowTheFloor() throws {
         try withRealm { connection, environment, realm, _ in
             let id = UUID()
@@ -175,7 +175,7 @@ import Testing
     }
 }
 
-@Suite struct CompactionTests {
+@Suite(.ownThreads) struct CompactionTests {
     @Test func tombstonesGoBelowTheFloorAndNeverAboveTheRelay() throws {
         try withRealm { connection, environment, realm, _ in
             let keys = (0..<3).map { _ in ObjectKey(realm: realm, kind: .timeEntry, id: UUID()) }

@@ -4,6 +4,7 @@ import Logging
 import NIOPosix
 import ServiceLifecycle
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Runtime
@@ -33,7 +34,7 @@ private func withRunning(
 
 private struct Failure: Error, CustomStringConvertible { let description: String }
 
-@Suite struct ComponentTests {
+@Suite(.ownThreads) struct ComponentTests {
     @Test func aWorkerRunsAgainUntilItWorksAndTheProcessIsReadyAfterThat() async throws {
         let health = Health(stallMax: .seconds(60))
         let runs = Atomic<Int>(0)

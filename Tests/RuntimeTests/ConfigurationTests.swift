@@ -1,9 +1,10 @@
 import FoundationEssentials
+import TestSupport
 import Testing
 
 @testable import Runtime
 
-@Suite struct ConfigurationTests {
+@Suite(.ownThreads) struct ConfigurationTests {
     static let settings: [Setting] = [
         .databaseURL, .kafkaBrokers, .kafkaProperties, .workerCount, .logLevel,
         Setting("wait.max", .duration(.milliseconds(10) ... .seconds(60)), default: "5s", help: "a wait"),

@@ -67,7 +67,7 @@ private struct Executable: ~Copyable {
     }
 }
 
-@Suite struct ExecutableTests {
+@Suite(.ownThreads) struct ExecutableTests {
     static let cases: [([String], [String: String], Int32, String)] = [
         (["--help"], [:], 0, "FIELDPOST_DATABASE_URL\n"),
         (["--version"], [:], 0, "change-relay \(fieldpostVersion)\n"),

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 
 @testable import Runtime
 
@@ -54,9 +55,9 @@ func get(_ path: String, port: Int, method: String = "GET") async -> String {
     await exchange("\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", port: port)
 }
 
-/// Waits until `condition` holds; false when it does not within ten seconds.
+/// Waits until `condition` holds; false when it does not in time.
 func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
-    let deadline = ContinuousClock.now + .seconds(60)
+    let deadline = ContinuousClock.now + patienceMax
     while ContinuousClock.now < deadline {
         if try await condition() { return true }
         try? await Task.sleep(for: .milliseconds(5))

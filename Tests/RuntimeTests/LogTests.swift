@@ -1,11 +1,12 @@
 import FoundationEssentials
 import Glibc
 import Logging
+import TestSupport
 import Testing
 
 @testable import Runtime
 
-@Suite struct LogTests {
+@Suite(.ownThreads) struct LogTests {
     /// The lines that `body` logs.
     private func lines(
         _ format: LineLogHandler.Format = .json, level: Logger.Level = .info, _ body: (Logger) -> Void

@@ -1,9 +1,10 @@
 import CoreMetrics
+import TestSupport
 import Testing
 
 @testable import Runtime
 
-@Suite struct MetricsTests {
+@Suite(.ownThreads) struct MetricsTests {
     @Test func metricsArePrometheusText() {
         let registry = MetricsRegistry()
         let labels = [("messaging.destination.name", "entry.events"), ("group", "a\"b\\c\nd")]

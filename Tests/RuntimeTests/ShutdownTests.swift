@@ -1,5 +1,6 @@
 import Glibc
 import Logging
+import TestSupport
 import Testing
 
 @testable import Runtime
@@ -8,7 +9,7 @@ private func logger() -> Logger {
     Logger(label: "test") { LineLogHandler(label: $0, service: "test", level: .info, format: .json) }
 }
 
-@Suite struct ShutdownTests {
+@Suite(.ownThreads) struct ShutdownTests {
     @Test func whatDoesNotStopIsNamedAndTheProcessEndsInTime() async throws {
         let result = try #require(
             await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
@@ -35,7 +36,7 @@ private func logger() -> Logger {
                 exit(
                     await Runtime.run(
                         [patient, server], logger: logger(), health: Health(stallMax: .seconds(60)),
-                        shutdownMax: .seconds(20)))
+                        shutdownMax: .seconds(200)))
             })
         let log = String(decoding: result.standardErrorContent, as: UTF8.self)
         #expect(log.contains("api cannot listen on 192.0.2.1:0") && !log.contains("did not stop"))

@@ -36,6 +36,19 @@ struct Ban: Sendable, CustomTestStringConvertible {
         }
     }
 
+    static let blocking = [
+        "Connection(", "TestEnvironment(", "TestDatabase", "FoundationDatabase(", "withGateway", "withOnboarding",
+        "World.run", "try fieldpost(", "waitUntilExit",
+    ]
+
+    @Test(arguments: blocking) func whatBlocksHasThreadsOfItsOwn(pattern: String) {
+        for file in SourceFile.all where file.path.hasPrefix("Tests/") && !file.lines(with: pattern).isEmpty {
+            for line in file.lines(with: "@Suite struct") {
+                Issue.record("\(file.path):\(line): @Suite(.ownThreads), since \(pattern) blocks")
+            }
+        }
+    }
+
     static let inRules = [
         Ban(pattern: "Date()", reason: "a rule reads no clock: the time comes in as a value"),
         Ban(pattern: "Clock", reason: "a rule reads no clock: the time comes in as a value"),

@@ -12,7 +12,7 @@ import Synchronization
 /// A caller who came in.
 struct Login: Sendable {
     let caller: Caller
-    /// Until when the token is good, in seconds since 1970.
+    /// Until when the token is taken, in seconds since 1970: then a request with it is refused, and a stream ends.
     let expires: Int64
     /// Where the request comes from.
     let address: String
@@ -61,7 +61,8 @@ final class Authentication: Sendable {
         do {
             let identity = try await verifier.identity(of: token)
             return Login(
-                caller: try await caller(identity, from: address), expires: identity.expires, address: address)
+                caller: try await caller(identity, from: address), expires: verifier.end(of: identity),
+                address: address)
         } catch let error as TokenError {
             logger.info("token refused", metadata: ["reason": "\(error)", "address": "\(address)"])
             throw error.problem

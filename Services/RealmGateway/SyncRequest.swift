@@ -22,20 +22,7 @@ struct SyncRequest: Sendable {
                     throw Problems.malformed("'live' must be true or false.")
                 }
             case "realms":
-                let realms = try Self.object(Array(value), "'realms'")
-                guard realms.members.count <= realmCountMax else {
-                    throw Problems.malformed("'realms' may name at most \(realmCountMax) realms.")
-                }
-                for realm in realms.members {
-                    guard RealmPath(realm.key) != nil else {
-                        throw Problems.malformed("'\(realm.key.prefix(64))' in 'realms' is not a realm's path.")
-                    }
-                    cursors[realm.key] = .some(realms.text(of: realm.key).flatMap { Cursor($0) })
-                    let isText = realms.bytes[realm.value.lowerBound] == UInt8(ascii: "\"")
-                    guard isText || realms.bytes[realm.value].elementsEqual("null".utf8) else {
-                        throw Problems.malformed("A cursor must be a string or null.")
-                    }
-                }
+                cursors = try Self.cursors(Array(value), countMax: realmCountMax)
             default: throw Problems.malformed("'\(member.key.prefix(64))' is not expected here.")
             }
         }
@@ -43,7 +30,32 @@ struct SyncRequest: Sendable {
         self.isLive = isLive
     }
 
-    private static func object(_ bytes: [UInt8], _ name: String) throws(Problem) -> JSONObject {
-        do { return try JSONObject(bytes) } catch { throw Problems.malformed("\(name): \(error).") }
+    private static func cursors(_ bytes: [UInt8], countMax: Int) throws(Problem) -> [String: Cursor?] {
+        let realms = try object(bytes, "'realms'", memberCountMax: countMax)
+        var cursors: [String: Cursor?] = [:]
+        for realm in realms.members {
+            guard RealmPath(realm.key) != nil else {
+                throw Problems.malformed("'\(realm.key.prefix(64))' in 'realms' is not a realm's path.")
+            }
+            let text = realms.text(of: realm)
+            guard text != nil || bytes[realm.value].elementsEqual("null".utf8) else {
+                throw Problems.malformed("A cursor must be a string or null.")
+            }
+            cursors[realm.key] = .some(text.flatMap { Cursor($0) })
+        }
+        return cursors
+    }
+
+    private static func object(
+        _ bytes: [UInt8], _ name: String, memberCountMax: Int = JSONCheck.memberCountMax
+    ) throws(Problem) -> JSONObject {
+        do {
+            return try JSONObject(bytes, memberCountMax: memberCountMax)
+        } catch {
+            guard error.reason != .tooManyMembers else {
+                throw Problems.malformed("\(name) may have at most \(memberCountMax) members.")
+            }
+            throw Problems.malformed("\(name): \(error).")
+        }
     }
 }

@@ -143,11 +143,13 @@ struct SyncSession {
     private mutating func open(_ page: ChangePage) async throws -> Bool {
         state = page.access
         let permitted = state.opened(named: named)
-        for realm in realms where !permitted.contains(realm.path) {
+        let isPermitted = Set(permitted)
+        for realm in realms where !isPermitted.contains(realm.path) {
             pending.append(Lines.closed(realm.path.description))
         }
-        realms.removeAll { !permitted.contains($0.path) }
-        for path in cursors.keys.sorted() where !permitted.contains(where: { $0.description == path }) {
+        realms.removeAll { !isPermitted.contains($0.path) }
+        let names = Set(permitted.map(\.description))
+        for path in cursors.keys.sorted() where !names.contains(path) {
             pending.append(Lines.closed(path))
             cursors[path] = nil
         }

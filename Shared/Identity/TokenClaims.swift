@@ -150,6 +150,8 @@ struct TokenClaims: Decodable {
         }
         guard aud.contains(environment.audience) else { throw .audienceWrong }
         guard !sub.isEmpty, sub.utf8.count <= 255 else { throw .malformed("sub") }
+        // PostgreSQL's text cannot hold it.
+        for text in [sub, email, name] where text?.utf8.contains(0) == true { throw .malformed("U+0000") }
         guard let email else {
             // It may be a program's. That it is one is for who asks to see: a person's may lack the address too.
             guard !isOfLogin else { throw .emailMissing }

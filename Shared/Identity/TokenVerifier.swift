@@ -60,6 +60,10 @@ package final class TokenVerifier: Sendable {
         self.cache = Mutex(TokenCache(countMax: limits.cachedCountMax))
     }
 
+    /// Until when the identity's token is taken, in seconds since 1970: for a while after it expired, because the
+    /// issuer's clock and ours may differ.
+    package func end(of identity: Identity) -> Int64 { identity.expires + limits.clockSkewMax.components.seconds }
+
     /// - Parameter token: What follows `Bearer ` in the request's `Authorization`.
     /// - Throws: `TokenError`.
     package func identity(of token: String) async throws -> Identity {
@@ -72,9 +76,8 @@ package final class TokenVerifier: Sendable {
         let bytes = Array(token.utf8)
         guard bytes.count <= limits.tokenBytesMax else { throw TokenError.malformed("too long") }
         let digest = SHA256.hash(data: bytes)
-        let skew = limits.clockSkewMax.components.seconds
         if let (identity, environment) = cache.withLock({ $0.find(digest) }), known.contains(environment) {
-            guard now() < identity.expires + skew else { throw TokenError.expired }
+            guard now() < end(of: identity) else { throw TokenError.expired }
             return identity
         }
         let parts = try TokenParts(bytes)
@@ -82,7 +85,8 @@ package final class TokenVerifier: Sendable {
         let environment = try Self.environment(of: parts.claims, among: known)
         let key = try await keySet(at: environment.jwksURL).key(parts.header.kid, for: parts.header.alg)
         guard (try? key.verify(parts.signature, signs: parts.signed)) == true else { throw TokenError.signatureWrong }
-        let identity = try parts.claims.identity(in: environment, now: now(), clockSkewMax: skew)
+        let identity = try parts.claims.identity(
+            in: environment, now: now(), clockSkewMax: limits.clockSkewMax.components.seconds)
         cache.withLock { $0.add(digest, identity, environment) }
         return identity
     }

@@ -42,7 +42,7 @@ package struct HTTPEdge: Sendable {
         }
     }
 
-    /// What tells browsers to be careful, on every answer that does not say more.
+    /// What tells browsers to be careful, on every answer. A page that has a policy of its own keeps it.
     var fields: HTTPFields {
         var fields: HTTPFields = [
             .xContentTypeOptions: "nosniff", .cacheControl: "no-store",
@@ -68,7 +68,7 @@ package struct HTTPEdge: Sendable {
     }
 }
 
-/// Answers browsers' questions about other sites (CORS), and adds the headers of security to every answer.
+/// Answers browsers' questions about other sites (CORS).
 struct EdgeMiddleware<Context: RequestContext>: RouterMiddleware {
     let edge: HTTPEdge
 
@@ -95,12 +95,6 @@ struct EdgeMiddleware<Context: RequestContext>: RouterMiddleware {
         }
         // A cache must not hand one origin's answer to another.
         if !edge.origins.isEmpty { response.headers[.vary] = "Origin" }
-        secure(&response)
         return response
-    }
-
-    private func secure(_ response: inout Response) {
-        // A page that has a policy of its own keeps it.
-        for field in edge.fields where response.headers[field.name] == nil { response.headers.append(field) }
     }
 }

@@ -68,7 +68,8 @@ where RouteContext.Source == ApplicationRequestContextSource {
         let plain = server(
             HTTP1Channel.Configuration(
                 additionalChannelHandlers: [RequestDeadline(limits)],
-                idleTimeout: .milliseconds(limits.idleMax.milliseconds), httpDecoderConfiguration: decoder))
+                idleTimeout: .milliseconds(limits.idleMax.milliseconds), httpDecoderConfiguration: decoder),
+            fields: edge?.fields ?? [:])
         let tls = try edge.flatMap { edge in try edge.tls.map { try edge.configuration(of: $0) } }
         let application = Application(
             responder: ApartResponder(inner: router.buildResponder()),
@@ -85,13 +86,12 @@ where RouteContext.Source == ApplicationRequestContextSource {
         }
     }
 
-    private func server(_ configuration: HTTP1Channel.Configuration) -> HTTPServerBuilder {
-        guard let webSocket else { return .http1(configuration: configuration) }
-        return HTTPServerBuilder { responder in
-            UpgradingChannel(
-                http: HTTP1Channel(responder: responder, configuration: configuration), route: webSocket,
-                fields: edge?.fields ?? [:],
-                headMax: limits.headMax)
+    /// - Parameter fields: What every answer says.
+    private func server(_ configuration: HTTP1Channel.Configuration, fields: HTTPFields) -> HTTPServerBuilder {
+        HTTPServerBuilder { responder in
+            let http = HTTP1Channel(responder: responder, configuration: configuration)
+            guard let webSocket else { return ConformingChannel(http: http, fields: fields) }
+            return UpgradingChannel(http: http, route: webSocket, fields: fields, headMax: limits.headMax)
         }
     }
 

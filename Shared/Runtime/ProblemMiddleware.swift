@@ -31,6 +31,10 @@ struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
             return Problem(error.status, detail: error.body, headers: error.headers)
         case let error as any HTTPResponseError:
             return Problem(error.status)
+        case let error as BrokenBody:
+            // A client that hangs up or sends nonsense is nothing that an operator could mend.
+            context.logger.debug("a request's body did not come", error: error.cause)
+            return .malformedRequest
         case is CancellationError:
             return Problem(.serviceUnavailable, detail: "The server is shutting down.")
         default:
@@ -40,6 +44,11 @@ struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
             return Problem(.internalServerError, instance: id)
         }
     }
+}
+
+/// A request's body did not come whole: the client hung up, or what it sent is not HTTP.
+private struct BrokenBody: Error {
+    let cause: any Error
 }
 
 /// A request's body that ends with a problem instead of growing past its bound.
@@ -53,7 +62,15 @@ struct BoundedBody: AsyncSequence, Sendable {
         let bytesMax: Int
 
         @concurrent mutating func next() async throws -> ByteBuffer? {
-            guard let buffer = try await base.next() else { return nil }
+            let next: ByteBuffer?
+            do {
+                next = try await base.next()
+            } catch is CancellationError {
+                throw CancellationError()
+            } catch {
+                throw BrokenBody(cause: error)
+            }
+            guard let buffer = next else { return nil }
             bytesLeft -= buffer.readableBytes
             guard bytesLeft >= 0 else { throw Problem.bodyTooLarge(bytesMax) }
             return buffer

@@ -25,6 +25,17 @@ package enum Timestamp {
             + padded(rest / 60_000 % 60, 2) + ":" + padded(rest / 1000 % 60, 2) + "." + padded(rest % 1000, 3) + "Z"
     }
 
+    /// The time as HTTP has it (RFC 9110 §5.6.7): `Sun, 29 Mar 2026 01:02:03 GMT`.
+    static func httpText(milliseconds: Int64) -> String {
+        let text = Array(text(milliseconds: milliseconds))
+        // 1970-01-01 was a Thursday.
+        let days = Int((Double(milliseconds) / 86_400_000).rounded(.down))
+        let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][((days % 7) + 7) % 7]
+        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        let month = months[(Int(String(text[5..<7])) ?? 1) - 1]
+        return "\(weekday), \(String(text[8..<10])) \(month) \(String(text[..<4])) \(String(text[11..<19])) GMT"
+    }
+
     /// The Gregorian date of a day number. Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
     private static func civil(fromDays days: Int) -> (year: Int, month: Int, day: Int) {
         let shifted = days + 719_468

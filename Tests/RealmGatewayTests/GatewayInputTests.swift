@@ -85,6 +85,37 @@ import Testing
         }
     }
 
+    /// As many realms as `openapi.yaml` says, with cursors as long as they get, and not one more.
+    @Test func athousandRealmsMayBeNamed() async throws {
+        try await withGateway { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            func answer(_ count: Int) async throws -> Answer {
+                let cursor = "1:9000000000000000000:9000000000000000000:TimeEntry:\(UUID())"
+                let realms = (0..<count).map { _ in "\"/teams/\(UUID().uuidString.lowercased())\":\"\(cursor)\"" }
+                let body = "{\"realms\":{\(realms.joined(separator: ","))}}"
+                return Answer(try await fixture.client.send(phone.request("POST", "/v1/sync", body)))
+            }
+            let most = try await answer(1_000)
+            #expect(most.status == 200, "\(most.body.prefix(300))")
+            #expect(most.body.components(separatedBy: "{\"closed\":{\"realm\":\"/teams/").count == 1_001)
+            let more = try await answer(1_001)
+            #expect(more.status == 400 && more.body.contains("at most 1000 "), "\(more.body.prefix(300))")
+        }
+    }
+
+    /// What a provider signs may be no text for PostgreSQL.
+    @Test func aTokenWithAZeroByteIsRefused() async throws {
+        try await withGateway { fixture in
+            for (email, subject) in [("ana@example.com", "a\u{0}na"), ("an\u{0}a@example.com", "ana")] {
+                let token = try await fixture.keys.token(email, subject: subject)
+                let answer = Answer(
+                    try await fixture.client.send(
+                        Request(fixture.url("/v1/realms"), headers: [("Authorization", "Bearer \(token)")])))
+                #expect(answer.status == 401 && answer.problem == "invalid-token", "\(answer.body)")
+            }
+        }
+    }
+
     @Test func strangersStayOut() async throws {
         try await withGateway { fixture in
             let without = Answer(try await fixture.client.send(Request(fixture.url("/v1/realms"))))

@@ -1,4 +1,5 @@
 import Foundation
+import HTTP
 import Model
 import NIOCore
 import Postgres
@@ -196,12 +197,16 @@ import Testing
         var limits = GatewayLimits()
         limits.keepaliveMax = .milliseconds(300)
         try await withGateway(limits: limits) { fixture in
-            let phone = try await GatewayDevice(fixture, "ana@example.com", expiresIn: 15)
+            // It has expired, and is taken for as long as the clocks may differ: the stream ends with that, and not
+            // before, or the device would ask again and again meanwhile.
+            let phone = try await GatewayDevice(fixture, "ana@example.com", expiresIn: -45)
             let start = ContinuousClock.now
             try await phone.follow()
             #expect(ContinuousClock.now - start < patienceMax)
             #expect(await phone.keepaliveCount >= 2)
             #expect(await phone.cursors.count == 2)
+            let again = Answer(try await fixture.client.send(phone.request("POST", "/v1/sync", "{\"live\":true}")))
+            #expect(again.status == 401 && again.problem == "invalid-token", "\(again.body)")
         }
     }
 

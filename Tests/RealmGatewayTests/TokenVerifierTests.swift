@@ -80,6 +80,9 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
         (.emailUnverified, { $0.emailVerified = false }),
         (.emailMissing, { $0.email = "" }),
         (.malformed("sub"), { $0.sub = "" }),
+        (.malformed("U+0000"), { $0.sub = "4\u{0}2" }),
+        (.malformed("U+0000"), { $0.name = "An\u{0}a" }),
+        (.malformed("U+0000"), { $0.email = "a\u{0}na@example.com" }),
     ]
 
     @Test(arguments: 0..<badClaims.count) func aWrongClaimIsRefused(index: Int) async throws {

@@ -13,16 +13,20 @@ import Testing
 /// A server that strangers reach: slow, oversized and foreign requests, and TLS of its own.
 @Suite(.ownThreads) struct EdgeTests {
     /// Lends a server's port.
-    private func withServer(
-        _ edge: HTTPEdge = HTTPEdge(), limits: HTTPLimits = HTTPLimits(),
+    ///
+    /// - Parameter more: Adds to its routes.
+    func withServer(
+        _ edge: HTTPEdge = HTTPEdge(), limits: HTTPLimits = HTTPLimits(), webSocket: WebSocketRoute? = nil,
+        logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+        routes more: @escaping @Sendable (Router<BasicRequestContext>) -> Void = { _ in },
         _ body: @escaping @Sendable (Int) async throws -> Void
     ) async throws {
-        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let environment = ComponentEnvironment(
             logger: logger, health: Health(stallMax: .seconds(60)), eventLoops: MultiThreadedEventLoopGroup.singleton)
         let (ports, announce) = AsyncStream.makeStream(of: Int.self)
         let component = Component.http(
-            "test", host: "127.0.0.1", port: 0, limits: limits, edge: edge, started: { announce.yield($0) }
+            "test", host: "127.0.0.1", port: 0, limits: limits, edge: edge, context: BasicRequestContext.self,
+            started: { announce.yield($0) }, webSocket: webSocket
         ) { router in
             router.get("page") { _, _ in
                 Hummingbird.Response(status: .ok, body: ResponseBody(byteBuffer: .init(string: "page")))
@@ -31,6 +35,7 @@ import Testing
                 let body = try await request.body.collect(upTo: 1 << 20)
                 return Hummingbird.Response(status: .ok, body: ResponseBody(byteBuffer: body))
             }
+            more(router)
         }
         let group = ServiceGroup(services: [component.make(environment)], logger: logger)
         let running = Task { try await group.run() }

@@ -15,9 +15,20 @@ func trickle(_ beginning: String, port: Int) async -> String {
     await onThread(named: "trickle") { exchangeBlocking(beginning, port: port, trickles: true) }
 }
 
-private func exchangeBlocking(_ request: String, port: Int, trickles: Bool = false) -> String {
+/// Sends `request`, and resets the connection once `condition` holds.
+func hangUp(port: Int, after request: String, when condition: @escaping @Sendable () -> Bool) async {
+    let descriptor = connected(port: port)
+    let bytes = Array(request.utf8)
+    _ = unsafe bytes.withUnsafeBytes { unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+    _ = await eventually { condition() }
+    var now = linger(l_onoff: 1, l_linger: 0)
+    _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
+    close(descriptor)
+}
+
+/// A socket that is connected to a local port; negative when nobody listens there.
+private func connected(port: Int) -> Int32 {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    defer { close(descriptor) }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = in_port_t(UInt16(port).bigEndian)
@@ -27,7 +38,15 @@ private func exchangeBlocking(_ request: String, port: Int, trickles: Bool = fal
             unsafe connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
         }
     }
-    guard status == 0 else { return "no connection" }
+    if status == 0 { return descriptor }
+    close(descriptor)
+    return -1
+}
+
+private func exchangeBlocking(_ request: String, port: Int, trickles: Bool = false) -> String {
+    let descriptor = connected(port: port)
+    guard descriptor >= 0 else { return "no connection" }
+    defer { close(descriptor) }
     let bytes = Array(request.utf8)
     _ = unsafe bytes.withUnsafeBytes { unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
     if trickles {

@@ -12,7 +12,7 @@ public enum JSONCheck {
     public static let numberDigitsMax = 40
     /// How large a number's exponent may be, in either direction.
     public static let numberExponentMax = 64
-    /// How many members the outermost object may have.
+    /// How many members the outermost object may have, where nothing else is said.
     public static let memberCountMax = 512
 
     /// Checks that `bytes` are one value that can be stored.
@@ -37,16 +37,19 @@ public enum JSONCheck {
 
     /// Checks that `bytes` are one object that can be stored, and says where its members are.
     ///
+    /// - Parameter countMax: How many members it may have.
     /// - Returns: The members in their order; their ranges are offsets into `bytes`.
     /// - Throws: ``JSONProblem``, the first one found.
-    public static func members(of bytes: [UInt8]) throws(JSONProblem) -> [JSONMember] {
+    public static func members(
+        of bytes: [UInt8], countMax: Int = memberCountMax
+    ) throws(JSONProblem) -> [JSONMember] {
         let span = bytes.span
         var scanner = JSONScanner()
         scanner.skipBlanks(span)
         guard scanner.offset < span.count, span[scanner.offset] == UInt8(ascii: "{") else {
             throw JSONProblem(.notAnObject, at: scanner.offset)
         }
-        var list = JSONMemberList()
+        var list = JSONMemberList(countMax: countMax)
         try scanner.scanObject(span, members: &list)
         try scanner.finish(span)
         return list.members.map { JSONMember(key: JSONMember.text(bytes[$0.key]), keyRange: $0.key, value: $0.value) }

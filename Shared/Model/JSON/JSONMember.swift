@@ -48,15 +48,19 @@ struct JSONMemberList {
     private(set) var members: [(key: Range<Int>, value: Range<Int>)] = []
     /// The keys as text, kept only once comparing bytes pair by pair will not do.
     private var texts: Set<[Unicode.Scalar]> = []
+    private let countMax: Int
 
-    init() { members.reserveCapacity(16) }
+    init(countMax: Int = JSONCheck.memberCountMax) {
+        self.countMax = countMax
+        members.reserveCapacity(16)
+    }
 
     /// Refuses a key that is there already.
     ///
     /// A few keys are compared as bytes. Many are looked up in a set, or a hostile object would take long; so are all
     /// once one has escapes: `"a"` and `"\u0061"` are the same key.
     mutating func checkIsNew(_ key: Range<Int>, _ bytes: borrowing Span<UInt8>) throws(JSONProblem) {
-        guard members.count < JSONCheck.memberCountMax else { throw JSONProblem(.tooManyMembers, at: key.lowerBound) }
+        guard members.count < countMax else { throw JSONProblem(.tooManyMembers, at: key.lowerBound) }
         var isNew = true
         if texts.isEmpty && members.count < Self.comparedAsBytesMax && !Self.hasEscape(key, bytes) {
             for member in members where Self.areEqual(member.key, key, bytes) { isNew = false }

@@ -9,10 +9,11 @@ public struct JSONObject: Equatable, Sendable {
 
     /// Checks and splits an object.
     ///
+    /// - Parameter memberCountMax: How many members it may have.
     /// - Throws: ``JSONProblem``, the first one found.
-    public init(_ bytes: [UInt8]) throws(JSONProblem) {
+    public init(_ bytes: [UInt8], memberCountMax: Int = JSONCheck.memberCountMax) throws(JSONProblem) {
         self.bytes = bytes
-        members = try JSONCheck.members(of: bytes)
+        members = try JSONCheck.members(of: bytes, countMax: memberCountMax)
     }
 
     /// The raw value of a field; `nil` when the object has no such field.
@@ -22,6 +23,9 @@ public struct JSONObject: Equatable, Sendable {
 
     /// The value of a field that is a string; `nil` when it is absent or something else.
     public func text(of key: String) -> String? { value(of: key).flatMap(Self.text) }
+
+    /// The value of one of the members that is a string; `nil` when it is something else.
+    public func text(of member: JSONMember) -> String? { Self.text(bytes[member.value]) }
 
     /// The value of a field that is a UUID, in small or capital letters.
     public func id(of key: String) -> UUID? { text(of: key).flatMap { UUID(uuidString: $0) } }

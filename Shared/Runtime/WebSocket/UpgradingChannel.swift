@@ -11,6 +11,8 @@ import Synchronization
 /// HTTP/1.1 connections whose first request may open a WebSocket instead.
 ///
 /// Only the first, as NIO's upgrade has it: a connection ends after an answer.
+///
+/// Until the first head is whole a ``FirstHead`` answers what is none; behind it ``HTTPConformance`` does.
 struct UpgradingChannel: ServerChildChannel {
     typealias HTTPConnection = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
 
@@ -54,7 +56,7 @@ struct UpgradingChannel: ServerChildChannel {
                 configuration: configuration)
             let upgrading = try channel.pipeline.syncOperations.handler(
                 type: NIOTypedHTTPServerUpgradeHandler<Connection>.self)
-            try channel.pipeline.syncOperations.addHandler(HandshakeFilter(), position: .before(upgrading))
+            try channel.pipeline.syncOperations.addHandler(FirstHead(fields), position: .before(upgrading))
             let watch = NIOLoopBound(first, eventLoop: channel.eventLoop)
             connection.whenComplete { _ in watch.value.requestCame() }
             return Value(channel: channel, connection: connection)
@@ -108,26 +110,18 @@ struct UpgradingChannel: ServerChildChannel {
 
     /// NIO forgets a request whose upgrade is refused: it is answered here.
     private static func answer(_ problem: Problem, _ fields: HTTPFields, on channel: any Channel) {
-        let body = ByteBuffer(bytes: problem.json)
-        var headers = HTTPHeaders([
-            ("content-type", "application/problem+json"), ("content-length", "\(body.readableBytes)"),
-            ("connection", "close"),
-        ])
-        for field in fields { headers.replaceOrAdd(name: field.name.rawName, value: field.value) }
-        for field in problem.headers { headers.replaceOrAdd(name: field.name.rawName, value: field.value) }
-        let head = HTTPResponseHead(
-            version: .http1_1, status: HTTPResponseStatus(statusCode: problem.status.code), headers: headers)
-        channel.write(HTTPServerResponsePart.head(head), promise: nil)
-        channel.write(HTTPServerResponsePart.body(.byteBuffer(body)), promise: nil)
-        channel.writeAndFlush(HTTPServerResponsePart.end(nil)).whenComplete { _ in channel.close(promise: nil) }
+        for part in problem.parts(fields) { channel.write(part, promise: nil) }
+        channel.flush()
+        channel.close(mode: .output, promise: nil)
+        channel.closeAfterLastAnswer()
     }
 
     /// What `HTTP1Channel` sets up behind its decoder.
     private func plain(_ channel: any Channel, _ logger: Logger) -> EventLoopFuture<Connection> {
         channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.addHandler(HTTPConformance(fields, isForOneRequest: true))
             try channel.pipeline.syncOperations.addHandler(HTTP1ToHTTPServerCodec(secure: false))
             try channel.pipeline.syncOperations.addHandlers(http.configuration.additionalChannelHandlers())
-            try channel.pipeline.syncOperations.addHandler(LastAnswer())
             try channel.pipeline.syncOperations.addHandler(
                 HTTPConnectionStateHandler(
                     idleTimeout: http.configuration.idleTimeout.map { .init($0) }, logger: logger))
@@ -153,11 +147,26 @@ private final class Handshake: Sendable {
     }
 }
 
-/// Makes a plain request of one that asks for an upgrade but is no whole handshake (RFC 6455 §4.2.1): NIO would neither
-/// upgrade nor answer it.
-private final class HandshakeFilter: ChannelInboundHandler, RemovableChannelHandler {
+/// Answers a first head that is none, which NIO would not before it knows whether to upgrade; and makes a plain request
+/// of one that asks for an upgrade but is no whole handshake (RFC 6455 §4.2.1): NIO would neither upgrade nor answer it.
+private final class FirstHead: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private let fields: HTTPFields
+    private var isAnswered = false
+
+    init(_ fields: HTTPFields) { self.fields = fields }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard error is HTTPParserError, !isAnswered else { return context.fireErrorCaught(error) }
+        isAnswered = true
+        for part in Problem.malformedRequest.parts(fields) { context.write(wrapOutboundOut(part), promise: nil) }
+        context.flush()
+        context.close(mode: .output, promise: nil)
+        context.channel.closeAfterLastAnswer()
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         // Only the first head may upgrade; what comes later may not even be HTTP.
@@ -166,8 +175,6 @@ private final class HandshakeFilter: ChannelInboundHandler, RemovableChannelHand
             return context.fireChannelRead(data)
         }
         head.headers.remove(name: "upgrade")
-        // No further request of this connection could upgrade: it ends with the answer.
-        head.headers.replaceOrAdd(name: "connection", value: "close")
         context.fireChannelRead(wrapInboundOut(.head(head)))
     }
 
@@ -178,18 +185,6 @@ private final class HandshakeFilter: ChannelInboundHandler, RemovableChannelHand
             && headers[canonicalForm: "connection"].contains(where: { $0.lowercased() == "upgrade" })
             && headers["sec-websocket-version"] == ["13"] && headers["sec-websocket-key"].map(\.utf8.count) == [24]
             && !headers.contains(name: "content-length") && !headers.contains(name: "transfer-encoding")
-    }
-}
-
-/// Says of each answer that it is the connection's last.
-private final class LastAnswer: ChannelOutboundHandler, RemovableChannelHandler {
-    typealias OutboundIn = HTTPResponsePart
-    typealias OutboundOut = HTTPResponsePart
-
-    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        guard case .head(var head) = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
-        head.headerFields[.connection] = "close"
-        context.write(wrapOutboundOut(.head(head)), promise: promise)
     }
 }
 

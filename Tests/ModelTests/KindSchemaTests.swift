@@ -1,0 +1,138 @@
+import Foundation
+import Model
+import Testing
+
+/// `deploy/openapi.yaml` tells app teams the fields of each kind as the code reads them: their names, their types, which
+/// may be null or absent, and the words that are allowed.
+@Suite struct KindSchemaTests {
+    /// What an app team can see.
+    private static let kinds = Kind.allCases.filter { $0 != .poll && $0 != .seenRecord }
+
+    /// One of a schema's properties; each is one line of the document.
+    private struct Property {
+        let types: Set<String>
+        let words: Set<String>?
+        let hasFormat: Bool
+        /// What an array holds.
+        let items: Substring?
+
+        init(_ line: Substring) throws {
+            let type = try #require(line.firstMatch(of: /\{type: (\[[^\]]*\]|[a-z]+)/), "\(line)").1
+            types = Self.list(type)
+            words = line.firstMatch(of: /[ ,]enum: (\[[^\]]*\])/).map { Self.list($0.1).subtracting(["null"]) }
+            items = line.firstMatch(of: /items: \{([^}]*)\}/)?.1
+            hasFormat = items == nil && (line.contains(" format: ") || line.contains(" pattern: "))
+        }
+
+        private static func list(_ text: Substring) -> Set<String> {
+            Set(text.split(whereSeparator: { "[], \"".contains($0) }).map(String.init))
+        }
+    }
+
+    private struct Schema {
+        var required: Set<String> = []
+        var properties: [String: Property] = [:]
+    }
+
+    /// The document's schemas by their names.
+    private static func schemas(of file: String = #filePath) throws -> [String: Schema] {
+        let root = URL(fileURLWithPath: file).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let text = try String(contentsOf: root.appendingPathComponent("deploy/openapi.yaml"), encoding: .utf8)
+        let part = try #require(text.components(separatedBy: "# The fields of each kind;").last)
+        var schemas: [String: Schema] = [:]
+        var name = ""
+        for line in part.split(separator: "\n").dropFirst() {
+            if let found = line.wholeMatch(of: /^ {4}([A-Za-z]+):/)?.1 {
+                if found == "MutationRequest" { break }
+                name = String(found)
+                schemas[name] = Schema()
+            } else if let list = line.wholeMatch(of: /^ {6}required: \[(.*)\]/)?.1 {
+                schemas[name]?.required = Set(list.split(separator: ",").map { $0.filter { $0 != " " } })
+            } else if let property = line.wholeMatch(of: /^ {8}([A-Za-z]+): (\{.*\})/) {
+                schemas[name]?.properties[String(property.1)] = try Property(property.2)
+            }
+        }
+        return schemas
+    }
+
+    @Test func everyKindHasItsSchema() throws {
+        let schemas = try Self.schemas()
+        let parts = ["ReportingSelection", "ReportingSection"]
+        #expect(Set(schemas.keys) == Set(Self.kinds.map(\.rawValue) + parts))
+        for kind in Self.kinds {
+            let schema = try #require(schemas[kind.rawValue])
+            #expect(Set(schema.properties.keys) == Set(kind.fieldNames), "\(kind)")
+            let whole = try fields(kind)
+            try compare(schema, kind.rawValue, whole) { kind.objection(to: try json($0)) == nil }
+        }
+    }
+
+    /// What stands in an array of a kind.
+    @Test(arguments: [
+        (Kind.timeEntry, "reporting", "ReportingSelection"), (.reportingContext, "sections", "ReportingSection"),
+    ])
+    func partsHaveTheirSchema(kind: Kind, field: String, name: String) throws {
+        let schema = try #require(try Self.schemas()[name])
+        let whole = try fields(kind)
+        let elements = try #require(whole[field] as? [[String: Any]])
+        // Each has some of the fields.
+        let part = elements.reduce(into: [:]) { $0.merge($1) { old, _ in old } }
+        #expect(Set(schema.properties.keys) == Set(part.keys))
+        try compare(schema, name, part) { part in
+            var changed = whole
+            changed[field] = [part]
+            return kind.objection(to: try json(changed)) == nil
+        }
+    }
+
+    @Test func theWordsAreTheCodes() throws {
+        let schemas = try Self.schemas()
+        let statuses = Set(EntryStatus.allCases.map(\.rawValue))
+        #expect(schemas["TimeEntry"]?.properties["status"]?.words == statuses)
+        #expect(schemas["TimeEntryStatus"]?.properties["status"]?.words == statuses)
+        let timeTypes = Set(TimeEntry.TimeType.allCases.map(\.rawValue))
+        #expect(schemas["TimeEntry"]?.properties["timeType"]?.words == timeTypes)
+        #expect(schemas["Person"]?.properties["role"]?.words == Set(Role.allCases.map(\.rawValue)))
+    }
+
+    /// The code takes of each field what the schema says, and nothing else.
+    private func compare(
+        _ schema: Schema, _ name: String, _ whole: [String: Any], isTaken: ([String: Any]) throws -> Bool
+    ) throws {
+        #expect(try isTaken(whole), "\(name)")
+        let samples: [(type: String, value: Any)] = [
+            ("null", NSNull()), ("string", "no word of any list"), ("integer", 7), ("number", 7.5), ("boolean", true),
+            ("object", ["no": "field"]),
+        ]
+        for (field, property) in schema.properties {
+            func takes(with value: Any?) throws -> Bool {
+                var changed = whole
+                changed[field] = value
+                return try isTaken(changed)
+            }
+            #expect(try takes(with: nil) != schema.required.contains(field), "\(name).\(field) is required or not")
+            for (type, value) in samples {
+                let isNumber = type == "integer" && property.types.contains("number")
+                let isFree = type != "string" || property.words == nil && !property.hasFormat
+                let isAllowed = (property.types.contains(type) || isNumber) && isFree
+                #expect(try takes(with: value) == isAllowed, "\(name).\(field): \(type)")
+            }
+            for word in property.words ?? [] { #expect(try takes(with: word), "\(name).\(field): \(word)") }
+            #expect((property.items != nil) == (whole[field] is [Any]), "\(name).\(field)")
+            guard let items = property.items else { continue }
+            #expect(try takes(with: [Any]()) && !takes(with: [7]), "\(name).\(field)")
+            #expect(items.contains("format: uuid") || items.contains("$ref"), "\(name).\(field)")
+            #expect(try !takes(with: ["no id"]), "\(name).\(field)")
+        }
+    }
+
+    /// An object of the kind with every field.
+    private func fields(_ kind: Kind) throws -> [String: Any] {
+        try #require(try canonical(golden("\(kind.rawValue).v1")) as? [String: Any])
+    }
+
+    private func json(_ fields: [String: Any]) throws -> [UInt8] {
+        Array(try JSONSerialization.data(withJSONObject: fields))
+    }
+}

@@ -228,6 +228,12 @@ let package = Package(
         }
 )
 
+// What only tests use is not built for those who run the suite (`deploy/up`).
+if Context.environment["BUILD_TESTS"] == "no" {
+    let names = Set(tests.map(\.name))
+    package.targets.removeAll { names.contains($0.name) }
+}
+
 for target in package.targets where target.type != .system && target.name != "CBroker" {
     target.swiftSettings = [
         .enableUpcomingFeature("ExistentialAny"),

@@ -24,6 +24,33 @@ quietly() {
     rm -f "$output"
 }
 
+# Runs `swift build` with these options, and says now and then how far it is: a first build takes minutes.
+build() {
+    local output status=0
+    output=$(mktemp)
+    swift build "$@" 2>&1 | tee "$output" | tell_progress || status=$?
+    if [ "$status" != 0 ]; then
+        tail -n 40 "$output" >&2
+        rm -f "$output"
+        fail "the build failed"
+    fi
+    rm -f "$output"
+}
+
+# Of the lines it reads, says the last one every ten seconds, whether or not a new one has come.
+tell_progress() {
+    local line='' last='' told=$SECONDS status
+    while true; do
+        status=0
+        IFS= read -r -t 2 line || status=$?
+        if [ "$status" = 0 ]; then last=$line; elif [ "$status" -le 128 ]; then break; fi
+        if [ $((SECONDS - told)) -ge 10 ] && [ -n "$last" ]; then
+            say "building: ${last:0:80}"
+            told=$SECONDS
+        fi
+    done
+}
+
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
 # Swift 6.3 or later.

@@ -50,7 +50,7 @@ package final class MetricsRegistry: MetricsFactory {
         let families = families.withLock { $0 }
         var text = ""
         for (name, family) in families.sorted(by: { $0.key < $1.key }) {
-            text += "# TYPE \(name) \(family.kind.rawValue)\n"
+            text += PrometheusText.head(name, family.kind.rawValue)
             for (labels, series) in family.series.sorted(by: { $0.key < $1.key }) {
                 series.write(name: name, labels: labels, to: &text)
             }

@@ -7,7 +7,7 @@ enum ProcessMetrics {
     static func text() -> String {
         var text = ""
         func add(_ name: String, _ kind: String, _ value: Double) {
-            text += "# TYPE \(name) \(kind)\n\(name) \(PrometheusText.number(value))\n"
+            text += PrometheusText.head(name, kind) + "\(name) \(PrometheusText.number(value))\n"
         }
         if let fields = statFields() {
             let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))

@@ -12,7 +12,7 @@ extension Suite {
     }
 
     /// `FIELDPOST_SCHEMA`, else the schema files of the sources this was built from.
-    static var schemaFolder: String {
+    package static var schemaFolder: String {
         if let folder = ProcessInfo.processInfo.environment["FIELDPOST_SCHEMA"] { return folder }
         let sources = URL(fileURLWithPath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

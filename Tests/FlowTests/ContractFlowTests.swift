@@ -100,7 +100,7 @@ extension FlowTests {
 }
 
 /// Runs what blocks on a thread of its own.
-private func onOwnThread<Success: Sendable>(_ body: @escaping @Sendable () -> Success) async -> Success {
+func onOwnThread<Success: Sendable>(_ body: @escaping @Sendable () -> Success) async -> Success {
     await withCheckedContinuation { continuation in
         Thread.detachNewThread { continuation.resume(returning: body()) }
     }

@@ -2,8 +2,8 @@ import Foundation
 import Model
 import Testing
 
-/// `deploy/openapi.yaml` tells app teams the fields of each kind as the code reads them: their names, their types, which
-/// may be null or absent, and the words that are allowed.
+/// `deploy/openapi.yaml` tells app teams the fields of each kind as the code reads them: their names, their types,
+/// which may be null or absent, and the words that are allowed.
 @Suite struct KindSchemaTests {
     /// What an app team can see.
     private static let kinds = Kind.allCases.filter { $0 != .poll && $0 != .seenRecord }

@@ -29,6 +29,7 @@ import Testing
             """ + buckets.map { "call_duration_seconds_bucket{to=\"sap\",le=\"\($0.0)\"} \($0.1)\n" }.joined() + #"""
                 call_duration_seconds_sum{to="sap"} 92.0005
                 call_duration_seconds_count{to="sap"} 3
+                # HELP messaging_client_consumed_messages_total Messages taken from Kafka.
                 # TYPE messaging_client_consumed_messages_total counter
                 messaging_client_consumed_messages_total{group="a\"b\\c\nd",messaging_destination_name="entry.events"} 7
                 # TYPE parked_keys gauge

@@ -1,5 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
+import Suite
 
 /// `fieldpost bench`: how fast the parts are, as ratios against a limit or a peer measured in the same run.
 struct BenchCommand: AsyncParsableCommand {
@@ -27,8 +28,8 @@ struct BenchOptions: ParsableArguments {
     @Option(help: "How often each is measured.")
     var rounds = 5
 
-    @Option(help: "The folder of the schema's files.")
-    var schema = "deploy/schema"
+    @Option(help: "The folder of the schema's files. (default: FIELDPOST_SCHEMA, else that of the sources)")
+    var schema = Suite.schemaFolder
 
     func validate() throws {
         guard !database.isEmpty else {

@@ -4,6 +4,7 @@ import Kafka
 import Model
 import Postgres
 import Realms
+import Suite
 
 /// A database and a broker of a benchmark's own.
 struct BenchPlace {
@@ -86,9 +87,7 @@ struct BenchPlace {
     }
 
     private static func startBroker(port: Int, topics: [String: Int]) throws -> pid_t {
-        let own = CommandLine.arguments[0]
-        let folder = own.contains("/") ? String(own[..<(own.lastIndex(of: "/") ?? own.startIndex)]) : "."
-        var words = ["\(folder)/sandbox", "broker", "--port", String(port)]
+        var words = ["\(Suite.executables)/sandbox", "broker", "--port", String(port)]
         for (name, count) in topics { words += ["--topic", "\(name):\(count)"] }
         var arguments: [UnsafeMutablePointer<CChar>?] = unsafe words.map { unsafe strdup($0) }
         unsafe arguments.append(nil)

@@ -17,9 +17,11 @@ struct DemoCommand: AsyncParsableCommand {
     @Option(help: "Folder with the Tock time sheets; without it an organisation is generated.") var data: String?
     @Option(help: "How many people: 40 are generated, and all of --data take part, unless given.") var people: Int?
     @Option(help: "Seed of the generated organisation, and of who is offline when.") var seed: UInt64 = 1
-    @Option(help: "The realm-gateway's address.") var gateway = "http://127.0.0.1:8080"
-    @Option(help: "The sandbox's identity provider.") var identity = "http://127.0.0.1:8081"
-    @Option(help: "The SAP sandbox.") var sap = "http://127.0.0.1:8200"
+    @Option(help: "The realm-gateway's address. (default: GATEWAY_URL, else http://127.0.0.1:8080)")
+    var gateway: String?
+    @Option(help: "The sandbox's identity provider. (default: IDENTITY_URL, else http://127.0.0.1:8081)")
+    var identity: String?
+    @Option(help: "The SAP sandbox. (default: SAP_URL, else http://127.0.0.1:8200)") var sap: String?
     @Option(help: "The e-conomic sandbox, to be the environment's back end in place of SAP.") var economic: String?
     @Option(
         help: """
@@ -57,17 +59,29 @@ struct DemoCommand: AsyncParsableCommand {
         configuration.connectionsPerHostMax = Self.connectionsMax
         let client = Client(configuration: configuration)
         defer { client.shutDown() }
+        let backend = backend(client)
+        let gateway = DemoAddresses.url(gateway, "GATEWAY_URL", default: 8080)
+        let identity = DemoAddresses.url(identity, "IDENTITY_URL", default: 8081)
+        try await DemoAddresses(client, gateway: gateway, identity: identity, backend: backend).check()
+        let login = try DemoLogin.inherited()
         let run = DemoRun(
             console: DemoConsole(), client: client, pool: try Pool(conninfo, size: 2),
-            gateway: GatewayClient(client: client, url: Self.trimmed(gateway)),
-            identity: IdentitySandbox(client: client, url: Self.trimmed(identity)),
-            backend: backend(client),
+            gateway: GatewayClient(client: client, url: gateway),
+            identity: IdentitySandbox(client: client, url: identity), backend: backend, login: login,
             environmentName: environment ?? (data == nil ? "demo" : "tock") + (economic == nil ? "" : "-economic"),
             seed: seed,
             parallelMax: devicesParallel, isChaotic: chaos,
             deadline: ContinuousClock.now + .seconds(timeLimit))
         let report = try await run.run(data: data, people: people, isVerifyOnly: verifyOnly)
         run.console.say(report.text)
+        if verifyOnly {
+            // Nothing was changed, nobody's login either.
+        } else if login == nil {
+            run.console.say(
+                "nobody can log in: \(DemoLogin.secretVariable) and \(Setting.secretKeys.variable) are not both set")
+        } else if let somebody = report.somebody {
+            run.console.say("people can log in, for example \(somebody) with the password \(DemoLogin.password)")
+        }
         if let json {
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -77,9 +91,9 @@ struct DemoCommand: AsyncParsableCommand {
     }
 
     private func backend(_ client: Client) -> any DemoBackend {
-        if let economic { return SandboxEconomic(client: client, url: Self.trimmed(economic)) }
-        return SandboxSAP(client: client, url: Self.trimmed(sap))
+        if let economic {
+            return SandboxEconomic(client: client, url: DemoAddresses.url(economic, "ECONOMIC_URL", default: 8300))
+        }
+        return SandboxSAP(client: client, url: DemoAddresses.url(sap, "SAP_URL", default: 8200))
     }
-
-    private static func trimmed(_ url: String) -> String { url.hasSuffix("/") ? String(url.dropLast()) : url }
 }

@@ -21,6 +21,8 @@ struct DemoReport: Encodable, Sendable {
     }
 
     var people = 0
+    /// The e-mail address of one of them.
+    var somebody: String?
     /// Entries in the realms by status.
     var entries: [String: Int] = [:]
     /// Invalid entries by what their status logs say.

@@ -13,6 +13,8 @@ struct DemoRun: Sendable {
     let gateway: GatewayClient
     let identity: IdentitySandbox
     let backend: any DemoBackend
+    /// `nil`: nobody can log in.
+    let login: DemoLogin?
     let environmentName: String
     let seed: UInt64
     let parallelMax: Int
@@ -29,6 +31,7 @@ struct DemoRun: Sendable {
         let organisation = try await load(data: data, people: people)
         var report = DemoReport()
         report.people = organisation.people.count
+        report.somebody = organisation.people.first?.email
         report.rowsTotal = organisation.rowsTotal
         let environment = try await prepare(organisation, isVerifyOnly: isVerifyOnly)
         let fleet = try await trying {
@@ -64,7 +67,8 @@ struct DemoRun: Sendable {
     }
 
     private func prepare(_ organisation: Organisation, isVerifyOnly: Bool) async throws -> DemoSetup.Environment {
-        let setup = DemoSetup(pool: pool, environmentName: environmentName, identity: identity, backend: backend)
+        let setup = DemoSetup(
+            pool: pool, environmentName: environmentName, identity: identity, backend: backend, login: login)
         if isVerifyOnly { return try await trying { try await setup.environment() } }
         try await console.step(
             "master data in \(type(of: backend).name)", progress: { DemoConsole.Progress(done: 1, total: 1) }

@@ -10,6 +10,8 @@ struct DemoSetup: Sendable {
     let environmentName: String
     let identity: IdentitySandbox
     let backend: any DemoBackend
+    /// `nil`: nobody can log in, unless that was settled before.
+    var login: DemoLogin?
 
     /// How the people of the demo sign in, and where their objects are.
     struct Environment: Sendable {
@@ -22,13 +24,14 @@ struct DemoSetup: Sendable {
 
     /// Adds the environment, unless it is there: one that is there keeps its identity provider and its back end.
     func addEnvironment(_ people: [Organisation.Person]) async throws -> Environment {
-        let (name, backend) = (environmentName, backend)
+        let (name, backend, login, provider) = (environmentName, backend, login, identity.url)
         let (issuer, keys) = try await identity.issuer(below: name)
         let domains = Set(people.compactMap { $0.email.split(separator: "@").last.map(String.init) }).sorted()
         let members = people.map { EnvironmentCommand.Person(email: $0.email, reference: backend.reference(of: $0)) }
         return try await pool.run { connection in
             if let there = try Self.find(name, on: &connection) {
                 try connection.run(EnvironmentStore.addPeople(members, to: name))
+                try login?.open(there.id, of: provider, on: &connection)
                 return there
             }
             var environment = StoredEnvironment(name: name)
@@ -39,7 +42,9 @@ struct DemoSetup: Sendable {
             environment.backendPasswordVariable = sort.passwordVariable
             try connection.run(
                 EnvironmentStore.save(environment) + [try EnvironmentStore.addPeople(members, to: name)])
-            return try Self.found(name, on: &connection)
+            let added = try Self.found(name, on: &connection)
+            try login?.open(added.id, of: provider, on: &connection)
+            return added
         }
     }
 

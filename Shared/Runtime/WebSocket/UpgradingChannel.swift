@@ -147,8 +147,9 @@ private final class Handshake: Sendable {
     }
 }
 
-/// Answers a first head that is none, which NIO would not before it knows whether to upgrade; and makes a plain request
-/// of one that asks for an upgrade but is no whole handshake (RFC 6455 §4.2.1): NIO would neither upgrade nor answer it.
+/// Answers a first head that is none, which NIO would not before it knows whether to upgrade; and makes a plain
+/// request of one that asks for an upgrade but is no whole handshake (RFC 6455 §4.2.1): NIO would neither upgrade nor
+/// answer it.
 private final class FirstHead: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart

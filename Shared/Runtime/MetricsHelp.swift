@@ -1,0 +1,19 @@
+/// What each metric is, for who reads `/metrics`. A test compares the names with those that the code makes.
+enum MetricsHelp {
+    /// By the name in Prometheus' text; one line without a backslash.
+    static let texts: [String: String] = [
+        "fieldpost_calls_in_flight": "Calls to back ends under way.",
+        "fieldpost_parked_keys_total": "Keys that were put aside because they could not be handled.",
+        "fieldpost_partitions_taken_away_total": "Partitions that a rebalance of the group gave to other workers.",
+        "fieldpost_poll_dangling_references_total": "References of a back end's own data that lead nowhere, when read.",
+        "http_server_request_duration_seconds": "Time until the answer to a request begins.",
+        "messaging_client_consumed_messages_total": "Messages taken from Kafka.",
+        "messaging_client_sent_messages_total": "Messages published to Kafka.",
+        "process_cpu_seconds_total": "Time of the processors that the process used, in user and system mode.",
+        "process_open_fds": "Open file descriptors.",
+        "process_resident_memory_bytes": "Memory of the process that is in RAM.",
+        "process_start_time_seconds": "When the process started, in seconds since 1970.",
+        "process_threads": "Threads of the process.",
+        "worker_failures_total": "Loops that ended with an error and were started again.",
+    ]
+}

@@ -1,0 +1,20 @@
+import Testing
+
+/// Every metric that the code makes has its text, and every text its metric.
+@Suite struct MetricsHelpTests {
+    @Test func everyMetricHasItsText() throws {
+        let help = try #require(projectText("Shared/Runtime/MetricsHelp.swift"))
+        let texts = Set(help.matches(of: /"([a-z_]+)": "[^"\\]+[.]",/).map { String($0.1) })
+        var names: Set<String> = []
+        for file in SourceFile.all where file.path.hasPrefix("Services/") || file.path.hasPrefix("Shared/") {
+            for made in file.text.matches(of: /(Counter|Gauge|Meter|Recorder|Timer)\(\s*label: "([^"]+)"/) {
+                let name = String(made.2.map { $0 == "." ? "_" : $0 })
+                names.insert(name + (made.1 == "Counter" ? "_total" : made.1 == "Timer" ? "_seconds" : ""))
+            }
+            for made in file.text.matches(of: /add\("(process_[a-z_]+)"/) { names.insert(String(made.1)) }
+        }
+        #expect(names.count >= 10)
+        #expect(names.subtracting(texts) == [], "these need a text in Shared/Runtime/MetricsHelp.swift")
+        #expect(texts.subtracting(names) == [], "nobody makes these any more")
+    }
+}

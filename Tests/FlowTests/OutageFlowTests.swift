@@ -131,7 +131,8 @@ extension FlowTests {
                 var writer = try RealmWriter(suite.conninfo)
                 let done = try writer.count(.released, of: ana)
                 print("\(done) of the first person's 100 entries are released before the second's 3")
-                #expect(done <= 60)
+                // Without turns they would be the last.
+                #expect(done <= 90)
                 try await eventually("all are released") {
                     var writer = try RealmWriter(suite.conninfo)
                     let count = try writer.count(.released)
@@ -139,8 +140,8 @@ extension FlowTests {
                 }
                 let passed = (ContinuousClock.now - start) / .seconds(1)
                 print("103 entries took \(passed) s at 20 a second")
-                // 20 may be saved up.
-                #expect(passed >= (103 - 20) / 20 - 0.5)
+                // Each takes two calls, the write and what reads it back; 20 may be saved up.
+                #expect(passed >= (2 * 103 - 20) / 20 - 0.5)
             }
         }
 

@@ -4,7 +4,7 @@ import Model
 /// of the calls, so that they do not all come back at once and find no room again. A value without a clock.
 struct ReturnPlan: Sendable {
     /// No wait is longer: things may go faster meanwhile.
-    static let waitMax = Duration.seconds(60)
+    var waitMax = Duration.seconds(60)
     /// People of an environment that are remembered; beyond it all of them begin anew.
     static let peopleMax = 10_000
 
@@ -33,7 +33,7 @@ struct ReturnPlan: Sendable {
         // The person and the others.
         let people = before == nil ? min(count, Self.peopleMax - 1) + 1 : count
         let at = max(before ?? now, now) + interval * people
-        planned[environment, default: [:]][person] = min(at, now + Self.waitMax)
-        return min(at - now, Self.waitMax)
+        planned[environment, default: [:]][person] = min(at, now + waitMax)
+        return min(at - now, waitMax)
     }
 }

@@ -130,11 +130,12 @@ extension CallingTests {
             var flow = try Flow(cluster)
             let calls = Calls()
             calls.isHeld = true
-            // So slow that what found no room is to come back in a minute only, and not before the test is so far.
+            // So slow that what found no room is to come back in hours, and not before the test is so far.
             calls.rates = CallRates(perSecond: 0.001)
             var limits = WorkerLimits()
-            (limits.heldMax, limits.dueInterval, limits.callerAgeMax) = (8, .seconds(600), .milliseconds(20))
+            (limits.heldMax, limits.dueInterval, limits.callerAgeMax) = (8, .seconds(36_000), .milliseconds(20))
             var worker = try makeWorker(flow, calls, limits)
+            worker.returns.waitMax = .seconds(36_000)
             try add(20, to: &flow, flow.environment)
             try publish(&flow, &worker, "many are put aside") { flow in
                 try parked(flow.environment, &flow).count > 10

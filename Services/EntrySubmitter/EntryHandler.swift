@@ -163,7 +163,8 @@ struct EntryHandler: Handler {
         var state = SubmissionState(entry: .live(entry, editPosition: object.editPosition), ledger: ledger)
         state.isAnothers = isAnothers
         state.isPersonUnknown = person == nil
-        guard entry.submitRequested == true, person != nil, !isAnothers, !input.isObservation else {
+        let mayBeSubmitted = entry.submitRequested ?? entry.status.isHandedIn
+        guard mayBeSubmitted, person != nil, !isAnothers, !input.isObservation else {
             return (state, person)
         }
         (state.wanted, state.problems) = try wanted(entry, key, environment, isFresh: false, &connection)
@@ -200,6 +201,7 @@ struct EntryHandler: Handler {
     ) -> Next<Call> {
         switch step {
         case .finished: return .finished
+        case .again: return .again
         case .dead(let reason): return .dead(reason: reason)
         case .park(let reason, let after, let cause): return .park(reason: reason, after: after, cause: cause)
         case .call(let call):

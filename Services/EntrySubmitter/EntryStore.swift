@@ -166,6 +166,7 @@ extension EntryPatch {
         if let status { try add("status", status) }
         if let backendID { try add("backendId", backendID) }
         if let deleteRequested { try add("deleteRequested", deleteRequested) }
+        if let submitRequested { try add("submitRequested", submitRequested) }
         if let restored {
             try add("text", restored.text)
             try add("reportingTemplate", restored.reportingTemplate)

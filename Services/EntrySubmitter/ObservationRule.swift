@@ -48,13 +48,10 @@ struct ObservationRule: Sendable {
         case .open, .finding, .unknown: return "a call for the entry may be under way, or its outcome is unknown"
         case .settled, nil: break
         }
-        switch state.entry {
-        case .missing: return nil
-        case .tombstone: return state.ledger?.backendID == nil ? nil : "the entry is still to be deleted"
-        case .live(let entry, let editPosition):
-            let isWanted = entry.submitRequested == true && editPosition > (state.ledger?.editPosition ?? 0)
-            guard isWanted || entry.deleteRequested == true, !entry.status.isClosed else { return nil }
-            return "the device's own request is handled first"
+        switch EntryRequest(state.entry, handled: state.ledger ?? Ledger()) {
+        case .none: return nil
+        case .deletion: return "the entry is still to be deleted"
+        case .submission, .withdrawal: return "the device's own request is handled first"
         }
     }
 

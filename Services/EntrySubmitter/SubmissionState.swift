@@ -80,6 +80,39 @@ struct SubmissionState: Sendable {
     var isPersonUnknown = false
 }
 
+/// What is still to be done about an entry, beside what was handled.
+///
+/// `submitRequested` says whether the entry is to be in the back end. Where it was never said, an edit of an entry that
+/// the back end has, such as an integration's, is a request to change the record.
+enum EntryRequest: Equatable, Sendable {
+    case none
+    case submission
+    /// The record is to go, and the entry to be a draft again.
+    case withdrawal
+    case deletion
+
+    init(_ entry: SubmissionState.Entry, handled ledger: Ledger) {
+        switch entry {
+        case .missing: self = .none
+        case .tombstone: self = ledger.backendID == nil ? .none : .deletion
+        case .live(let entry, let editPosition):
+            if entry.deleteRequested == true {
+                self = .deletion
+            } else if editPosition <= ledger.editPosition || entry.status.isClosed {
+                self = .none
+            } else {
+                switch entry.submitRequested {
+                case true?: self = .submission
+                case nil: self = entry.status.isHandedIn && ledger.backendID != nil ? .submission : .none
+                case false?:
+                    let isThere = entry.status.isHandedIn || entry.status == .invalid && ledger.backendID != nil
+                    self = isThere ? .withdrawal : .none
+                }
+            }
+        }
+    }
+}
+
 /// What a call to the back end found.
 enum SubmissionAnswer: Equatable, Sendable {
     /// The one record, as it was read back.
@@ -121,6 +154,8 @@ struct SubmissionDecision: Sendable {
     }
     enum Step: Equatable, Sendable {
         case finished
+        /// The entry asks for something else by now: it is decided again.
+        case again
         case call(SubmissionCall)
         case park(reason: String, after: Duration, cause: ParkCause)
         case dead(reason: String)
@@ -147,6 +182,30 @@ struct EntryPatch: Equatable, Sendable {
     var backendID: String??
     /// `false` takes a request to delete back.
     var deleteRequested: Bool?
+    /// `true` takes a withdrawal back.
+    var submitRequested: Bool?
     /// Values of the back end that replace a refused edit.
     var restored: TimeEntry?
+}
+
+extension EntryPatch {
+    /// An entry as the patch leaves it.
+    func applied(to entry: TimeEntry) -> TimeEntry {
+        var entry = entry
+        if let restored {
+            entry.text = restored.text
+            entry.reportingTemplate = restored.reportingTemplate
+            entry.reporting = restored.reporting
+            entry.timeType = restored.timeType
+            entry.entryDate = restored.entryDate
+            entry.startTime = restored.startTime
+            entry.endTime = restored.endTime
+            entry.durationSeconds = restored.durationSeconds
+        }
+        if let status { entry.status = status }
+        if let backendID { entry.backendId = backendID }
+        if let deleteRequested { entry.deleteRequested = deleteRequested }
+        if let submitRequested { entry.submitRequested = submitRequested }
+        return entry
+    }
 }

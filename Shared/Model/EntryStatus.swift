@@ -4,15 +4,17 @@
 /// |---|---|
 /// | suggestion | draft, submitted, invalid |
 /// | draft | submitted, invalid, and what an observation of the back end finds |
-/// | submitted | invalid, and what an observation finds |
-/// | invalid | draft (the device corrects it), submitted, and what an observation finds |
-/// | released | submitted, invalid (an edit), and what an observation finds |
-/// | rejected | submitted, invalid (an edit), and what an observation finds |
-/// | approved | submitted, invalid (an edit: the back end cancels and creates anew), and what an observation finds |
+/// | submitted | draft (withdrawn), invalid, and what an observation finds |
+/// | invalid | draft (the device corrects it, or asks again), submitted, and what an observation finds |
+/// | released | draft (withdrawn), submitted, invalid (an edit), and what an observation finds |
+/// | rejected | draft (withdrawn), submitted, invalid (an edit), and what an observation finds |
+/// | approved | draft (withdrawn), submitted, invalid (an edit: the back end cancels and creates anew), and what an
+/// observation finds |
 /// | recorded | nothing: it is closed |
 ///
 /// "What an observation finds" is released, rejected, approved or recorded. Statuses are seen from time to time, so
-/// those between two looks are skipped; that approval and rejection are taken back is ordinary.
+/// those between two looks are skipped; that approval and rejection are taken back is ordinary. A withdrawal is the
+/// device's request (`submitRequested` false); the server makes the entry a draft once the back end has no record of it.
 ///
 /// Sources: the names and the forward order are the seed's ("Time entry statuses"; all are optional there). The
 /// approver's moves 20→30, 20→40, 30→20, 40→20 and release straight to 30 are SAP CATS's (20 released, 30 approved,
@@ -42,9 +44,9 @@ public enum EntryStatus: String, Codable, CaseIterable, Sendable {
         return switch self {
         case .suggestion: [.draft, .submitted, .invalid]
         case .draft: [.submitted, .invalid] + observed
-        case .submitted: [.invalid] + observed
+        case .submitted: [.draft, .invalid] + observed
         case .invalid: [.draft, .submitted] + observed
-        case .released, .rejected, .approved: [.submitted, .invalid] + observed.filter { $0 != self }
+        case .released, .rejected, .approved: [.draft, .submitted, .invalid] + observed.filter { $0 != self }
         case .recorded: []
         }
     }
@@ -57,6 +59,24 @@ public enum EntryStatus: String, Codable, CaseIterable, Sendable {
         switch status {
         case .suggestion, .draft: true
         case .submitted, .invalid, .released, .rejected, .approved, .recorded: false
+        }
+    }
+
+    /// Whether a device may move an entry with this status to `next` by writing it: what the server has taken is
+    /// withdrawn, and not made a draft by its device.
+    public func deviceMay(moveTo next: EntryStatus) -> Bool {
+        switch self {
+        case .suggestion, .draft, .invalid: EntryStatus.deviceMay(set: next) && canMove(to: next)
+        case .submitted, .released, .rejected, .approved, .recorded: false
+        }
+    }
+
+    /// Whether the server has taken the entry for its back end and not refused it: an edit is then a request to change
+    /// what the back end has.
+    public var isHandedIn: Bool {
+        switch self {
+        case .suggestion, .draft, .invalid: false
+        case .submitted, .released, .rejected, .approved, .recorded: true
         }
     }
 

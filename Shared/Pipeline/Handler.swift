@@ -82,6 +82,8 @@ package struct Input<Answer: Sendable> {
 package enum Next<Call: Sendable>: Sendable {
     /// Nothing is left to do.
     case finished
+    /// It is decided once more, from what is written by then: one step is over, and may not be the last.
+    case again
     /// The other system is called, before `startBefore` or not at all: then the key is decided again.
     case call(Call, startBefore: ContinuousClock.Instant)
     /// Not now. Other keys go on.

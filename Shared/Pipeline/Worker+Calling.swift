@@ -161,9 +161,14 @@ extension Worker {
     }
 
     /// It waited for its call for so long that its lease may be over.
+    mutating func callWasNotMade(_ key: Key) {
+        if probes[key.environment] == key { breakers[key.environment]?.probeWasNotMade(now: .now) }
+        decideAgain(key)
+    }
+
+    /// A held key is decided from what PostgreSQL has by now.
     mutating func decideAgain(_ key: Key) {
         guard let entry = held[key] else { return }
-        if probes[key.environment] == key { breakers[key.environment]?.probeWasNotMade(now: .now) }
         pending.append(
             Pending(
                 input: Input(

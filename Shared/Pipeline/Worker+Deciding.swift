@@ -55,7 +55,7 @@ extension Worker {
             }
             switch nexts[index] {
             case .finished: released.append((item.input.subject.description, index))
-            case .call: break
+            case .call, .again: break
             case .park(let reason, let after, let cause):
                 parkings.append(parking(item, reason, after, cause, decision: index))
             case .dead(let reason): parkings.append(parking(item, reason, nil, .planned, decision: index))
@@ -99,7 +99,7 @@ extension Worker {
                     metadata: ["environment": "\(environment)", "reason": "\(reason)", "asked": "\(after)"])
                 calls.withdraw(environment)
             }
-        case .finished, .dead, .park:
+        case .finished, .again, .dead, .park:
             if isAnswer, breaker.answered(held[key]?.kind ?? .read, now: .now) {
                 logger.notice("the back end is there again", metadata: ["environment": "\(environment)"])
             } else if probes[environment] == key {
@@ -109,7 +109,7 @@ extension Worker {
         if probes[environment] == key { probes[environment] = nil }
         breakers[environment] = breaker
         calls.bound(environment, to: breaker.callsMax)
-        release(key)
+        if case .again = next { decideAgain(key) } else { release(key) }
     }
 
     /// A call that found the other system away counts in full only while others of its kind are answered. While nobody

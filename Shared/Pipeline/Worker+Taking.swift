@@ -10,7 +10,7 @@ extension Worker {
         for (key, answer) in calls.takeOutcomes() {
             guard let held = held[key] else { continue }
             guard let known = answer ?? held.unmade else {
-                if isStopping { leave(key) } else { decideAgain(key) }
+                if isStopping { leave(key) } else { callWasNotMade(key) }
                 continue
             }
             pending.append(

@@ -172,6 +172,31 @@ struct BackendWorld: ~Copyable {
         try put(id, entry)
     }
 
+    /// What a device asks for, as the gateway does it: the rules decide.
+    mutating func write(_ operation: Mutation.Operation, _ id: UUID, _ fields: String) throws {
+        let key = ObjectKey(realm: try acme.realm(realm), kind: .timeEntry, id: id)
+        let found = try RealmObject.byKey(try acme.connection.run(RealmObject.load([key], in: acme.id)))[key]
+        let stored = try #require(found?.fields)
+        let decision = MutationRules.decide(
+            Mutation(operation: operation, kind: .timeEntry, id: id, fields: Array(fields.utf8)),
+            current: .live(fields: stored.bytes))
+        guard case .accept(.merge(let merged)) = decision else {
+            Issue.record("\(decision)")
+            return
+        }
+        var batch = WriteBatch(environment: acme.id)
+        batch.patch(key, JSONBytes(merged), decision: 0, isEdit: true)
+        _ = try batch.commit(on: &acme.connection)
+    }
+
+    /// What an integration may do.
+    mutating func tombstone(_ id: UUID) throws {
+        var batch = WriteBatch(environment: acme.id)
+        let key = ObjectKey(realm: try acme.realm(realm), kind: .timeEntry, id: id)
+        batch.delete(key, decision: 0, isEdit: true)
+        _ = try batch.commit(on: &acme.connection)
+    }
+
     // MARK: The submitter
 
     /// Puts an entry, and has it submitted.
@@ -191,9 +216,18 @@ struct BackendWorld: ~Copyable {
             let before = try position()
             switch try await step(id, kind) {
             case .park: try await Task.sleep(for: .milliseconds(5))
-            case .finished, .call, .dead:
+            case .finished, .again, .call, .dead:
                 if try position() == before { return }
             }
+        }
+        Issue.record("\(id) waits for ever")
+    }
+
+    /// Decides and calls until the key is done with; no event comes.
+    mutating func settle(_ id: UUID) async throws {
+        for _ in 0..<2_000 {
+            guard case .park = try await step(id) else { return }
+            try await Task.sleep(for: .milliseconds(5))
         }
         Issue.record("\(id) waits for ever")
     }
@@ -205,8 +239,13 @@ struct BackendWorld: ~Copyable {
     /// Decides, calls, and records the answers; until it has ended or waits.
     mutating func step(_ id: UUID, _ kind: Kind = .timeEntry) async throws -> Next<EntryHandler.Call> {
         var next = try decide(id, .event, kind)
-        while case .call(let call, _) = next { next = try decide(id, .answer(try await make(call)), kind) }
-        return next
+        while true {
+            switch next {
+            case .call(let call, _): next = try decide(id, .answer(try await make(call)), kind)
+            case .again: next = try decide(id, .retry, kind)
+            case .finished, .park, .dead: return next
+            }
+        }
     }
 
     mutating func decide(

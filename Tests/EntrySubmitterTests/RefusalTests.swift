@@ -51,7 +51,8 @@ import Testing
             decision.entry
                 == .patch(
                     EntryPatch(
-                        status: .recorded, backendID: "1", deleteRequested: false, restored: wanted.fields)))
+                        status: .recorded, backendID: "1", deleteRequested: false, submitRequested: true,
+                        restored: wanted.fields)))
     }
 
     /// An attempt is over without effect, and what is wanted by then is what the back end holds: the newest line of the
@@ -69,5 +70,49 @@ import Testing
         let decision = SubmissionWorld.rule.decide(state, .answer(.record(record), version: 3))
         #expect(decision.entry == .patch(EntryPatch(status: .released)))
         #expect(decision.log == [.init(status: .released)])
+    }
+
+    /// The device edited it again while the call for the edit before was under way: the refusal is told, what was
+    /// written since stays, and is submitted in its turn.
+    @Test(arguments: [Ledger.Operation.create, .update]) func aRefusalOfAnOlderEditLeavesTheNewerOne(
+        operation: Ledger.Operation
+    ) throws {
+        var ledger = ledger(operation)
+        ledger.wanted = wanted
+        if operation == .update {
+            (ledger.backendID, ledger.confirmed) = ("1", Confirmed(wanted: wanted, status: .released))
+        }
+        var state = SubmissionState(entry: entry { $0.text = "newer" }, ledger: ledger)
+        let decision = SubmissionWorld.rule.decide(state, .answer(.refused(["no"]), version: 3))
+        #expect(decision.entry == nil && decision.step == .again)
+        #expect(decision.log == [.init(status: .submitted, message: "no")])
+
+        state.ledger = decision.ledger
+        state.wanted = wanted
+        state.wanted?.text = "newer"
+        guard case .call(let call) = SubmissionWorld.rule.decide(state, .look).step else {
+            Issue.record("the newer edit is not submitted")
+            return
+        }
+        switch call.action {
+        case .create(let wanted): #expect(operation == .create && wanted.text == "newer")
+        case .update(_, let wanted): #expect(operation == .update && wanted.text == "newer")
+        case .delete, .find: Issue.record("\(call)")
+        }
+    }
+
+    /// An integration deleted the entry, and the back end does not let its record go: the entry is there again, with what
+    /// the record holds.
+    @Test func anEntryWhoseRecordStaysComesBack() throws {
+        var ledger = ledger(.delete)
+        (ledger.backendID, ledger.confirmed) = ("1", Confirmed(wanted: wanted, status: .approved))
+        let decision = SubmissionWorld.rule.decide(
+            SubmissionState(entry: .tombstone, ledger: ledger), .answer(.refused(["no"]), version: 3))
+        guard case .put(let fields) = decision.entry else {
+            Issue.record("\(decision)")
+            return
+        }
+        #expect(fields.status == .approved && fields.backendId == "1" && fields.text == "work")
+        #expect(decision.log == [.init(status: .approved, message: "no")] && decision.step == .finished)
     }
 }

@@ -15,7 +15,8 @@ import Testing
     /// 4. Only a refusal or the entry's own problem makes it `invalid`.
     ///
     /// And once the faults stop and time passes: what the device wants is what the back end has, or the entry is
-    /// invalid with a message, and no key waits for a person.
+    /// invalid with a message, and no key waits for a person. The newest edit has reached the back end, or was refused
+    /// itself: no other edit's refusal undid it. The newest line tells the status.
     @Test(arguments: [1, 2, 713_318_241_000_326_089, UInt64.random(in: 4...UInt64.max)])
     func oneRecordWhateverHappens(seed: UInt64) {
         print("submission simulation, seed \(seed)")
@@ -39,9 +40,17 @@ import Testing
     private func step(_ world: inout SubmissionWorld, _ choice: UInt64, unmakes: Bool) {
         let detail = choice >> 8
         switch choice % 16 {
-        case 0: world.edit { $0.text = "text \(detail % 5)" }
+        case 0:
+            switch detail % 8 {
+            // Also with the flag left out, taken away, and put back, as phones do that were offline.
+            case 0: world.write(.patch, #"{"submitRequested": false}"#)
+            case 1: world.write(.patch, #"{"submitRequested": false, "text": "old draft"}"#)
+            case 2: world.write(.put, #"{"text": "put", "entryDate": "2013-10-22", "durationSeconds": 900}"#)
+            case 3: world.write(.patch, #"{"submitRequested": null, "text": "null"}"#)
+            default: world.edit { $0.text = "text \(detail % 5)" }
+            }
         case 1: world.edit { $0.durationSeconds = Int(detail % 4) * 1_800 }
-        case 2, 3: world.edit { $0.submitRequested = true }
+        case 2, 3: world.write(.patch, #"{"submitRequested": true}"#)
         case 4: if detail % 6 == 0 { world.delete() } else if detail % 6 < 3 { world.isAssigned.toggle() }
         case 5, 6, 7:
             // A worker looks; now and then the phone's patch comes between its load and its commit, or another
@@ -111,10 +120,13 @@ import Testing
             #expect(world.liveRecords.isEmpty, "a deleted entry is still in the back end, seed \(seed)")
             return
         }
+        checkLastEdit(world, entry, seed)
         guard entry.submitRequested == true else {
-            #expect(world.records.isEmpty, "a draft is in the back end, seed \(seed)")
+            #expect(world.liveRecords.isEmpty, "a draft is in the back end, seed \(seed)")
+            #expect([.draft, .invalid].contains(entry.status), "the entry is \(entry.status), seed \(seed)")
             return
         }
+        #expect(world.lines.last?.status == entry.status, "the newest line, seed \(seed)")
         switch entry.status {
         case .released:
             #expect(world.liveRecords.count == 1, "seed \(seed)")
@@ -125,5 +137,18 @@ import Testing
         case .suggestion, .draft, .submitted, .rejected, .approved, .recorded:
             Issue.record("the entry ended as \(entry.status), seed \(seed)")
         }
+    }
+
+    /// It reached the back end, or it is the one that was refused.
+    private func checkLastEdit(_ world: SubmissionWorld, _ entry: TimeEntry, _ seed: UInt64) {
+        guard let edit = world.lastEdit, edit.deleteRequested != true, edit.submitRequested == true else { return }
+        let has = world.liveRecords.first.map {
+            $0.wanted.text == edit.text && $0.wanted.durationSeconds == edit.durationSeconds
+        }
+        let wasRefused = world.refused.contains {
+            $0.text == edit.text && $0.durationSeconds == edit.durationSeconds
+        }
+        let isWrong = (edit.durationSeconds ?? 0) <= 0
+        #expect(has == true || wasRefused || isWrong, "the newest edit is lost, seed \(seed): \(edit)")
     }
 }

@@ -58,6 +58,13 @@ struct SubmissionWorld {
     var parkedUntil = 0
     var isDead = false
     var invalidMessages: [String] = []
+    /// The status log.
+    var lines: [SubmissionDecision.LogLine] = []
+    var statusChanges: [EntryStatus] = []
+    /// The newest edit of the device that asks for something of the back end, and what the back end refused to write.
+    var lastEdit: TimeEntry?
+    var refused: [Wanted] = []
+    var areDeletionsRefused = false
     /// Whether the people file tells the person's assignment; without it every call is refused before it is sent.
     var isAssigned = true
 
@@ -81,6 +88,20 @@ struct SubmissionWorld {
         entry = changed
         position += 1
         editPosition = position
+        lastEdit = changed
+    }
+
+    /// Changes fields as a device's put or patch does, by `MutationRules`; `fields` is JSON.
+    mutating func write(_ operation: Mutation.Operation, _ fields: String) {
+        guard let entry, !isTombstone, let stored = try? JSONEncoder().encode(entry) else { return }
+        let decision = MutationRules.decide(
+            Mutation(operation: operation, kind: .timeEntry, id: UUID(), fields: Array(fields.utf8)),
+            current: .live(fields: Array(stored)))
+        guard case .accept(.merge(let merged)) = decision, let before = try? JSONObject(Array(stored)),
+            let patch = try? JSONObject(merged),
+            let after = try? JSONDecoder().decode(TimeEntry.self, from: Data(before.merging(patch))), after != entry
+        else { return }
+        edit { $0 = after }
     }
 
     /// As `MutationRules` has it: at once while no back end can know the entry, else a request.
@@ -141,8 +162,10 @@ struct SubmissionWorld {
         case nil: break
         }
         for line in decision.log where line.status == .invalid { invalidMessages.append(line.message ?? "") }
+        lines += decision.log
         switch decision.step {
         case .finished: break
+        case .again: decide(.look)
         case .call(let call) where isObservation:
             flights.append(Flight(call: call, sendBefore: .max, isObservation: true))
         case .call(let call): flights.append(Flight(call: call, sendBefore: leaseUntil - Self.callMax))
@@ -152,15 +175,9 @@ struct SubmissionWorld {
     }
 
     private mutating func apply(_ patch: EntryPatch) {
-        guard var changed = entry else { return }
-        if let restored = patch.restored {
-            changed.durationSeconds = restored.durationSeconds
-            changed.text = restored.text
-        }
-        if let status = patch.status { changed.status = status }
-        if let backendID = patch.backendID { changed.backendId = backendID }
-        if let deleteRequested = patch.deleteRequested { changed.deleteRequested = deleteRequested }
-        entry = changed
+        guard let before = entry else { return }
+        entry = patch.applied(to: before)
+        if let status = patch.status, status != before.status { statusChanges.append(status) }
         position += 1
     }
 
@@ -182,12 +199,17 @@ struct SubmissionWorld {
     }
 
     private mutating func perform(_ action: SubmissionCall.Action, _ fault: Fault) -> SubmissionAnswer {
-        if !isAssigned { return .refused(["no assignment"]) }
+        if !isAssigned {
+            refuse(action)
+            return .refused(["no assignment"])
+        }
         if fault == .unmade { return .notMade }
         if fault == .away { return .notProcessed(reason: "away", retryAfter: nil) }
         if case .find(let id, _) = action { return find(id) }
         switch fault {
-        case .refuse: return .refused(["no"])
+        case .refuse:
+            refuse(action)
+            return .refused(["no"])
         case .lostBefore: return .unknown(reason: "lost", recordID: nil)
         case .none, .away, .unmade, .lostAfter, .late: break
         }
@@ -211,6 +233,14 @@ struct SubmissionWorld {
         isRecordOurs = true
         if fault == .lostAfter || fault == .late { return .unknown(reason: "lost", recordID: nil) }
         return read(id).map(SubmissionAnswer.record) ?? .absent
+    }
+
+    private mutating func refuse(_ action: SubmissionCall.Action) {
+        switch action {
+        case .create(let wanted), .update(_, let wanted): refused.append(wanted)
+        case .delete: areDeletionsRefused = true
+        case .find: break
+        }
     }
 
     func read(_ id: String) -> BackendEntry? {

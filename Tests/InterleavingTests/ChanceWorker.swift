@@ -168,6 +168,7 @@ struct ChanceWorker<H: Handler> {
         (key.isHeld, key.dueAt) = (false, nil)
         switch next {
         case .finished: key.attemptCount = 0
+        case .again: key.dueAt = tick
         case .call(let call, _):
             key.isHeld = true
             flights.append(Flight(subject: input.subject, call: call, sendBefore: tick + callTicksMax))

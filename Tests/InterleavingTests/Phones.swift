@@ -91,7 +91,19 @@ struct Phones: ~Copyable {
         else { return }
         switch Int.random(in: 0..<20, using: &random) {
         case 0: try write(.delete, key.id, index, nil)
-        case 1..<8: try write(.patch, key.id, index, #"{"submitRequested": true}"#)
+        case 1..<7: try write(.patch, key.id, index, #"{"submitRequested": true}"#)
+        case 7: try write(.patch, key.id, index, #"{"submitRequested": false}"#)
+        case 8: try write(.patch, key.id, index, #"{"submitRequested": false, "text": "offline"}"#)
+        case 9:
+            // An old draft: the phone did not know that the entry was submitted.
+            var draft = entry
+            (draft.submitRequested, draft.deleteRequested, draft.backendId) = (nil, nil, nil)
+            (draft.text, draft.status) = ("old draft", .draft)
+            let fields = try JSONObject([UInt8](try JSONEncoder().encode(draft)))
+            let own = fields.members.filter { $0.key != "status" }.map { member in
+                #""\#(member.key)":"# + String(decoding: fields.bytes[member.value], as: UTF8.self)
+            }
+            try write(.put, key.id, index, "{" + own.joined(separator: ",") + "}")
         default: try write(.patch, key.id, index, try edit(entry, phone, &random))
         }
     }
@@ -104,10 +116,10 @@ struct Phones: ~Copyable {
         return String(decoding: try JSONEncoder().encode(entry), as: UTF8.self)
     }
 
-    /// What is edited is submitted again, unless it never was.
+    /// What is edited is submitted again, unless it never was; often without saying so.
     private func edit(_ entry: TimeEntry, _ phone: Phone, _ random: inout SplitMix64) throws -> String {
         let isDraft = entry.status == .draft && entry.backendId == nil
-        let submits = isDraft ? "" : #", "submitRequested": true"#
+        let submits = isDraft || random.happens(30) ? "" : #", "submitRequested": true"#
         switch Int.random(in: 0..<8, using: &random) {
         case 0..<3: return #"{"durationSeconds": \#(900 * Int.random(in: 1...32, using: &random))\#(submits)}"#
         case 3: return #"{"durationSeconds": 0\#(submits)}"#

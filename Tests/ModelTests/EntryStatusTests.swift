@@ -18,10 +18,13 @@ import Testing
         #expect(from.canMove(to: to))
     }
 
-    @Test func nothingGoesBackToADeviceStatusOnceTheServerHasIt() {
-        for status in EntryStatus.allCases where status != .suggestion {
+    @Test func noDeviceMakesADraftOfWhatTheServerHas() {
+        for status in EntryStatus.allCases {
             #expect(!status.canMove(to: .suggestion))
-            #expect(status.canMove(to: .draft) == (status == .invalid))
+            #expect(status.deviceMay(moveTo: .draft) == [.suggestion, .invalid].contains(status))
+            // The server does, when the entry is withdrawn.
+            #expect(status.canMove(to: .draft) == ![.draft, .recorded].contains(status))
+            for next in EntryStatus.allCases where next != .draft { #expect(!status.deviceMay(moveTo: next)) }
         }
     }
 

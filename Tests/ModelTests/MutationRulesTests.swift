@@ -30,7 +30,42 @@ import Testing
 
     @Test func aPutReplacesTheDevicesFieldsAndLeavesTheServers() {
         let stored = #"{"status":"released","backendId":"7","text":"a","durationSeconds":60}"#
-        #expect(decide(.put, #"{"text":"b"}"#, on: stored) == merged(#"{"text":"b","durationSeconds":null}"#))
+        #expect(
+            decide(.put, #"{"text":"b"}"#, on: stored)
+                == merged(#"{"text":"b","durationSeconds":null,"submitRequested":true}"#))
+    }
+
+    /// What the server has taken stays to be submitted, unless the device says `false`.
+    @Test func onlyAnExplicitFalseTakesASubmissionBack() {
+        for status in EntryStatus.allCases where !status.isClosed {
+            let stored = #"{"status":"\#(status.rawValue)"}"#
+            let asked = #"{"status":"\#(status.rawValue)","submitRequested":true}"#
+            let withdrawn = #"{"status":"\#(status.rawValue)","submitRequested":false}"#
+            let follows = status.isHandedIn ? #","submitRequested":true"# : ""
+            for operation in [Mutation.Operation.put, .patch] {
+                #expect(decide(operation, #"{"text":"a"}"#, on: stored) == merged(#"{"text":"a"\#(follows)}"#))
+                #expect(decide(operation, #"{"text":"a"}"#, on: asked) == merged(#"{"text":"a"}"#))
+                #expect(decide(operation, #"{"text":"a"}"#, on: withdrawn) == merged(#"{"text":"a"}"#))
+                #expect(
+                    decide(operation, #"{"submitRequested":null}"#, on: asked) == merged(#"{"submitRequested":true}"#))
+                #expect(
+                    decide(operation, #"{"submitRequested":null}"#, on: withdrawn)
+                        == merged(#"{"submitRequested":false}"#))
+                let back = #"{"text":"a","submitRequested":false}"#
+                #expect(decide(operation, back, on: asked) == merged(back))
+            }
+        }
+    }
+
+    /// A period was opened again, say: without a change the request would not reach anybody.
+    @Test func askingAgainForWhatWasRefusedIsAChange() {
+        let stored = #"{"status":"invalid","submitRequested":true}"#
+        let again = #"{"submitRequested":true}"#
+        #expect(decide(.patch, again, on: stored) == merged(#"{"submitRequested":true,"status":"draft"}"#))
+        #expect(decide(.patch, #"{"text":"a"}"#, on: stored) == merged(#"{"text":"a"}"#))
+        let draft = #"{"submitRequested":true,"status":"draft"}"#
+        #expect(decide(.patch, draft, on: stored) == merged(draft))
+        #expect(decide(.patch, again, on: #"{"status":"released","submitRequested":true}"#) == merged(again))
     }
 
     @Test func aPatchIsPassedOnAsItIs() {

@@ -155,7 +155,10 @@ struct Simulation {
         }
         guard old.status != .recorded || old == new else { throw Violation(text: "2: a recorded entry changed") }
         guard new.status == old.status || EntryStatus.deviceMay(set: new.status) else { throw Violation(text: "1") }
-        guard new.status == old.status || old.status.canMove(to: new.status) else { throw Violation(text: "6") }
+        guard new.status == old.status || old.status.deviceMay(moveTo: new.status) else { throw Violation(text: "6") }
+        guard !old.status.isHandedIn || new == old || new.submitRequested != nil else {
+            throw Violation(text: "7: an edit of a \(old.status) entry does not say whether it is to be submitted")
+        }
         guard new.backendId == old.backendId else { throw Violation(text: "4: backendId") }
         guard new.deleteRequested == old.deleteRequested || new.deleteRequested == true else {
             throw Violation(text: "4")

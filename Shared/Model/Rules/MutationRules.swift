@@ -143,13 +143,15 @@ public enum MutationRules {
         return fields.bytes
     }
 
-    /// A put over an existing object: the writer's own fields that it lacks become null; an entry's status stays.
+    /// A put over an existing object: the writer's own fields that it lacks become null; an entry's status stays, and
+    /// so does that it is to be submitted.
     private static func replacement(
         _ fields: JSONObject, _ own: [String], of stored: JSONObject, _ mutation: Mutation, _ writer: Writer
     ) throws(MutationProblem) -> [UInt8] {
         let given = Set(fields.members.map(\.key))
+        let kept = [EntryField.status.rawValue, EntryField.submitRequested.rawValue]
         let lost = own.filter { name in
-            name != EntryField.status.rawValue && !given.contains(name) && stored.value(of: name) != nil
+            !kept.contains(name) && !given.contains(name) && stored.value(of: name) != nil
         }
         let nulls = try object(JSONObject.bytes(of: lost.map { ($0, Array("null".utf8)[...]) }))
         return try edit(try object(fields.merging(nulls)), of: stored, mutation, writer)

@@ -4,6 +4,8 @@ struct StoredEntry {
     let status: EntryStatus
     let isKnownToBackend: Bool
     let isDeletionPending: Bool
+    /// `nil` when it was never said.
+    let submitRequested: Bool?
 
     init(_ bytes: [UInt8]) throws(MutationProblem) {
         do { fields = try JSONObject(bytes) } catch { throw MutationRules.unreadable("\(error)") }
@@ -14,6 +16,9 @@ struct StoredEntry {
         self.status = status
         isKnownToBackend = fields.text(of: EntryField.backendId.rawValue) != nil
         isDeletionPending = fields.isTrue(EntryField.deleteRequested.rawValue)
+        submitRequested = fields.value(of: EntryField.submitRequested.rawValue).flatMap {
+            Bool(String(decoding: $0, as: UTF8.self))
+        }
     }
 
     /// Whether a device may still edit the entry or ask for its deletion.

@@ -1,0 +1,150 @@
+import Backends
+import Model
+import Pipeline
+
+/// What an answer of the back end means.
+extension SubmissionRule {
+    func hear(
+        _ answer: SubmissionAnswer, _ state: SubmissionState, _ ledger: Ledger, _ attemptCount: Int
+    ) -> SubmissionDecision {
+        switch answer {
+        case .record(let record): return found(record, state, ledger, attemptCount)
+        case .absent: return absent(state, ledger)
+        case .ambiguous(let count):
+            return SubmissionDecision(
+                ledger: next(ledger, .unknown),
+                step: .dead(reason: "\(count) records of the back end carry this entry's marker; a person must look"))
+        case .refused(let messages) where ledger.phase == .finding:
+            // It is the question that is refused, such as when the person's assignment is gone: the record may exist.
+            let reason = "the back end refuses to say whether it has the entry: " + messages.joined(separator: "; ")
+            return SubmissionDecision(
+                ledger: next(ledger, .unknown), lease: settleMin,
+                step: .park(reason: reason, after: max(settleMin, retryWait(attemptCount)), cause: .attempt))
+        case .refused(let messages):
+            // What the back end does not say cannot be shown: then at least that it refused.
+            return refuse(
+                messages.isEmpty ? ["The back end refused the entry without a reason"] : messages, ledger, state)
+        case .notProcessed(let reason, let retryAfter):
+            let wait = max(retryAfter ?? .zero, retryWait(attemptCount))
+            return SubmissionDecision(
+                ledger: nothingHappened(ledger),
+                step: .park(reason: reason, after: wait, cause: retryAfter == nil ? .backendAway : .askedToWait))
+        case .notMade:
+            return SubmissionDecision(
+                ledger: nothingHappened(ledger),
+                step: .park(reason: ParkCause.noRoom, after: retryMin, cause: .planned))
+        case .unknown(let reason, let recordID, let retryAfter):
+            var ledger = next(ledger, .unknown)
+            ledger.backendID = recordID ?? ledger.backendID
+            return SubmissionDecision(
+                ledger: ledger, lease: settleMin,
+                step: .park(
+                    reason: reason, after: max(settleMin, retryAfter ?? .zero),
+                    cause: retryAfter == nil ? .backendAway : .askedToWait))
+        }
+    }
+
+    /// What was asked for is begun anew, unless the call only asked about an earlier one.
+    private func nothingHappened(_ ledger: Ledger) -> Ledger {
+        var ledger = next(ledger, ledger.phase == .finding ? .unknown : .settled)
+        if ledger.phase == .settled { ledger.editPosition = 0 }
+        return ledger
+    }
+
+    func retryWait(_ attemptCount: Int) -> Duration {
+        min(retryMin * (1 << min(attemptCount, 16)), retryMax)
+    }
+
+    /// The back end has the one record.
+    private func found(
+        _ record: BackendEntry, _ state: SubmissionState, _ ledger: Ledger, _ attemptCount: Int
+    ) -> SubmissionDecision {
+        var ledger = ledger
+        ledger.backendID = record.id
+        switch (record.status, ledger.operation) {
+        case (.changed, _), (.cancelled, _): return absent(state, ledger)
+        case (.inProcess, .create), (.inProcess, .update):
+            return SubmissionDecision(
+                ledger: next(ledger, .unknown), lease: settleMin,
+                step: .park(reason: "the back end has not released the entry yet", after: settleMin, cause: .attempt))
+        case (_, .delete): return notDone(state, ledger, attemptCount, "the back end still has the entry")
+        case (.released, .create), (.approved, .create), (.rejected, .create), (.recorded, .create),
+            (.released, .update), (.approved, .update), (.rejected, .update), (.recorded, .update):
+            guard let wanted = ledger.wanted, wanted.matches(record) else {
+                return notDone(state, ledger, attemptCount, "the back end holds other values than were sent")
+            }
+            let status = EntryStatus(record.status)
+            ledger.confirmed = Confirmed(wanted: wanted, status: status)
+            ledger.wanted = nil
+            var patch = EntryPatch(status: status, backendID: record.id)
+            guard EntryRequest(state.entry, handled: ledger) != .none else {
+                return settle(ledger, patch, log: [.init(status: status, message: record.message)], state)
+            }
+            guard status.isClosed else {
+                // Something else is asked for by now: the entry says nothing of what it was.
+                return settle(ledger, EntryPatch(backendID: record.id), log: [], state)
+            }
+            // What the person asked for meanwhile comes too late.
+            (patch.restored, patch.deleteRequested, patch.submitRequested) = (wanted.fields, false, true)
+            return settle(ledger, patch, log: [.init(status: status, message: record.message)], state)
+        }
+    }
+
+    /// The back end has no live record.
+    private func absent(_ state: SubmissionState, _ ledger: Ledger) -> SubmissionDecision {
+        var ledger = ledger
+        ledger.backendID = nil
+        switch ledger.operation {
+        case .create: return again(state, ledger)
+        case .update:
+            ledger.confirmed = nil
+            ledger.wanted = nil
+            if let entry = movedOn(state, ledger) {
+                return settle(
+                    ledger, EntryPatch(backendID: .some(nil)),
+                    log: [.init(status: entry.status, message: "The back end no longer had this entry")], state)
+            }
+            return settle(
+                ledger, EntryPatch(status: .invalid, backendID: .some(nil)),
+                log: [.init(status: .invalid, message: "The back end no longer has this entry; submit it again")],
+                state)
+        case .delete:
+            ledger.confirmed = nil
+            ledger.wanted = nil
+            guard case .live(let entry, _) = state.entry else {
+                var decision = settle(ledger, EntryPatch(), log: [], state)
+                if case .tombstone = state.entry { (decision.forgets, decision.step) = (true, .finished) }
+                return decision
+            }
+            if entry.deleteRequested == true {
+                return SubmissionDecision(ledger: next(ledger, .settled), entry: .tombstone, step: .finished)
+            }
+            if movedOn(state, ledger) != nil {
+                return settle(ledger, EntryPatch(backendID: .some(nil)), log: [], state)
+            }
+            return withdrawn(ledger)
+        }
+    }
+
+    /// The record is not what was asked for. When that was found out about an attempt of unknown outcome, the attempt
+    /// had no effect; when the back end said that it did it, it is tried again later, a bounded number of times.
+    private func notDone(
+        _ state: SubmissionState, _ ledger: Ledger, _ attemptCount: Int, _ reason: String
+    ) -> SubmissionDecision {
+        if ledger.phase == .finding { return again(state, ledger) }
+        var ledger = next(ledger, .settled)
+        ledger.editPosition = 0
+        return SubmissionDecision(
+            ledger: ledger, step: .park(reason: reason, after: retryWait(attemptCount), cause: .attempt))
+    }
+
+    /// The attempt is over without effect: what the device wants now is begun anew, in the same step.
+    func again(_ state: SubmissionState, _ ledger: Ledger) -> SubmissionDecision {
+        var ledger = ledger
+        ledger.phase = .settled
+        ledger.editPosition = 0
+        var decision = begin(state, ledger)
+        if decision.ledger == nil { decision.ledger = next(ledger, .settled) }
+        return decision
+    }
+}

@@ -1,0 +1,127 @@
+import Backends
+import FoundationEssentials
+import Model
+import Realms
+import Testing
+
+@testable import EntrySubmitter
+@testable import Pipeline
+
+/// Entries whose device changes its mind about submitting them, and what an edit of a submitted entry means.
+@Suite struct WithdrawalTests {
+    private typealias World = BackendWorld
+    private let id = UUID()
+
+    /// A phone that was offline sends its old draft, without the wish or with its opposite.
+    @Test(
+        arguments: BackendWorld.Vendor.allCases, [Mutation.Operation.put, .patch]
+    ) func anEditOfAReleasedEntryChangesItsRecord(
+        vendor: BackendWorld.Vendor, operation: Mutation.Operation
+    ) async throws {
+        try await World.run(vendor) { world in
+            let record = try await world.release(id)
+            let isPut = operation == .put
+            try world.write(operation, id, isPut ? try oldDraft(world.draft()) : #"{"text": "old"}"#)
+            try await world.work(id)
+            let entry = try #require(try world.entry(id))
+            let found = try await world.record(try #require(entry.backendId))
+            #expect(entry.status == .released && entry.submitRequested == true && entry.backendId == record)
+            #expect(entry.text == "old" && found.text == "old")
+            #expect(found.durationSeconds == (isPut ? 900 : 5_400) && entry.durationSeconds == found.durationSeconds)
+        }
+    }
+
+    /// All that a device may write of an entry, without the wish to submit it.
+    private func oldDraft(_ entry: TimeEntry) throws -> String {
+        let reporting = String(decoding: try JSONEncoder().encode(entry.reporting), as: UTF8.self)
+        let template = try #require(entry.reportingTemplate).text
+        return
+            #"{"text": "old", "durationSeconds": 900, "entryDate": "2015-03-30", "reportingTemplate": "\#(template)", "#
+            + #""reporting": \#(reporting)}"#
+    }
+
+    /// Its record goes, and it is a draft with what the device wrote; asked for again, it has a record again.
+    @Test(arguments: BackendWorld.Vendor.allCases) func aWithdrawnEntryIsADraftAgain(
+        vendor: BackendWorld.Vendor
+    ) async throws {
+        try await World.run(vendor) { world in
+            _ = try await world.release(id)
+            try world.write(.patch, id, #"{"submitRequested": false, "text": "not yet"}"#)
+            try await world.work(id)
+            var entry = try #require(try world.entry(id))
+            #expect(entry.status == .draft && entry.backendId == nil && entry.text == "not yet")
+            #expect(try world.lines(id).last?.status == .draft && world.lines(id).last?.message == "Withdrawn")
+            let gone = try await world.backend.entries(of: world.person, from: World.day, through: World.day)
+            #expect(gone.isEmpty)
+
+            try world.write(.patch, id, #"{"submitRequested": true}"#)
+            try await world.work(id)
+            entry = try #require(try world.entry(id))
+            #expect(entry.status == .released)
+            #expect(try await world.record(try #require(entry.backendId)).text == "not yet")
+        }
+    }
+
+    /// A withdrawal that the back end refuses: the entry is what its record is, and says why.
+    @Test(arguments: BackendWorld.Vendor.allCases) func aRefusedWithdrawalLeavesWhatTheRecordHolds(
+        vendor: BackendWorld.Vendor
+    ) async throws {
+        try await World.run(vendor) { world in
+            let record = try await world.release(id)
+            try await world.switches(#"{"lockedThrough": "2015-03-31"}"#)
+            try world.write(.patch, id, #"{"submitRequested": false, "text": "not yet"}"#)
+            try await world.work(id)
+            let entry = try #require(try world.entry(id))
+            #expect(entry.status == .released && entry.submitRequested == true)
+            #expect(entry.text == "survey" && entry.backendId == record)
+            let line = try #require(try world.lines(id).last)
+            #expect(line.status == .released && line.message != nil)
+        }
+    }
+
+    /// Each of these comes while the call for the first version is under way, and its outcome stays unknown for a while.
+    @Test(arguments: BackendWorld.Vendor.allCases) func aWithdrawalOfWhatIsOnItsWayIsKept(
+        vendor: BackendWorld.Vendor
+    ) async throws {
+        try await World.run(vendor) { world in
+            try world.put(id, world.draft())
+            let answer = try await unknown(&world)
+            try world.write(.patch, id, #"{"submitRequested": false}"#)
+            _ = try world.decide(id, .answer(answer))
+            try await world.work(id)
+            let entry = try #require(try world.entry(id))
+            #expect(entry.status == .draft && entry.backendId == nil)
+            let left = try await world.backend.entries(of: world.person, from: World.day, through: World.day)
+            #expect(left.isEmpty)
+        }
+    }
+
+    /// An integration deletes the entry meanwhile: its record goes too, and nothing that was seen of it waits for ever.
+    @Test(arguments: BackendWorld.Vendor.allCases) func whatWasDeletedWhileItsOutcomeWasOpenIsDeletedInTheBackEnd(
+        vendor: BackendWorld.Vendor
+    ) async throws {
+        try await World.run(vendor) { world in
+            try world.put(id, world.draft())
+            let answer = try await unknown(&world)
+            try world.tombstone(id)
+            // The event of the tombstone finds the call under way; nothing else tells of it later.
+            _ = try world.decide(id, .event)
+            _ = try world.decide(id, .answer(answer))
+            try await world.settle(id)
+            let left = try await world.backend.entries(of: world.person, from: World.day, through: World.day)
+            #expect(left.isEmpty)
+            try await world.poll()
+            #expect(try world.entry(id) == nil)
+        }
+    }
+
+    /// A call that did its work, and whose answer was lost.
+    private func unknown(_ world: inout World) async throws -> EntryHandler.Answer {
+        guard case .call(let call, _) = try world.decide(id, .event) else { throw Missing() }
+        _ = try await world.make(call)
+        return EntryHandler.Answer(
+            found: .unknown(reason: "the answer was lost", recordID: nil), version: call.submission.version)
+    }
+
+    private struct Missing: Error {}
+}

@@ -11,6 +11,8 @@ struct EntryHandler: Handler {
         let submission: SubmissionCall
         let marker: String
         let person: BackendPerson
+        /// What it writes is over, one way or the other, when the lease ends.
+        let before: WriteDeadline
     }
 
     struct Answer: Sendable {
@@ -122,7 +124,8 @@ struct EntryHandler: Handler {
             throw CallerUnavailable(reason: error.description)
         }
         return { call in
-            let found = await caller.call(call.submission, marker: call.marker, person: call.person)
+            let found = await caller.call(
+                call.submission, marker: call.marker, person: call.person, before: call.before)
             return Answer(found: found, version: call.submission.version)
         }
     }
@@ -206,20 +209,13 @@ struct EntryHandler: Handler {
         case .park(let reason, let after, let cause): return .park(reason: reason, after: after, cause: cause)
         case .call(let call):
             guard let person else { return .dead(reason: "the back end has no such person") }
-            // What is left of the lease then is enough for the call itself.
+            // A write that is sent by then has ended when the lease does.
+            let last = started + rule.lease - adapters.callMax
             return .call(
-                Call(submission: call, marker: EntryMarker.marker(of: key.id), person: person),
-                startBefore: started + rule.lease - adapters.callMax * SubmissionCaller.callsMax)
+                Call(
+                    submission: call, marker: EntryMarker.marker(of: key.id), person: person,
+                    before: WriteDeadline(last)),
+                startBefore: last)
         }
     }
-}
-
-extension SubmissionCaller {
-    /// HTTP calls of one submission, up to the reading back of what it wrote, at most: a token, the write, a new token,
-    /// the write again, the read (SAP); or a read, the write, another read, the write again, the read (e-conomic).
-    ///
-    /// No write comes later, so none is sent after the lease. What only reads may: a refusal is followed by reading the
-    /// record, a look-up by marker for each day and a listing, all page by page. Its answer is dropped when the ledger
-    /// has another version by then.
-    static let callsMax = 5
 }

@@ -8,22 +8,25 @@ struct SubmissionCaller: Sendable {
     /// How far from where it was written a record is looked for.
     private static let movedDaysMax = 31
 
-    func call(_ call: SubmissionCall, marker: String, person: BackendPerson) async -> SubmissionAnswer {
+    /// - Parameter before: Until when a write may be sent; later it is not, and the answer is `notMade`.
+    func call(
+        _ call: SubmissionCall, marker: String, person: BackendPerson, before: WriteDeadline
+    ) async -> SubmissionAnswer {
         do throws(BackendError) {
             switch call.action {
             case .create(let wanted):
-                return await readBack(try await backend.create(wanted.submission(marker, person)), person)
+                return await readBack(try await backend.create(wanted.submission(marker, person, before)), person)
             case .update(let id, let wanted):
                 let written: String
                 do throws(BackendError) {
-                    written = try await backend.update(id, to: wanted.submission(marker, person))
+                    written = try await backend.update(id, to: wanted.submission(marker, person, before))
                 } catch .refused(let messages) {
                     return try await refusal(messages, of: id, marker, person)
                 }
                 return await readBack(written, person)
             case .delete(let id):
                 do throws(BackendError) {
-                    try await backend.delete(id, of: person)
+                    try await backend.delete(id, of: person, before: before)
                 } catch .refused(let messages) {
                     return try await refusal(messages, of: id, marker, person)
                 }
@@ -96,14 +99,15 @@ extension SubmissionAnswer {
                 .unknown(reason: reason, recordID: recordID, retryAfter: retryAfter)
             case .unauthorized(let reason):
                 .notProcessed(reason: "the back end refuses Fieldpost's own credentials: \(reason)", retryAfter: nil)
+            case .tooLate: .notMade
             }
     }
 }
 
 extension Wanted {
-    func submission(_ marker: String, _ person: BackendPerson) -> Submission {
+    func submission(_ marker: String, _ person: BackendPerson, _ before: WriteDeadline) -> Submission {
         Submission(
             marker: marker, person: person, day: day, durationSeconds: durationSeconds, text: text,
-            references: references)
+            references: references, before: before)
     }
 }

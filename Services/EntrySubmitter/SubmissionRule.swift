@@ -13,13 +13,18 @@ import Pipeline
 /// - What is settled is settled for the edit it was asked by. When the entry has moved on meanwhile nothing of it is
 ///   overwritten, and it is decided again by what it is then.
 struct SubmissionRule: Sendable {
-    /// How long nobody else may call for an entry after an attempt was opened: longer than a call can take.
+    /// How long nobody else may call for an entry after an attempt was opened. A write may be sent until the longest
+    /// time of one HTTP call before it ends (`WriteDeadline`).
     var lease: Duration
     /// How long an unknown outcome waits before the back end is asked.
     var settleMin: Duration
     /// The first wait after a back end that could not work; it doubles up to `retryMax`.
     var retryMin: Duration
     var retryMax: Duration
+
+    /// How many of the longest HTTP calls a lease lasts: waiting for a place, getting a token or reading what is to be
+    /// changed, and writing.
+    static let leaseCallsMax = 5
 
     enum Origin: Sendable {
         /// The entry changed, or a parked key is due.

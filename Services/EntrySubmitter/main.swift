@@ -13,7 +13,7 @@ await serve("entry-submitter", settings: Settings.all) { context in
     let configuration = context.configuration
     let callMax = try configuration.duration(Settings.callMax)
     let rule = SubmissionRule(
-        lease: callMax * (SubmissionCaller.callsMax + 2), settleMin: try configuration.duration(Settings.settleMin),
+        lease: callMax * SubmissionRule.leaseCallsMax, settleMin: try configuration.duration(Settings.settleMin),
         retryMin: try configuration.duration(Settings.retryMin), retryMax: try configuration.duration(Settings.retryMax)
     )
     let adapters = Adapters(

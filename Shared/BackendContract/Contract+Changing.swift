@@ -18,7 +18,7 @@ extension Contract {
         Check("a deleted entry is gone, or cancelled") { subject in
             let submission = subject.submission()
             let id = try await subject.backend.create(submission)
-            try await subject.backend.delete(id, of: subject.person)
+            try await subject.backend.delete(id, of: subject.person, before: .never)
             try await subject.expect(0, of: submission, "after its deletion")
             if let entry = try await subject.backend.readBack(id, of: subject.person) {
                 try subject.expect(entry.status == .cancelled, "a deleted record is \(entry.status)")
@@ -32,7 +32,7 @@ extension Contract {
                 try await subject.backend.update(id, to: subject.submission())
             }
             try await subject.expectRefusal(of: "delete of an unknown id") {
-                try await subject.backend.delete(id, of: subject.person)
+                try await subject.backend.delete(id, of: subject.person, before: .never)
             }
         },
         Check("another person's record is no record") { subject in
@@ -44,7 +44,7 @@ extension Contract {
             let found = try await subject.backend.lookUp(marker: submission.marker, of: other, on: submission.day)
             try subject.expect(found.isEmpty, "lookUp gives another person's record")
             try await subject.expectRefusal(of: "delete of another person's record") {
-                try await subject.backend.delete(id, of: other)
+                try await subject.backend.delete(id, of: other, before: .never)
             }
             try await subject.expect(1, of: submission, "after somebody else tried to delete it")
         },
@@ -55,7 +55,7 @@ extension Contract {
                 try await subject.backend.update(id, to: subject.submission(submission.marker, seconds: 7200))
             }
             try await subject.expectRefusal(of: "delete of an approved record") {
-                try await subject.backend.delete(id, of: subject.person)
+                try await subject.backend.delete(id, of: subject.person, before: .never)
             }
             try subject.expect(try await subject.readBack(id), is: submission)
         },

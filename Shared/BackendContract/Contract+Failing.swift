@@ -13,7 +13,7 @@ extension Contract {
             let write = try await subject.error(of: "create") { try await subject.backend.create(submission) }
             switch write {
             case .outcomeUnknown, .notProcessed: break
-            case .refused, .unauthorized: throw Failure("a server error of a write is taken for \(write)")
+            case .refused, .unauthorized, .tooLate: throw Failure("a server error of a write is taken for \(write)")
             }
             for attempt in reads(id, subject) {
                 let error = try await subject.error(of: attempt)
@@ -61,6 +61,25 @@ extension Contract {
                 throw Failure("a back end that is not reached is taken for \(error), not for notProcessed")
             }
         },
+        Check("a write whose time is over is not sent") { subject in
+            let known = subject.submission()
+            let id = try await subject.backend.create(known)
+            let over = WriteDeadline(.now)
+            var (late, change) = (subject.submission(), subject.submission(known.marker, seconds: 60))
+            (late.before, change.before) = (over, over)
+            for attempt in [
+                Attempt("create") { [late] in _ = try await subject.backend.create(late) },
+                Attempt("update") { [change] in _ = try await subject.backend.update(id, to: change) },
+                Attempt("delete") { try await subject.backend.delete(id, of: subject.person, before: over) },
+            ] {
+                let error = try await subject.error(of: attempt)
+                guard case .tooLate = error else {
+                    throw Failure("\(attempt.name) after its deadline is taken for \(error), not for tooLate")
+                }
+            }
+            try await subject.expect(0, of: late, "after a creation that was not sent")
+            try subject.expect(try await subject.readBack(id), is: known)
+        },
         Check("a call ends when its task is cancelled") { subject in
             _ = try await subject.backend.create(subject.submission())
             try await subject.harness.behave(.stuck)
@@ -100,7 +119,7 @@ extension Contract {
             Attempt("update") {
                 _ = try await subject.backend.update(id, to: subject.submission(known.marker, seconds: 60))
             },
-            Attempt("delete") { try await subject.backend.delete(id, of: subject.person) },
+            Attempt("delete") { try await subject.backend.delete(id, of: subject.person, before: .never) },
         ] {
             let error = try await subject.error(of: attempt)
             guard case .outcomeUnknown = error else {

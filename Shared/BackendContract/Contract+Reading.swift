@@ -23,7 +23,7 @@ extension Contract {
         Check("a listing holds no deleted entries") { subject in
             let submission = subject.submission(on: 6)
             let id = try await subject.backend.create(submission)
-            try await subject.backend.delete(id, of: subject.person)
+            try await subject.backend.delete(id, of: subject.person, before: .never)
             let entries = try await subject.backend.entries(
                 of: subject.person, from: submission.day, through: submission.day)
             try subject.expect(

@@ -29,11 +29,13 @@ public struct Submission: Equatable, Sendable {
     public var text: String?
     /// The chosen nodes: context name → the node's `referenceId`.
     public var references: [String: String]
+    /// Until when it may be sent.
+    public var before: WriteDeadline
 
     /// A submission.
     public init(
         marker: String, person: BackendPerson, day: Day, durationSeconds: Int, text: String?,
-        references: [String: String]
+        references: [String: String], before: WriteDeadline = .never
     ) {
         self.marker = marker
         self.person = person
@@ -41,6 +43,34 @@ public struct Submission: Equatable, Sendable {
         self.durationSeconds = durationSeconds
         self.text = text
         self.references = references
+        self.before = before
+    }
+}
+
+/// Until when a write may be sent.
+///
+/// Whoever asks for a write has the record for themselves for a while (a lease). A process that stood still, such as
+/// one that was stopped or swapped out, must not write when that is over: somebody else may have looked for the record,
+/// not found it, and written it. So it is compared with the clock right before each request that writes, the last thing
+/// before it is sent.
+public struct WriteDeadline: Equatable, Sendable {
+    /// `nil`: there is no such time.
+    public let instant: ContinuousClock.Instant?
+
+    /// Writes may be sent before `instant`.
+    public init(_ instant: ContinuousClock.Instant) { self.instant = instant }
+
+    private init() { instant = nil }
+
+    /// No deadline: for a caller that nobody takes turns with.
+    public static let never = WriteDeadline()
+
+    /// Whether it is too late to send a write.
+    public var hasPassed: Bool { instant.map { ContinuousClock.now >= $0 } ?? false }
+
+    /// - Throws: ``BackendError/tooLate`` when it has passed.
+    public func check() throws(BackendError) {
+        if hasPassed { throw .tooLate }
     }
 }
 

@@ -6,7 +6,7 @@ public import Model
 /// must survive a restart, never repeats a write that may have been done, and holds no rule about entries: when to
 /// submit, what to do after an unknown outcome, which status an entry gets is decided by `entry-submitter`.
 ///
-/// **The one thing to get right is the error of a write** (``create(_:)``, ``update(_:to:)``, ``delete(_:of:)``), since
+/// **The one thing to get right is the error of a write** (``create(_:)``, ``update(_:to:)``, ``delete(_:of:before:)``), since
 /// it decides whether the write is repeated:
 ///
 /// | the back end | error |
@@ -14,6 +14,7 @@ public import Model
 /// | looked at the record and says no (validation) | ``BackendError/refused(_:)`` |
 /// | certainly did nothing (not reached, too many requests, a session that expired) | ``BackendError/notProcessed(reason:retryAfter:)`` |
 /// | may have done it (lost answer, 5xx, an answer that cannot be read) | ``BackendError/outcomeUnknown(reason:retryAfter:)`` |
+/// | was not asked, because the ``WriteDeadline`` had passed | ``BackendError/tooLate`` |
 /// | does not accept the credentials or permissions of Fieldpost itself | ``BackendError/unauthorized(reason:)`` |
 ///
 /// A read throws `notProcessed` or `unauthorized`; `refused` only when the person's references do not suffice, since
@@ -55,7 +56,7 @@ public protocol TimeBackend: Sendable {
     func update(_ id: String, to submission: Submission) async throws(BackendError) -> String
 
     /// Deletes or cancels a record.
-    func delete(_ id: String, of person: BackendPerson) async throws(BackendError)
+    func delete(_ id: String, of person: BackendPerson, before deadline: WriteDeadline) async throws(BackendError)
 
     /// The record as the back end has it now, cancelled ones too; nil when it has none with this id.
     func readBack(_ id: String, of person: BackendPerson) async throws(BackendError) -> BackendEntry?
@@ -117,6 +118,8 @@ public enum BackendError: Error, Equatable, Sendable {
     /// The back end may have done it. It must be looked up before it is repeated; not before `retryAfter`, when it says
     /// so.
     case outcomeUnknown(reason: String, retryAfter: Duration? = nil)
+    /// The write was not sent: its ``WriteDeadline`` had passed.
+    case tooLate
     /// Fieldpost's own credentials or permissions are refused: for an operator, never the fault of an entry.
     case unauthorized(reason: String)
 }

@@ -92,6 +92,7 @@ extension Client {
         do throws(HTTPError) {
             return try await send(request)
         } catch {
+            if error.isTooLate { throw .tooLate }
             switch error.outcome {
             case .notSent: throw .notProcessed(reason: error.message, retryAfter: nil)
             case .maybeSent: throw .outcomeUnknown(reason: error.message)

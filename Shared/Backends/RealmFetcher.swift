@@ -60,7 +60,8 @@ extension BackendError {
     package func retry(afterAttempts attemptCount: Int) -> (reason: String, wait: Duration, isAsked: Bool)? {
         let wait = min(Duration.seconds(1) * (1 << min(attemptCount, 6)), .seconds(60))
         return switch self {
-        case .refused: nil
+        // A read is never too late.
+        case .refused, .tooLate: nil
         case .notProcessed(let reason, let retryAfter), .outcomeUnknown(let reason, let retryAfter):
             (reason, max(wait, retryAfter ?? .zero), retryAfter != nil)
         case .unauthorized(let reason): (reason, wait, false)

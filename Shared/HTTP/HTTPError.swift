@@ -24,12 +24,15 @@ package struct HTTPError: Error, Equatable, Sendable {
     /// The status line's code, when the answer had begun: an answer that was cut off or too large.
     package let status: Int?
     package let message: String
+    /// It was not sent, because `Request.sendBefore` had passed.
+    package let isTooLate: Bool
 
-    package init(outcome: Outcome, code: UInt32, status: Int? = nil, message: String) {
+    package init(outcome: Outcome, code: UInt32, status: Int? = nil, message: String, isTooLate: Bool = false) {
         self.outcome = outcome
         self.code = code
         self.status = status
         self.message = message
+        self.isTooLate = isTooLate
     }
 
     /// The connection could not be had, or the answer did not come, in the time allowed.
@@ -39,7 +42,7 @@ package struct HTTPError: Error, Equatable, Sendable {
     package var isAnswerTooLarge: Bool { code == CURLE_FILESIZE_EXCEEDED.rawValue }
 
     /// The waiting task was cancelled.
-    package var isCancelled: Bool { code == CURLE_ABORTED_BY_CALLBACK.rawValue }
+    package var isCancelled: Bool { code == CURLE_ABORTED_BY_CALLBACK.rawValue && !isTooLate }
 
     static let tooLargeCode = CURLE_FILESIZE_EXCEEDED.rawValue
 

@@ -13,13 +13,15 @@ package struct Request: Sendable {
     package var totalMax: Duration
     /// The longest body that is accepted; more fails the request while it is being received. Streams ignore it.
     package var answerBytesMax: Int
+    /// It is not sent from then on, however long it waited for its connection; `HTTPError.isTooLate` tells.
+    package var sendBefore: ContinuousClock.Instant?
     /// The cookie jar to use; none keeps and sends no cookies.
     package var session: Session?
 
     package init(
         _ method: String, _ url: String, headers: [(name: String, value: String)] = [], body: [UInt8]? = nil,
         connectMax: Duration = .seconds(5), totalMax: Duration = .seconds(30), answerBytesMax: Int = 16 * 1024 * 1024,
-        session: Session? = nil
+        sendBefore: ContinuousClock.Instant? = nil, session: Session? = nil
     ) {
         self.method = method
         self.url = url
@@ -28,6 +30,7 @@ package struct Request: Sendable {
         self.connectMax = connectMax
         self.totalMax = totalMax
         self.answerBytesMax = answerBytesMax
+        self.sendBefore = sendBefore
         self.session = session
     }
 

@@ -31,6 +31,8 @@ internal import CCurl
     private var mayRepeat = false
     private var hasBegun = false
     private var wasRepeated = false
+    private var sendBefore: ContinuousClock.Instant?
+    private var isTooLate = false
     private var isTooLarge = false
     private var headIsDelivered = false
     private var isPaused = false
@@ -87,6 +89,8 @@ internal import CCurl
         mayRepeat = request.isSafe
         hasBegun = false
         wasRepeated = false
+        sendBefore = request.sendBefore
+        isTooLate = false
         isTooLarge = false
         headIsDelivered = false
         isPaused = false
@@ -187,6 +191,10 @@ internal import CCurl
             return .failure(
                 HTTPError(outcome: outcome, code: CURLE_FILESIZE_EXCEEDED.rawValue, status: answered, message: message))
         }
+        if isTooLate {
+            let message = "its time to be sent was over"
+            return .failure(HTTPError(outcome: outcome, code: code.rawValue, message: message, isTooLate: true))
+        }
         if wasRepeated {
             let message = "the connection was lost after the request had been sent"
             return .failure(HTTPError(outcome: outcome, code: CURLE_GOT_NOTHING.rawValue, message: message))
@@ -202,6 +210,10 @@ internal import CCurl
     fileprivate func begin() -> Int32 {
         if hasBegun && !mayRepeat {
             wasRepeated = true
+            return CURL_PREREQFUNC_ABORT
+        }
+        if let sendBefore, ContinuousClock.now >= sendBefore {
+            isTooLate = true
             return CURL_PREREQFUNC_ABORT
         }
         hasBegun = true

@@ -48,6 +48,7 @@ import Testing
 enum Mistake: CaseIterable {
     case repeatsAfterServerError, forgetsMarker, cutsListing, ignoresOwner, updatesAnew, takesOpenForRefused
     case losesRetryAfter, changesIDs, swallowsCancellation, saysNothing, losesChanges, tellsAnothersChanges
+    case createsTooLate, deletesTooLate
 
     var foundBy: String {
         switch self {
@@ -62,6 +63,7 @@ enum Mistake: CaseIterable {
         case .swallowsCancellation: "a call ends when its task is cancelled"
         case .saysNothing: "what cannot be is refused in words, and not written"
         case .losesChanges: "what is written while changes are read is told"
+        case .createsTooLate, .deletesTooLate: "a write whose time is over is not sent"
         case .tellsAnothersChanges: "a record is told as its person's, and to nobody who did not ask"
         }
     }

@@ -85,7 +85,7 @@ import Testing
             ])
             await #expect(throws: refusal) { try await economic.backend.create(Fixture.submission()) }
             await #expect(throws: refusal) { try await economic.backend.update(id, to: Fixture.submission()) }
-            await #expect(throws: refusal) { try await economic.backend.delete(id, of: Fixture.ana) }
+            await #expect(throws: refusal) { try await economic.backend.delete(id, of: Fixture.ana, before: .never) }
         }
     }
 
@@ -110,7 +110,7 @@ import Testing
             try await economic.change(#"{"number": 1, "isApproved": true}"#)
             let refusal = BackendError.refused(["Time entry cannot be updated or deleted since it is approved."])
             await #expect(throws: refusal) { try await economic.backend.update(id, to: Fixture.submission()) }
-            await #expect(throws: refusal) { try await economic.backend.delete(id, of: Fixture.ana) }
+            await #expect(throws: refusal) { try await economic.backend.delete(id, of: Fixture.ana, before: .never) }
         }
     }
 
@@ -134,13 +134,13 @@ import Testing
         try await Fixture.run { economic in
             let submission = Fixture.submission()
             let id = try await economic.backend.create(submission)
-            try await economic.backend.delete(id, of: Fixture.ana)
+            try await economic.backend.delete(id, of: Fixture.ana, before: .never)
             #expect(try await economic.backend.readBack(id, of: Fixture.ana) == nil)
             let found = try await economic.backend.lookUp(
                 marker: submission.marker, of: Fixture.ana, on: submission.day)
             #expect(found.isEmpty)
             await #expect(throws: BackendError.refused(["Time entry 1 does not exist"])) {
-                try await economic.backend.delete(id, of: Fixture.ana)
+                try await economic.backend.delete(id, of: Fixture.ana, before: .never)
             }
         }
     }
@@ -151,7 +151,7 @@ import Testing
             for unknown in [id, "99", "0", "x"] {
                 #expect(try await economic.backend.readBack(unknown, of: Fixture.bo) == nil)
                 await #expect(throws: BackendError.refused(["Time entry \(unknown) does not exist"])) {
-                    try await economic.backend.delete(unknown, of: Fixture.bo)
+                    try await economic.backend.delete(unknown, of: Fixture.bo, before: .never)
                 }
             }
             await #expect(throws: BackendError.self) {

@@ -117,7 +117,7 @@ import Testing
         try await Fixture.run(state: path) { economic in
             try await economic.post("/sandbox/organisation", Fixture.organisation)
             for _ in 0..<2 { _ = try await economic.backend.create(Fixture.submission()) }
-            try await economic.backend.delete("1", of: Fixture.ana)
+            try await economic.backend.delete("1", of: Fixture.ana, before: .never)
         }
         try await Fixture.run(state: path) { economic in
             let deleted = try await economic.recorded().map(\.isDeleted)

@@ -21,9 +21,11 @@ struct MistakenBackend: TimeBackend {
     }
 
     func create(_ submission: Submission) async throws(BackendError) -> String {
+        var submission = submission
+        if mistake == .createsTooLate { submission.before = .never }
         do throws(BackendError) {
             guard mistake == .swallowsCancellation else { return try await right.create(submission) }
-            let right = right
+            let (right, submission) = (right, submission)
             // A task of its own does not hear of the cancellation.
             let created = await Task { () -> Result<String, BackendError> in
                 do throws(BackendError) { return .success(try await right.create(submission)) } catch {
@@ -45,8 +47,15 @@ struct MistakenBackend: TimeBackend {
         }
     }
 
-    func delete(_ id: String, of person: BackendPerson) async throws(BackendError) {
-        do throws(BackendError) { try await right.delete(id, of: person) } catch { throw mistaken(error) }
+    func delete(
+        _ id: String, of person: BackendPerson, before deadline: WriteDeadline
+    ) async throws(BackendError) {
+        let deadline = mistake == .deletesTooLate ? .never : deadline
+        do throws(BackendError) {
+            try await right.delete(id, of: person, before: deadline)
+        } catch {
+            throw mistaken(error)
+        }
     }
 
     func readBack(_ id: String, of person: BackendPerson) async throws(BackendError) -> BackendEntry? {

@@ -87,7 +87,7 @@ import Testing
             let refusal = BackendError.refused(["The period is locked for time recording through 2015-03-31"])
             await #expect(throws: refusal) { try await sap.backend.create(Fixture.submission()) }
             await #expect(throws: refusal) { try await sap.backend.update(id, to: Fixture.submission()) }
-            await #expect(throws: refusal) { try await sap.backend.delete(id, of: Fixture.ana) }
+            await #expect(throws: refusal) { try await sap.backend.delete(id, of: Fixture.ana, before: .never) }
         }
     }
 
@@ -140,11 +140,13 @@ import Testing
         try await Fixture.run { sap in
             let submission = Fixture.submission()
             let id = try await sap.backend.create(submission)
-            try await sap.backend.delete(id, of: Fixture.ana)
+            try await sap.backend.delete(id, of: Fixture.ana, before: .never)
             #expect(try await sap.backend.readBack(id, of: Fixture.ana)?.status == .cancelled)
             let found = try await sap.backend.lookUp(marker: submission.marker, of: Fixture.ana, on: submission.day)
             #expect(found.isEmpty)
-            await #expect(throws: BackendError.self) { try await sap.backend.delete(id, of: Fixture.ana) }
+            await #expect(throws: BackendError.self) {
+                try await sap.backend.delete(id, of: Fixture.ana, before: .never)
+            }
         }
     }
 

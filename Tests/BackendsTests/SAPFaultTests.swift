@@ -127,7 +127,7 @@ import Testing
             } catch {
                 switch error {
                 case .notProcessed: continue
-                case .refused, .unauthorized: throw error
+                case .refused, .unauthorized, .tooLate: throw error
                 case .outcomeUnknown:
                     // Until no late commit is on its way: what `settleMin` is for in the submitter.
                     _ = try await sap.eventually { try await sap.stats()["lateCommitsWaiting"] == 0 }

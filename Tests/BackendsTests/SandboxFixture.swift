@@ -113,6 +113,7 @@ extension BackendError {
         case .notProcessed: "notProcessed"
         case .outcomeUnknown: "outcomeUnknown"
         case .unauthorized: "unauthorized"
+        case .tooLate: "tooLate"
         }
     }
 }

@@ -71,7 +71,7 @@ import Testing
         try await Fixture.run(state: path) { sap in
             try await sap.post("/sandbox/organisation", Fixture.organisation)
             for submission in submissions { ids.append(try await sap.backend.create(submission)) }
-            try await sap.backend.delete(ids[1], of: Fixture.ana)
+            try await sap.backend.delete(ids[1], of: Fixture.ana, before: .never)
         }
         // A crash in the middle of a line.
         let file = try #require(FileManager.default.contents(atPath: path))

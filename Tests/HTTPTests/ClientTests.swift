@@ -39,6 +39,19 @@ import Testing
         #expect(server.requests.map(\.body) == [[], body ?? [], []])
     }
 
+    /// It waited for a connection, say, or its process was stopped: whoever may write in its place has begun.
+    @Test func aRequestWhoseTimeIsOverIsNotSent() async throws {
+        let server = LoopbackServer { _ in .answer() }
+        defer { server.stop() }
+        let late = Request("POST", server.url + "/late", sendBefore: .now)
+        let error = await #expect(throws: HTTPError.self) { _ = try await client.send(late) }
+        #expect(error?.isTooLate == true && error?.outcome == .notSent && error?.isCancelled == false)
+        // The connection is as good as new, and so is a handle that is used again.
+        let inTime = Request("POST", server.url + "/in-time", sendBefore: .now + .seconds(600))
+        #expect(try await client.send(inTime).status == 200)
+        #expect(server.requests.map(\.path) == ["/in-time"])
+    }
+
     @Test func oneConnectionServesRequestsOneAfterTheOther() async throws {
         let server = LoopbackServer { _ in .answer() }
         defer { server.stop() }

@@ -158,7 +158,7 @@ struct SAPOffice: BackOffice {
         let choice = Int.random(in: 0..<10, using: &random)
         switch choice {
         case 0:
-            try? await backend.delete(record.id, of: person)
+            try? await backend.delete(record.id, of: person, before: .never)
             return OfficeAct(what: "deletes \(record.id)", isGone: true)
         case 1, 2, 3:
             let day = choice == 3 ? neighbour(of: record.day) : record.day

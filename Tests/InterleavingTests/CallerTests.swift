@@ -20,11 +20,11 @@ import Testing
     @Test func aRefusalOfARecordThatIsGoneSaysThatItIsGone() async throws {
         try await withOffice(SAPOffice.self) { office in
             let caller = SubmissionCaller(backend: office.backend)
-            let id = try await office.backend.create(wanted(3_600).submission(marker, person))
-            try await office.backend.delete(id, of: person)
+            let id = try await office.backend.create(wanted(3_600).submission(marker, person, .never))
+            try await office.backend.delete(id, of: person, before: .never)
             for action in [SubmissionCall.Action.delete(id: id), .update(id: id, wanted(7_200))] {
                 let answer = await caller.call(
-                    SubmissionCall(action: action, version: 1), marker: marker, person: person)
+                    SubmissionCall(action: action, version: 1), marker: marker, person: person, before: .never)
                 #expect(answer == .absent, "\(action)")
             }
         }
@@ -34,17 +34,17 @@ import Testing
     @Test func theSuccessorOfARecordIsFound() async throws {
         try await withOffice(SAPOffice.self) { office in
             let caller = SubmissionCaller(backend: office.backend)
-            let id = try await office.backend.create(wanted(3_600).submission(marker, person))
+            let id = try await office.backend.create(wanted(3_600).submission(marker, person, .never))
             let status = try await office.post("/sandbox/approvals", #"{"record": "\#(id)", "status": "30"}"#)
             try #require(status == 200)
-            let successor = try await office.backend.update(id, to: wanted(5_400).submission(marker, person))
+            let successor = try await office.backend.update(id, to: wanted(5_400).submission(marker, person, .never))
             #expect(successor != id)
             let actions: [SubmissionCall.Action] = [
                 .find(id: id, days: [day.adding(days: 1)]), .delete(id: id), .update(id: id, wanted(7_200)),
             ]
             for action in actions {
                 let answer = await caller.call(
-                    SubmissionCall(action: action, version: 1), marker: marker, person: person)
+                    SubmissionCall(action: action, version: 1), marker: marker, person: person, before: .never)
                 guard case .record(let record) = answer else {
                     Issue.record("\(action): \(answer)")
                     continue
@@ -58,15 +58,16 @@ import Testing
     @Test func aRecordThatWasMovedIsFound() async throws {
         try await withOffice(SAPOffice.self) { office in
             let caller = SubmissionCaller(backend: office.backend)
-            let id = try await office.backend.create(wanted(3_600).submission(marker, person))
+            let id = try await office.backend.create(wanted(3_600).submission(marker, person, .never))
             let status = try await office.post("/sandbox/approvals", #"{"record": "\#(id)", "status": "30"}"#)
             try #require(status == 200)
-            var moved = wanted(3_600).submission(marker, person)
+            var moved = wanted(3_600).submission(marker, person, .never)
             moved.day = day.adding(days: 20)
             let successor = try await office.backend.update(id, to: moved)
             #expect(successor != id)
             let answer = await caller.call(
-                SubmissionCall(action: .find(id: nil, days: [day]), version: 1), marker: marker, person: person)
+                SubmissionCall(action: .find(id: nil, days: [day]), version: 1), marker: marker, person: person,
+                before: .never)
             guard case .record(let record) = answer else {
                 Issue.record("\(answer)")
                 return
@@ -79,9 +80,10 @@ import Testing
     @Test func aRefusalOfARecordThatIsThereIsARefusal() async throws {
         try await withOffice(SAPOffice.self) { office in
             let caller = SubmissionCaller(backend: office.backend)
-            let id = try await office.backend.create(wanted(3_600).submission(marker, person))
+            let id = try await office.backend.create(wanted(3_600).submission(marker, person, .never))
             let answer = await caller.call(
-                SubmissionCall(action: .update(id: id, wanted(25 * 3_600)), version: 1), marker: marker, person: person)
+                SubmissionCall(action: .update(id: id, wanted(25 * 3_600)), version: 1), marker: marker, person: person,
+                before: .never)
             guard case .refused = answer else {
                 Issue.record("\(answer)")
                 return

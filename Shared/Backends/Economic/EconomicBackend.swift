@@ -37,7 +37,7 @@ package struct EconomicBackend: TimeBackend {
     }
 
     package func create(_ submission: Submission) async throws(BackendError) -> String {
-        let response = try await write("POST", try entry(of: submission))
+        let response = try await write("POST", try entry(of: submission), before: submission.before)
         struct Created: Decodable { let number: Int }
         guard let created = try? JSONDecoder().decode(Created.self, from: Data(response.body)) else {
             throw .outcomeUnknown(reason: "HTTP \(response.status) without the number of a time entry")
@@ -48,18 +48,21 @@ package struct EconomicBackend: TimeBackend {
     package func update(_ id: String, to submission: Submission) async throws(BackendError) -> String {
         let wanted = try entry(of: submission)
         let known = try await existing(id, of: submission.person)
-        if try await put(wanted, over: known) { return id }
+        if try await put(wanted, over: known, before: submission.before) { return id }
         // Somebody was faster, and nothing was written. What they changed is not overwritten unseen.
         let now = try await existing(id, of: submission.person)
-        guard now.hasSameContent(as: known), try await put(wanted, over: now) else {
+        guard now.hasSameContent(as: known), try await put(wanted, over: now, before: submission.before) else {
             throw .notProcessed(reason: "time entry \(id) is being changed by somebody else", retryAfter: nil)
         }
         return id
     }
 
-    package func delete(_ id: String, of person: BackendPerson) async throws(BackendError) {
+    package func delete(
+        _ id: String, of person: BackendPerson, before deadline: WriteDeadline
+    ) async throws(BackendError) {
         let known = try await existing(id, of: person)
-        let response = try await connection.write("DELETE", "\(EconomicBackend.entries)/\(known.number)")
+        let path = "\(EconomicBackend.entries)/\(known.number)"
+        let response = try await connection.write("DELETE", path, before: deadline)
         guard response.status != 409 else {
             throw .notProcessed(reason: "time entry \(id) is being changed by somebody else", retryAfter: nil)
         }
@@ -103,18 +106,20 @@ package struct EconomicBackend: TimeBackend {
 
     /// - Returns: False when the entry has another version by now.
     private func put(
-        _ wanted: EconomicTimeEntry, over known: EconomicTimeEntry
+        _ wanted: EconomicTimeEntry, over known: EconomicTimeEntry, before deadline: WriteDeadline
     ) async throws(BackendError) -> Bool {
         var entry = wanted
         (entry.number, entry.objectVersion) = (known.number, known.objectVersion)
-        return try await write("PUT", entry).status != 409
+        return try await write("PUT", entry, before: deadline).status != 409
     }
 
-    private func write(_ method: String, _ entry: EconomicTimeEntry) async throws(BackendError) -> Response {
+    private func write(
+        _ method: String, _ entry: EconomicTimeEntry, before deadline: WriteDeadline
+    ) async throws(BackendError) -> Response {
         guard let body = try? JSONEncoder().encode(entry) else {
             throw .refused(["The entry cannot be written as JSON"])
         }
-        return try await connection.write(method, EconomicBackend.entries, Array(body))
+        return try await connection.write(method, EconomicBackend.entries, Array(body), before: deadline)
     }
 
     private func entry(of submission: Submission) throws(BackendError) -> EconomicTimeEntry {

@@ -75,8 +75,12 @@ struct EconomicConnection: Sendable {
     /// Sends once.
     ///
     /// - Returns: 2xx; or 409, where the row has another version by now, and nothing was done.
-    func write(_ method: String, _ path: String, _ body: [UInt8]? = nil) async throws(BackendError) -> Response {
-        let response = try await client.write(request(method, path, body))
+    func write(
+        _ method: String, _ path: String, _ body: [UInt8]? = nil, before deadline: WriteDeadline
+    ) async throws(BackendError) -> Response {
+        var request = request(method, path, body)
+        request.sendBefore = deadline.instant
+        let response = try await client.write(request)
         if response.status == 409, method != "POST", EconomicAnswer.isFromService(response) { return response }
         try EconomicAnswer.check(response, isWrite: true)
         return response

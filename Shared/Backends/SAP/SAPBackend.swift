@@ -27,19 +27,21 @@ package struct SAPBackend: TimeBackend {
     }
 
     package func create(_ submission: Submission) async throws(BackendError) -> String {
-        try await write(try entry(of: submission, operation: "C", record: nil))
+        try await write(try entry(of: submission, operation: "C", record: nil), before: submission.before)
     }
 
     package func update(_ id: String, to submission: Submission) async throws(BackendError) -> String {
-        try await write(try entry(of: submission, operation: "U", record: id))
+        try await write(try entry(of: submission, operation: "U", record: id), before: submission.before)
     }
 
-    package func delete(_ id: String, of person: BackendPerson) async throws(BackendError) {
+    package func delete(
+        _ id: String, of person: BackendPerson, before deadline: WriteDeadline
+    ) async throws(BackendError) {
         let key = try SAPPersonKey(person)
         _ = try await write(
             SAPTimeSheetEntry(
                 PersonWorkAgreementExternalID: key.agreement, CompanyCode: key.company, TimeSheetRecord: id,
-                TimeSheetOperation: "D"))
+                TimeSheetOperation: "D"), before: deadline)
     }
 
     package func readBack(_ id: String, of person: BackendPerson) async throws(BackendError) -> BackendEntry? {
@@ -102,11 +104,13 @@ package struct SAPBackend: TimeBackend {
     }
 
     /// - Returns: The number of the record that the answer names.
-    private func write(_ entry: SAPTimeSheetEntry) async throws(BackendError) -> String {
+    private func write(
+        _ entry: SAPTimeSheetEntry, before deadline: WriteDeadline
+    ) async throws(BackendError) -> String {
         guard let body = try? JSONEncoder().encode(entry) else {
             throw .refused(["The entry cannot be written as JSON"])
         }
-        let response = try await connection.post(SAPBackend.entries, Array(body))
+        let response = try await connection.post(SAPBackend.entries, Array(body), before: deadline)
         let answer = try? JSONDecoder().decode(ODataEntity<SAPTimeSheetEntry>.self, from: Data(response.body)).d
         guard let record = answer?.TimeSheetRecord, record.contains(where: { $0 != "0" }) else {
             throw .outcomeUnknown(reason: "HTTP \(response.status) without the number of a record")

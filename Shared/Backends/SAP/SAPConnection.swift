@@ -77,14 +77,16 @@ struct SAPConnection: Sendable {
     // MARK: Writing
 
     /// Posts once. A call that was refused for its CSRF token was not processed, so it is repeated with a new one.
-    func post(_ path: String, _ body: [UInt8]) async throws(BackendError) -> Response {
+    func post(
+        _ path: String, _ body: [UInt8], before deadline: WriteDeadline
+    ) async throws(BackendError) -> Response {
         let login = try await logins.current()
-        let response = try await post(path, body, login)
+        let response = try await post(path, body, login, deadline)
         guard SAPAnswer.wantsToken(response) else {
             try SAPAnswer.check(response, isWrite: true)
             return response
         }
-        let second = try await post(path, body, try await logins.replacing(login))
+        let second = try await post(path, body, try await logins.replacing(login), deadline)
         if SAPAnswer.wantsToken(second) {
             throw .notProcessed(reason: "a new CSRF token was refused as well", retryAfter: nil)
         }
@@ -92,12 +94,15 @@ struct SAPConnection: Sendable {
         return second
     }
 
-    private func post(_ path: String, _ body: [UInt8], _ login: SAPLogin) async throws(BackendError) -> Response {
+    private func post(
+        _ path: String, _ body: [UInt8], _ login: SAPLogin, _ deadline: WriteDeadline
+    ) async throws(BackendError) -> Response {
         let headers = settings.headers + [("Content-Type", "application/json"), ("x-csrf-token", login.token)]
         return try await client.write(
             Request(
                 "POST", settings.baseURL + path, headers: headers, body: body, connectMax: settings.connectMax,
-                totalMax: settings.totalMax, answerBytesMax: SAPConnection.answerBytesMax, session: login.session))
+                totalMax: settings.totalMax, answerBytesMax: SAPConnection.answerBytesMax,
+                sendBefore: deadline.instant, session: login.session))
     }
 }
 

@@ -39,12 +39,12 @@ build() {
 
 # Of the lines it reads, says the last one every ten seconds, whether or not a new one has come.
 tell_progress() {
-    local line='' last='' told=$SECONDS status
+    local line='' last='planning' told=$SECONDS status
     while true; do
         status=0
         IFS= read -r -t 2 line || status=$?
         if [ "$status" = 0 ]; then last=$line; elif [ "$status" -le 128 ]; then break; fi
-        if [ $((SECONDS - told)) -ge 10 ] && [ -n "$last" ]; then
+        if [ $((SECONDS - told)) -ge 10 ]; then
             say "building: ${last:0:80}"
             told=$SECONDS
         fi

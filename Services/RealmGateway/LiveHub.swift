@@ -93,7 +93,7 @@ final class LiveHub: Service, Sendable {
     private func tick(lagMax: Duration) {
         let now = Timestamp.steadyNanoseconds()
         let (outboxes, readers) = state.withLock { (Array($0.outboxes.values), Array($0.readers.values)) }
-        let positions = Dictionary(uniqueKeysWithValues: readers.map { (ObjectIdentifier($0), $0.position) })
+        let positions = Dictionary(uniqueKeysWithValues: readers.map { (ObjectIdentifier($0), $0.wholePosition) })
         for (outbox, _, reader) in outboxes {
             let position = reader.flatMap { positions[ObjectIdentifier($0)] } ?? 0
             outbox.tick(now: now, position: position, lagMax: lagMax)

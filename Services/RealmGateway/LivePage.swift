@@ -21,12 +21,10 @@ final class LiveChunk: Sendable {
         /// Whether it is there after the change; one that has changed again since may not have been.
         let isThere: Bool
 
+        static let kinds: [Kind] = [.user, .person, .membership, .team, .share]
+
         init?(kind: String, id: UUID, isThere: Bool) {
-            switch Kind(rawValue: kind) {
-            case .user?, .person?, .membership?, .team?, .share?: break
-            default: return nil
-            }
-            guard let kind = Kind(rawValue: kind) else { return nil }
+            guard let kind = Kind(rawValue: kind), Self.kinds.contains(kind) else { return nil }
             self.kind = kind
             self.id = id
             self.isThere = isThere
@@ -53,6 +51,8 @@ final class LiveChunk: Sendable {
 struct Delivery: Sendable {
     /// Everything of the device's realms up to here is in this delivery or came before it.
     let position: Int64
+    /// Every change up to here that permissions are made of is in this delivery or came before it.
+    let touchesPosition: Int64
     let chunks: [LiveChunk]
     /// Whether the realms are whole at `position`: not in the middle of a longer read.
     let isWhole: Bool
@@ -61,17 +61,31 @@ struct Delivery: Sendable {
 }
 
 /// A page of an environment's change log, for the realms that devices have open.
+///
+/// A page may end inside a transaction that takes a permission away further on. Then the rest of the log is looked
+/// through for what permissions are made of, and that is handed on with this page: who is concerned by it takes a new
+/// snapshot instead of the page.
 struct LivePage: Sendable {
+    /// Objects that permissions are made of, looked ahead for at a time; more than these are not told one by one.
+    static let touchCountMax = 10_000
+
     let counter: EnvironmentCounter
     /// The change log was read up to here.
     let position: Int64
+    /// Up to here it was looked through for what permissions are made of: whole transactions, unless `isFull` is false
+    /// or an earlier page has looked further.
+    let touchesPosition: Int64
     let chunks: [LiveChunk]
     let isFull: Bool
+    /// So much concerns permissions that all devices are to look for themselves; the page is not handed on.
+    let isOverfull: Bool
 
-    /// - Parameter path: The path of a realm that is open; `nil` for the others, which are not encoded.
+    /// - Parameters:
+    ///   - known: Up to where an earlier page has looked ahead.
+    ///   - path: The path of a realm that is open; `nil` for the others, which are not encoded.
     static func read(
-        in environment: EnvironmentID, after position: Int64, countMax: Int, path: (Int32) -> RealmPath?,
-        on connection: inout Connection
+        in environment: EnvironmentID, after position: Int64, touchesKnownTo known: Int64, countMax: Int,
+        path: (Int32) -> RealmPath?, on connection: inout Connection
     ) throws -> LivePage {
         // The counter first: what it counts is seen by the statement after it.
         let answers = try connection.run([
@@ -105,9 +119,51 @@ struct LivePage: Sendable {
             open[realm] = (line, touches)
             if line.isFull { take(realm, at: last) }
         }
-        for realm in open.keys.sorted() { take(realm, at: last) }
         let isFull = answers[1].count == countMax
+        let reached = isFull ? last : max(last, counter.position)
+        var (touchesPosition, isOverfull) = (reached, false)
+        if isFull, last > known {
+            let ahead = try lookAhead(in: environment, after: last, on: &connection)
+            (touchesPosition, isOverfull) = (max(last, ahead.position), ahead.isOverfull)
+            for (realm, touch) in ahead.touches {
+                guard let path = path(realm) else { continue }
+                open[realm, default: (ObjectLine(path), [])].touches.append(touch)
+            }
+        }
+        for realm in open.keys.sorted() { take(realm, at: last) }
         return LivePage(
-            counter: counter, position: isFull ? last : max(last, counter.position), chunks: chunks, isFull: isFull)
+            counter: counter, position: reached, touchesPosition: touchesPosition, chunks: chunks, isFull: isFull,
+            isOverfull: isOverfull)
+    }
+
+    /// What the rest of the change log says of permissions, up to the counter: where a transaction ends.
+    private static func lookAhead(
+        in environment: EnvironmentID, after position: Int64, on connection: inout Connection
+    ) throws -> (position: Int64, touches: [(realm: Int32, touch: LiveChunk.Touch)], isOverfull: Bool) {
+        // The counter first: what it counts is seen by the statement after it.
+        let answers = try connection.run([
+            EnvironmentCounter.load(environment),
+            """
+            SELECT c.realm_id, c.kind, c.id, coalesce(NOT o.deleted, false)
+            FROM (
+                SELECT * FROM realm.change WHERE environment_id = \(environment.rawValue) AND position > \(position)
+                    AND kind = ANY (\(LiveChunk.Touch.kinds.map(\.rawValue)))
+                ORDER BY position LIMIT \(Int64(touchCountMax))
+            ) c
+            LEFT JOIN LATERAL (
+                SELECT o.position, o.deleted FROM realm.object o
+                WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = c.realm_id AND o.kind = c.kind
+                    AND o.id = c.id
+                OFFSET 0
+            ) o ON o.position = c.position
+            """,
+        ])
+        var touches: [(realm: Int32, touch: LiveChunk.Touch)] = []
+        for row in answers[1] {
+            let touch = LiveChunk.Touch(kind: try row.value(1), id: try row.value(2), isThere: try row.value(3))
+            if let touch { touches.append((try row.value(0), touch)) }
+        }
+        let counter = try EnvironmentCounter(try firstRow(answers[0]))
+        return (counter.position, touches, answers[1].count == touchCountMax)
     }
 }

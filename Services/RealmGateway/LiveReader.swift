@@ -18,6 +18,10 @@ final class LiveReader: Sendable {
         var memberships: [ObjectIdentifier: [Int32]] = [:]
         /// Everything up to here was pushed; `nil`: nobody is live.
         var position: Int64?
+        /// The same, where no transaction was cut.
+        var wholePosition: Int64 = 0
+        /// Up to here devices were told of what permissions are made of.
+        var touchesPosition: Int64 = 0
         var generation: Int64?
         var isRunning = false
     }
@@ -38,8 +42,8 @@ final class LiveReader: Sendable {
         self.logger = logger
     }
 
-    /// Everything up to here was pushed.
-    var position: Int64 { state.withLock { $0.position ?? 0 } }
+    /// Everything up to here was pushed, and no transaction cut.
+    var wholePosition: Int64 { state.withLock { $0.wholePosition } }
 
     /// Looks for changes at once.
     func hurry() { nudge.fire() }
@@ -54,7 +58,7 @@ final class LiveReader: Sendable {
                 state.realms[realm.number, default: Realm(path: realm.path)].outboxes[ObjectIdentifier(outbox)] = outbox
             }
             state.memberships[ObjectIdentifier(outbox)] = realms.map(\.number)
-            if state.position == nil { state.position = position }
+            if state.position == nil { (state.position, state.wholePosition) = (position, position) }
             defer { state.isRunning = true }
             return !state.isRunning
         }
@@ -105,9 +109,10 @@ final class LiveReader: Sendable {
 
     private func read(after position: Int64) async throws -> LivePage {
         let (environment, countMax) = (environment, limits.changeCountMax)
+        let known = state.withLock { $0.touchesPosition }
         return try await pool.run { [self] connection in
             try LivePage.read(
-                in: environment, after: position, countMax: countMax,
+                in: environment, after: position, touchesKnownTo: known, countMax: countMax,
                 path: { realm in self.state.withLock { $0.realms[realm]?.path } }, on: &connection)
         }
     }
@@ -118,9 +123,11 @@ final class LiveReader: Sendable {
             let isSame =
                 state.generation ?? page.counter.generation == page.counter.generation
                 && position >= page.counter.compactedPosition && position <= page.counter.position
+                && !page.isOverfull
             state.generation = page.counter.generation
             guard !isSame else { return (true, []) }
-            state.position = page.counter.position
+            (state.position, state.wholePosition) = (page.counter.position, page.counter.position)
+            state.touchesPosition = 0
             return (false, state.realms.values.flatMap(\.outboxes.values))
         }
         for outbox in outboxes { outbox.lag() }
@@ -138,10 +145,17 @@ final class LiveReader: Sendable {
             }
         }
         for (id, outbox) in outboxes {
-            outbox.push(Delivery(position: page.position, chunks: chunks[id] ?? [], isWhole: !page.isFull))
+            outbox.push(
+                Delivery(
+                    position: page.position, touchesPosition: page.touchesPosition, chunks: chunks[id] ?? [],
+                    isWhole: !page.isFull))
         }
         unfinished = page.isFull ? outboxes : [:]
-        state.withLock { $0.position = page.position }
+        state.withLock { state in
+            state.position = page.position
+            state.touchesPosition = max(state.touchesPosition, page.touchesPosition)
+            if !page.isFull { state.wholePosition = page.position }
+        }
     }
 }
 

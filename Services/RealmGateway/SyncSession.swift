@@ -261,7 +261,7 @@ struct SyncSession {
         // Nothing is handed on before it is known to be still permitted: a snapshot tells.
         let own = access.own
         let isTouched = deliveries.contains { delivery in
-            delivery.position > checkpoint
+            delivery.touchesPosition > checkpoint
                 && delivery.chunks.contains { chunk in
                     chunk.touches.contains { state.isTouched(by: $0, in: chunk.realm, own: own) }
                 }

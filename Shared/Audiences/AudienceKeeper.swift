@@ -165,7 +165,7 @@ package struct AudienceKeeper {
             batch.also(AudienceStore.place(moved, in: environment))
         }
         batch.expect(AudienceStore.expectNobodyElse(in: becoming, but: moved.map(\.email), environment))
-        try write(changed, differences, to: &batch, environment, &connection)
+        // People first: who leaves a catalogue learns of it before what is new in it.
         let paths = try moved.map { try RealmPath.user($0.email) }
         let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
         for (move, path) in zip(moved, paths) {
@@ -174,6 +174,7 @@ package struct AudienceKeeper {
                 ObjectKey(realm: realm, kind: .user, id: RealmContents.userID(of: move.email)),
                 JSONBytes(#"{"catalogue":"\#(move.catalogue.text)"}"#), decision: move.decision)
         }
+        try write(changed, differences, to: &batch, environment, &connection)
         batch.also(AudienceStore.hold(becoming, in: environment))
         return try batch.commit(on: &connection).missed.count
     }

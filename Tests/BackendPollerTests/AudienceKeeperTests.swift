@@ -60,6 +60,22 @@ import Testing
         #expect(try World.position(&acme) == position)
     }
 
+    /// A device that follows the change log must not be sent what is new before it is told that it is not its person's.
+    @Test func whoLeavesACatalogueIsWrittenBeforeItsNewNodes() throws {
+        var acme = try Self.environment(["ana", "ben", "eva"])
+        let both: Set = ["P1", "P2"]
+        try Self.read(["ana": both, "ben": both, "eva": both], 1, &acme)
+        let before = try World.position(&acme)
+        try Self.read(["ana": ["P1", "P2", "P3"], "ben": ["P1", "P2", "P3"], "eva": both], 2, &acme)
+        let catalogue = try #require(try Self.catalogues(&acme)["ana"])
+        let new = try World.objects([.reportingTreeNode], in: .catalogue(catalogue), &acme).filter {
+            $0.position > before
+        }
+        let eva = try #require(try World.objects([.user], in: try .user("eva@example.com"), &acme).first)
+        #expect(eva.position > before && new.count == 1)
+        #expect(new.allSatisfy { eva.position < $0.position })
+    }
+
     /// Who is read anew while the plan is carried out gets nothing that was planned before.
     @Test func aPersonReadAnewIsPlannedAgain() throws {
         var acme = try Self.environment(["ana", "ben"])

@@ -134,7 +134,8 @@ import Testing
             _ = try fill(fixture, try fixture.realm(path), 5)
             let page = try fixture.withDatabase { connection in
                 try LivePage.read(
-                    in: fixture.environment, after: 0, countMax: 100, path: { _ in path }, on: &connection)
+                    in: fixture.environment, after: 0, touchesKnownTo: 0, countMax: 100, path: { _ in path },
+                    on: &connection)
             }
             let chunk = try #require(page.chunks.first)
             for position in 0...5 {
@@ -190,6 +191,42 @@ import Testing
             try refer(to: nil)
             try await phone.wait("closed") { $0.closed == [firstPath, secondPath] && $0.cursors.count == 2 }
             #expect(await phone.repeats == [])
+        }
+    }
+
+    /// Many pages long, and at its end the person leaves: none of the new nodes reaches them. Who stays gets them all.
+    @Test func aTransactionIsNotHandedOnToWhomItsEndTakesThePermission() async throws {
+        try await withGateway(limits: Self.small) { fixture in
+            let (left, other) = (RealmPath.catalogue(UUID()), UUID())
+            let catalogue = try fixture.realm(left)
+            func user(_ name: String) throws -> ObjectKey {
+                ObjectKey(realm: try fixture.realm(try .user("\(name)@example.com")), kind: .user, id: UUID())
+            }
+            let (ana, ben) = (try user("ana"), try user("ben"))
+            try fixture.write { batch in
+                for (key, name) in [(ana, "ana"), (ben, "ben")] {
+                    let fields =
+                        "{\"email\":\"\(name)@example.com\",\"catalogue\":\"\(left.description.dropFirst(12))\"}"
+                    batch.put(key, JSONBytes(fields), decision: 0)
+                }
+            }
+            _ = try fill(fixture, catalogue, 1)
+            let phones = [
+                try await GatewayDevice(fixture, "ana@example.com"),
+                try await GatewayDevice(fixture, "ben@example.com"),
+            ]
+            let following = phones.map { phone in Task { try await phone.follow() } }
+            defer { for task in following { task.cancel() } }
+            for phone in phones { try await phone.wait("live") { $0.checkpointCount == 1 } }
+            let nodes = (0..<400).map { _ in ObjectKey(realm: catalogue, kind: .reportingTreeNode, id: UUID()) }
+            try fixture.write { batch in
+                for key in nodes { batch.put(key, JSONBytes("{\"name\":\"new\"}"), decision: 0) }
+                batch.patch(ana, JSONBytes("{\"catalogue\":\"\(other)\"}"), decision: 0)
+            }
+            try await phones[1].wait("the new nodes") { $0.shown(left.description).count == 401 }
+            try await phones[0].wait("closed") { $0.closed == [left.description] }
+            #expect(await phones[0].mostHeld[left.description] == 1)
+            #expect(await phones[1].closed.isEmpty)
         }
     }
 

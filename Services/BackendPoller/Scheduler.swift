@@ -25,7 +25,8 @@ struct Scheduler: ~Copyable {
     ///   - conninfo: It has a connection of its own: its session holds the lock of the active scheduler.
     ///   - fetcher: Knows which back ends tell what has changed.
     init(conninfo: String, fetcher: RealmFetcher, overdueMax: Duration, logger: Logger) throws {
-        var connection = try Connection(conninfo)
+        // Environments take turns: one in which somebody holds a lock comes again at the next step.
+        var connection = try Connection(conninfo, limits: Limits(lockMax: .seconds(1)))
         try Schema.check(on: &connection)
         self.connection = connection
         self.fetcher = fetcher

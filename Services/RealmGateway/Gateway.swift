@@ -14,6 +14,7 @@ struct Gateway: Sendable {
     private let sync: SyncRoute
     private let mutations: MutationsRoute
     private let pools: [Pool]
+    private let commits: CommitPools
 
     /// Opens the database's connections, checks its schema and reads the environments.
     ///
@@ -24,7 +25,7 @@ struct Gateway: Sendable {
         fetch: @escaping @Sendable (String) async throws -> [UInt8]
     ) async throws {
         let pool = try Pool(database, size: limits.poolSize)
-        let commits = try Pool(database, size: limits.commitPoolSize)
+        let commits = try CommitPools(database, limits)
         try await pool.run { connection in try Schema.check(on: &connection) }
         let directory = EnvironmentDirectory(pool: pool, health: health, logger: logger)
         try await directory.refresh()
@@ -35,7 +36,8 @@ struct Gateway: Sendable {
         let authentication = Authentication(
             verifier: verifier, directory: directory, pool: pool, clients: clients, logger: logger)
         let numbers = RealmNumbers()
-        pools = [pool, commits, livePool]
+        pools = [pool, livePool]
+        self.commits = commits
         self.directory = directory
         self.hub = hub
         realms = RealmsRoute(authentication: authentication, pool: pool, numbers: numbers)
@@ -45,7 +47,7 @@ struct Gateway: Sendable {
         mutations = MutationsRoute(authentication: authentication, limits: limits) { environment in
             let store = MutationStore(environment: environment, answersKeptMax: limits.answersKeptMax)
             return GroupCommit(
-                MutationBatch(store: store, numbers: numbers), pool: commits, waitingMax: limits.waitingMax,
+                MutationBatch(store: store, numbers: numbers), pools: commits, waitingMax: limits.waitingMax,
                 committed: { hub.committed(in: environment) })
         }
     }
@@ -68,7 +70,10 @@ struct Gateway: Sendable {
     }
 
     /// Ends the database's connections once their work is done.
-    func close() { for pool in pools { pool.stop() } }
+    func close() {
+        for pool in pools { pool.stop() }
+        commits.stop()
+    }
 
     private func addRoutes(to router: Router<EdgeContext>) {
         router.get("/v1/realms") { request, context in try await realms.handle(request, context) }

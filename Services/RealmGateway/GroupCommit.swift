@@ -15,16 +15,18 @@ actor GroupCommit {
     }
 
     private let batch: MutationBatch
-    private let pool: Pool
+    private let pools: CommitPools
     private let waitingMax: Int
     private let committed: @Sendable () -> Void
     private var waiting: [Waiting] = []
     private var isRunning = false
+    /// Somebody held a lock of this environment's when it was last tried.
+    private var isLocked = false
 
     /// - Parameter committed: Called after each transaction.
-    init(_ batch: MutationBatch, pool: Pool, waitingMax: Int, committed: @escaping @Sendable () -> Void) {
+    init(_ batch: MutationBatch, pools: CommitPools, waitingMax: Int, committed: @escaping @Sendable () -> Void) {
         self.batch = batch
-        self.pool = pool
+        self.pools = pools
         self.waitingMax = waitingMax
         self.committed = committed
     }
@@ -45,7 +47,7 @@ actor GroupCommit {
             let taken = take()
             let requests = taken.map(\.request)
             do {
-                let outcomes = try await pool.run { [batch] connection in try batch.run(requests, on: &connection) }
+                let outcomes = try await commit(requests)
                 committed()
                 for (item, outcome) in zip(taken, outcomes) { item.continuation.resume(returning: outcome) }
             } catch {
@@ -53,6 +55,22 @@ actor GroupCommit {
             }
         }
         isRunning = false
+    }
+
+    /// Nothing is done while somebody holds a lock, so the same is tried again; see `CommitPools`.
+    private func commit(_ requests: [MutationRequest]) async throws -> [MutationBatch.Outcome] {
+        let end = ContinuousClock.now + pools.lockedMax
+        while true {
+            do {
+                let pool = isLocked ? pools.locked : pools.free
+                let outcomes = try await pool.run { [batch] connection in try batch.run(requests, on: &connection) }
+                isLocked = false
+                return outcomes
+            } catch let error as PostgresError where error.isLocked {
+                isLocked = true
+                if ContinuousClock.now >= end { throw error }
+            }
+        }
     }
 
     /// The next transaction's requests: at most one of each client, since a client's later ones need the earlier's
@@ -79,6 +97,28 @@ actor GroupCommit {
         }
         waiting = left
         return taken
+    }
+}
+
+/// The connections that commit mutations. An environment in which somebody holds a lock waits for it on a connection
+/// that only such environments use, a short while at a time: the others go on.
+struct CommitPools: Sendable {
+    private static let lockMax = Duration.milliseconds(250)
+
+    let free: Pool
+    let locked: Pool
+    /// How long a transaction is tried again.
+    let lockedMax: Duration
+
+    init(_ database: String, _ limits: GatewayLimits) throws(PostgresError) {
+        free = try Pool(database, size: limits.commitPoolSize, limits: Limits(lockMax: Self.lockMax))
+        locked = try Pool(database, size: 1, limits: Limits(lockMax: Self.lockMax))
+        lockedMax = limits.lockedMax
+    }
+
+    func stop() {
+        free.stop()
+        locked.stop()
     }
 }
 

@@ -52,6 +52,8 @@ struct GatewayLimits: Sendable {
     var commitPoolSize = 2
     /// Requests of one environment that wait for their transaction.
     var waitingMax = 1_000
+    /// How long mutations wait for somebody who holds a lock of their environment's.
+    var lockedMax = Duration.seconds(10)
     var mutationsBodyBytesMax = 1 << 20
     var mutationCountMax = 500
     var syncBodyBytesMax = 512 << 10

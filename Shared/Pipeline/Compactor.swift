@@ -8,22 +8,31 @@ struct Compactor {
     private static let countMax = 2_000
     /// Between two steps there is time to publish.
     private static let pause = Duration.milliseconds(50)
+    /// An environment that is locked so often in a row has its next turn after the interval.
+    private static let lockedMax = 20
 
-    private var waiting: [EnvironmentID] = []
+    private var waiting: [(environment: EnvironmentID, lockedCount: Int)] = []
     private var next = ContinuousClock.now
 
-    /// Removes a bounded amount when it is time, of each environment once in `interval`.
+    /// Removes a bounded amount when it is time, of each environment that has something to remove once in `interval`.
+    /// No lock holds it up.
     mutating func step(keep: Duration, interval: Duration, on connection: inout Connection) throws {
         guard ContinuousClock.now >= next else { return }
-        guard let environment = waiting.first else {
-            for row in try connection.run("SELECT id FROM realm.environment ORDER BY id") {
-                waiting.append(EnvironmentID(rawValue: try row.value(0)))
+        if waiting.isEmpty {
+            for row in try connection.run(Compaction.due(keep: keep)) {
+                waiting.append((EnvironmentID(rawValue: try row.value(0)), 0))
             }
             next = waiting.isEmpty ? .now + interval : .now
             return
         }
-        let count = try Compaction.step(environment, keep: keep, countMax: Self.countMax, on: &connection)
-        if count == 0 { waiting.removeFirst() }
+        let (environment, lockedCount) = waiting[0]
+        switch try Compaction.step(environment, keep: keep, countMax: Self.countMax, on: &connection) {
+        case .removed(0): waiting.removeFirst()
+        case .removed: break
+        case .locked:
+            waiting.removeFirst()
+            if lockedCount + 1 < Self.lockedMax { waiting.append((environment, lockedCount + 1)) }
+        }
         next = .now + (waiting.isEmpty ? interval : Self.pause)
     }
 }

@@ -8,11 +8,19 @@ import Realms
 /// What becomes of it: a handler decides, one transaction per environment writes what was decided.
 extension Worker {
     mutating func decidePending() throws {
-        while !pending.isEmpty {
-            let environment = pending[0].input.environment
-            var inputs = pending.filter { $0.input.environment == environment }
-            if inputs.count > limits.batchCountMax { inputs.removeLast(inputs.count - limits.batchCountMax) }
-            try decide(inputs, in: environment)
+        while let environment = pending.first(where: { !waits($0) })?.input.environment {
+            if isSetAside(environment) {
+                try parkSetAside(environment)
+            } else {
+                var inputs = pending.filter { $0.input.environment == environment }
+                if inputs.count > limits.batchCountMax { inputs.removeLast(inputs.count - limits.batchCountMax) }
+                do {
+                    try decide(inputs, in: environment)
+                    isFree(environment)
+                } catch let error as PostgresError where error.isLocked {
+                    setAside(environment, error)
+                }
+            }
             pending.append(contentsOf: missed)
             missed = []
         }
@@ -153,13 +161,20 @@ extension Worker {
     mutating func park(_ item: Pending, in environment: EnvironmentID, reason: String) throws {
         let parking = parking(item, reason, nil, .planned, decision: 0)
         try connection.run(ParkedKeys.park([parking], group: group, environment: environment))
-        wereDecided([item], in: environment)
-        let key = Key(environment: environment, subject: item.input.subject)
-        if probes[environment] == key {
-            breakers[environment]?.probeWasNotMade(now: .now)
-            probes[environment] = nil
+        letGo([item], in: environment)
+    }
+
+    /// Lets go of keys that were parked without a decision.
+    mutating func letGo(_ items: [Pending], in environment: EnvironmentID) {
+        wereDecided(items, in: environment)
+        for item in items {
+            let key = Key(environment: environment, subject: item.input.subject)
+            if probes[environment] == key {
+                breakers[environment]?.probeWasNotMade(now: .now)
+                probes[environment] = nil
+            }
+            release(key)
         }
-        release(key)
     }
 
     /// Lets go of a key: its messages are finished. One with a newer event is decided again.

@@ -155,7 +155,8 @@ extension Worker {
         }
     }
 
-    /// How many keys are taken of environments that have not room for as many, or whose back end is away.
+    /// How many keys are taken of environments that have not room for as many, whose back end is away, or that are set
+    /// aside.
     private func dueExceptions(_ most: Int) -> [(EnvironmentID, Int)] {
         let now = ContinuousClock.now
         var counts: [EnvironmentID: Int] = [:]
@@ -167,6 +168,7 @@ extension Worker {
             // Some of them may need no call.
             counts[environment] = breaker.mayProbe(now: now) ? min(8, most) : 0
         }
+        for environment in setAside.keys where isSetAside(environment) { counts[environment] = 0 }
         return counts.map { ($0.key, $0.value) }
     }
 }

@@ -139,6 +139,8 @@ package struct Worker<H: Handler>: ~Copyable {
     var returns = ReturnPlan()
     /// Environments that had keys due when it was last looked.
     var dueEnvironmentCount = 1
+    /// Environments in which somebody holds a lock.
+    var setAside: [EnvironmentID: SetAside] = [:]
     /// Why an environment's calls cannot be made.
     var unavailable: [EnvironmentID: String] = [:]
     /// Why the last round could not be done, and until when the next one waits.
@@ -155,7 +157,7 @@ package struct Worker<H: Handler>: ~Copyable {
 
     package init(_ handler: H, at place: WorkerPlace, limits: WorkerLimits, logger: Logger) throws {
         let group = place.group
-        var connection = try Connection(place.conninfo)
+        var connection = try Connection(place.conninfo, limits: Limits(lockMax: Self.lockMax))
         try Schema.check(on: &connection)
         let consumer = try Consumer(
             brokers: place.brokers, group: group, topics: place.topics, properties: place.properties)
@@ -195,7 +197,7 @@ package struct Worker<H: Handler>: ~Copyable {
     mutating func run(isStopping: () -> Bool, report: (String?) -> Void) throws {
         while true {
             let isStopping = isStopping()
-            if isStopping, isIdle { return }
+            if isStopping, isIdle || isOnlySetAsideLeft { return }
             report(try step(isStopping: isStopping))
             if isStopping, away != nil { return }
         }
@@ -215,10 +217,11 @@ package struct Worker<H: Handler>: ~Copyable {
             takeAnswers(isStopping: isStopping)
             if !isStopping { calls.startWaiting() }
             try renewRates()
-            if pending.isEmpty, !isStopping {
+            let isAllTaken = pending.allSatisfy { waits($0) }
+            if isAllTaken, !isStopping {
                 try takeMessages()
                 try takeDue()
-            } else if pending.isEmpty {
+            } else if isAllTaken {
                 consumer.wakeup.wait(atMost: .milliseconds(50))
                 consumer.wakeup.drain()
             }

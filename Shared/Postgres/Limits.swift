@@ -5,13 +5,14 @@ package struct Limits: Sendable {
     /// One statement (`statement_timeout`). 30 s by default.
     package var statementMax = Duration.seconds(30)
     /// Waiting for a lock (`lock_timeout`). 10 s by default.
-    package var lockMax = Duration.seconds(10)
+    package var lockMax: Duration
     /// A transaction in which nothing happens (`idle_in_transaction_session_timeout`). 10 s by default.
     package var idleInTransactionMax = Duration.seconds(10)
     /// Sent data that nobody confirms (`tcp_user_timeout`). 10 s by default.
     package var tcpUserMax = Duration.seconds(10)
 
-    package init() {}
+    /// - Parameter lockMax: Short where other work is waiting that needs other locks.
+    package init(lockMax: Duration = .seconds(10)) { self.lockMax = lockMax }
 
     /// After this long without an answer the connection is given up: the server's own limits have passed.
     var answerMax: Duration { statementMax + lockMax }

@@ -32,9 +32,12 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
     /// 55P03 (`lock_timeout`), 25P03 (`idle_in_transaction_session_timeout`), 25006 (a standby answered).
     package var isRetriable: Bool {
         guard let sqlState else { return true }
-        if ["55P03", "25P03", "25006"].contains(sqlState) { return true }
+        if isLocked || ["25P03", "25006"].contains(sqlState) { return true }
         return ["08", "40", "53", "57", "58"].contains(String(sqlState.prefix(2)))
     }
+
+    /// Somebody held a lock for longer than `lock_timeout` (55P03). Nothing was done.
+    package var isLocked: Bool { sqlState == "55P03" }
 
     /// A value was refused (class 22, 23 or 54): one of the rows is bad, the others are not.
     package var isDataError: Bool {

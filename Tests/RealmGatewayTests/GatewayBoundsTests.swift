@@ -65,17 +65,8 @@ import Testing
             let first = try await GatewayDevice(fixture, "ana@example.com")
             #expect(try await first.send([await first.mutation("put", UUID(), "{}")]).status == 200)
             // The environment's counter is locked: a transaction of the gateway's waits.
-            let (isLocked, mayEnd) = (Flag(), Flag())
-            let holder = BackgroundThread {
-                var connection = try Connection(fixture.database)
-                try connection.transaction {
-                    try $0.run("UPDATE realm.environment SET position = position WHERE id = 1")
-                    isLocked.raise()
-                    while !mayEnd.isUp { try $0.run("SELECT pg_sleep(0.01)") }
-                }
-            }
-            defer { mayEnd.raise() }
-            try await eventually("the counter is locked") { isLocked.isUp }
+            let lock = try await CounterLock(fixture, [1])
+            defer { lock.release() }
             var phones: [GatewayDevice] = []
             for _ in 0..<5 { phones.append(try await GatewayDevice(fixture, "ana@example.com")) }
             let answers = try await withThrowingTaskGroup(of: (Int, Answer).self) { group in
@@ -88,11 +79,11 @@ import Testing
                 for try await answer in group {
                     answers.append(answer)
                     // One is in the transaction that waits, one at most waits for its turn.
-                    if answers.count == 3 { mayEnd.raise() }
+                    if answers.count == 3 { lock.release() }
                 }
                 return answers
             }
-            try holder.wait()
+            try lock.wait()
             let busy = answers.filter { $0.1.status == 503 }
             #expect(busy.count >= 3 && busy.count < 5)
             #expect(busy.allSatisfy { $0.1.problem == "busy" && $0.1.headers["Retry-After"] == "1" })
@@ -102,6 +93,40 @@ import Testing
                 "{\"sequence\":1,\"realm\":\"\(await phone.realm)\",\"op\":\"put\",\"kind\":\"TimeEntry\","
                 + "\"id\":\"\(UUID())\",\"fields\":{}}"
             #expect(try await phone.send([again]).results.first?.hasPrefix("accepted") == true)
+        }
+    }
+
+    /// More environments are locked than there are connections that commit: mutations of another go on.
+    @Test func lockedEnvironmentsDoNotHoldUpAnother() async throws {
+        var limits = GatewayLimits()
+        limits.commitPoolSize = 2
+        limits.lockedMax = .seconds(600)
+        try await withGateway(limits: limits) { fixture in
+            var devices: [GatewayDevice] = []
+            for id in 2...6 { devices.append(GatewayDevice(fixture, bearer: try fixture.addEnvironment(Int32(id)))) }
+            let send: @Sendable (GatewayDevice) async throws -> Answer = { device in
+                try await device.send([
+                    await device.mutation("put", UUID(), "{\"text\":\"x\"}", in: "/users/eva@example.com")
+                ])
+            }
+            for device in devices { #expect(try await send(device).status == 200) }
+            let lock = try await CounterLock(fixture, [2, 3, 4, 5])
+            defer { lock.release() }
+            let isAnswered = Flag()
+            try await withThrowingTaskGroup(of: Answer.self) { group in
+                for device in devices[..<4] {
+                    group.addTask {
+                        let answer = try await send(device)
+                        isAnswered.raise()
+                        return answer
+                    }
+                }
+                for _ in 0..<30 { #expect(try await send(devices[4]).status == 200) }
+                #expect(!isAnswered.isUp)
+                lock.release()
+                for try await answer in group { #expect(answer.status == 200) }
+            }
+            try lock.wait()
         }
     }
 
@@ -136,6 +161,32 @@ import Testing
             }
         }
     }
+}
+
+/// Holds the locks of environments' counters, as a session does that hangs in its transaction.
+private final class CounterLock: Sendable {
+    private let (isLocked, mayEnd) = (Flag(), Flag())
+    private let holder: BackgroundThread
+
+    init(_ fixture: GatewayFixture, _ environments: [Int32]) async throws {
+        let (isLocked, mayEnd) = (isLocked, mayEnd)
+        holder = BackgroundThread {
+            var connection = try Connection(fixture.database)
+            try connection.transaction { transaction in
+                for id in environments {
+                    try transaction.run("UPDATE realm.environment SET position = position WHERE id = \(id)")
+                }
+                isLocked.raise()
+                while !mayEnd.isUp { try transaction.run("SELECT pg_sleep(0.01)") }
+            }
+        }
+        try await eventually("the counters are locked") { isLocked.isUp }
+    }
+
+    func release() { mayEnd.raise() }
+
+    /// Until the locks are gone.
+    func wait() throws { try holder.wait() }
 }
 
 /// A switch that tasks and threads share.

@@ -28,14 +28,28 @@ extension GatewayFixture {
     }
 
     /// A key with which an integration comes in.
-    func addIntegration(_ name: String) throws -> String {
+    func addIntegration(_ name: String, in environment: Int32 = 1) throws -> String {
         let key = IntegrationKey.make()
         let hash = Bytea(Array(SHA256.hash(data: Array(key.utf8))))
         try withDatabase { connection in
             _ = try connection.run(
-                "INSERT INTO access.integration (environment_id, name, key_hash) VALUES (1, \(name), \(hash))")
+                """
+                INSERT INTO access.integration (environment_id, name, key_hash)
+                VALUES (\(environment), \(name), \(hash))
+                """)
         }
         return key
+    }
+
+    /// A further environment, in which an integration comes in with the key.
+    func addEnvironment(_ id: Int32) throws -> String {
+        try withDatabase { connection in
+            _ = try connection.run([
+                "INSERT INTO realm.environment (id, name) VALUES (\(id), \("test-\(id)"))",
+                "INSERT INTO realm.relay VALUES (\(id), 1, 1, 1, 9000000000)",
+            ])
+        }
+        return try addIntegration("books", in: id)
     }
 
     func set(_ role: Role, of email: String) throws {

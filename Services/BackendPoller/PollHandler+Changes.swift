@@ -1,5 +1,6 @@
 import Backends
 import FoundationEssentials
+import Logging
 import Model
 import Pipeline
 import Postgres
@@ -36,6 +37,11 @@ extension PollHandler {
             }
             batch.expect(PollStore.expectWatermark(cursor, in: environment, decision: decision))
             batch.also(PollStore.moveWatermark(to: found.cursor, in: environment, decision: decision))
+            if let problem = found.problem {
+                logger.error(
+                    "what has changed cannot be read to its end; the next run begins anew",
+                    metadata: ["environment": "\(environment)", "problem": "\(problem)"])
+            }
             if found.haveChoicesChanged { batch.also(PollStore.makeFullDue(in: environment, decision: decision)) }
             guard found.hasMore else { return .finished }
             return try ask(since: found.cursor, at: try stored[0].value(1), object, environment, &connection)

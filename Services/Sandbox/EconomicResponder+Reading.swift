@@ -55,18 +55,19 @@ extension EconomicResponder {
             filter = parsed
         }
         let (rows, next) = system.page(filter, from: first)
-        return EconomicResponder.page(rows.map { EconomicResponder.json($0) }, next)
+        return self.page(rows.map { EconomicResponder.json($0) }, next)
     }
 
     private func listing<Row>(_ rows: [Int: Row], from first: Int, _ json: (Row) -> JSONText) -> Response {
         let numbers = rows.keys.filter { $0 >= first }.sorted()
         let countMax = system.switches.pageItemsMax
         let page = numbers.prefix(countMax).compactMap { rows[$0].map(json) }
-        return EconomicResponder.page(page, numbers.count > countMax ? numbers[countMax] : nil)
+        return self.page(page, numbers.count > countMax ? numbers[countMax] : nil)
     }
 
-    private static func page(_ items: [JSONText], _ next: Int?) -> Response {
-        .json(.ok, .present([("cursor", next.map { .string(String($0)) } ?? .null), ("items", .array(items))]))
+    private func page(_ items: [JSONText], _ next: Int?) -> Response {
+        let next = next ?? (system.switches.pagesAreCircular ? 1 : nil)
+        return .json(.ok, .present([("cursor", next.map { .string(String($0)) } ?? .null), ("items", .array(items))]))
     }
 
     // MARK: Rows

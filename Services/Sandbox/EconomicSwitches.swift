@@ -9,6 +9,8 @@ struct EconomicSwitches: Switches {
     var lockedThrough: Day?
     /// Rows of a listing's page.
     var pageItemsMax = 1000
+    /// The last page of a listing names the first one as the next.
+    var pagesAreCircular = false
     /// How many seconds the clock behind `lastUpdated` is ahead; behind, when negative.
     var clockSkewSeconds = 0
     /// How many seconds the clock behind the answers' `Date` is ahead; behind, when negative.
@@ -25,6 +27,7 @@ struct EconomicSwitches: Switches {
         case "isRevoked": isRevoked = try values.decode(Bool.self, forKey: name)
         case "lockedThrough": lockedThrough = try values.decodeIfPresent(Day.self, forKey: name)
         case "pageItemsMax": pageItemsMax = try values.decode(Int.self, forKey: name)
+        case "pagesAreCircular": pagesAreCircular = try values.decode(Bool.self, forKey: name)
         case "clockSkewSeconds": clockSkewSeconds = try values.decode(Int.self, forKey: name)
         case "dateSkewSeconds": dateSkewSeconds = try values.decode(Int.self, forKey: name)
         case "visibleAfterMs": visibleAfterMs = try values.decode(Int.self, forKey: name)
@@ -44,8 +47,8 @@ struct EconomicSwitches: Switches {
     }
 
     private enum CodingKeys: CodingKey {
-        case isRevoked, lockedThrough, pageItemsMax, clockSkewSeconds, dateSkewSeconds, visibleAfterMs,
-            touchesBeforePut, changesBeforePut
+        case isRevoked, lockedThrough, pageItemsMax, pagesAreCircular, clockSkewSeconds, dateSkewSeconds,
+            visibleAfterMs, touchesBeforePut, changesBeforePut
     }
 
     /// All switches in one object.
@@ -55,6 +58,7 @@ struct EconomicSwitches: Switches {
         try values.encode(isRevoked, forKey: .isRevoked)
         try values.encodeIfPresent(lockedThrough, forKey: .lockedThrough)
         try values.encode(pageItemsMax, forKey: .pageItemsMax)
+        try values.encode(pagesAreCircular, forKey: .pagesAreCircular)
         try values.encode(clockSkewSeconds, forKey: .clockSkewSeconds)
         try values.encode(dateSkewSeconds, forKey: .dateSkewSeconds)
         try values.encode(visibleAfterMs, forKey: .visibleAfterMs)

@@ -27,12 +27,17 @@ public struct BackendChanges: Equatable, Sendable {
     public var hasMore: Bool
     /// Whether what people may report on has changed too: everybody is compared in full then.
     public var haveChoicesChanged: Bool
+    /// Why the reading was broken off, to begin anew with the next run: for an operator.
+    public var problem: String?
 
     /// A part of the changes.
-    public init(changes: [Change], cursor: String, hasMore: Bool, haveChoicesChanged: Bool = false) {
+    public init(
+        changes: [Change], cursor: String, hasMore: Bool, haveChoicesChanged: Bool = false, problem: String? = nil
+    ) {
         self.changes = changes
         self.cursor = cursor
         self.hasMore = hasMore
         self.haveChoicesChanged = haveChoicesChanged
+        self.problem = problem
     }
 }

@@ -52,6 +52,24 @@ import Testing
         }
     }
 
+    /// What PostgreSQL does not store comes as something that it does: nobody's poll is held up by it.
+    @Test(arguments: [true, false]) func textsWithNullAreStored(isFull: Bool) async throws {
+        try await PollerWorld.run { world in
+            try await world.completeRun(isFull: true)
+            let number = try await world.create(of: 0)
+            try await world.post("/sandbox/entries", #"{"number": \#(number), "text": "N\u0000o"}"#)
+            try await world.post(
+                "/sandbox/organisation",
+                #"{"employees": [], "projects": [{"number": 12, "name": "A\u0000B"}], "activities": []}"#)
+            try world.restart()
+            try await world.completeRun(isFull: isFull)
+            #expect(try world.seen(of: 0).map(\.text) == ["N\u{FFFD}o"])
+            try await world.completeRun(isFull: true)
+            try world.beginRun(isFull: false)
+            #expect(try world.names(of: .reportingTreeNode).contains("A\u{FFFD}B"))
+        }
+    }
+
     /// A worker has both answers in one batch: what was told of a record that the comparison no longer finds. When it
     /// turns out that the part does not count, the comparison must not have left the record to it.
     @Test func aComparisonDoesNotLeaveARecordToAPartThatIsNotWritten() async throws {

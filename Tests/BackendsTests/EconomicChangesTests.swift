@@ -18,8 +18,10 @@ import Testing
         let plain = EconomicCursor(since: 1_427_673_600, choices: Self.choices)
         #expect(plain.description == "changes 2015-03-30T00:00:00Z \(Self.choices.text)")
         var cursor = plain
-        cursor.read(newest: 1_427_673_605, at: 1_427_673_700, next: "34 781")
-        #expect(cursor.description.hasSuffix("2015-03-30T00:01:40Z 2015-03-30T00:00:05Z 34 781"))
+        _ = cursor.read(newest: 1_427_673_605, at: 1_427_673_700, next: "34 781")
+        #expect(cursor.description.hasSuffix("2015-03-30T00:01:40Z 2015-03-30T00:00:05Z 1 34%20781 34 781"))
+        let earlier = EconomicCursor(plain.description + " 2015-03-30T00:01:40Z 2015-03-30T00:00:05Z 34781")
+        #expect(earlier?.pass?.page == "34781" && earlier?.pass?.trail == PageTrail())
         for cursor in [plain, cursor] { #expect(EconomicCursor(cursor.description) == cursor) }
         for strange in ["", "changes", "changes now now", "changes 2015-03-30T00:00:00Z x", "sap " + plain.description]
         {
@@ -31,10 +33,10 @@ import Testing
     @Test(arguments: [(100, 200, 150, 150), (100, 200, 250, 200), (100, 200, nil, 100), (100, 90, nil, 90)])
     func aPassBeginsNoLaterThanTheOneBeforeDid(since: Int, began: Int, newest: Int?, expected: Int) {
         var cursor = EconomicCursor(since: since, choices: Self.choices)
-        cursor.read(newest: newest, at: began, next: "7")
+        _ = cursor.read(newest: newest, at: began, next: "7")
         #expect(cursor.since == since && cursor.pass?.beganAt == began)
         // The pages that follow are answered later, and may hold what was changed meanwhile.
-        cursor.read(newest: nil, at: began + 1_000, next: nil)
+        _ = cursor.read(newest: nil, at: began + 1_000, next: nil)
         #expect(cursor == EconomicCursor(since: expected, choices: Self.choices))
     }
 
@@ -156,6 +158,54 @@ import Testing
         }
     }
 
+    // MARK: Pages that go in a circle
+
+    /// The pages of the cursors 1, …, n, and then again those from some of them on.
+    @Test(arguments: 1...40) func aCircleIsFoundWhereverItBegins(countMax: Int) {
+        for beginning in 1...countMax {
+            var trail = PageTrail()
+            var (page, count) = (0, 0)
+            repeat {
+                page = page == countMax ? beginning : page + 1
+                count += 1
+            } while count < 1_000 && trail.follow("\(page)")
+            #expect((countMax + 1...3 * countMax).contains(count))
+        }
+    }
+
+    /// They are read for a while, and begun anew with the next run.
+    @Test func changesWhosePagesGoInACircleComeToAnEnd() async throws {
+        try await Fixture.run { economic in
+            try await economic.switches(#"{"pageItemsMax": 2}"#)
+            var reading = ChangesReading(economic)
+            try await reading.readToTheEnd()
+            for _ in 0..<5 { _ = try await economic.backend.create(Fixture.submission()) }
+            try await economic.switches(#"{"pagesAreCircular": true}"#)
+            var count = 0
+            while try await reading.readPart(), count < 100 { count += 1 }
+            #expect(count < 9 && reading.told.count == 5)
+            #expect(reading.problem?.contains("the pages go in a circle") == true)
+            _ = try await economic.backend.create(Fixture.submission())
+            try await economic.switches(#"{"pagesAreCircular": false}"#)
+            try await reading.readToTheEnd()
+            #expect(reading.told.count == 6 && reading.problem == nil)
+        }
+    }
+
+    @Test func aListingWhosePagesGoInACircleIsAnErrorAfterAFewOfThem() async throws {
+        try await Fixture.run { economic in
+            for _ in 0..<5 { _ = try await economic.backend.create(Fixture.submission()) }
+            try await economic.switches(#"{"pageItemsMax": 2, "pagesAreCircular": true}"#)
+            let before = try await economic.stats()["listings"] ?? 0
+            let day = Fixture.submission().day
+            let error = await #expect(throws: BackendError.self) {
+                _ = try await economic.backend.entries(of: Fixture.ana, from: day, through: day)
+            }
+            #expect("\(String(describing: error))".contains("the pages go in a circle"))
+            #expect(try await economic.stats()["listings"] ?? 0 <= before + 9)
+        }
+    }
+
     // MARK: The listings of everybody
 
     @Test func thatChoicesHaveChangedIsToldOnce() async throws {
@@ -218,12 +268,13 @@ private struct ChangesReading {
     private var cursor: String?
     private(set) var told: [String: BackendEntry] = [:]
     private(set) var choicesChangedCount = 0
+    private(set) var problem: String?
 
     init(_ economic: EconomicFixture) { self.economic = economic }
 
     mutating func readPart() async throws -> Bool {
         let part = try await economic.backend.changes(of: [EconomicFixture.ana], since: cursor)
-        cursor = part.cursor
+        (cursor, problem) = (part.cursor, part.problem)
         for change in part.changes { told[change.entry.id] = change.entry }
         if part.haveChoicesChanged { choicesChangedCount += 1 }
         return part.hasMore

@@ -94,9 +94,9 @@ import Testing
     ]) func aCursorIsReadWhateverTheTimeStamps(newest: String) {
         let began = 1_427_673_700
         var cursor = EconomicCursor(since: began - 100, choices: UUID())
-        cursor.read(newest: EconomicTime.seconds(newest), at: began, next: "34781")
+        _ = cursor.read(newest: EconomicTime.seconds(newest), at: began, next: "34781")
         #expect(EconomicCursor(cursor.description) == cursor)
-        cursor.read(newest: nil, at: began + 10, next: nil)
+        _ = cursor.read(newest: nil, at: began + 10, next: nil)
         #expect((began - 100...began).contains(cursor.since) && cursor.pass == nil)
     }
 
@@ -125,6 +125,15 @@ import Testing
             #expect(throws: BackendError.self) { try economicEntry(hours: "1", date: long) },
         ]
         for error in errors { #expect("\(String(describing: error))".utf8.count < 5_000) }
+    }
+
+    /// PostgreSQL stores no U+0000. What is written with backslashes alone is another text.
+    @Test(arguments: [
+        (#"N\u0000o"#, "N\u{FFFD}o"), (#"\u0000\u0000"#, "\u{FFFD}\u{FFFD}"), (#"\\u0000"#, #"\u0000"#),
+        (#"\\\u0000"#, "\\\u{FFFD}"), (#"\u00001"#, "\u{FFFD}1"), (#"\u0001"#, "\u{1}"), ("plain", "plain"),
+    ]) func aTextWithNullCanBeStored(written: String, text: String) throws {
+        let body = Array(#"{"value":"\#(written)"}"#.utf8)
+        #expect(try HTTPAnswer.decode([String: String].self, from: body) == ["value": text])
     }
 
     // MARK: Messages

@@ -5,8 +5,8 @@ extension EconomicBackend {
     /// Reads by `lastUpdated`, one page a call, in the order of the entries' numbers: an entry that changes meanwhile
     /// stays where it is, and what is changed behind the page that is read has a time stamp that the next pass reads.
     ///
-    /// When a page's cursor is refused, the pass is over, and the next one begins where it did; not at once, since one
-    /// that is refused each time would be asked for without end.
+    /// When a page's cursor is refused, or pages go in a circle, the pass is over, and the next one begins where it did;
+    /// not at once, since it may come to the same end.
     ///
     /// An entry that cannot be read is left out here; the full comparison of its person tells of it. At the end of a
     /// pass the listings that are everybody's choices are looked at too, which cannot be asked for changes.
@@ -24,10 +24,11 @@ extension EconomicBackend {
         let filter = "lastUpdated$gte:" + EconomicTime.text(cursor.since - overlapSeconds)
         guard let page = try await page(filter, cursor: cursor.pass?.page) else {
             cursor.pass = nil
-            return BackendChanges(changes: [], cursor: cursor.description, hasMore: false)
+            return BackendChanges(
+                changes: [], cursor: cursor.description, hasMore: false, problem: "the cursor of a page is refused")
         }
         let stamps = page.rows.compactMap { $0.lastUpdated.flatMap(EconomicTime.seconds) }
-        cursor.read(newest: stamps.max(), at: page.time, next: page.next)
+        let isWhole = cursor.read(newest: stamps.max(), at: page.time, next: page.next)
         var emails: [Int: [String]] = [:]
         for person in people {
             guard let employee = try? EconomicBackend.employee(person) else { continue }
@@ -37,6 +38,11 @@ extension EconomicBackend {
             (emails[row.employeeNumber] ?? []).compactMap { email in
                 (try? BackendEntry(row)).map { BackendChanges.Change(person: email, entry: $0) }
             }
+        }
+        if !isWhole, let next = page.next {
+            return BackendChanges(
+                changes: changes, cursor: cursor.description, hasMore: false,
+                problem: PageTrail.problem(of: EconomicBackend.entries, at: next))
         }
         let choices = cursor.choices
         if cursor.pass == nil { cursor.choices = try await listings.choices().digest }
@@ -68,6 +74,8 @@ struct EconomicCursor: Equatable {
         var newest: Int
         /// The next page's cursor.
         var page: String
+        /// The cursors before it.
+        var trail: PageTrail
     }
 
     /// What was changed up to then is read, but for what the overlap is for.
@@ -86,33 +94,48 @@ struct EconomicCursor: Equatable {
     ///   - newest: The largest `lastUpdated` on it.
     ///   - time: When it was answered.
     ///   - next: The next page's cursor.
-    mutating func read(newest: Int?, at time: Int, next: String?) {
+    /// - Returns: False when the next page was read before: then the pass counts for nothing.
+    mutating func read(newest: Int?, at time: Int, next: String?) -> Bool {
+        var trail = pass?.trail ?? PageTrail()
+        if let next, !trail.follow(next) {
+            pass = nil
+            return false
+        }
         let beganAt = pass?.beganAt ?? time
         let newest = min(max(pass?.newest ?? since, newest ?? since), beganAt)
-        pass = next.map { Pass(beganAt: beganAt, newest: newest, page: $0) }
+        pass = next.map { Pass(beganAt: beganAt, newest: newest, page: $0, trail: trail) }
         if pass == nil { since = newest }
+        return true
     }
 }
 
 extension EconomicCursor: CustomStringConvertible {
-    /// `changes SINCE CHOICES` or `changes SINCE CHOICES BEGAN NEWEST PAGE`
+    /// `changes SINCE CHOICES` or `changes SINCE CHOICES BEGAN NEWEST COUNT MARK PAGE`; earlier releases wrote no `COUNT MARK`.
     var description: String {
-        let pass = pass.map { " \(EconomicTime.text($0.beganAt)) \(EconomicTime.text($0.newest)) \($0.page)" }
+        let pass = pass.map { pass in
+            " \(EconomicTime.text(pass.beganAt)) \(EconomicTime.text(pass.newest)) \(pass.trail.count)"
+                + " \(pass.trail.mark) \(pass.page)"
+        }
         return "changes \(EconomicTime.text(since)) \(choices.text)" + (pass ?? "")
     }
 
     /// Reads a description; `nil` when it is none.
     init?(_ text: String) {
-        let parts = text.split(separator: " ", maxSplits: 5).map(String.init)
-        guard parts.first == "changes", parts.count == 3 || parts.count == 6,
+        let parts = text.split(separator: " ", maxSplits: 7).map(String.init)
+        guard parts.first == "changes", [3, 6, 8].contains(parts.count),
             let since = EconomicTime.seconds(parts[1]), let choices = UUID(uuidString: parts[2])
         else { return nil }
         (self.since, self.choices) = (since, choices)
-        guard parts.count == 6 else { return }
+        guard parts.count > 3 else { return }
         guard let beganAt = EconomicTime.seconds(parts[3]), let newest = EconomicTime.seconds(parts[4]) else {
             return nil
         }
-        pass = Pass(beganAt: beganAt, newest: newest, page: parts[5])
+        var trail = PageTrail()
+        if parts.count == 8 {
+            guard let count = Int(parts[5]), (0..<Int.max).contains(count) else { return nil }
+            trail = PageTrail(count: count, mark: parts[6])
+        }
+        pass = Pass(beganAt: beganAt, newest: newest, page: parts[parts.count - 1], trail: trail)
     }
 }
 

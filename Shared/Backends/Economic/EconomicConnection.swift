@@ -30,7 +30,7 @@ struct EconomicConnection: Sendable {
         return try HTTPAnswer.decode(Row.self, from: response.body)
     }
 
-    /// Reads all rows to the end, each once, in the order of their numbers.
+    /// Reads all rows to the end, each once, in the order of their numbers. A listing without an end is an error.
     ///
     /// - Parameter filter: Predicates as `employeeNumber$eq:7$and:date$gte:2015-03-30`.
     func rows<Row: EconomicRow>(
@@ -38,12 +38,16 @@ struct EconomicConnection: Sendable {
     ) async throws(BackendError) -> [Row] {
         var rows: [Int: Row] = [:]
         var cursor: String?
+        var trail = PageTrail()
         for _ in 0..<settings.pagesMax {
             guard let page = try await page(path, filter: filter, cursor: cursor, as: Row.self) else {
                 throw .notProcessed(reason: "\(path): the cursor of a page is refused", retryAfter: nil)
             }
             for row in page.rows { rows[row.number] = row }
             guard let next = page.next else { return rows.values.sorted { $0.number < $1.number } }
+            guard trail.follow(next) else {
+                throw .notProcessed(reason: PageTrail.problem(of: path, at: next), retryAfter: nil)
+            }
             cursor = next
         }
         throw .notProcessed(reason: "\(path) has more than \(settings.pagesMax) pages", retryAfter: nil)

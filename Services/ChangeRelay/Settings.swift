@@ -11,7 +11,8 @@ enum Settings {
         "compaction.interval", .duration(.seconds(1) ... .seconds(86_400)), default: "60s",
         help: "how often each environment is looked at for what is older")
 
-    static let all: [Setting] = [
-        .databaseURL, .kafkaBrokers, .kafkaProperties, pageCountMax, compactionKeep, compactionInterval,
-    ]
+    static let all: [Setting] =
+        [
+            .databaseURL, .kafkaBrokers, .kafkaProperties, pageCountMax, compactionKeep, compactionInterval,
+        ] + RetentionSettings.all
 }

@@ -1,4 +1,5 @@
-// Publishes changed objects to Kafka in position order. One instance is active, others are ready to take over.
+// Publishes changed objects to Kafka in position order, one instance is active, others are ready to take over. And
+// removes what is old and in nobody's use.
 
 import Kafka
 import Pipeline
@@ -11,6 +12,7 @@ await serve("change-relay", settings: Settings.all) { context in
     let pageCountMax = try configuration.integer(Settings.pageCountMax)
     let keep = try configuration.duration(Settings.compactionKeep)
     let interval = try configuration.duration(Settings.compactionInterval)
+    let limits = try RetentionLimits(configuration)
     return [
         .worker("relay", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {
             control in
@@ -26,6 +28,15 @@ await serve("change-relay", settings: Settings.all) { context in
                 try relay.compact(keep: keep, interval: interval)
                 if let problem = relay.problem { control.impaired(problem) } else { control.progressed() }
             }
-        }
+        },
+        .worker("retention", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {
+            control in
+            var retention = try Retention(conninfo: conninfo, limits: limits, logger: control.logger)
+            while !control.isStopping {
+                let wait = try retention.step()
+                control.progressed()
+                control.pause(wait)
+            }
+        },
     ]
 }

@@ -110,7 +110,8 @@ struct MutationStore {
         FROM unnest(\(clients.map(\.key.caller)), \(clients.map(\.key.client)), \(clients.map(\.next)),
             \(clients.map(\.decision))) AS i(person_id, client_id, next_sequence, decision)
         WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
-        ON CONFLICT (environment_id, person_id, client_id) DO UPDATE SET next_sequence = excluded.next_sequence
+        ON CONFLICT (environment_id, person_id, client_id) DO UPDATE SET
+            next_sequence = excluded.next_sequence, changed_at = excluded.changed_at
         """
     }
 

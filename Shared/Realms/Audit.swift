@@ -69,6 +69,30 @@ package struct AuditRecord: Sendable, Equatable {
                 }))
     }
 
+    /// Records removed by one statement.
+    package static let removedCountMax: Int64 = 5_000
+
+    /// Removes the oldest records, up to the first page that has younger ones: ids grow with time.
+    ///
+    /// - Returns: How many were removed, where to go on, and whether these were the last.
+    package static func removePage(
+        olderThan seconds: Double, after last: Int64, on connection: inout Connection
+    ) throws(PostgresError) -> (count: Int, last: Int64, isLast: Bool) {
+        let rows = try connection.run(
+            """
+            WITH page AS (
+                SELECT id, happened_at FROM access.audit WHERE id > \(last) ORDER BY id LIMIT \(removedCountMax)
+            ), gone AS (
+                DELETE FROM access.audit a USING page p
+                WHERE a.id = p.id AND p.happened_at < now() - make_interval(secs => \(seconds))
+                RETURNING a.id
+            )
+            SELECT count(*), coalesce(max(id), 0) FROM gone
+            """)
+        let count: Int64 = try rows[0].value(0)
+        return (Int(count), try rows[0].value(1), count < removedCountMax)
+    }
+
     /// The statement that writes records.
     ///
     /// - Parameter environment: `nil`: they concern the whole installation.

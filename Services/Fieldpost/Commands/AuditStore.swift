@@ -22,7 +22,7 @@ enum AuditStore {
         var actor: String?
     }
 
-    /// Records looked at, or removed, by one statement.
+    /// Records looked at by one statement.
     static let pageCountMax: Int64 = 5_000
 
     /// The newest records of a selection, the newest last. It is read backwards by pages, until there are enough or
@@ -62,30 +62,18 @@ enum AuditStore {
             """
     }
 
-    /// Removes old records from the beginning of the log, up to the first page that has younger ones: ids grow with
-    /// time.
+    /// Removes old records.
     ///
     /// - Parameter progress: Called after each page with how many are removed.
     static func prune(
-        olderThan seconds: Double, on connection: inout Connection, progress: (Int64) -> Void
-    ) throws -> Int64 {
-        var (count, last) = (Int64(0), Int64(0))
+        olderThan seconds: Double, on connection: inout Connection, progress: (Int) -> Void
+    ) throws -> Int {
+        var (count, last) = (0, Int64(0))
         while true {
-            let rows = try connection.run(
-                """
-                WITH page AS (
-                    SELECT id, happened_at FROM access.audit WHERE id > \(last) ORDER BY id LIMIT \(pageCountMax)
-                ), gone AS (
-                    DELETE FROM access.audit a USING page p
-                    WHERE a.id = p.id AND p.happened_at < now() - make_interval(secs => \(seconds))
-                    RETURNING a.id
-                )
-                SELECT count(*), coalesce(max(id), 0) FROM gone
-                """)
-            let removed: Int64 = try rows[0].value(0)
-            count += removed
-            last = try rows[0].value(1)
-            if removed < pageCountMax { return count }
+            let page = try AuditRecord.removePage(olderThan: seconds, after: last, on: &connection)
+            count += page.count
+            last = page.last
+            if page.isLast { return count }
             progress(count)
         }
     }

@@ -6,6 +6,8 @@ enum MetricsHelp {
         "fieldpost_parked_keys_total": "Keys that were put aside because they could not be handled.",
         "fieldpost_partitions_taken_away_total": "Partitions that a rebalance of the group gave to other workers.",
         "fieldpost_poll_dangling_references_total": "References of a back end's own data that lead nowhere, when read.",
+        "fieldpost_retention_removed_total": "Rows and objects that were removed because they were old.",
+        "fieldpost_retention_rows": "About how many rows a table has, as PostgreSQL last found.",
         "http_server_request_duration_seconds": "Time until the answer to a request begins.",
         "messaging_client_consumed_messages_total": "Messages taken from Kafka.",
         "messaging_client_sent_messages_total": "Messages published to Kafka.",

@@ -185,7 +185,8 @@ let tests: [Target] = [
         ],
         path: "Tests/RealmInitializerTests"),
     .testTarget(
-        name: "RealmsTests", dependencies: ["Model", "Postgres", "Realms", "TestSupport"], path: "Tests/RealmsTests"),
+        name: "RealmsTests", dependencies: ["Model", "Postgres", "Realms", "Suite", "TestSupport"],
+        path: "Tests/RealmsTests"),
     .testTarget(
         name: "FlowTests",
         dependencies: ["Backends", "HTTP", "Kafka", "Model", "Postgres", "Realms", "Seeded", "Suite"],

@@ -26,7 +26,9 @@ struct Scheduler: ~Copyable {
     ///   - fetcher: Knows which back ends tell what has changed.
     init(conninfo: String, fetcher: RealmFetcher, overdueMax: Duration, logger: Logger) throws {
         // Environments take turns: one in which somebody holds a lock comes again at the next step.
-        var connection = try Connection(conninfo, limits: Limits(lockMax: .seconds(1)))
+        var limits = Limits.ofLockHolder
+        limits.lockMax = .seconds(1)
+        var connection = try Connection(conninfo, limits: limits, check: Lineage.check)
         try Schema.check(on: &connection)
         self.connection = connection
         self.fetcher = fetcher

@@ -57,11 +57,13 @@ struct EntryHandler: Handler {
             RealmObject.load((keys + records).compactMap { $0 }, in: environment),
             EntryStore.loadLedgers(inputs.map(\.subject.id), in: environment),
             BackendConnection.exists(in: environment),
+            EntryStore.loadRestore,
         ])
         // An environment without a back end of ours is looked after by an integration, which submits by itself.
         guard try answers[2][0].value(0, as: Bool.self) else { return inputs.map { _ in .finished } }
         let objects = try RealmObject.byKey(answers[0])
         let ledgers = try EntryStore.ledgers(answers[1])
+        let restore = try EntryStore.restore(answers[3])
 
         var writes = EntryWrites()
         // Realms whose entry gets the ledger of an id with this batch.
@@ -87,8 +89,9 @@ struct EntryHandler: Handler {
                 let stored = ledgers[key.id]
                 let isAnothers = stored.map { $0.realm != key.realm } ?? false
                 let ledger = isAnothers ? nil : try stored?.ledger.get()
-                let (state, person) = try state(
+                var (state, person) = try state(
                     objects[key], ledger, isAnothers, input, key, in: environment, on: &connection)
+                state.note(restore)
                 let decision =
                     input.isObservation
                     ? try observe(records[index].flatMap { objects[$0] }, state, input, key, environment, &connection)

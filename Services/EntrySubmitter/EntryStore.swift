@@ -68,6 +68,22 @@ enum EntryStore {
         }
     }
 
+    /// Whether the database has lost what was sent. One that was sent belongs to a day that was known then: a year
+    /// ahead is more than anybody reports. However late a device comes back with such an entry, its day tells.
+    /// Rows: as `restore` reads them.
+    static let loadRestore: Statement = """
+        SELECT to_char(restored_at + interval '366 days', 'YYYY-MM-DD'),
+            extract(epoch FROM now() - restored_at)::float8
+        FROM realm.lineage WHERE restored_at IS NOT NULL
+        """
+
+    /// - Returns: `nil` when nothing was lost.
+    static func restore(_ rows: Rows) throws(PostgresError) -> Restore? {
+        guard rows.count == 1, let day = Day(try rows[0].value(0, as: String.self)) else { return nil }
+        return Restore(
+            throughDay: day, since: .milliseconds(Int64(try rows[0].value(1, as: Double.self) * 1_000)))
+    }
+
     /// How fast an environment's back end may be called. Rows: as `rates` reads them.
     static func loadRates(of environment: EnvironmentID) -> Statement {
         """

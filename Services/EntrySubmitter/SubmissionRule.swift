@@ -7,7 +7,8 @@ import Pipeline
 ///
 /// - At most one attempt is open per entry, and it is in the ledger before the call.
 /// - A record is created only when the back end is known to have none: never tried, refused, certainly not processed,
-///   or looked up after its outcome had time to settle and not found.
+///   or looked up after its outcome had time to settle and not found. A ledger of a restored database may not know what
+///   was tried: then it is looked up first.
 /// - `released` and what follows it are written only from a record that was read back.
 /// - Only the back end's refusal, or the entry's own problems, make an entry `invalid`; a back end that is away never.
 /// - What is settled is settled for the edit it was asked by. When the entry has moved on meanwhile nothing of it is
@@ -130,6 +131,13 @@ struct SubmissionRule: Sendable {
             return settle(ledger, EntryPatch(status: confirmed.status), log: log, state)
         }
         ledger.wanted = wanted
+        if ledger.backendID == nil, let since = state.sinceRestore {
+            let wait = lease + settleMin - since
+            if wait > .zero { return wait_(wait, "a call from before the restore may be under way") }
+            var decision = open(.create, .find(id: nil, days: [wanted.day]), ledger, entry.status)
+            decision.ledger?.phase = .finding
+            return decision
+        }
         let action: SubmissionCall.Action =
             if let id = ledger.backendID { .update(id: id, wanted) } else { .create(wanted) }
         return open(ledger.backendID == nil ? .create : .update, action, ledger, entry.status)

@@ -76,6 +76,9 @@ struct SubmissionState: Sendable {
     var wanted: Wanted?
     /// The id is that of an entry of another realm, which the back end may have a record of. `ledger` is `nil` then.
     var isAnothers = false
+    /// How long ago the database was restored, when it may have lost that the entry was sent: the back end is asked
+    /// before it is created.
+    var sinceRestore: Duration?
     /// The back end has no such person: a mistake in the set-up, not in the entry.
     var isPersonUnknown = false
 }
@@ -110,6 +113,22 @@ enum EntryRequest: Equatable, Sendable {
                 }
             }
         }
+    }
+}
+
+/// A database that has lost its last transactions, and with them what they said of submissions.
+struct Restore: Equatable, Sendable {
+    /// Entries of the days up to this one may have been sent by what is lost.
+    let throughDay: Day
+    /// How long ago it was.
+    let since: Duration
+}
+
+extension SubmissionState {
+    /// A ledger that knows of an open attempt is believed; others may be older than what was sent.
+    mutating func note(_ restore: Restore?) {
+        guard let restore, let wanted, wanted.day <= restore.throughDay else { return }
+        if (ledger?.phase ?? .settled) == .settled { sinceRestore = restore.since }
     }
 }
 

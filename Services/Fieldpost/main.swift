@@ -10,6 +10,7 @@ struct FieldpostCommand: AsyncParsableCommand {
         version: "fieldpost \(fieldpostVersion)",
         subcommands: [
             MigrateCommand.self,
+            RestoreCommand.self,
             TopicsCommand.self,
             EnvironmentCommand.self,
             LagCommand.self,

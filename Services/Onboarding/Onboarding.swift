@@ -44,13 +44,13 @@ struct Onboarding: Sendable {
         guard OpenIDProvider.isUsable(base) else {
             throw ConfigurationError("\(Settings.url.variable) must be an https address, or http on this machine")
         }
-        let pool = try Pool(database, size: limits.poolSize)
+        let pool = try Pool(database, size: limits.poolSize, check: Lineage.check)
         let position = try await pool.run { connection in
             try Schema.check(on: &connection)
             return try EventStore.position(on: &connection)
         }
         // What follows events waits for nothing that the others do.
-        let own = try (0..<3).map { _ in try Pool(database, size: 1) }
+        let own = try (0..<3).map { _ in try Pool(database, size: 1, check: Lineage.check) }
         let store = SessionStore(secrets: secrets, limits: limits)
         let events = EventStore(secrets: secrets)
         let provider = OpenIDProvider(client: client)

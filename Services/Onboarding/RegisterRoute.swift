@@ -96,7 +96,7 @@ struct RegisterRoute: Sendable {
 func answering<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
     do {
         return try await body()
-    } catch let error as PostgresError where error.isRetriable {
+    } catch let error as PostgresError where error.isRetriable || error.isOfOtherHistory {
         throw Problems.databaseUnavailable
     }
 }

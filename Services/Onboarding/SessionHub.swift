@@ -1,5 +1,6 @@
 import Logging
 import Postgres
+import Realms
 import Runtime
 import ServiceLifecycle
 import Synchronization
@@ -65,10 +66,16 @@ final class SessionHub: Service, Sendable {
     // MARK: Running
 
     func run() async throws {
-        await Repeating("events", every: limits.interval, health: health, logger: logger) {
+        defer { closeAll() }
+        try await Repeating(
+            "events", every: limits.interval, health: health, logger: logger, isFinal: Lineage.isOver
+        ) {
             try await self.handOut()
             try await self.look()
         }.run()
+    }
+
+    private func closeAll() {
         let mailboxes = state.withLock { state in
             state.isClosed = true
             return state.entries.values.map(\.mailbox)

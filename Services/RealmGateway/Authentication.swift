@@ -144,7 +144,7 @@ final class Authentication: Sendable {
 func answering<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
     do {
         return try await body()
-    } catch let error as PostgresError where error.isRetriable {
+    } catch let error as PostgresError where error.isRetriable || error.isOfOtherHistory {
         throw Problems.databaseUnavailable
     }
 }

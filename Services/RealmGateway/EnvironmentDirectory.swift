@@ -3,6 +3,7 @@ import Identity
 import Logging
 import Model
 import Postgres
+import Realms
 import Runtime
 import ServiceLifecycle
 import Synchronization
@@ -160,8 +161,8 @@ final class EnvironmentDirectory: Service, Sendable {
         read.clients[caller.environment, default: [:]][client] = Client(caller: caller, subject: try row.value(5))
     }
 
-    func run() async {
-        await Repeating("environments", every: interval, health: health, logger: logger) {
+    func run() async throws {
+        try await Repeating("environments", every: interval, health: health, logger: logger, isFinal: Lineage.isOver) {
             try await self.refresh()
         }.run()
     }

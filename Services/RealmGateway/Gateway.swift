@@ -24,12 +24,12 @@ struct Gateway: Sendable {
         clients: ClientAddress = ClientAddress(), health: Health? = nil, logger: Logger,
         fetch: @escaping @Sendable (String) async throws -> [UInt8]
     ) async throws {
-        let pool = try Pool(database, size: limits.poolSize)
+        let pool = try Pool(database, size: limits.poolSize, check: Lineage.check)
         let commits = try CommitPools(database, limits)
         try await pool.run { connection in try Schema.check(on: &connection) }
         let directory = EnvironmentDirectory(pool: pool, health: health, logger: logger)
         try await directory.refresh()
-        let livePool = try Pool(database, size: 1)
+        let livePool = try Pool(database, size: 1, check: Lineage.check)
         let hub = LiveHub(pool: livePool, limits: limits, logger: logger)
         directory.onRefresh { hub.close(where: directory.isRemoved) }
         let verifier = TokenVerifier(limits: tokens, environments: { directory.identities }, fetch: fetch)

@@ -111,8 +111,8 @@ struct CommitPools: Sendable {
     let lockedMax: Duration
 
     init(_ database: String, _ limits: GatewayLimits) throws(PostgresError) {
-        free = try Pool(database, size: limits.commitPoolSize, limits: Limits(lockMax: Self.lockMax))
-        locked = try Pool(database, size: 1, limits: Limits(lockMax: Self.lockMax))
+        free = try Pool(database, size: limits.commitPoolSize, limits: Limits(lockMax: Self.lockMax), check: Lineage.check)
+        locked = try Pool(database, size: 1, limits: Limits(lockMax: Self.lockMax), check: Lineage.check)
         lockedMax = limits.lockedMax
     }
 

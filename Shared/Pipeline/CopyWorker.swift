@@ -67,7 +67,7 @@ package struct CopyWorker: ~Copyable {
     package init(
         at place: WorkerPlace, batchCountMax: Int = 4_000, logger: Logger, route: @escaping Route
     ) throws {
-        var connection = try Connection(place.conninfo)
+        var connection = try Connection(place.conninfo, check: Lineage.check)
         try Schema.check(on: &connection)
         let consumer = try Consumer(
             brokers: place.brokers, group: place.group, topics: place.topics, properties: place.properties)

@@ -67,7 +67,7 @@ package struct Relay: ~Copyable {
     package init(
         conninfo: String, brokers: String, properties: [String: String], logger: Logger, pageCountMax: Int = 4_000
     ) throws {
-        var connection = try Connection(conninfo)
+        var connection = try Connection(conninfo, limits: .ofLockHolder, check: Lineage.check)
         try Schema.check(on: &connection)
         let producer = try Producer(brokers: brokers, properties: properties)
         let admin = try Admin(brokers: brokers, properties: properties)

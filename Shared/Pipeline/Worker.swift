@@ -157,7 +157,7 @@ package struct Worker<H: Handler>: ~Copyable {
 
     package init(_ handler: H, at place: WorkerPlace, limits: WorkerLimits, logger: Logger) throws {
         let group = place.group
-        var connection = try Connection(place.conninfo, limits: Limits(lockMax: Self.lockMax))
+        var connection = try Connection(place.conninfo, limits: Limits(lockMax: Self.lockMax), check: Lineage.check)
         try Schema.check(on: &connection)
         let consumer = try Consumer(
             brokers: place.brokers, group: group, topics: place.topics, properties: place.properties)

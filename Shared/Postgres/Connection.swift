@@ -7,8 +7,11 @@ package struct Connection: ~Copyable {
     private var handle: ConnectionHandle?
     private let conninfo: String
     private let limits: Limits
+    private let check: StaticString?
+    /// What `check` answered when the connection was opened first.
+    private let history: String?
     /// Statement text → name of the prepared statement on the open connection.
-    private var prepared: [String: String] = [:]
+    private var prepared: [String: String]
     private var openFailureCount = 0
     /// What was sent by `start` and not yet answered.
     private var started: (statements: [Statement], newNames: [Int: String])?
@@ -22,12 +25,23 @@ package struct Connection: ~Copyable {
 
     /// Opens the connection now.
     ///
-    /// - Parameter conninfo: A libpq connection string or URI; TLS is chosen in it
-    ///   (`sslmode=verify-full sslrootcert=…`).
-    package init(_ conninfo: String, limits: Limits = Limits()) throws(PostgresError) {
+    /// - Parameters:
+    ///   - conninfo: A libpq connection string or URI; TLS is chosen in it (`sslmode=verify-full sslrootcert=…`).
+    ///   - check: A statement that every session begins with. It fails, or answers one text: which history of the
+    ///     database this is. A lost connection is not opened again to another one: its owner, who remembers things of
+    ///     the former, gets an error that `isOfOtherHistory`. A database that does not know the statement is not
+    ///     checked.
+    package init(
+        _ conninfo: String, limits: Limits = Limits(), check: StaticString? = nil
+    ) throws(PostgresError) {
+        let handle = try Self.connect(conninfo, limits)
+        var prepared: [String: String] = [:]
+        history = try Self.history(check, over: handle, &prepared, limits)
+        self.prepared = prepared
         self.conninfo = conninfo
         self.limits = limits
-        handle = try Self.connect(conninfo, limits)
+        self.check = check
+        self.handle = consume handle
     }
 
     /// Runs the statements in one round trip, as one transaction: all of them happen, or none.
@@ -108,8 +122,14 @@ package struct Connection: ~Copyable {
             let pause = Swift.min(grown, Self.pauseMax) * Double.random(in: 0.5...1)
             pauseThread(pause)
         }
-        do {
-            handle = try Self.connect(conninfo, limits)
+        do throws(PostgresError) {
+            let new = try Self.connect(conninfo, limits)
+            prepared = [:]
+            guard try Self.history(check, over: new, &prepared, limits) == history else {
+                throw PostgresError(
+                    sqlState: PostgresError.otherHistory, message: "the database was restored since this was begun")
+            }
+            handle = consume new
             openFailureCount = 0
             openCount += 1
         } catch {
@@ -122,6 +142,21 @@ package struct Connection: ~Copyable {
         let handle = try ConnectionHandle(conninfo: conninfo, limits: limits)
         try handle.apply(limits)
         return handle
+    }
+
+    private static func history(
+        _ check: StaticString?, over handle: borrowing ConnectionHandle, _ prepared: inout [String: String],
+        _ limits: Limits
+    ) throws(PostgresError) -> String? {
+        guard let check else { return nil }
+        do throws(PostgresError) {
+            let question = [Statement(stringLiteral: check.description)]
+            return try exchange(question, over: handle, prepared: &prepared, waitMax: limits.answerMax)[0][0].value(0)
+        } catch {
+            if ["42883", "3F000"].contains(error.sqlState) { return nil }
+            // The text of the statement would hide what there is to do.
+            throw PostgresError(sqlState: error.sqlState, message: error.message)
+        }
     }
 
     private mutating func close() {

@@ -63,7 +63,8 @@ import Glibc
 
     var lastMessage: String { unsafe String(cString: PQerrorMessage(pointer)) }
 
-    /// Sets the session's time-outs, without which a forgotten transaction holds up its whole environment, and keeps
+    /// Sets the session's time-outs, without which a forgotten transaction holds up its whole environment, and a session
+    /// whose host is gone keeps its locks for hours (`tcp_*` do nothing on a Unix socket, where no host can go). Keeps
     /// the planner to indexes: every statement reads by a key, in its order. While statistics are missing or the plan
     /// is a generic one, PostgreSQL preferred to read and sort the whole change log for each page of it (seen with
     /// PostgreSQL 15; what is off is still used where nothing else is possible).
@@ -72,6 +73,10 @@ import Glibc
             SET statement_timeout = \(limits.statementMax.milliseconds);
             SET lock_timeout = \(limits.lockMax.milliseconds);
             SET idle_in_transaction_session_timeout = \(limits.idleInTransactionMax.milliseconds);
+            SET idle_session_timeout = \(limits.idleMax?.milliseconds ?? 0);
+            SET tcp_user_timeout = \(limits.tcpUserMax.milliseconds);
+            SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;
+            SET client_connection_check_interval = '5s';
             SET timezone = 'UTC';
             SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off
             """

@@ -21,14 +21,15 @@ package final class Pool: Sendable {
     /// - Parameters:
     ///   - size: How many connections, each with a thread.
     ///   - jobCountMax: More waiting jobs than this are refused: the pool pushes back instead of growing.
+    ///   - check: As a `Connection` has it.
     /// - Throws: `PostgresError` when a connection cannot be opened: a wrong address shows at start.
     package init(
-        _ conninfo: String, size: Int, jobCountMax: Int = 4_096, limits: Limits = Limits()
+        _ conninfo: String, size: Int, jobCountMax: Int = 4_096, limits: Limits = Limits(), check: StaticString? = nil
     ) throws(PostgresError) {
         self.jobCountMax = jobCountMax
         self.size = size
         for _ in 0..<size {
-            let connection = try Connection(conninfo, limits: limits)
+            let connection = try Connection(conninfo, limits: limits, check: check)
             startThread(lending: connection) { [self] connection in
                 while let job = takeJob() { job(&connection) }
             }

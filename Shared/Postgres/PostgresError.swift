@@ -23,8 +23,15 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
     /// The connection is gone. Whether a transaction that was being committed did commit is unknown.
     package var isConnectionLost: Bool {
         guard let sqlState else { return true }
-        return sqlState.hasPrefix("08") || ["57P01", "57P02", "57P03"].contains(sqlState)
+        return sqlState.hasPrefix("08") || ["57P01", "57P02", "57P03", "57P05", "25P03"].contains(sqlState)
     }
+
+    /// The database is not the one that was worked with, or lacks what was written last: whatever is remembered of it
+    /// must be forgotten, and nothing is done until a person has acted.
+    package var isOfOtherHistory: Bool { sqlState == Self.otherHistory }
+
+    /// Raised by the check that a session begins with (`Connection.init`); no state of PostgreSQL's own.
+    package static let otherHistory = "FP001"
 
     /// The same work may succeed when it is done again: infrastructure and conflicts, never data.
     ///

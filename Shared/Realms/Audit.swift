@@ -32,6 +32,8 @@ package struct AuditRecord: Sendable, Equatable {
         case integrationAdded = "integration.added"
         case integrationRemoved = "integration.removed"
         case schemaMigrated = "schema.migrated"
+        /// What may have been lost was set apart, or the database was accepted as whole.
+        case databaseRestored = "database.restored"
         case parkedRetried = "parked.retried"
         case parkedDiscarded = "parked.discarded"
         /// Stored secrets were sealed anew.

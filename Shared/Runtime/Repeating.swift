@@ -8,6 +8,7 @@ package struct Repeating: Service {
     private let rest: Int
     private let health: Health?
     private let logger: Logger
+    private let isFinal: @Sendable (any Error) -> Bool
     private let body: @Sendable () async throws -> Void
 
     private static let backoff = Backoff(first: .milliseconds(50), waitMax: .seconds(2))
@@ -16,9 +17,11 @@ package struct Repeating: Service {
     ///   - name: For the log, and of what makes the process ready.
     ///   - interval: From the end of one round to the beginning of the next; longer after one that failed.
     ///   - rest: A rest has at least so many times the length of its round: what rounds cost is bounded.
+    ///   - isFinal: Whether an error stops the process.
     ///   - body: One round. What it throws is logged, and the process is not ready until a round works again.
     package init(
         _ name: String, every interval: Duration, resting rest: Int = 0, health: Health?, logger: Logger,
+        isFinal: @escaping @Sendable (any Error) -> Bool = { _ in false },
         _ body: @escaping @Sendable () async throws -> Void
     ) {
         self.name = name
@@ -26,11 +29,12 @@ package struct Repeating: Service {
         self.rest = rest
         self.health = health
         self.logger = logger
+        self.isFinal = isFinal
         self.body = body
     }
 
-    package func run() async {
-        await cancelWhenGracefulShutdown {
+    package func run() async throws {
+        try await cancelWhenGracefulShutdown {
             var backoff = Self.backoff
             while !Task.isCancelled {
                 let start = ContinuousClock.now
@@ -40,6 +44,7 @@ package struct Repeating: Service {
                     health?.ready(true, source: name)
                     try? await Task.sleep(for: max(interval, (ContinuousClock.now - start) * rest))
                 } catch {
+                    if isFinal(error) { throw error }
                     logger.warning("\(name) failed; it is tried again", metadata: ["error": "\(error)"])
                     health?.ready(false, source: name, reason: "the last round failed; the log says why")
                     try? await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))

@@ -56,6 +56,7 @@ extension Suite {
                 ("sandbox", ["economic", "--state", folder.path + "/economic.journal"] + port)
             case .relay, .gateway, .initializer, .submitter, .poller, .database, .onboarding: (part.rawValue, [])
             case .onboardingTwo: (Part.onboarding.rawValue, [])
+            case .relayTwo: (Part.relay.rawValue, [])
             }
         return SuiteProcess.Command(
             executable: "\(Self.executables)/\(program)", arguments: arguments, environment: variables(part),
@@ -75,7 +76,7 @@ extension Suite {
                 variables["FIELDPOST_ONBOARDING_DEVICE_PAGE"] = "true"
                 variables["FIELDPOST_ONBOARDING_DEVICE_GATEWAY"] = gatewayURL
             }
-        case .database, .broker, .identity, .sap, .economic, .relay, .initializer, .submitter, .poller: break
+        case .database, .broker, .identity, .sap, .economic, .relay, .relayTwo, .initializer, .submitter, .poller: break
         }
         return variables.merging(options.variables[part] ?? [:]) { $1 }
     }

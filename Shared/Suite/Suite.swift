@@ -22,6 +22,8 @@ package final class Suite: Sendable {
         case onboarding = "onboarding"
         /// A second instance of onboarding, behind the first one's address.
         case onboardingTwo = "onboarding-two"
+        /// A second instance, ready to take over.
+        case relayTwo = "change-relay-two"
 
         package static let services: [Part] = [.relay, .gateway, .initializer, .submitter]
     }
@@ -35,6 +37,8 @@ package final class Suite: Sendable {
         package var hasEconomic = false
         /// Environment variables per service, beside those that make up the suite.
         package var variables: [Part: [String: String]] = [:]
+        /// Whether the database has a standby, which services find by themselves once it is promoted.
+        package var hasStandby = false
         /// PostgreSQL's settings.
         package var database: [String: String] = [:]
 
@@ -78,6 +82,8 @@ package final class Suite: Sendable {
     package static let clientSecretVariable = "SANDBOX_CLIENT_SECRET"
 
     let server: SuiteServer
+    /// The database's standby.
+    package let standby: SuiteServer?
     let client: Client
     let ports: [Part: Int]
     let adminPorts: [Part: Int]
@@ -106,10 +112,13 @@ package final class Suite: Sendable {
         self.ports = ports
         self.adminPorts = adminPorts
         client = Client()
-        (server, conninfo) = try await withOwnThread {
+        (server, standby, conninfo) = try await withOwnThread {
             let server = try SuiteServer(in: folder, options: options.database)
             try server.start()
-            return (server, try server.makeDatabase("fieldpost"))
+            let conninfo = try server.makeDatabase("fieldpost")
+            guard options.hasStandby else { return (server, nil, conninfo) }
+            let standby = try server.makeStandby()
+            return (server, standby, server.conninfo("fieldpost", or: standby))
         }
         try await runCommand(["migrate", "--schema", Self.schemaFolder])
         let parts = [Part.broker, .identity, .sap] + (options.hasEconomic ? [.economic] : []) + options.services
@@ -128,6 +137,7 @@ package final class Suite: Sendable {
     private func end() {
         for process in processes.withLock({ $0.values.map(\.self) }) { process.kill9() }
         server.kill9()
+        standby?.kill9()
         folder.remove()
     }
 
@@ -193,7 +203,7 @@ package final class Suite: Sendable {
         case .identity: await answers(identityURL + "/.well-known/openid-configuration")
         case .sap: await answers(sapURL + "/sandbox/stats")
         case .economic: await answers(economicURL + "/sandbox/stats")
-        case .relay, .gateway, .initializer, .submitter, .poller, .onboarding, .onboardingTwo:
+        case .relay, .relayTwo, .gateway, .initializer, .submitter, .poller, .onboarding, .onboardingTwo:
             await answers(adminURL(part) + "/health/ready")
         }
     }

@@ -43,11 +43,59 @@ package final class SuiteServer: Sendable {
         try runToEnd("env", ["-C", folder] + Self.asUser + initdb)
     }
 
+    /// The files of a standby of a server that runs.
+    private init(of primary: borrowing SuiteServer) throws {
+        folder = primary.mark + "/standby"
+        mark = primary.mark
+        binaries = primary.binaries
+        port = primary.port
+        options = primary.options.merging(["unix_socket_directories": folder]) { $1 }
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        if getuid() == 0 { try runToEnd("chown", ["postgres", folder]) }
+        let backup = [
+            "\(binaries)/pg_basebackup", "-h", primary.folder, "-p", "\(port)", "-U", Self.user, "-D", "\(folder)/data",
+            "-X", "stream", "-c", "fast", "-R", "-N",
+        ]
+        try runToEnd("env", ["-C", folder] + Self.asUser + backup)
+    }
+
     deinit { kill9() }
+
+    /// Makes and starts a standby of this server, which must be running; it follows until it is cut off.
+    package func makeStandby() throws -> SuiteServer {
+        let standby = try SuiteServer(of: self)
+        try standby.start()
+        return standby
+    }
+
+    /// A standby hears nothing more of its primary: what is committed there from now on is missing here.
+    package func cutOff() throws {
+        var admin = try Connection(conninfo("postgres"))
+        try admin.runScript("ALTER SYSTEM SET primary_conninfo = ''")
+        try admin.run("SELECT pg_reload_conf()")
+        let pause = DispatchSemaphore(value: 0)
+        while try admin.run("SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)")[0].value(0, as: Bool.self) {
+            _ = pause.wait(timeout: .now() + .milliseconds(5))
+        }
+    }
+
+    /// A standby becomes a primary, with what it has.
+    package func promote() throws {
+        var admin = try Connection(conninfo("postgres"))
+        guard try admin.run("SELECT pg_promote(true, 60)")[0].value(0, as: Bool.self) else {
+            throw SuiteFailure("the standby does not become a primary")
+        }
+    }
 
     /// A connection string for one of the server's databases.
     package func conninfo(_ database: String) -> String {
         "host=\(folder) port=\(port) user=\(Self.user) dbname=\(database)"
+    }
+
+    /// The same for whichever of the two is a primary.
+    package func conninfo(_ database: String, or standby: SuiteServer) -> String {
+        "host=\(folder),\(standby.folder) port=\(port),\(standby.port) user=\(Self.user) dbname=\(database) "
+            + "target_session_attrs=read-write"
     }
 
     /// Makes an empty database and returns its connection string.

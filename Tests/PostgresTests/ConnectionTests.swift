@@ -1,9 +1,10 @@
 import FoundationEssentials
 import Postgres
+import Suite
 import TestSupport
 import Testing
 
-@Suite(.ownThreads) struct ConnectionTests {
+@Testing.Suite(.ownThreads) struct ConnectionTests {
     @Test func everyTypeComesBackAsItWasSent() throws {
         try withTestDatabase { connection, _ in
             let id = UUID()
@@ -121,13 +122,75 @@ import Testing
             let shown = try connection.run(
                 """
                 SELECT current_setting('statement_timeout'), current_setting('lock_timeout'),
-                    current_setting('idle_in_transaction_session_timeout')
+                    current_setting('idle_in_transaction_session_timeout'), current_setting('idle_session_timeout')
                 """)
-            let values = try (0..<3).map { column in try shown[0].value(column, as: String.self) }
-            #expect(values == ["2s", "10s", "10s"])
+            let values = try (0..<4).map { column in try shown[0].value(column, as: String.self) }
+            #expect(values == ["2s", "10s", "10s", "0"])
             let error = #expect(throws: PostgresError.self) { try connection.run("SELECT pg_sleep(600)") }
             #expect(error?.sqlState == "57014")
             #expect(try connection.run("SELECT 1").count == 1)
+        }
+    }
+
+    /// A session that holds a lock is gone at the latest 11 s after its host: it may say nothing for 10 s, and its socket
+    /// is asked after 5 s, and again every 2 s, three times.
+    @Test func theSessionOfALockHolderThatIsGoneEnds() throws {
+        let folder = try SuiteFolder("tcp")
+        defer { folder.remove() }
+        let port = try Ports.free()
+        let server = try SuiteServer(in: folder, options: ["listen_addresses": "127.0.0.1", "port": "\(port)"])
+        try server.start()
+        defer { server.kill9() }
+        var connection = try Connection(
+            "host=127.0.0.1 port=\(port) user=\(SuiteServer.user) dbname=postgres", limits: .ofLockHolder)
+        let shown = try connection.run(
+            """
+            SELECT current_setting('idle_session_timeout'), current_setting('tcp_keepalives_idle'),
+                current_setting('tcp_keepalives_interval'), current_setting('tcp_keepalives_count'),
+                current_setting('tcp_user_timeout'), current_setting('client_connection_check_interval')
+            """)
+        let values = try (0..<6).map { column in try shown[0].value(column, as: String.self) }
+        #expect(values == ["10s", "5", "2", "3", "10000", "5s"])
+    }
+
+    /// What ends a session of its own accord, such as its own silence, is a lost connection.
+    @Test func aSessionThatWasSilentTooLongIsOpenedAgain() throws {
+        try withTestDatabase { _, conninfo in
+            var limits = Limits()
+            limits.idleMax = .milliseconds(50)
+            var connection = try Connection(conninfo, limits: limits)
+            let process: Int32 = try connection.run("SELECT pg_backend_pid()")[0].value(0)
+            var other = try Connection(conninfo)
+            while try other.run("SELECT FROM pg_stat_activity WHERE pid = \(process)").count > 0 {
+                try other.run("SELECT pg_sleep(0.005)")
+            }
+            let error = #expect(throws: PostgresError.self) { try connection.run("SELECT 1") }
+            #expect(error?.isConnectionLost == true && error?.isRetriable == true)
+        }
+    }
+
+    /// Who remembers things of the database must not go on with another one under the same address.
+    @Test func aConnectionIsNotOpenedAgainToAnotherHistory() throws {
+        try withTestDatabase(schema: [
+            "CREATE TABLE history (name text); INSERT INTO history VALUES ('first')"
+        ]) { other, conninfo in
+            var connection = try Connection(conninfo, check: "SELECT name FROM history")
+            func lose() throws {
+                let process: Int32 = try connection.run("SELECT pg_backend_pid()")[0].value(0)
+                try other.run("SELECT pg_terminate_backend(\(process))")
+                let error = #expect(throws: PostgresError.self) { try connection.run("SELECT 1") }
+                #expect(error?.isOfOtherHistory == false)
+            }
+            try lose()
+            #expect(try connection.run("SELECT name FROM history").count == 1)
+            try lose()
+            try other.run("UPDATE history SET name = 'second'")
+            for _ in 0..<2 {
+                let error = #expect(throws: PostgresError.self) { try connection.run("SELECT 1") }
+                #expect(error?.isOfOtherHistory == true && error?.isRetriable == false)
+            }
+            var fresh = try Connection(conninfo, check: "SELECT name FROM history")
+            #expect(try fresh.run("SELECT 1").count == 1)
         }
     }
 

@@ -2,6 +2,7 @@ import ArgumentParser
 import FoundationEssentials
 import Kafka
 import Postgres
+import Realms
 import Runtime
 
 /// What a command could not do, in one line.
@@ -17,11 +18,14 @@ struct DatabaseOptions: ParsableArguments {
         help: ArgumentHelp("PostgreSQL connection string. (default: FIELDPOST_DATABASE_URL)", valueName: "url"))
     var url: String?
 
-    func connect(_ limits: Limits = Limits()) throws -> Connection {
+    /// - Parameter check: `nil` for what sets a database right.
+    func connect(
+        _ limits: Limits = Limits(), check: StaticString? = Lineage.check
+    ) throws -> Connection {
         guard let url = url ?? ProcessInfo.processInfo.environment[Setting.databaseURL.variable], !url.isEmpty else {
             throw ValidationError("give --database or set \(Setting.databaseURL.variable)")
         }
-        return try Connection(url, limits: limits)
+        return try Connection(url, limits: limits, check: check)
     }
 }
 

@@ -21,7 +21,7 @@ struct MigrateCommand: ParsableCommand {
         limits.statementMax = .seconds(600)
         // Another migration may be under way: this one waits for it.
         limits.lockMax = .seconds(120)
-        var connection = try database.connect(limits)
+        var connection = try database.connect(limits, check: nil)
         let applied = try Migration.run(files, on: &connection)
         let new = applied.filter(\.isNew).map(\.file)
         if !new.isEmpty {

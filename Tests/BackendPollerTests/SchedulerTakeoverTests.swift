@@ -1,0 +1,28 @@
+import FoundationEssentials
+import Model
+import Postgres
+import TestSupport
+import Testing
+
+@testable import BackendPoller
+
+@Suite struct SchedulerTakeoverTests {
+    /// One that is frozen says nothing: its session is ended, and with it its lock.
+    @Test func theLockOfAFrozenSchedulerGoesToAnother() throws {
+        var acme = try PollHandlerTests.environment()
+        var frozen = try PollHandlerTests.scheduler(acme)
+        var other = try PollHandlerTests.scheduler(acme)
+        let now = Timestamp(millisecondsSinceEpoch: 0)
+        let isFirst = try frozen.step(now: now)
+        let isOtherToo = try other.step(now: now)
+        #expect(isFirst && !isOtherToo)
+        let deadline = ContinuousClock.now + .seconds(120)
+        while try !other.step(now: now) {
+            try #require(ContinuousClock.now < deadline, "the lock is kept")
+            try acme.connection.run("SELECT pg_sleep(0.05)")
+        }
+        // Woken up, it does nothing before it notices.
+        #expect(throws: PostgresError.self) { try frozen.step(now: now) }
+        #expect(try !frozen.step(now: now))
+    }
+}

@@ -1,0 +1,93 @@
+import Backends
+import FoundationEssentials
+import Model
+import Pipeline
+import Postgres
+import TestSupport
+import Testing
+
+@testable import EntrySubmitter
+
+/// A database that has lost its last transactions does not know what it had sent to the back end.
+@Suite struct RestoredTests {
+    /// The ledger is gone, or is as it was before: the record is found by its marker and taken on.
+    @Test(arguments: BackendWorld.Vendor.allCases, [Lost.row, .outcome, .editToo])
+    func whatWasSentBeforeIsNotSentAgain(_ vendor: BackendWorld.Vendor, _ lost: Lost) async throws {
+        try await BackendWorld.run(vendor) { world in
+            let id = UUID()
+            let record = try await world.release(id)
+            switch lost {
+            case .row: try world.acme.connection.run("DELETE FROM submission.ledger")
+            case .outcome, .editToo:
+                // As after a refusal that came before.
+                try world.acme.connection.run(
+                    "UPDATE submission.ledger SET backend_id = NULL, confirmed = NULL, edit_position = 1")
+            }
+            try world.acme.connection.run("UPDATE realm.lineage SET restored_at = now() - interval '1 hour'")
+            var entry = world.draft()
+            if lost == .editToo { entry.text = "survey, and more" }
+            try world.put(id, entry)
+            try await world.work(id)
+
+            let found = try #require(try world.entry(id))
+            #expect(found.status == .released && found.text == entry.text)
+            let marker = EntryMarker.marker(of: id)
+            let records = try await world.backend.lookUp(marker: marker, of: world.person, on: BackendWorld.day)
+            let live = records.filter { $0.status == .released }
+            #expect(live.count == 1, "\(records)")
+            #expect(live.first?.text == entry.text && live.first?.id == found.backendId)
+            if lost != .editToo { #expect(live.first?.id == record) }
+        }
+    }
+
+    /// One that was never sent is sent; one of a day that was far away then is not looked up.
+    @Test func whatIsNewIsSent() async throws {
+        try await BackendWorld.run(.sap) { world in
+            try world.acme.connection.run("UPDATE realm.lineage SET restored_at = now() - interval '1 hour'")
+            let record = try await world.release(UUID())
+            #expect(try await world.record(record).status == .released)
+            // The day of the entries lies more than a year after this restore.
+            try world.acme.connection.run("UPDATE realm.lineage SET restored_at = '2014-03-28'")
+            let late = try Self.decide(&world)
+            #expect(late == "create")
+            try world.acme.connection.run("UPDATE realm.lineage SET restored_at = '2014-03-31'")
+            let known = try Self.decide(&world)
+            #expect(known == "find nil [\(BackendWorld.day)]")
+        }
+    }
+
+    /// A call that the lost ledger knew of is over before the back end is asked.
+    @Test func whatMayBeUnderWayIsWaitedFor() async throws {
+        try await BackendWorld.run(.sap) { world in
+            try world.acme.connection.run("UPDATE realm.lineage SET restored_at = now()")
+            let step = try Self.decide(&world)
+            #expect(step == "park")
+        }
+    }
+
+    /// What is done about a new entry first.
+    private static func decide(_ world: inout BackendWorld) throws -> String {
+        let id = UUID()
+        try world.put(id, world.draft())
+        let next = try world.decide(id, .event)
+        switch next {
+        case .call(let call, _):
+            switch call.submission.action {
+            case .create: return "create"
+            case .find(let id, let days): return "find \(id ?? "nil") \(days)"
+            case .update, .delete: return "another call"
+            }
+        case .park: return "park"
+        case .finished, .dead: return "nothing"
+        }
+    }
+
+    enum Lost: Sendable {
+        /// The ledger's row.
+        case row
+        /// What became of it.
+        case outcome
+        /// The same, and the entry was edited since.
+        case editToo
+    }
+}

@@ -72,7 +72,8 @@ import Testing
     }
 
     /// A script that is not executable, or that goes on after a failure, is found here and not on somebody's laptop.
-    @Test(arguments: ["deploy/up", "deploy/test", ".ci/run"]) func scriptsStopAtTheFirstFailure(path: String) throws {
+    @Test(arguments: ["deploy/up", "deploy/test", "deploy/failover-test", ".ci/run"])
+    func scriptsStopAtTheFirstFailure(path: String) throws {
         let text = try #require(projectText(path))
         #expect(text.hasPrefix("#!/usr/bin/env bash\n"))
         #expect(text.contains("\nset -euo pipefail\n"))

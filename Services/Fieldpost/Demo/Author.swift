@@ -150,7 +150,11 @@ struct Author {
         }
         guard !touched.isEmpty else { return }
         let seen = await device.entries(touched)
-        for id in touched { await look(at: id, seen[id]) }
+        for id in touched {
+            // After a restore it may be on its way again.
+            if seen[id] == nil, scripts[id]?.phase == .submitted, await device.isUnsettled(id) { continue }
+            await look(at: id, seen[id])
+        }
     }
 
     private mutating func look(at id: UUID, _ seen: SeenEntry?) async {

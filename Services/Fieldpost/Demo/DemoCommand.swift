@@ -37,6 +37,12 @@ struct DemoCommand: AsyncParsableCommand {
             20 ms.
             """)
     var chaos = false
+    @Flag(
+        help: """
+            Nobody makes mistakes that are deleted: after a failover with loss, an entry whose deletion was lost comes \
+            back with the back end's record.
+            """)
+    var withoutDeletions = false
     @Option(help: "Seconds after which what is unfinished counts as a difference.") var timeLimit = 1800
     @Flag(help: "Only compare devices, realms and back end; write nothing.") var verifyOnly = false
     @Option(help: "File for the figures as JSON.") var json: String?
@@ -70,7 +76,7 @@ struct DemoCommand: AsyncParsableCommand {
             identity: IdentitySandbox(client: client, url: identity), backend: backend, login: login,
             environmentName: environment ?? (data == nil ? "demo" : "tock") + (economic == nil ? "" : "-economic"),
             seed: seed,
-            parallelMax: devicesParallel, isChaotic: chaos,
+            parallelMax: devicesParallel, isChaotic: chaos, hasDeletions: !withoutDeletions,
             deadline: ContinuousClock.now + .seconds(timeLimit))
         let report = try await run.run(data: data, people: people, isVerifyOnly: verifyOnly)
         run.console.say(report.text)

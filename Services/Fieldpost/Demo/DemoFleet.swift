@@ -15,7 +15,7 @@ struct DemoFleet: Sendable {
 
     /// Devices for everybody who has entries, or who is a person of the organisation without any.
     static func make(
-        _ organisation: Organisation, seed: UInt64, gateway: GatewayClient, tokens: DeviceTokens
+        _ organisation: Organisation, seed: UInt64, hasDeletions: Bool, gateway: GatewayClient, tokens: DeviceTokens
     ) async throws -> DemoFleet {
         var random = SplitMix64(seed: seed)
         let entries = Dictionary(grouping: organisation.entries, by: \.person)
@@ -24,8 +24,9 @@ struct DemoFleet: Sendable {
             members: try zip(organisation.people, granted).enumerated().map { index, item in
                 let device = try Device(
                     person: item.0, gateway: gateway, tokens: tokens, token: item.1, clientID: UUID())
+                let plans = (entries[item.0.id] ?? []).flatMap(EntryPlan.plans)
                 return Member(
-                    device: device, plans: (entries[item.0.id] ?? []).flatMap(EntryPlan.plans),
+                    device: device, plans: plans.filter { hasDeletions || !$0.variant.isMistake },
                     absence: index % 3 == 2 ? absence(using: &random) : nil)
             })
     }

@@ -19,6 +19,7 @@ struct DemoRun: Sendable {
     let seed: UInt64
     let parallelMax: Int
     let isChaotic: Bool
+    let hasDeletions: Bool
     let deadline: ContinuousClock.Instant
 
     /// How long differences may still go away by themselves once the devices are done.
@@ -36,7 +37,8 @@ struct DemoRun: Sendable {
         let environment = try await prepare(organisation, isVerifyOnly: isVerifyOnly)
         let fleet = try await trying {
             let tokens = try await DeviceTokens(identity, environment: environmentName, issuer: environment.issuer)
-            return try await DemoFleet.make(organisation, seed: seed, gateway: gateway, tokens: tokens)
+            return try await DemoFleet.make(
+                organisation, seed: seed, hasDeletions: hasDeletions, gateway: gateway, tokens: tokens)
         }
         let reader = RealmReader(pool: pool, environment: environment.id)
         var failures: [UUID: String] = [:]

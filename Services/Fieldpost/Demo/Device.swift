@@ -102,8 +102,6 @@ actor Device {
     // MARK: Running
 
     /// Lives until its task is cancelled.
-    ///
-    /// - Throws: `DeviceOutbox.Problem` when the gateway has lost what it accepted; `CancellationError`.
     func run() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await self.follow() }
@@ -113,11 +111,17 @@ actor Device {
         }
     }
 
-    /// Fetches what is new, once: afterwards the copy is whole as of now.
+    /// Fetches what is new, once: afterwards the copy is whole as of now, and nothing that the gateway has lost is
+    /// unsent.
     ///
     /// - Throws: What went wrong on the way.
     func refresh() async throws {
-        do { try await readStream(isLive: false) } catch {
+        do {
+            try await readStream(isLive: false)
+            guard hasToSend else { return }
+            while hasToSend { try await sendBatch() }
+            try await readStream(isLive: false)
+        } catch {
             hearTrouble(error)
             throw error
         }
@@ -161,6 +165,10 @@ actor Device {
     private func take(_ line: SyncLine) {
         hasMovedOn = true
         if case .objects(_, _, let list) = line { receivedCount += list.count }
+        if case .open(_, isReset: true) = line, outbox.lastAnswered != nil {
+            resetCount += 1
+            workTick.yield()
+        }
         let changed = copy.apply(line)
         guard !changed.isEmpty else { return }
         let now = ContinuousClock.now
@@ -173,15 +181,26 @@ actor Device {
         newsTick.yield()
     }
 
+    /// How often a realm was given anew, and how often the gateway was asked since whether it has lost what it answered.
+    private var resetCount = 0
+    private var askedResetCount = 0
+    /// The position of the last mutation of each object that was accepted.
+    private var accepted: [UUID: Int64] = [:]
+
+    private var hasToSend: Bool { outbox.count > 0 || askedResetCount < resetCount }
+
+    /// Whether an object that the copy lacks may still come: it was not sent, or its answer is newer than the copy.
+    func isUnsettled(_ object: UUID) -> Bool {
+        askedResetCount < resetCount || outbox.holds(object) || accepted[object] ?? 0 > copy.position
+    }
+
     private func sendQueued() async throws {
         for await _ in workTicks {
             var backoff = Device.backoff
-            while isOnline, outbox.count > 0 {
+            while isOnline, hasToSend {
                 do {
                     try await sendBatch()
                     backoff.succeeded()
-                } catch let problem as DeviceOutbox.Problem {
-                    throw problem
                 } catch {
                     hearTrouble(error)
                     try await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
@@ -190,9 +209,12 @@ actor Device {
         }
     }
 
-    /// Sends the oldest mutations; without an answer they stay where they are and go out again.
+    /// Sends the oldest mutations; without an answer they stay where they are and go out again. When there are none, the
+    /// last answered one, whose answer is the same unless the gateway has lost it.
     private func sendBatch() async throws {
-        let batch = outbox.nextBatch()
+        let queued = outbox.nextBatch()
+        let batch = queued.isEmpty ? outbox.lastAnswered.map { [$0] } ?? [] : queued
+        let askedCount = resetCount
         let token = try await currentToken()
         let now = ContinuousClock.now
         for item in batch where item.mutation.asksSubmission { clock.sent(item.mutation.id, at: now) }
@@ -200,16 +222,20 @@ actor Device {
         switch response.status {
         case 200:
             let answers = try JSONDecoder().decode(MutationAnswers.self, from: Data(response.body))
+            askedResetCount = askedCount
             let news = outbox.answered(answers.outcomes)
-            guard !news.isEmpty else {
+            for answer in news {
+                if case .accepted(let position) = answer.outcome { accepted[answer.mutation.id] = position }
+            }
+            guard !news.isEmpty || queued.isEmpty else {
                 throw GatewayClient.Refusal(status: 200, detail: "no answer to mutation \(batch.first?.sequence ?? 0)")
             }
             self.news.answers += news
             newsTick.yield()
         case 409:
             let gap = try JSONDecoder().decode(MutationGap.self, from: Data(response.body))
-            try outbox.check(expected: gap.expectedSequence)
-            throw GatewayClient.Refusal(status: 409, detail: "mutation \(gap.expectedSequence) is expected")
+            askedResetCount = askedCount
+            outbox.goBack(to: gap.expectedSequence, newClientID: UUID())
         default:
             throw GatewayClient.Refusal(
                 status: response.status, detail: String(decoding: response.body.prefix(300), as: UTF8.self))

@@ -14,7 +14,8 @@ struct DeviceMutation: Equatable, Sendable {
 /// The device's outgoing queue: mutations are numbered when they are queued and leave it when they are answered.
 ///
 /// The same numbers are sent again until an answer comes: the gateway applies each of them once. The client id belongs
-/// to one life of the device, like an installation of the app: a new device begins at 1 under a new id.
+/// to one life of the device, like an installation of the app: a new device begins at 1 under a new id. What was
+/// answered is kept for a while: a database that was restored may have lost it, and then it is sent again.
 struct DeviceOutbox: Sendable {
     struct Numbered: Equatable, Sendable {
         let sequence: Int64
@@ -32,18 +33,21 @@ struct DeviceOutbox: Sendable {
         let outcome: Outcome
     }
 
-    /// The gateway's numbers and the device's cannot be brought together.
-    struct Problem: Error, Equatable, CustomStringConvertible {
-        let description: String
-    }
-
-    let clientID: UUID
+    private(set) var clientID: UUID
     /// The most mutations in one request.
     static let batchCountMax = 100
     private var nextSequence: Int64 = 1
     private var waiting: [Numbered] = []
+    /// Answered, the oldest first.
+    private var kept: [Numbered] = []
+    private let keptCount: Int
 
-    init(clientID: UUID) { self.clientID = clientID }
+    /// - Parameter keptCount: So many answered mutations are kept at least, and at most twice as many. By default as many
+    ///   as the gateway keeps answers.
+    init(clientID: UUID, keptCount: Int = 10_000) {
+        self.clientID = clientID
+        self.keptCount = keptCount
+    }
 
     var count: Int { waiting.count }
 
@@ -55,24 +59,36 @@ struct DeviceOutbox: Sendable {
     /// What to send next: the oldest without an answer. It stays queued.
     func nextBatch() -> [Numbered] { Array(waiting.prefix(Self.batchCountMax)) }
 
+    /// The last one that was answered: a gateway that has lost it misses it when it is sent again, or what is next.
+    var lastAnswered: Numbered? { kept.last }
+
+    /// Whether a mutation of the object has no answer yet.
+    func holds(_ object: UUID) -> Bool { waiting.contains { $0.mutation.id == object } }
+
     /// Takes the answered mutations off the queue; answers to others are repeats and say nothing new.
     mutating func answered(_ outcomes: [Int64: Outcome]) -> [Answer] {
         var answers: [Answer] = []
         while let first = waiting.first, let outcome = outcomes[first.sequence] {
             answers.append(Answer(mutation: first.mutation, outcome: outcome))
-            waiting.removeFirst()
+            kept.append(waiting.removeFirst())
         }
+        if kept.count > 2 * keptCount { kept.removeFirst(kept.count - keptCount) }
         return answers
     }
 
-    /// The gateway misses a number before those that were sent.
+    /// The gateway misses a number before those that were sent: it has lost what it had answered.
     ///
-    /// - Throws: ``Problem`` when that number is not queued any more: it was answered, and the server has lost it.
-    func check(expected: Int64) throws(Problem) {
-        let oldest = waiting.first?.sequence ?? nextSequence
-        guard expected >= oldest else {
-            throw Problem(description: "the gateway expects mutation \(expected); \(oldest - 1) were accepted before")
-        }
+    /// What is kept from there on is queued again, in its old order. What is not kept any more is lost; the rest goes
+    /// on under a new client id.
+    mutating func goBack(to expected: Int64, newClientID: @autoclosure () -> UUID) {
+        let lost = kept.filter { $0.sequence >= expected }
+        kept.removeAll { $0.sequence >= expected }
+        waiting = lost + waiting
+        guard let first = waiting.first, first.sequence > expected else { return }
+        clientID = newClientID()
+        kept = []
+        waiting = waiting.enumerated().map { Numbered(sequence: Int64($0.offset) + 1, mutation: $0.element.mutation) }
+        nextSequence = Int64(waiting.count) + 1
     }
 
     /// The body of a request with a batch.

@@ -1,0 +1,65 @@
+import Foundation
+import Postgres
+import Suite
+import Testing
+
+extension FlowTests {
+    /// The primary is killed, and its standby is promoted while it is behind: what was done in between is known to
+    /// devices, to Kafka and to the back end, but not to the database.
+    struct FailoverTests {
+        /// `FAILOVER_LOST` says how many releases are lost at least, `FAILOVER_PEOPLE` how many people take part.
+        @Test(.timeLimit(.minutes(20))) func devicesRealmsAndBackEndAgreeAfterAFailoverWithLoss() async throws {
+            let variables = ProcessInfo.processInfo.environment
+            let lostMin = variables["FAILOVER_LOST"].flatMap { Int64($0) } ?? 10
+            let people = variables["FAILOVER_PEOPLE"] ?? "6"
+            var options = Suite.Options.quick
+            options.hasStandby = true
+            options.services.append(.poller)
+            options.variables[.poller]?["FIELDPOST_POLLER_ENTRY_DAYS"] = "3660"
+            // The entries are to be on their way for a while.
+            options.variables[.submitter]?["FIELDPOST_SUBMITTER_INFLIGHT_MAX"] = "2"
+            try await withSuite("failover", options) { suite in
+                try await suite.post("/sandbox/switches", Data(#"{"latencyMs":100}"#.utf8))
+                let demo = try suite.startDemo(["--people", people, "--without-deletions"])
+                try await suite.waitForReleases(10, more: 0, demo)
+                let standby = try #require(suite.standby)
+                try standby.cutOff()
+                let atCut = try suite.releasedCount()
+                try await suite.waitForReleases(lostMin, more: atCut, demo)
+                let atDeath = try suite.releasedCount()
+                await suite.kill9(.database)
+                try standby.promote()
+                let left = try suite.releasedCount()
+                print("\(atDeath) entries had been released, \(left) are known to the promoted standby")
+                #expect(left + lostMin <= atDeath)
+
+                for part in options.services {
+                    try await eventually("\(part.rawValue) says what to do", within: .seconds(120)) {
+                        let said = suite.process(part)?.logTail(bytesMax: 100_000) ?? ""
+                        return said.contains("run: fieldpost restore") ? nil : String(said.suffix(500))
+                    }
+                }
+                print(try await suite.runCommand(["restore"]))
+                try await suite.post("/sandbox/switches", Data(#"{"latencyMs":0}"#.utf8))
+                for part in options.services where suite.process(part)?.isRunning == false { try suite.start(part) }
+                try await demo.expectNoDifferences(within: .seconds(600))
+            }
+        }
+    }
+}
+
+extension Suite {
+    /// How many entries the back end is known to have.
+    fileprivate func releasedCount() throws -> Int64 {
+        var connection = try Connection(conninfo)
+        return try connection.run("SELECT count(*) FROM submission.ledger WHERE confirmed IS NOT NULL")[0].value(0)
+    }
+
+    fileprivate func waitForReleases(_ count: Int64, more before: Int64, _ demo: SuiteProcess) async throws {
+        try await eventually("\(count) entries are released", within: .seconds(300)) {
+            try #require(demo.isRunning, "\(demo.logTail())")
+            let found = try releasedCount()
+            return found >= before + count ? nil : "\(found)"
+        }
+    }
+}

@@ -1,6 +1,7 @@
 import Identity
 import Model
 import Postgres
+import Realms
 import Runtime
 
 /// Commits one environment's mutations: while one transaction runs, the requests that arrive wait for the next.
@@ -111,8 +112,9 @@ struct CommitPools: Sendable {
     let lockedMax: Duration
 
     init(_ database: String, _ limits: GatewayLimits) throws(PostgresError) {
-        free = try Pool(database, size: limits.commitPoolSize, limits: Limits(lockMax: Self.lockMax), check: Lineage.check)
-        locked = try Pool(database, size: 1, limits: Limits(lockMax: Self.lockMax), check: Lineage.check)
+        let waits = Limits(lockMax: Self.lockMax)
+        free = try Pool(database, size: limits.commitPoolSize, limits: waits, check: Lineage.check)
+        locked = try Pool(database, size: 1, limits: waits, check: Lineage.check)
         lockedMax = limits.lockedMax
     }
 

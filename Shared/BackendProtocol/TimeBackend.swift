@@ -6,8 +6,8 @@ public import Model
 /// must survive a restart, never repeats a write that may have been done, and holds no rule about entries: when to
 /// submit, what to do after an unknown outcome, which status an entry gets is decided by `entry-submitter`.
 ///
-/// **The one thing to get right is the error of a write** (``create(_:)``, ``update(_:to:)``, ``delete(_:of:before:)``), since
-/// it decides whether the write is repeated:
+/// **The one thing to get right is the error of a write** (``create(_:)``, ``update(_:to:)``,
+/// ``delete(_:of:before:)``), since it decides whether the write is repeated:
 ///
 /// | the back end | error |
 /// |---|---|

@@ -26,7 +26,8 @@ package enum Compaction {
             ORDER BY c.position LIMIT 1
         ) c LEFT JOIN realm.relay r ON r.environment_id = e.id
         WHERE c.position <= e.compacted_position
-            OR c.position <= r.position AND c.changed_at < now() - make_interval(secs => \(Double(keep.components.seconds)))
+            OR c.position <= r.position
+                AND c.changed_at < now() - make_interval(secs => \(Double(keep.components.seconds)))
         ORDER BY e.id
         """
     }

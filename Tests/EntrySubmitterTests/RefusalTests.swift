@@ -101,8 +101,8 @@ import Testing
         }
     }
 
-    /// An integration deleted the entry, and the back end does not let its record go: the entry is there again, with what
-    /// the record holds.
+    /// An integration deleted the entry, and the back end does not let its record go: the entry is there again, with
+    /// what the record holds.
     @Test func anEntryWhoseRecordStaysComesBack() throws {
         var ledger = ledger(.delete)
         (ledger.backendID, ledger.confirmed) = ("1", Confirmed(wanted: wanted, status: .approved))

@@ -2,13 +2,14 @@ import Backends
 import FoundationEssentials
 import Model
 import Realms
+import TestSupport
 import Testing
 
 @testable import EntrySubmitter
 @testable import Pipeline
 
 /// Entries whose device changes its mind about submitting them, and what an edit of a submitted entry means.
-@Suite struct WithdrawalTests {
+@Suite(.ownThreads) struct WithdrawalTests {
     private typealias World = BackendWorld
     private let id = UUID()
 
@@ -79,7 +80,7 @@ import Testing
         }
     }
 
-    /// Each of these comes while the call for the first version is under way, and its outcome stays unknown for a while.
+    /// It comes while the call for the first version is under way, whose outcome stays unknown for a while.
     @Test(arguments: BackendWorld.Vendor.allCases) func aWithdrawalOfWhatIsOnItsWayIsKept(
         vendor: BackendWorld.Vendor
     ) async throws {

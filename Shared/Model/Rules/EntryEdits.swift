@@ -16,9 +16,9 @@ enum EntryEdits {
     /// Other values for an entry's fields, with what follows from them.
     ///
     /// `submitRequested` says whether the entry is to be in the back end, and so is never left open once it was asked
-    /// for: only an explicit `false` takes it back. An edit of what the server has taken is a request to change it, also
-    /// where it came from the back end. To ask for what was refused makes it a draft again, so that asking again without
-    /// any other change is a change.
+    /// for: only an explicit `false` takes it back. An edit of what the server has taken is a request to change it,
+    /// also where it came from the back end. To ask for what was refused makes it a draft again, so that asking again
+    /// without any other change is a change.
     static func edit(_ fields: JSONObject, of entry: StoredEntry) throws(MutationProblem) -> [UInt8] {
         try entry.checkIsOpen()
         let status = status(in: fields)
@@ -54,7 +54,8 @@ enum EntryEdits {
             let withdrawal = current.isHandedIn ? "; to withdraw the entry, set submitRequested to false" : ""
             throw MutationProblem(
                 .statusNotAllowed,
-                "'status' cannot go from \(current.rawValue) to \(next.rawValue); leave it out of the fields\(withdrawal)"
+                "'status' cannot go from \(current.rawValue) to \(next.rawValue); leave it out of the fields"
+                    + withdrawal
             )
         }
     }

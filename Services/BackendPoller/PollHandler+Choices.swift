@@ -127,9 +127,12 @@ struct StoredPerson {
     /// The newest position of what is stored, tombstones too. Rows: position.
     static func newest(own: Int32, seen: Int32, in environment: EnvironmentID) -> Statement {
         """
-        SELECT coalesce(max(position), 0) FROM realm.object
-        WHERE environment_id = \(environment.rawValue) AND realm_id = ANY (\([own, seen]))
-            AND kind = ANY (\((kinds + [.seenRecord]).map(\.rawValue)))
+        SELECT coalesce(max(o.position), 0) FROM unnest(\([own, seen])) AS r(id) CROSS JOIN LATERAL (
+            SELECT position FROM realm.object
+            WHERE environment_id = \(environment.rawValue) AND realm_id = r.id
+                AND kind = ANY (\((kinds + [.seenRecord]).map(\.rawValue)))
+            OFFSET 0
+        ) o
         """
     }
 

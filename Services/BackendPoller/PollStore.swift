@@ -96,7 +96,11 @@ enum PollStore {
         SELECT realm.miss(array_agg(g.decision))
         FROM unnest(\(polls.map(\.poll)), \(polls.map(\.run)), \(polls.map { Int32($0.decision) }))
             AS g(poll_id, run, decision)
-        JOIN poll.finished f ON f.environment_id = \(environment.rawValue) AND f.poll_id = g.poll_id
+        CROSS JOIN LATERAL (
+            SELECT f.run FROM poll.finished f
+            WHERE f.environment_id = \(environment.rawValue) AND f.poll_id = g.poll_id
+            OFFSET 0
+        ) f
         WHERE f.run >= g.run
         """
     }

@@ -19,11 +19,13 @@ enum EntryStore {
     /// Rows: as `ledgers` reads them.
     static func loadLedgers(_ entries: [UUID], in environment: EnvironmentID) -> Statement {
         """
-        SELECT entry_id, version, phase, operation, edit_position,
-            extract(epoch FROM lease_until - now())::float8, backend_id, wanted, confirmed, logged_at,
-            realm_id
-        FROM submission.ledger
-        WHERE environment_id = \(environment.rawValue) AND entry_id = ANY (\(entries))
+        SELECT l.entry_id, l.version, l.phase, l.operation, l.edit_position,
+            extract(epoch FROM l.lease_until - now())::float8, l.backend_id, l.wanted, l.confirmed, l.logged_at,
+            l.realm_id
+        FROM (SELECT DISTINCT id FROM unnest(\(entries)) AS e(id)) e CROSS JOIN LATERAL (
+            SELECT * FROM submission.ledger WHERE environment_id = \(environment.rawValue) AND entry_id = e.id
+            OFFSET 0
+        ) l
         """
     }
 
@@ -114,7 +116,11 @@ enum EntryStore {
         SELECT realm.miss(array_agg(g.decision))
         FROM unnest(\(versions.map(\.entry)), \(versions.map(\.version)), \(versions.map { Int32($0.decision) }))
             AS g(entry_id, version, decision)
-        LEFT JOIN submission.ledger l ON l.environment_id = \(environment.rawValue) AND l.entry_id = g.entry_id
+        LEFT JOIN LATERAL (
+            SELECT l.version FROM submission.ledger l
+            WHERE l.environment_id = \(environment.rawValue) AND l.entry_id = g.entry_id
+            OFFSET 0
+        ) l ON true
         WHERE coalesce(l.version, 0) <> g.version
         """
     }
@@ -154,10 +160,14 @@ enum EntryStore {
     /// The status log lines of entries. Rows: entry, realm, id.
     static func logLines(of entries: [UUID], realms: [Int32], in environment: EnvironmentID) -> Statement {
         """
-        SELECT (fields->>'entry')::uuid, realm_id, id FROM realm.object
-        WHERE environment_id = \(environment.rawValue) AND realm_id = ANY (\(realms))
-            AND kind = \(Kind.timeEntryStatus.rawValue) AND NOT deleted
-            AND fields->>'entry' = ANY (\(entries.map(\.text)))
+        SELECT (o.fields->>'entry')::uuid, o.realm_id, o.id
+        FROM (SELECT DISTINCT id FROM unnest(\(realms)) AS r(id)) r CROSS JOIN LATERAL (
+            SELECT realm_id, id, fields FROM realm.object
+            WHERE environment_id = \(environment.rawValue) AND realm_id = r.id
+                AND kind = \(Kind.timeEntryStatus.rawValue) AND NOT deleted
+                AND fields->>'entry' = ANY (\(entries.map(\.text)))
+            OFFSET 0
+        ) o
         """
     }
 

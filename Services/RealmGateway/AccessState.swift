@@ -162,9 +162,12 @@ struct AccessState: Sendable, Equatable {
             SELECT kind, id, position, fields, 0 FROM realm.object
             WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = 'Person' AND id = \(person)
             UNION ALL
-            SELECT kind, id, position, fields, 0 FROM realm.object
-            WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = 'Team' AND id = ANY (\(teams))
-                AND NOT deleted
+            SELECT t.* FROM unnest(\(teams)) AS n(id) CROSS JOIN LATERAL (
+                SELECT kind, id, position, fields, 0 FROM realm.object
+                WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = 'Team' AND id = n.id
+                    AND NOT deleted
+                OFFSET 0
+            ) t
             UNION ALL
             (SELECT m.kind, m.id, m.position, m.fields, t.position
             FROM (

@@ -63,8 +63,12 @@ struct MutationStore {
         """
         SELECT c.person_id, c.client_id, c.next_sequence
         FROM unnest(\(requests.map(\.caller.id)), \(requests.map(\.clientID))) AS r(person_id, client_id)
-        JOIN device.client c ON c.environment_id = \(environment.rawValue) AND c.person_id = r.person_id
-            AND c.client_id = r.client_id
+        CROSS JOIN LATERAL (
+            SELECT * FROM device.client c
+            WHERE c.environment_id = \(environment.rawValue) AND c.person_id = r.person_id
+                AND c.client_id = r.client_id
+            OFFSET 0
+        ) c
         """
     }
 
@@ -74,8 +78,12 @@ struct MutationStore {
         FROM unnest(\(requests.map(\.caller.id)), \(requests.map(\.clientID)),
             \(requests.map { $0.mutations.first?.sequence ?? 1 }), \(requests.map { $0.mutations.last?.sequence ?? 0 }))
             AS r(person_id, client_id, first, last)
-        JOIN device.mutation m ON m.environment_id = \(environment.rawValue) AND m.person_id = r.person_id
-            AND m.client_id = r.client_id AND m.sequence BETWEEN r.first AND r.last
+        CROSS JOIN LATERAL (
+            SELECT * FROM device.mutation m
+            WHERE m.environment_id = \(environment.rawValue) AND m.person_id = r.person_id
+                AND m.client_id = r.client_id AND m.sequence BETWEEN r.first AND r.last
+            OFFSET 0
+        ) m
         """
     }
 
@@ -87,8 +95,12 @@ struct MutationStore {
         SELECT realm.miss(array_agg(DISTINCT g.decision))
         FROM unnest(\(clients.map(\.key.caller)), \(clients.map(\.key.client)), \(clients.map(\.expected)),
             \(clients.map(\.decision))) AS g(person_id, client_id, expected, decision)
-        LEFT JOIN device.client c ON c.environment_id = \(environment.rawValue) AND c.person_id = g.person_id
-            AND c.client_id = g.client_id
+        LEFT JOIN LATERAL (
+            SELECT c.next_sequence FROM device.client c
+            WHERE c.environment_id = \(environment.rawValue) AND c.person_id = g.person_id
+                AND c.client_id = g.client_id
+            OFFSET 0
+        ) c ON true
         WHERE coalesce(c.next_sequence, 1) <> g.expected
         """
     }
@@ -125,8 +137,12 @@ struct MutationStore {
             \(answers.objects.realms), \(answers.objects.kinds), \(answers.objects.ids),
             \(answers.positions), \(answers.problems))
             AS i(person_id, client_id, sequence, decision, realm_id, kind, id, position, problem)
-        LEFT JOIN realm.object o ON o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id
-            AND o.kind = i.kind COLLATE "C" AND o.id = i.id
+        LEFT JOIN LATERAL (
+            SELECT o.position FROM realm.object o
+            WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id
+                AND o.kind = i.kind COLLATE "C" AND o.id = i.id
+            OFFSET 0
+        ) o ON true
         WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
         """
     }
@@ -134,11 +150,16 @@ struct MutationStore {
     /// Removes answers so old that no client repeats them.
     func forget(_ clients: [(key: ClientKey, next: Int64)]) -> Statement {
         """
-        DELETE FROM device.mutation m
-        USING unnest(\(clients.map(\.key.caller)), \(clients.map(\.key.client)),
-            \(clients.map { $0.next - 1 - answersKeptMax })) AS i(person_id, client_id, last)
-        WHERE m.environment_id = \(environment.rawValue) AND m.person_id = i.person_id AND m.client_id = i.client_id
-            AND m.sequence <= i.last
+        DELETE FROM device.mutation WHERE ctid = ANY (ARRAY(
+            SELECT m.ctid
+            FROM unnest(\(clients.map(\.key.caller)), \(clients.map(\.key.client)),
+                \(clients.map { $0.next - 1 - answersKeptMax })) AS i(person_id, client_id, last)
+            CROSS JOIN LATERAL (
+                SELECT m.ctid FROM device.mutation m
+                WHERE m.environment_id = \(environment.rawValue) AND m.person_id = i.person_id
+                    AND m.client_id = i.client_id AND m.sequence <= i.last
+                OFFSET 0
+            ) m))
         """
     }
 }

@@ -62,7 +62,11 @@ extension AudienceStore {
             SELECT realm.miss(array_agg(DISTINCT g.decision))
             FROM unnest(\(people.map(\.person.email)), \(people.map(\.person.tree)), \(catalogues),
                 \(people.map { Int32($0.decision) })) AS g(email, tree, catalogue, decision)
-            LEFT JOIN audience.person p ON p.environment_id = \(environment.rawValue) AND p.email = g.email
+            LEFT JOIN LATERAL (
+                SELECT p.tree, p.catalogue FROM audience.person p
+                WHERE p.environment_id = \(environment.rawValue) AND p.email = g.email
+                OFFSET 0
+            ) p ON true
             WHERE p.tree IS DISTINCT FROM g.tree OR p.catalogue IS DISTINCT FROM g.catalogue
             """
     }

@@ -49,14 +49,20 @@ enum ParkedKeys {
         """
     }
 
-    /// Removes the rows of keys that are done.
+    /// Removes the rows of keys that are done. They are found by their whole keys (`LATERAL … OFFSET 0`), whatever the
+    /// planner knows of an environment with many. One that is taken again in the same moment may stay: it comes again.
     static func release(_ keys: [(key: String, decision: Int)], group: String, environment: EnvironmentID) -> Statement
     {
         """
-        DELETE FROM pipeline.parked p
-        USING unnest(\(keys.map(\.key)), \(keys.map { Int32($0.decision) })) AS i(key, decision)
-        WHERE p.group_name = \(group) AND p.environment_id = \(environment.rawValue) AND p.key = i.key
-            AND i.decision <> ALL ((SELECT realm.missed())::int[])
+        DELETE FROM pipeline.parked WHERE ctid = ANY (ARRAY(
+            SELECT p.ctid
+            FROM unnest(\(keys.map(\.key)), \(keys.map { Int32($0.decision) })) AS i(key, decision)
+            CROSS JOIN LATERAL (
+                SELECT p.ctid FROM pipeline.parked p
+                WHERE p.group_name = \(group) AND p.environment_id = \(environment.rawValue) AND p.key = i.key
+                OFFSET 0
+            ) p
+            WHERE i.decision <> ALL ((SELECT realm.missed())::int[])))
         """
     }
 

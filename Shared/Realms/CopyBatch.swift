@@ -60,7 +60,8 @@ package struct CopyBatch: Sendable {
                     WITH ORDINALITY AS i(realm_id, kind, id, source, fields, n)
                 WHERE i.source > floor OR EXISTS (
                     SELECT FROM realm.object x WHERE x.environment_id = \(environment.rawValue)
-                        AND x.realm_id = i.realm_id AND x.kind = i.kind COLLATE "C" AND x.id = i.id)
+                        AND x.realm_id = i.realm_id AND x.kind = i.kind COLLATE "C" AND x.id = i.id
+                    OFFSET 0)
                 ON CONFLICT (environment_id, realm_id, kind, id) DO UPDATE SET
                     source_position = excluded.source_position, deleted = excluded.deleted, fields = excluded.fields,
                     position = CASE WHEN o.fields IS DISTINCT FROM excluded.fields THEN excluded.position

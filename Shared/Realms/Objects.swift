@@ -46,8 +46,12 @@ extension RealmObject {
         return """
             SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
             FROM unnest(\(columns.realms), \(columns.kinds), \(columns.ids)) AS k(realm_id, kind, id)
-            JOIN realm.object o ON o.environment_id = \(environment.rawValue) AND o.realm_id = k.realm_id
-                AND o.kind = k.kind COLLATE "C" AND o.id = k.id
+            CROSS JOIN LATERAL (
+                SELECT * FROM realm.object o
+                WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = k.realm_id
+                    AND o.kind = k.kind COLLATE "C" AND o.id = k.id
+                OFFSET 0
+            ) o
             """
     }
 

@@ -106,8 +106,12 @@ package struct WriteBatch: Sendable {
             SELECT realm.miss(array_agg(DISTINCT g.decision))
             FROM unnest(\(realms), \(kinds), \(ids), \(positions), \(decisions))
                 AS g(realm_id, kind, id, position, decision)
-            LEFT JOIN realm.object o ON o.environment_id = \(environment.rawValue) AND o.realm_id = g.realm_id
-                AND o.kind = g.kind COLLATE "C" AND o.id = g.id
+            LEFT JOIN LATERAL (
+                SELECT o.position FROM realm.object o
+                WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = g.realm_id
+                    AND o.kind = g.kind COLLATE "C" AND o.id = g.id
+                OFFSET 0
+            ) o ON true
             WHERE coalesce(o.position, 0) <> g.position
             """
     }

@@ -24,6 +24,10 @@ struct WriteColumns {
 
     // The three statements differ in how they write; each adds a pointer for what it changed, and leaves alone an
     // object that is so already. `b.p` is the position before the first reserved one.
+    //
+    // A patch and a deletion are inserts that always meet what is there: then the object is found by its whole key,
+    // whatever the planner believes of the environment. An UPDATE … FROM is a join, and while the statistics knew
+    // nothing of an environment the join read all of it, under the counter's lock.
 
     func put(_ environment: EnvironmentID, _ total: Int64, _ traceparent: String?) -> Statement {
         """
@@ -57,15 +61,28 @@ struct WriteColumns {
         """
         WITH b AS (
             SELECT position - \(total) AS p FROM realm.environment WHERE id = \(environment.rawValue)
-        ), w AS (
-            UPDATE realm.object o SET position = p + n, fields = o.fields || i.fields,
-                edit_position = CASE WHEN is_edit THEN p + n ELSE o.edit_position END
+        ), i AS (
+            SELECT i.realm_id, i.kind, i.id, i.is_edit, i.n, o.source_position, o.edit_position,
+                o.fields || i.fields AS fields
             FROM unnest(\(keys.realms), \(keys.kinds), \(keys.ids), \(fields), \(decisions), \(edits),
                     \(ordinals))
-                AS i(realm_id, kind, id, fields, decision, is_edit, n), b
-            WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id AND o.kind = i.kind COLLATE "C"
-                AND o.id = i.id AND NOT o.deleted AND o.fields || i.fields IS DISTINCT FROM o.fields
+                AS i(realm_id, kind, id, fields, decision, is_edit, n)
+            CROSS JOIN LATERAL (
+                SELECT * FROM realm.object o
+                WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id
+                    AND o.kind = i.kind COLLATE "C" AND o.id = i.id
+                OFFSET 0
+            ) o
+            WHERE NOT o.deleted AND o.fields || i.fields IS DISTINCT FROM o.fields
                 AND i.decision <> ALL ((SELECT realm.missed())::int[])
+        ), w AS (
+            INSERT INTO realm.object AS o
+                (environment_id, realm_id, kind, id, position, source_position, edit_position, deleted, fields)
+            SELECT \(environment.rawValue), realm_id, kind, id, p + n, source_position,
+                CASE WHEN is_edit THEN p + n ELSE edit_position END, false, fields
+            FROM i, b
+            ON CONFLICT (environment_id, realm_id, kind, id) DO UPDATE SET
+                position = excluded.position, edit_position = excluded.edit_position, fields = excluded.fields
             RETURNING o.realm_id, o.kind, o.id, o.position
         ), c AS (
             INSERT INTO realm.change (environment_id, position, realm_id, kind, id, traceparent)
@@ -79,14 +96,25 @@ struct WriteColumns {
         """
         WITH b AS (
             SELECT position - \(total) AS p FROM realm.environment WHERE id = \(environment.rawValue)
+        ), i AS (
+            SELECT i.realm_id, i.kind, i.id, i.is_edit, i.n, o.source_position, o.edit_position
+            FROM unnest(\(keys.realms), \(keys.kinds), \(keys.ids), \(decisions), \(edits), \(ordinals))
+                AS i(realm_id, kind, id, decision, is_edit, n)
+            CROSS JOIN LATERAL (
+                SELECT * FROM realm.object o
+                WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id
+                    AND o.kind = i.kind COLLATE "C" AND o.id = i.id
+                OFFSET 0
+            ) o
+            WHERE NOT o.deleted AND i.decision <> ALL ((SELECT realm.missed())::int[])
         ), w AS (
-            UPDATE realm.object o SET position = p + n, deleted = true, fields = NULL,
-                edit_position = CASE WHEN is_edit THEN p + n ELSE o.edit_position END
-            FROM unnest(\(keys.realms), \(keys.kinds), \(keys.ids), \(fields), \(decisions), \(edits),
-                    \(ordinals))
-                AS i(realm_id, kind, id, fields, decision, is_edit, n), b
-            WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id AND o.kind = i.kind COLLATE "C"
-                AND o.id = i.id AND NOT o.deleted AND i.decision <> ALL ((SELECT realm.missed())::int[])
+            INSERT INTO realm.object AS o
+                (environment_id, realm_id, kind, id, position, source_position, edit_position, deleted, fields)
+            SELECT \(environment.rawValue), realm_id, kind, id, p + n, source_position,
+                CASE WHEN is_edit THEN p + n ELSE edit_position END, true, NULL
+            FROM i, b
+            ON CONFLICT (environment_id, realm_id, kind, id) DO UPDATE SET
+                position = excluded.position, edit_position = excluded.edit_position, deleted = true, fields = NULL
             RETURNING o.realm_id, o.kind, o.id, o.position
         ), c AS (
             INSERT INTO realm.change (environment_id, position, realm_id, kind, id, traceparent)

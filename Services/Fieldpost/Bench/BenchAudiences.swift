@@ -39,7 +39,7 @@ struct BenchAudiences: ~Copyable {
         let paths = (0..<audienceCount).map { RealmPath.catalogue(StableID.uuid("plain", "\($0)")) }
         let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
         plainRealms = paths.compactMap { realms[$0] }
-        try connection.runScript("VACUUM ANALYZE realm.object")
+        try connection.runScript("VACUUM realm.object")
     }
 
     /// A project more for everybody, in as many catalogues as there are audiences.

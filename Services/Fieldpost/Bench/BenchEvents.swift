@@ -82,7 +82,7 @@ final class BenchEvents: Sendable {
             _ = try batch.commit(on: &connection)
             batch = WriteBatch(environment: environment)
         }
-        try connection.runScript("ANALYZE realm.object; ANALYZE realm.change; CHECKPOINT")
+        try connection.runScript("CHECKPOINT")
     }
 
     private static let storeCountMax = 5_000

@@ -126,7 +126,6 @@ struct BenchPolls: Sendable {
     func storeEntries() async throws {
         let environment = environment
         try await pool.run { connection in
-            try connection.runScript("ANALYZE realm.object")
             try connection.runScript(
                 """
                 BEGIN;
@@ -149,7 +148,7 @@ struct BenchPolls: Sendable {
                 WHERE s.environment_id = \(environment.rawValue) AND s.kind = 'SeenRecord' AND NOT s.deleted;
                 COMMIT;
                 """)
-            try connection.runScript("VACUUM ANALYZE realm.object")
+            try connection.runScript("VACUUM realm.object")
         }
     }
 

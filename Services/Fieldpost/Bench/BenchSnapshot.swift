@@ -59,7 +59,7 @@ struct BenchSnapshot: AsyncParsableCommand {
                 SELECT kind, id, position, fields FROM realm.object
                 WHERE environment_id = \(environment.rawValue) AND kind = 'TimeEntry' AND NOT deleted
                 """)
-            try connection.runScript("VACUUM ANALYZE realm.object")
+            try connection.runScript("VACUUM realm.object")
         }
     }
 

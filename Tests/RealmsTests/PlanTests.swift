@@ -1,0 +1,80 @@
+import Foundation
+import Model
+import Postgres
+import Realms
+import Testing
+
+/// What statements read does not depend on what the planner knows of an environment.
+@Suite struct PlanTests {
+    /// One environment is large and analysed; another one grows, and the statistics do not know it. Whatever is read or
+    /// written of it costs a few index entries per object, under its counter's lock above all: never all it holds.
+    @Test(arguments: [false, true]) func anEnvironmentThatStatisticsDoNotKnowIsReadByKeys(isFresh: Bool) throws {
+        try withRealm { connection, known, realm, conninfo in
+            try connection.run("ALTER TABLE realm.object SET (autovacuum_enabled = false)")
+            try Self.fill(known, realm, 20_000, &connection)
+            try connection.runScript("ANALYZE realm.object")
+            let rows = try connection.run("INSERT INTO realm.environment (name) VALUES ('new') RETURNING id")
+            let environment = EnvironmentID(rawValue: try rows[0].value(0))
+            try Self.fill(environment, realm, 8_000, &connection)
+            var ids: [UUID] = []
+            for row in try connection.run(
+                "SELECT id FROM realm.object WHERE environment_id = \(environment.rawValue) ORDER BY id LIMIT 2000")
+            {
+                ids.append(try row.value(0))
+            }
+            var keys = ids.map { ObjectKey(realm: realm, kind: .timeEntry, id: $0) }[...]
+            // After five uses a prepared statement may get a plan for any values.
+            for round in 0..<12 {
+                if isFresh { connection = try Connection(conninfo) }
+                let some = Array(keys.prefix(60))
+                keys = keys.dropFirst(60)
+                let before = try Self.entriesRead(&connection)
+                let objects = try RealmObject.byKey(connection.run(RealmObject.load(some, in: environment)))
+                #expect(objects.count == 60)
+                var batch = WriteBatch(environment: environment)
+                for (index, key) in some.enumerated() {
+                    batch.expect(key, at: objects[key]?.position ?? 0, decision: index)
+                    switch index % 3 {
+                    case 0: batch.patch(key, JSONBytes(#"{"round":\#(round)}"#), decision: index)
+                    case 1: batch.delete(key, decision: index)
+                    default: batch.put(key, JSONBytes(#"{"put":\#(round)}"#), decision: index)
+                    }
+                }
+                let outcome = try batch.commit(on: &connection)
+                #expect(outcome.missed.isEmpty && outcome.positions.count == 60)
+                var copies = CopyBatch(environment: environment)
+                for (index, key) in keys.prefix(60).enumerated() {
+                    let json = Array(#"{"copy":\#(round)}"#.utf8)
+                    // Below the floor and above it.
+                    let source = Int64(index % 2 == 0 ? 0 : 1_000_000)
+                    unsafe json.withUnsafeBytes { unsafe copies.append(key, source: source, json: $0) }
+                }
+                _ = try copies.commit(on: &connection)
+                let read = try Self.entriesRead(&connection) - before
+                #expect(read < 60 * 12, "round \(round)")
+            }
+        }
+    }
+
+    /// Objects as an initialisation writes them.
+    private static func fill(
+        _ environment: EnvironmentID, _ realm: Int32, _ count: Int64, _ connection: inout Connection
+    ) throws {
+        try connection.run([
+            "UPDATE realm.environment SET position = \(count) WHERE id = \(environment.rawValue)",
+            """
+            INSERT INTO realm.object
+                (environment_id, realm_id, kind, id, position, source_position, edit_position, deleted, fields)
+            SELECT \(environment.rawValue), \(realm), 'TimeEntry', gen_random_uuid(), n, -1, 0, false, '{"a": 1}'
+            FROM generate_series(1, \(count)) n
+            """,
+        ])
+    }
+
+    /// Entries of the objects' index that were read so far.
+    private static func entriesRead(_ connection: inout Connection) throws -> Int64 {
+        try connection.run("SELECT pg_stat_force_next_flush()")
+        return try connection.run("SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'object_pkey'")[0]
+            .value(0)
+    }
+}

@@ -29,14 +29,15 @@ struct Gateway: Sendable {
         try await pool.run { connection in try Schema.check(on: &connection) }
         let directory = EnvironmentDirectory(pool: pool, health: health, logger: logger)
         try await directory.refresh()
-        let livePool = try Pool(database, size: 1, check: Lineage.check)
-        let hub = LiveHub(pool: livePool, limits: limits, logger: logger)
+        let livePool = try Pool(database, size: limits.livePoolSize, check: Lineage.check)
+        let watchPool = try Pool(database, size: 1, check: Lineage.check)
+        let hub = LiveHub(pool: livePool, watchPool: watchPool, limits: limits, logger: logger)
         directory.onRefresh { hub.close(where: directory.isRemoved) }
         let verifier = TokenVerifier(limits: tokens, environments: { directory.identities }, fetch: fetch)
         let authentication = Authentication(
             verifier: verifier, directory: directory, pool: pool, clients: clients, logger: logger)
         let numbers = RealmNumbers()
-        pools = [pool, livePool]
+        pools = [pool, livePool, watchPool]
         self.commits = commits
         self.directory = directory
         self.hub = hub

@@ -6,6 +6,10 @@ import ServiceLifecycle
 import Synchronization
 
 /// The live devices of this gateway, and one reader for each of their environments.
+///
+/// One question tells which environments have something new, of those that had changes lately as often as of all
+/// together now and then; it has a connection of its own. Then their readers share a few connections, each with one page
+/// at a time: neither many environments nor a slow one hold the others up.
 final class LiveHub: Service, Sendable {
     private struct State {
         var readers: [EnvironmentID: LiveReader] = [:]
@@ -18,13 +22,17 @@ final class LiveHub: Service, Sendable {
     private static let lastWriteMax = Duration.seconds(2)
 
     private let pool: Pool
+    private let watchPool: Pool
     private let limits: GatewayLimits
     private let logger: Logger
     private let state = Mutex(State())
 
-    /// - Parameter pool: One connection of the readers' own, so that no download is before a change.
-    init(pool: Pool, limits: GatewayLimits, logger: Logger) {
+    /// - Parameters:
+    ///   - pool: Connections of the readers' own, so that no download is before a change.
+    ///   - watchPool: One connection that tells what is new.
+    init(pool: Pool, watchPool: Pool, limits: GatewayLimits, logger: Logger) {
         self.pool = pool
+        self.watchPool = watchPool
         self.limits = limits
         self.logger = logger
     }
@@ -74,10 +82,12 @@ final class LiveHub: Service, Sendable {
     /// One ticker for all sessions; at a shutdown it ends them, so that the server can stop.
     func run() async throws {
         await cancelWhenGracefulShutdown {
+            async let watching: Void = self.watch()
             while !Task.isCancelled {
                 try? await Task.sleep(for: Self.tickInterval)
                 self.tick(lagMax: self.limits.lagMax)
             }
+            await watching
         }
         let outboxes = state.withLock { state in
             state.isClosed = true
@@ -88,6 +98,39 @@ final class LiveHub: Service, Sendable {
             try? await Task.sleep(for: Self.tickInterval)
             tick(lagMax: min(limits.lagMax, Self.lastWriteMax))
         }
+    }
+
+    /// Has the readers read whose environments have something new.
+    private func watch() async {
+        var backoff = Backoff(first: .milliseconds(50), waitMax: .seconds(2))
+        var nextOfAll = ContinuousClock.now
+        var lively: [LiveReader] = []
+        while !Task.isCancelled {
+            let now = ContinuousClock.now
+            var asked = lively
+            if now >= nextOfAll {
+                nextOfAll = now + limits.liveIdleInterval
+                asked = state.withLock { Array($0.readers.values) }
+                lively = asked.filter { $0.isLively(now: now) }
+            }
+            do {
+                try await hurry(asked)
+                backoff.succeeded()
+                try? await Task.sleep(for: lively.isEmpty ? limits.liveIdleInterval : limits.liveInterval)
+            } catch {
+                logger.warning("cannot look for changes", metadata: ["error": "\(error)"])
+                try? await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
+            }
+        }
+    }
+
+    private func hurry(_ readers: [LiveReader]) async throws {
+        let places = readers.compactMap(\.place)
+        if places.isEmpty { return }
+        let environments = try await watchPool.run { connection in
+            try connection.run(LivePlace.news(places)).map { EnvironmentID(rawValue: try $0.value(0)) }
+        }
+        for environment in environments { committed(in: environment) }
     }
 
     private func tick(lagMax: Duration) {

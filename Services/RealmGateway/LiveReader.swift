@@ -6,7 +6,7 @@ import Runtime
 import Synchronization
 
 /// Follows one environment's change log while devices are live: each change is read once, encoded once, and handed to
-/// the devices that have its realm open.
+/// the devices that have its realm open. It reads when it is told that there is something new; see `LiveHub`.
 final class LiveReader: Sendable {
     private struct Realm {
         let path: RealmPath
@@ -23,16 +23,19 @@ final class LiveReader: Sendable {
         /// Up to here devices were told of what permissions are made of.
         var touchesPosition: Int64 = 0
         var generation: Int64?
-        var isRunning = false
+        var isReading = false
+        /// There may be more than what is being read.
+        var isDue = false
+        var lastChange = ContinuousClock.now
     }
 
-    private static let activeFor = Duration.seconds(3)
+    /// How long after a change more are likely to come.
+    private static let livelyFor = Duration.seconds(3)
 
     private let environment: EnvironmentID
     private let pool: Pool
     private let limits: GatewayLimits
     private let logger: Logger
-    private let nudge = Nudge()
     private let state = Mutex(State())
 
     init(environment: EnvironmentID, pool: Pool, limits: GatewayLimits, logger: Logger) {
@@ -45,27 +48,56 @@ final class LiveReader: Sendable {
     /// Everything up to here was pushed, and no transaction cut.
     var wholePosition: Int64 { state.withLock { $0.wholePosition } }
 
-    /// Looks for changes at once.
-    func hurry() { nudge.fire() }
+    /// Where it is, to be compared with the counter; `nil` while nobody is live, or it reads.
+    var place: LivePlace? {
+        state.withLock { state in
+            guard let position = state.position, !state.isReading, !state.memberships.isEmpty else { return nil }
+            return LivePlace(environment: environment, generation: state.generation ?? 0, position: position)
+        }
+    }
+
+    func isLively(now: ContinuousClock.Instant) -> Bool {
+        state.withLock { !$0.memberships.isEmpty && now - $0.lastChange < Self.livelyFor }
+    }
+
+    /// There may be something new: it is read, one page after the other.
+    func hurry() {
+        let isFirst = state.withLock { state in
+            guard !state.memberships.isEmpty else { return false }
+            state.isDue = state.isReading
+            defer { state.isReading = true }
+            return !state.isReading
+        }
+        if isFirst { Task { await run() } }
+    }
 
     /// Hands the device what changes in these realms from now on, instead of those it had before.
     ///
     /// - Parameter position: The counter as the device has seen it: where reading begins when nobody was live.
     func join(_ outbox: Outbox, realms: [OpenRealm], from position: Int64) {
-        let isFirst = state.withLock { state in
+        state.withLock { state in
             Self.remove(outbox, &state)
+            if state.memberships.isEmpty { state.lastChange = .now }
             for realm in realms {
                 state.realms[realm.number, default: Realm(path: realm.path)].outboxes[ObjectIdentifier(outbox)] = outbox
             }
             state.memberships[ObjectIdentifier(outbox)] = realms.map(\.number)
             if state.position == nil { (state.position, state.wholePosition) = (position, position) }
-            defer { state.isRunning = true }
-            return !state.isRunning
         }
-        if isFirst { Task { await run() } }
     }
 
-    func leave(_ outbox: Outbox) { state.withLock { Self.remove(outbox, &$0) } }
+    func leave(_ outbox: Outbox) {
+        state.withLock { state in
+            Self.remove(outbox, &state)
+            if state.memberships.isEmpty, !state.isReading { Self.forget(&state) }
+        }
+    }
+
+    /// Nobody is live: whoever comes next says where to begin.
+    private static func forget(_ state: inout State) {
+        state.position = nil
+        state.generation = nil
+    }
 
     private static func remove(_ outbox: Outbox, _ state: inout State) {
         for realm in state.memberships.removeValue(forKey: ObjectIdentifier(outbox)) ?? [] {
@@ -77,7 +109,6 @@ final class LiveReader: Sendable {
     // MARK: Reading
 
     private func run() async {
-        var lastChange = ContinuousClock.now
         var backoff = Backoff(first: .milliseconds(50), waitMax: .seconds(2))
         /// Devices that got part of a longer read, and are owed its end.
         var unfinished: [ObjectIdentifier: Outbox] = [:]
@@ -86,10 +117,7 @@ final class LiveReader: Sendable {
                 let page = try await read(after: position)
                 backoff.succeeded()
                 if check(page, after: position) { deliver(page, &unfinished) }
-                if !page.chunks.isEmpty { lastChange = .now }
-                if page.isFull { continue }
-                let isActive = ContinuousClock.now - lastChange < Self.activeFor
-                await nudge.wait(atMost: isActive ? limits.liveInterval : limits.liveIdleInterval)
+                if !goesOn(after: page) { return }
             } catch {
                 logger.warning("cannot read changes", metadata: ["error": "\(error)"])
                 try? await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
@@ -100,10 +128,20 @@ final class LiveReader: Sendable {
     private func positionOrStop() -> Int64? {
         state.withLock { state in
             if !state.memberships.isEmpty { return state.position }
-            state.position = nil
-            state.generation = nil
-            state.isRunning = false
+            Self.forget(&state)
+            state.isReading = false
             return nil
+        }
+    }
+
+    /// Whether there is more to read; else the reading is over.
+    private func goesOn(after page: LivePage) -> Bool {
+        state.withLock { state in
+            if !page.chunks.isEmpty { state.lastChange = .now }
+            let goesOn = page.isFull || state.isDue
+            state.isDue = false
+            state.isReading = goesOn
+            return goesOn
         }
     }
 
@@ -159,37 +197,22 @@ final class LiveReader: Sendable {
     }
 }
 
-/// A wait that can be cut short.
-final class Nudge: Sendable {
-    private struct State {
-        var isFired = false
-        var waiter: CheckedContinuation<Void, Never>?
-    }
+/// Where a reader of an environment is.
+struct LivePlace: Sendable {
+    let environment: EnvironmentID
+    let generation: Int64
+    let position: Int64
 
-    private let state = Mutex(State())
-
-    func fire() {
-        let waiter = state.withLock { state in
-            state.isFired = state.waiter == nil
-            return state.waiter.take()
-        }
-        waiter?.resume()
-    }
-
-    /// Returns at once when it was fired since the last wait.
-    func wait(atMost: Duration) async {
-        let timer = Task {
-            try? await Task.sleep(for: atMost)
-            if !Task.isCancelled { fire() }
-        }
-        await withCheckedContinuation { continuation in
-            let isFired = state.withLock { state in
-                defer { state.isFired = false }
-                if !state.isFired { state.waiter = continuation }
-                return state.isFired
-            }
-            if isFired { continuation.resume() }
-        }
-        timer.cancel()
+    /// The environments whose counters are elsewhere: found by one question, whatever their number. Rows: id.
+    static func news(_ places: [LivePlace]) -> Statement {
+        """
+        SELECT k.id
+        FROM unnest(\(places.map(\.environment.rawValue)), \(places.map(\.generation)), \(places.map(\.position)))
+            AS k(id, generation, position)
+        CROSS JOIN LATERAL (
+            SELECT e.generation, e.position FROM realm.environment e WHERE e.id = k.id OFFSET 0
+        ) e
+        WHERE e.position <> k.position OR e.generation <> k.generation
+        """
     }
 }

@@ -13,6 +13,9 @@ enum Settings {
     static let commitPoolSize = Setting(
         "database.commit.pool.size", .integer(1...64), default: "2",
         help: "connections that commit mutations; an environment uses one at a time")
+    static let livePoolSize = Setting(
+        "database.live.pool.size", .integer(1...64), default: "2",
+        help: "connections that read changes for live devices; an environment uses one at a time")
     static let waitingMax = Setting(
         "mutations.waiting.max", .integer(1...100_000), default: "1000",
         help: "requests of one environment that wait for their transaction; more are answered 503")
@@ -40,8 +43,8 @@ enum Settings {
 
     static let all: [Setting] =
         [
-            httpHost, httpPort, connectionsMax, .databaseURL, poolSize, commitPoolSize, waitingMax, catchUpMax,
-            queueBytesMax, lagMax, liveInterval, liveIdleInterval, keepalive, tokenSkewMax,
+            httpHost, httpPort, connectionsMax, .databaseURL, poolSize, commitPoolSize, livePoolSize, waitingMax,
+            catchUpMax, queueBytesMax, lagMax, liveInterval, liveIdleInterval, keepalive, tokenSkewMax,
             .httpHeadMax, .httpBodyMax,
         ] + Setting.edge
 }
@@ -50,6 +53,7 @@ enum Settings {
 struct GatewayLimits: Sendable {
     var poolSize = 4
     var commitPoolSize = 2
+    var livePoolSize = 2
     /// Requests of one environment that wait for their transaction.
     var waitingMax = 1_000
     /// How long mutations wait for somebody who holds a lock of their environment's.
@@ -79,6 +83,7 @@ struct GatewayLimits: Sendable {
     init(_ configuration: Configuration) throws(ConfigurationError) {
         poolSize = try configuration.integer(Settings.poolSize)
         commitPoolSize = try configuration.integer(Settings.commitPoolSize)
+        livePoolSize = try configuration.integer(Settings.livePoolSize)
         waitingMax = try configuration.integer(Settings.waitingMax)
         catchUpCountMax = Int64(try configuration.integer(Settings.catchUpMax))
         queueBytesMax = try configuration.integer(Settings.queueBytesMax)

@@ -65,7 +65,7 @@ import Testing
             let first = try await GatewayDevice(fixture, "ana@example.com")
             #expect(try await first.send([await first.mutation("put", UUID(), "{}")]).status == 200)
             // The environment's counter is locked: a transaction of the gateway's waits.
-            let lock = try await CounterLock(fixture, [1])
+            let lock = try await HeldLocks(fixture, countersOf: [1])
             defer { lock.release() }
             var phones: [GatewayDevice] = []
             for _ in 0..<5 { phones.append(try await GatewayDevice(fixture, "ana@example.com")) }
@@ -110,7 +110,7 @@ import Testing
                 ])
             }
             for device in devices { #expect(try await send(device).status == 200) }
-            let lock = try await CounterLock(fixture, [2, 3, 4, 5])
+            let lock = try await HeldLocks(fixture, countersOf: [2, 3, 4, 5])
             defer { lock.release() }
             let isAnswered = Flag()
             try await withThrowingTaskGroup(of: Answer.self) { group in
@@ -127,6 +127,53 @@ import Testing
                 for try await answer in group { #expect(answer.status == 200) }
             }
             try lock.wait()
+        }
+    }
+
+    /// The page of one environment takes long: live devices of another hear of their changes.
+    @Test func aSlowEnvironmentDoesNotHoldUpAnothersLiveDevices() async throws {
+        try await withGateway { fixture in
+            let keys = [try fixture.addEnvironment(2), try fixture.addEnvironment(3)]
+            // What is read of the first one's change log waits for a lock.
+            try fixture.withDatabase { connection in
+                try connection.runScript(
+                    """
+                    CREATE FUNCTION public.wait(environment int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+                        IF environment = 2 THEN PERFORM pg_advisory_xact_lock_shared(42); END IF;
+                        RETURN true;
+                    END $$;
+                    ALTER TABLE realm.change RENAME TO change_rows;
+                    CREATE VIEW realm.change AS SELECT * FROM realm.change_rows WHERE public.wait(environment_id)
+                    """)
+            }
+            let devices = keys.map { GatewayDevice(fixture, bearer: $0) }
+            let following = devices.map { device in Task { try await device.follow(naming: ["/users"]) } }
+            defer { for task in following { task.cancel() } }
+            for device in devices { try await device.wait("live") { $0.checkpointCount == 1 } }
+            let lock = try await HeldLocks(fixture, ["SELECT pg_advisory_xact_lock(42)"])
+            defer { lock.release() }
+            func write(_ environment: Int32) throws {
+                try fixture.withDatabase { connection in
+                    var directory = RealmDirectory()
+                    let id = EnvironmentID(rawValue: environment)
+                    let realm = try directory.id(of: .users, in: id, create: true, on: &connection)
+                    var batch = WriteBatch(environment: id)
+                    batch.put(
+                        ObjectKey(realm: try #require(realm), kind: .realms, id: UUID()), JSONBytes("{}"), decision: 0)
+                    _ = try batch.commit(on: &connection)
+                }
+            }
+            try write(2)
+            try await eventually("its page waits") {
+                try fixture.withDatabase { connection in
+                    try connection.run("SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").count > 0
+                }
+            }
+            try write(3)
+            try await devices[1].wait("the other's change") { $0.shown("/users").count == 1 }
+            #expect(await devices[0].shown("/users").isEmpty)
+            lock.release()
+            try await devices[0].wait("the slow one's change") { $0.shown("/users").count == 1 }
         }
     }
 
@@ -163,24 +210,27 @@ import Testing
     }
 }
 
-/// Holds the locks of environments' counters, as a session does that hangs in its transaction.
-private final class CounterLock: Sendable {
+/// Holds locks, as a session does that hangs in its transaction.
+private final class HeldLocks: Sendable {
     private let (isLocked, mayEnd) = (Flag(), Flag())
     private let holder: BackgroundThread
 
-    init(_ fixture: GatewayFixture, _ environments: [Int32]) async throws {
+    convenience init(_ fixture: GatewayFixture, countersOf environments: [Int32]) async throws {
+        try await self.init(
+            fixture, environments.map { "UPDATE realm.environment SET position = position WHERE id = \($0)" })
+    }
+
+    init(_ fixture: GatewayFixture, _ statements: [Statement]) async throws {
         let (isLocked, mayEnd) = (isLocked, mayEnd)
         holder = BackgroundThread {
             var connection = try Connection(fixture.database)
             try connection.transaction { transaction in
-                for id in environments {
-                    try transaction.run("UPDATE realm.environment SET position = position WHERE id = \(id)")
-                }
+                try transaction.run(statements)
                 isLocked.raise()
                 while !mayEnd.isUp { try transaction.run("SELECT pg_sleep(0.01)") }
             }
         }
-        try await eventually("the counters are locked") { isLocked.isUp }
+        try await eventually("the locks are held") { isLocked.isUp }
     }
 
     func release() { mayEnd.raise() }

@@ -45,12 +45,12 @@ struct BenchConnections: AsyncParsableCommand {
         // A first device has the gateway fetch keys and open what all share.
         var sockets = BenchSockets(port: port)
         let sync = request("/v1/sync", GatewayClient.syncBody(cursors: [:], isLive: true), bench)
-        try sockets.open(1, request: sync, until: "\"checkpoint\"")
+        try sockets.open(1, request: { _ in sync }, until: "\"checkpoint\"")
         try await Task.sleep(for: Self.restFor)
 
         let before = bench.memory(of: .gateway, "VmRSS")
         let start = ContinuousClock.now
-        try sockets.open(count, request: sync, until: "\"checkpoint\"")
+        try sockets.open(count, request: { _ in sync }, until: "\"checkpoint\"")
         let opened = ContinuousClock.now - start
         try await Task.sleep(for: Self.restFor)
         let after = bench.memory(of: .gateway, "VmRSS")

@@ -33,12 +33,12 @@ struct BenchSockets: ~Copyable {
         }
     }
 
-    /// Opens devices, up to `count`, that each send the request; returns when all answers have come as far as `text`.
-    mutating func open(_ count: Int, request: [UInt8], until text: String) throws {
+    /// Opens devices, up to `count`, that each send their request; returns when all answers have come as far as `text`.
+    mutating func open(_ count: Int, request: (Int) -> [UInt8], until text: String) throws {
         let needle = Array(text.utf8)
         while descriptors.count < count || !waiting.isEmpty {
             while descriptors.count < count, waiting.count < Self.openingMax {
-                let descriptor = try send(request)
+                let descriptor = try send(request(descriptors.count))
                 descriptors.append(descriptor)
                 waiting.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
             }

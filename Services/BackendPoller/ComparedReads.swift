@@ -22,6 +22,11 @@ struct ComparedReads {
         known[poll].flatMap { $0.hash == hash ? $0.position : nil }
     }
 
+    /// What was changed meanwhile is not known.
+    mutating func forget(_ environment: EnvironmentID) {
+        known = known.filter { $0.key.environment != environment }
+    }
+
     mutating func remember(_ poll: Name, _ hash: Int, at position: Int64) {
         if known.count >= Self.countMax { known = [:] }
         known[poll] = (hash, position)

@@ -62,6 +62,7 @@ struct PollHandler: Handler {
     var directory = RealmDirectory()
     private var reported = ReportedReferences()
     private var compared = ComparedReads()
+    private var followed = FollowedChanges(of: StoredPerson.kinds)
     let decoder = JSONDecoder()
 
     init(_ fetcher: RealmFetcher, logger: Logger) {
@@ -155,6 +156,7 @@ struct PollHandler: Handler {
             guard let own = realms[try .user(poll.person)], let seen = realms[try .seen(poll.person)] else {
                 return .finished
             }
+            if try !followed.follow(environment, on: &connection) { compared.forget(environment) }
             let name = ComparedReads.Name(environment: environment, poll: object.key.id)
             if let known = compared.position(of: name, read.hash),
                 try isUnchanged(since: known, own, seen, read.tree, environment, &connection)
@@ -167,7 +169,9 @@ struct PollHandler: Handler {
             }
             let isDangling = reported.report(found.data, of: poll.person, in: environment, logger)
             let contents = RealmContents(email: poll.person, data: found.data, records: [])
-            let stored = try StoredPerson(own, seen, read.tree, environment, decoder, &connection)
+            let stored = try StoredPerson(
+                own, seen, found.days, Set(found.records.map { RealmContents.entryID(of: $0, of: poll.person) }),
+                read.tree, environment, decoder, &connection)
             let changes = PollRule.changes(
                 known: stored.seen, found: found.records, days: found.days, email: poll.person,
                 entries: stored.entries(before: object.position), unresolved: stored.unresolved(in: found.data),
@@ -203,11 +207,8 @@ struct PollHandler: Handler {
         since position: Int64, _ own: Int32, _ seen: Int32, _ tree: NodeTree, _ environment: EnvironmentID,
         _ connection: inout Connection
     ) throws -> Bool {
-        let answers = try connection.run([
-            StoredPerson.newest(own: own, seen: seen, in: environment),
-            AudienceStore.stored([tree.digest], in: environment),
-        ])
-        return try answers[0][0].value(0, as: Int64.self) == position && answers[1].count > 0
+        if followed.hasChanged([own, seen], since: position, in: environment) { return false }
+        return try connection.run(AudienceStore.stored([tree.digest], in: environment)).count > 0
     }
 
     private func ask(

@@ -109,10 +109,10 @@ private func migrate(_ database: String) throws {
     let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".sql") }
         .sorted()
     try #require(!files.isEmpty)
-    for (index, file) in files.enumerated() {
+    for file in files {
         try connection.runScript(try String(contentsOf: folder.appendingPathComponent(file), encoding: .utf8))
         try connection.run(
-            "INSERT INTO realm.migration (number, name, checksum) VALUES (\(Int32(index + 1)), \(file), '')")
+            "INSERT INTO realm.migration (number, name, checksum) VALUES (\(Int32(file.prefix(3)) ?? 0), \(file), '')")
     }
     try connection.run([
         "INSERT INTO realm.environment (id, name) VALUES (1, 'test')",

@@ -55,6 +55,22 @@ import Testing
         }
     }
 
+    /// Answers are kept for a while after the last new mutation.
+    @Test func aClientsNewMutationsAreDatedAndItsRepeatsAreNot() async throws {
+        try await withGateway { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            var connection = try Connection(fixture.database)
+            var sent: [String] = []
+            for (isNew, isDated) in [(true, true), (false, false), (true, true)] {
+                try connection.run("UPDATE device.client SET changed_at = '2015-03-30'")
+                if isNew { sent.append(await phone.mutation("put", UUID(), "{}")) }
+                _ = try await phone.send([sent[sent.count - 1]])
+                let rows = try connection.run("SELECT changed_at > '2015-03-31' FROM device.client")
+                #expect(try rows.map { try $0.value(0, as: Bool.self) } == [isDated])
+            }
+        }
+    }
+
     @Test func oneSequenceThroughTwoGatewaysIsAppliedOnce() async throws {
         try await withGateway(count: 2) { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")

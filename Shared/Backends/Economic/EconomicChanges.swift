@@ -5,8 +5,8 @@ extension EconomicBackend {
     /// Reads by `lastUpdated`, one page a call, in the order of the entries' numbers: an entry that changes meanwhile
     /// stays where it is, and what is changed behind the page that is read has a time stamp that the next pass reads.
     ///
-    /// When a page's cursor is refused, or pages go in a circle, the pass is over, and the next one begins where it did;
-    /// not at once, since it may come to the same end.
+    /// When a page's cursor is refused, or pages go in a circle, the pass is over, and the next one begins where it
+    /// did; not at once, since it may come to the same end.
     ///
     /// An entry that cannot be read is left out here; the full comparison of its person tells of it. At the end of a
     /// pass the listings that are everybody's choices are looked at too, which cannot be asked for changes.
@@ -110,7 +110,8 @@ struct EconomicCursor: Equatable {
 }
 
 extension EconomicCursor: CustomStringConvertible {
-    /// `changes SINCE CHOICES` or `changes SINCE CHOICES BEGAN NEWEST COUNT MARK PAGE`; earlier releases wrote no `COUNT MARK`.
+    /// `changes SINCE CHOICES` or `changes SINCE CHOICES BEGAN NEWEST COUNT MARK PAGE`; earlier releases wrote no
+    /// `COUNT MARK`.
     var description: String {
         let pass = pass.map { pass in
             " \(EconomicTime.text(pass.beganAt)) \(EconomicTime.text(pass.newest)) \(pass.trail.count)"

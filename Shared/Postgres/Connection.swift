@@ -16,7 +16,7 @@ package struct Connection: ~Copyable {
     /// What was sent by `start` and not yet answered.
     private var started: (statements: [Statement], newNames: [Int: String])?
     private var finished: Result<[Rows], PostgresError>?
-    /// How often the connection was opened: what belongs to a session, such as a lock, is gone when it grew.
+    /// The number of the session: what belongs to one, such as a lock, is gone when it grew, at once when it is lost.
     package private(set) var openCount = 1
 
     /// More texts than this are prepared anew at each use: the cache must not grow with a caller's mistakes.
@@ -131,7 +131,6 @@ package struct Connection: ~Copyable {
             }
             handle = consume new
             openFailureCount = 0
-            openCount += 1
         } catch {
             openFailureCount += 1
             throw error
@@ -161,6 +160,7 @@ package struct Connection: ~Copyable {
 
     private mutating func close() {
         handle = nil
+        openCount += 1
         prepared.removeAll()
     }
 

@@ -34,7 +34,8 @@ import Testing
                 "FIELDPOST_DATABASE_URL": "host=127.0.0.1 port=1", "SAP_URL": "http://not-this-one",
                 "GATEWAY_URL": "http://127.0.0.1:\(gateway)", "IDENTITY_URL": "http://127.0.0.1:\(identity)",
             ])
-        #expect(answer.status != 0 && ContinuousClock.now - start < patienceMax)
+        let passed = ContinuousClock.now - start
+        #expect(answer.status != 0 && passed < patienceMax)
         for port in [gateway, identity, sap] {
             #expect(answer.errors.contains("http://127.0.0.1:\(port) does not answer"), "\(answer.errors)")
         }

@@ -101,17 +101,12 @@ extension Consumer {
     package mutating func commitBeginning(
         _ partition: TopicPartition, waitMax: Duration = .seconds(5)
     ) throws(KafkaError) -> Int64 {
-        var low: Int64 = 0
-        var high: Int64 = 0
-        try KafkaError.check(
-            unsafe rd_kafka_query_watermark_offsets(
-                client.pointer, partition.topic, partition.partition, &low, &high, waitMax.millisecondsRoundedUp))
+        let low = try available(partition, waitMax: waitMax).lowerBound
         let list = PartitionList()
         list.add(partition, offset: low)
         // What was stored before must not be committed after it, at the next interval.
         unsafe rd_kafka_offsets_store(client.pointer, list.pointer)
-        try KafkaError.check(unsafe rd_kafka_commit(client.pointer, list.pointer, 0))
-        try list.check()
+        try commit([partition: low])
         return low
     }
 }

@@ -150,12 +150,12 @@ extension Consumer {
         }
         // Offsets that go backwards: the broker lost its content, and librdkafka began again at the beginning.
         let offset = unsafe pointer.pointee.offset
-        let restarted = tracker.next.map { offset < $0 } ?? false
-        if restarted {
+        let lostFrom = tracker.next.flatMap { offset < $0 ? $0 : nil }
+        if lostFrom != nil {
             tracker = context.restart(tracker.partition)
             run.tracker = tracker
         }
-        return unsafe Message(consuming: pointer, client: client, tracker: tracker, restarted: restarted)
+        return unsafe Message(consuming: pointer, client: client, tracker: tracker, expectedOffset: lostFrom)
     }
 
     private func note(_ pointer: UnsafeMutablePointer<rd_kafka_message_t>) {

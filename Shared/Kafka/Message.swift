@@ -16,16 +16,16 @@ internal import Glibc
     /// When it was written, in milliseconds since 1970 (the producer's or the broker's clock, as the topic says);
     /// -1 when the broker does not tell.
     package let timestamp: Int64
-    /// Offsets between the message before and this one are missing, or the offsets went backwards: transport was lost
-    /// (a broker was started empty, or retention removed what was not consumed yet).
+    /// The offset after the message before. Below `offset`: messages between the two were removed before they were
+    /// delivered, or the topic is compacted or has transactions, which leave gaps. Above it: the offsets went
+    /// backwards, as of a broker that was started empty.
     ///
-    /// Always false for the first message after an assignment or a seek. Means nothing on a compacted topic or one
-    /// with transactions: both have gaps.
-    package let skippedBefore: Bool
+    /// For the first message after an assignment or a seek it is what `Consumer.begin` was told, else `offset`.
+    package let expectedOffset: Int64
 
     init(
         consuming pointer: UnsafeMutablePointer<rd_kafka_message_t>, client: Client, tracker: PartitionTracker,
-        restarted: Bool
+        expectedOffset: Int64?
     ) {
         unsafe self.pointer = pointer
         self.client = client
@@ -34,10 +34,13 @@ internal import Glibc
         timestamp = unsafe rd_kafka_message_timestamp(pointer, nil)
         let delivery = tracker.deliver(offset: offset, timestamp: timestamp)
         slot = delivery.slot
-        skippedBefore = delivery.skippedBefore || restarted
+        self.expectedOffset = expectedOffset ?? delivery.expected
     }
 
     deinit { unsafe rd_kafka_message_destroy(pointer) }
+
+    /// Offsets before it are missing, or went backwards.
+    package var skippedBefore: Bool { expectedOffset != offset }
 
     package var topic: String { tracker.partition.topic }
     package var partition: Int32 { tracker.partition.partition }

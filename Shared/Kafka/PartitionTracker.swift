@@ -7,6 +7,8 @@ final class PartitionTracker {
     private(set) var isOpen = true
     /// The offset after the last message that was delivered; `nil` before the first.
     private(set) var next: Int64?
+    /// Where delivery begins; `nil` until that is known.
+    private var start: Int64?
     /// What was last stored for the next commit.
     var stored: Int64?
 
@@ -26,13 +28,17 @@ final class PartitionTracker {
 
     /// Counts a message that is about to be delivered. `offset` must not be below `next`.
     ///
-    /// - Returns: The slot under which it is finished, and whether offsets are missing before it.
-    func deliver(offset: Int64, timestamp: Int64) -> (slot: Int, skippedBefore: Bool) {
-        let skippedBefore = next.map { offset != $0 } ?? false
+    /// - Returns: The slot under which it is finished, and the offset at which it would lie if none were missing.
+    func deliver(offset: Int64, timestamp: Int64) -> (slot: Int, expected: Int64) {
+        // Where delivery begins is asked beside it, and may have moved on since.
+        let expected = next ?? start.map { min($0, offset) } ?? offset
         next = offset + 1
         entries.append(Entry(offset: offset, timestamp: timestamp))
-        return (firstSlot + entries.count - 1, skippedBefore)
+        return (firstSlot + entries.count - 1, expected)
     }
+
+    /// Says where delivery begins. Means nothing after the first message.
+    func begin(at offset: Int64) { start = offset }
 
     func finish(slot: Int) {
         let index = slot - firstSlot

@@ -91,6 +91,7 @@ package struct CopyWorker: ~Copyable {
     ///   messages come again to the next worker, and do nothing a second time.
     package mutating func step(waitMax: Duration) throws -> (taken: Int, finished: Int) {
         let messages = try consumer.nextBatch(countMax: batchCountMax, waitMax: sent == nil ? waitMax : .zero)
+        try intake.follow(&consumer, &connection)
         let admitted =
             messages.isEmpty
             ? Intake.Admitted() : try intake.admit(messages, consumer: &consumer, connection: &connection)

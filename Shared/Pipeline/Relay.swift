@@ -14,20 +14,27 @@ import Realms
 /// the next page while this one is sent: each question carries what was confirmed, asks for news and for one page.
 package struct Relay: ~Copyable {
     /// Pointers read at a time.
-    private let pageCountMax: Int
+    let pageCountMax: Int
     /// How often the broker is asked whether its partitions still reach as far as they did.
-    private static let lossCheckInterval = Duration.seconds(5)
+    static let lossCheckInterval = Duration.seconds(5)
     /// After so many messages sent, what has arrived of the next page is taken in.
-    private static let takeInInterval = 32
+    static let takeInInterval = 32
 
     /// A question on its way to PostgreSQL.
-    private struct Asked {
+    struct Asked {
         let confirmed: [RelayProgress.Confirmed]
+        let republished: [Republished]
         let page: RelayProgress.Request?
     }
 
+    /// A topic of an environment that was published again.
+    struct Republished {
+        let environment: EnvironmentID
+        let request: Republish.Request
+    }
+
     /// A page that was read, to be sent.
-    private struct Outgoing {
+    struct Outgoing {
         let environment: EnvironmentID
         let objects: [(row: Row, route: Route, path: RealmPath)]
         let hasTimes: Bool
@@ -35,33 +42,34 @@ package struct Relay: ~Copyable {
     }
 
     /// Where objects of a kind go.
-    private struct Route {
+    struct Route {
         let name: [UInt8]
         let kind: Kind
         let topic: Topic
     }
 
-    private var connection: Connection
-    private var producer: Producer
-    private let admin: Admin
-    private var directory = RealmDirectory()
-    private var progress: [EnvironmentID: RelayProgress] = [:]
-    private var outlets: [EnvironmentID: Outlet] = [:]
+    var connection: Connection
+    var producer: Producer
+    let admin: Admin
+    var directory = RealmDirectory()
+    var progress: [EnvironmentID: RelayProgress] = [:]
+    var outlets: [EnvironmentID: Outlet] = [:]
     /// The environments with news; each has its turn.
-    private var waiting: [EnvironmentID] = []
-    private var asked: Asked?
+    var waiting: [EnvironmentID] = []
+    var asked: Asked?
     /// Confirmed, and to be stored with the next question.
-    private var confirmed: [RelayProgress.Confirmed] = []
+    var confirmed: [RelayProgress.Confirmed] = []
+    var republished: [Republished] = []
     /// The last confirmed offset of each partition.
-    private var offsets: [TopicPartition: Int64] = [:]
-    private var changedOffsets: [TopicPartition: Int64] = [:]
-    private var lockedOpenCount = -1
-    private var nextLossCheck = ContinuousClock.now
-    private var lastSent: ContinuousClock.Instant?
-    private var compactor = Compactor()
-    private let published = Metrics.Counter(label: "messaging.client.sent.messages")
-    private let routes: [Route]
-    private let logger: Logger
+    var offsets: [TopicPartition: Int64] = [:]
+    var changedOffsets: [TopicPartition: Int64] = [:]
+    var lockedOpenCount = -1
+    var nextLossCheck = ContinuousClock.now
+    var lastSent: ContinuousClock.Instant?
+    var compactor = Compactor()
+    let published = Metrics.Counter(label: "messaging.client.sent.messages")
+    let routes: [Route]
+    let logger: Logger
 
     /// - Parameter conninfo: The relay has a connection of its own: its session holds the lock of the active relay.
     package init(
@@ -115,7 +123,7 @@ package struct Relay: ~Copyable {
     }
 
     /// One session holds an advisory lock; it is gone with the connection.
-    private mutating func isActive() throws -> Bool {
+    mutating func isActive() throws -> Bool {
         if lockedOpenCount == connection.openCount { return true }
         let isLocked: Bool = try connection.run(RelayStore.tryLock())[0].value(0)
         guard isLocked else { return false }
@@ -133,7 +141,7 @@ package struct Relay: ~Copyable {
     // MARK: Reading
 
     /// The page whose turn it is.
-    private mutating func nextRequest() -> RelayProgress.Request? {
+    mutating func nextRequest() -> RelayProgress.Request? {
         for index in waiting.indices {
             guard let request = progress[waiting[index]]?.request else { continue }
             waiting.append(waiting.remove(at: index))
@@ -143,8 +151,9 @@ package struct Relay: ~Copyable {
     }
 
     /// Sends a question: one transaction that stores what was confirmed, asks for news, and reads the page.
-    private mutating func ask(_ request: RelayProgress.Request?) throws {
+    mutating func ask(_ request: RelayProgress.Request?) throws {
         var statements = confirmed.map(RelayStore.store)
+        statements += republished.map { Republish.done($0.request, in: $0.environment) }
         if !changedOffsets.isEmpty {
             statements.append(RelayStore.store(changedOffsets))
             changedOffsets = [:]
@@ -152,22 +161,26 @@ package struct Relay: ~Copyable {
         statements.append(RelayStore.news)
         if let request { statements.append(page(request)) }
         try connection.start(statements)
-        asked = Asked(confirmed: confirmed, page: request)
+        asked = Asked(confirmed: confirmed, republished: republished, page: request)
         confirmed = []
+        republished = []
     }
 
-    private func page(_ request: RelayProgress.Request) -> Statement {
+    func page(_ request: RelayProgress.Request) -> Statement {
         let kinds = routes.map(\.kind)
         switch request.start {
         case .changes(let position):
             return Feed.changes(in: request.environment, after: position, kinds: kinds, countMax: pageCountMax)
         case .objects(let place):
             return RelayStore.objects(in: request.environment, kinds: kinds, after: place, countMax: pageCountMax)
+        case .topic(let name, let place):
+            let kinds = routes.filter { $0.topic.name == name }.map(\.kind)
+            return RelayStore.objects(in: request.environment, kinds: kinds, after: place, countMax: pageCountMax)
         }
     }
 
     /// Takes the answer in: what others did, the news, and the page.
-    private mutating func receive() throws -> Outgoing? {
+    mutating func receive() throws -> Outgoing? {
         guard let asked = asked.take() else { return nil }
         var answers = try connection.finish()
         for (answer, confirmed) in zip(answers, asked.confirmed) {
@@ -178,13 +191,18 @@ package struct Relay: ~Copyable {
                     metadata: ["environment": "\(confirmed.environment)", "epoch": "\(confirmed.epoch)"])
             }
         }
+        for done in asked.republished {
+            logger.notice(
+                "published a topic again",
+                metadata: ["environment": "\(done.environment)", "topic": "\(done.request.topic)"])
+        }
         let rows = asked.page == nil ? nil : answers.popLast()
         if let news = answers.last { try note(news) }
         guard let request = asked.page, let rows else { return nil }
         return try take(rows, of: request)
     }
 
-    private mutating func note(_ news: Rows) throws {
+    mutating func note(_ news: Rows) throws {
         let (tasks, needsPreparing) = try RelayStore.tasks(news)
         if needsPreparing {
             try connection.run(RelayStore.prepare)
@@ -202,8 +220,8 @@ package struct Relay: ~Copyable {
     }
 
     /// Counts the page, and finds what its messages need; `nil` when the work began anew since it was asked for.
-    private mutating func take(_ rows: Rows, of request: RelayProgress.Request) throws -> Outgoing? {
-        guard var current = progress[request.environment], current.request == request else { return nil }
+    mutating func take(_ rows: Rows, of request: RelayProgress.Request) throws -> Outgoing? {
+        guard var current = progress[request.environment], current.awaits(request) else { return nil }
         let hasTimes = if case .changes = request.start { true } else { false }
         let objects = try publishable(rows, in: request.environment, isCurrentColumn: hasTimes ? 6 : nil)
         let outgoing = Outgoing(
@@ -212,19 +230,23 @@ package struct Relay: ~Copyable {
         switch request.start {
         case .changes:
             current.readChanges(through: try last?.value(0), sendCount: objects.count)
-        case .objects:
-            let place = try last.map { row in
-                RelayProgress.ObjectPlace(realm: try row.value(1), kind: try row.value(2), id: try row.value(3))
-            }
-            current.readObjects(through: rows.count < pageCountMax ? nil : place, sendCount: objects.count)
+        case .objects: current.readObjects(through: try place(after: rows), sendCount: objects.count)
+        case .topic: current.readTopic(through: try place(after: rows), sendCount: objects.count)
         }
-        if objects.isEmpty, let reached = current.takeConfirmed() { confirmed.append(reached) }
         progress[request.environment] = current
+        if objects.isEmpty { takeConfirmed(of: request.environment) }
         return outgoing
     }
 
+    /// Where the objects after these begin; `nil` when these were the last.
+    func place(after rows: Rows) throws -> RelayProgress.ObjectPlace? {
+        guard rows.count == pageCountMax else { return nil }
+        let row = rows[rows.count - 1]
+        return RelayProgress.ObjectPlace(realm: try row.value(1), kind: try row.value(2), id: try row.value(3))
+    }
+
     /// The rows that are events, with their topics and realms.
-    private mutating func publishable(
+    mutating func publishable(
         _ rows: Rows, in environment: EnvironmentID, isCurrentColumn: Int?
     ) throws -> [(row: Row, route: Route, path: RealmPath)] {
         var wanted: [(row: Row, route: Route, realm: Int32)] = []
@@ -242,82 +264,6 @@ package struct Relay: ~Copyable {
             }
             return (row, route, path)
         }
-    }
-
-    // MARK: Sending
-
-    private mutating func send(_ page: Outgoing) throws -> Int {
-        guard var outlet = outlets[page.environment] else { return 0 }
-        let now = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000))
-        let tag = Self.tag(page.environment, page.page)
-        for (index, (row, route, path)) in page.objects.enumerated() {
-            if index % Self.takeInInterval == 0 { connection.takeInStarted() }
-            let changedAt: PostgresTime? = page.hasTimes ? try row.value(8) : nil
-            let object = PublishedObject(
-                realm: path, kind: route.kind, id: try row.value(3), position: try row.value(0),
-                editPosition: try row.value(4),
-                time: changedAt.map { Timestamp(millisecondsSinceEpoch: $0.millisecondsSince1970) } ?? now,
-                traceparent: page.hasTimes ? try row.optional(7) : nil)
-            try unsafe row.withJSON(5) { json in
-                try unsafe outlet.send(object, to: route.topic, json: json, tag: tag, through: &producer)
-            }
-        }
-        outlets[page.environment] = outlet
-        return page.objects.count
-    }
-
-    // MARK: Confirming
-
-    /// Environment and page in one number, so that a report finds its page.
-    private static func tag(_ environment: EnvironmentID, _ page: Int) -> UInt64 {
-        UInt64(UInt32(bitPattern: environment.rawValue)) << 32 | UInt64(UInt32(truncatingIfNeeded: page))
-    }
-
-    private mutating func confirm(_ deliveries: [Delivery]) throws {
-        if deliveries.isEmpty { return }
-        var counts: [UInt64: Int] = [:]
-        // Reports come in runs of one partition: its last offset is looked up once per run.
-        var run: (place: TopicPartition, last: Int64)?
-        for delivery in deliveries {
-            if let error = delivery.error { throw error }
-            counts[delivery.tag, default: 0] += 1
-            guard let offset = delivery.offset, offset >= 0 else { continue }
-            if run?.place != delivery.place {
-                note(run)
-                run = (delivery.place, offsets[delivery.place] ?? -1)
-            }
-            if let last = run?.last, offset <= last { try contentWasLost(delivery.place, last: last, found: offset) }
-            run?.last = offset
-        }
-        note(run)
-        for (tag, count) in counts {
-            let environment = EnvironmentID(rawValue: Int32(bitPattern: UInt32(truncatingIfNeeded: tag >> 32)))
-            progress[environment]?.confirm(count, page: Int(UInt32(truncatingIfNeeded: tag)))
-            if let reached = progress[environment]?.takeConfirmed() { confirmed.append(reached) }
-        }
-    }
-
-    private mutating func note(_ run: (place: TopicPartition, last: Int64)?) {
-        guard let run, run.last >= 0 else { return }
-        offsets[run.place] = run.last
-        changedOffsets[run.place] = run.last
-    }
-
-    // MARK: Loss
-
-    /// A broker whose partition ends below what it confirmed has lost its content.
-    private mutating func checkForLoss() throws {
-        guard ContinuousClock.now >= nextLossCheck else { return }
-        nextLossCheck = .now + Self.lossCheckInterval
-        for (partition, last) in offsets {
-            let end = try admin.watermarks(partition).upperBound
-            if end <= last { try contentWasLost(partition, last: last, found: end) }
-        }
-    }
-
-    private mutating func contentWasLost(_ partition: TopicPartition, last: Int64, found: Int64) throws {
-        try connection.run(RelayStore.newEpoch)
-        throw ContentLost(partition: partition, last: last, found: found)
     }
 
     /// The broker lost its content. A new epoch has begun; the next relay publishes every routed object again.

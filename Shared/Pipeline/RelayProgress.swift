@@ -18,12 +18,17 @@ struct RelayProgress {
     private(set) var nextPage: Int
     /// Where the republishing of all objects stands; `nil` when its last page was read, and without it.
     private var key: ObjectPlace?
+    /// A topic that is published again beside what changes, and where that stands; likewise.
+    private var again: (request: Republish.Request, key: ObjectPlace?)?
+    /// Topics that were published again, all of it confirmed.
+    private var republished: [Republish.Request] = []
 
     /// The key of an object inside its environment, in the order of its table.
     struct ObjectPlace: Equatable {
         let realm: Int32
         let kind: String
         let id: UUID
+        static let first = ObjectPlace(realm: .min, kind: "", id: .zero)
     }
 
     /// A page to read.
@@ -31,15 +36,21 @@ struct RelayProgress {
         enum Start: Equatable {
             case changes(after: Int64)
             case objects(after: ObjectPlace)
+            /// Those of one topic.
+            case topic(String, after: ObjectPlace)
         }
         let environment: EnvironmentID
         let start: Start
     }
 
     private struct Page {
-        let through: Int64
+        enum Content {
+            case changes(through: Int64)
+            case objects(isLast: Bool)
+            case topic(Republish.Request, isLast: Bool)
+        }
+        let content: Content
         var unconfirmedCount: Int
-        let endsRepublishing: Bool
     }
 
     init(_ task: RelayTask) { self.init(task, page: 0) }
@@ -50,7 +61,8 @@ struct RelayProgress {
         storedPosition = task.relayedPosition
         firstPage = page
         nextPage = page
-        if task.isRepublishing { key = ObjectPlace(realm: .min, kind: "", id: .zero) }
+        if task.isRepublishing { key = .first }
+        again = task.again.map { ($0, .first) }
     }
 
     /// Takes in how things stand by the database. Another epoch begins the work anew.
@@ -60,23 +72,36 @@ struct RelayProgress {
     mutating func update(_ news: RelayTask) {
         if task.epoch != news.epoch || task.isRepublishing != news.isRepublishing {
             self = RelayProgress(news, page: nextPage)
-        } else if !task.isRepublishing {
-            task = news
+            return
         }
+        if again?.request != news.again { again = news.again.map { ($0, .first) } }
+        if !task.isRepublishing { task = news }
     }
 
     /// Whether something is on its way to the broker.
     var isInFlight: Bool { firstPage < nextPage }
 
     /// The next page to read; `nil` when nothing is known to be there, or enough is on its way.
+    ///
+    /// What changes and what is published again take turns. A key's messages stay in the order of its positions: what
+    /// is read later is newer or the same, and is sent later.
     var request: Request? {
         guard nextPage - firstPage < Self.pagesMax else { return nil }
-        if task.isRepublishing {
-            return key.map { Request(environment: task.environment, start: .objects(after: $0)) }
-        }
-        guard readPosition < task.counterPosition else { return nil }
-        return Request(environment: task.environment, start: .changes(after: readPosition))
+        let starts = starts
+        let start = starts.count > 1 && !nextPage.isMultiple(of: 2) ? starts.last : starts.first
+        return start.map { Request(environment: task.environment, start: $0) }
     }
+
+    private var starts: [Request.Start] {
+        if task.isRepublishing { return key.map { [.objects(after: $0)] } ?? [] }
+        var starts: [Request.Start] = []
+        if readPosition < task.counterPosition { starts.append(.changes(after: readPosition)) }
+        if let again, let key = again.key { starts.append(.topic(again.request.topic, after: key)) }
+        return starts
+    }
+
+    /// Whether a page that was asked for goes on where this stands.
+    func awaits(_ request: Request) -> Bool { starts.contains(request.start) }
 
     /// Counts a page of the change log that was read.
     ///
@@ -84,7 +109,7 @@ struct RelayProgress {
     ///   written at leave no pointer.
     mutating func readChanges(through last: Int64?, sendCount: Int) {
         readPosition = last ?? task.counterPosition
-        add(Page(through: readPosition, unconfirmedCount: sendCount, endsRepublishing: false))
+        add(Page(content: .changes(through: readPosition), unconfirmedCount: sendCount))
     }
 
     /// Counts a page of all objects that was read.
@@ -92,7 +117,14 @@ struct RelayProgress {
     /// - Parameter last: `nil`: it was the last page.
     mutating func readObjects(through last: ObjectPlace?, sendCount: Int) {
         key = last
-        add(Page(through: task.counterPosition, unconfirmedCount: sendCount, endsRepublishing: last == nil))
+        add(Page(content: .objects(isLast: last == nil), unconfirmedCount: sendCount))
+    }
+
+    /// Counts a page of the objects of the topic that is published again.
+    mutating func readTopic(through last: ObjectPlace?, sendCount: Int) {
+        guard let request = again?.request else { return }
+        again?.key = last
+        add(Page(content: .topic(request, isLast: last == nil), unconfirmedCount: sendCount))
     }
 
     private mutating func add(_ page: Page) {
@@ -110,15 +142,26 @@ struct RelayProgress {
         while let page = pages[firstPage], page.unconfirmedCount == 0 {
             pages[firstPage] = nil
             firstPage += 1
-            reached = page.through
-            isRepublished = page.endsRepublishing
+            switch page.content {
+            case .changes(let through): reached = through
+            case .objects(let isLast):
+                if isLast { (reached, isRepublished) = (task.counterPosition, true) }
+            case .topic(let request, let isLast):
+                if isLast { republished.append(request) }
+            }
         }
-        guard let reached, isRepublished || !task.isRepublishing else { return nil }
+        guard let reached else { return nil }
         let confirmed = Confirmed(
             environment: task.environment, epoch: task.epoch, from: storedPosition, to: reached,
             isRepublished: isRepublished)
         storedPosition = reached
         return confirmed
+    }
+
+    /// The topics that were published again since the last call.
+    mutating func takeRepublished() -> [Republish.Request] {
+        defer { republished = [] }
+        return republished
     }
 
     /// What is to be stored.

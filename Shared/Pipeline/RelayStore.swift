@@ -11,6 +11,8 @@ struct RelayTask {
     let relayedPosition: Int64
     let epoch: Int64
     let isRepublishing: Bool
+    /// A topic that is to be published again beside what changes.
+    var again: Republish.Request?
 }
 
 /// The SQL of `realm.relay` and `realm.relay_offset`.
@@ -37,10 +39,12 @@ enum RelayStore {
     /// Environments with news, found by one join. Rows: as `tasks` reads them.
     static let news: Statement = """
         SELECT e.id, e.generation, e.position, coalesce(r.position, -1), coalesce(r.epoch, 0),
-            coalesce(r.published_epoch < r.epoch, false), r.generation IS DISTINCT FROM e.generation
+            coalesce(r.published_epoch < r.epoch, false), r.generation IS DISTINCT FROM e.generation, a.topic, a.number
         FROM realm.environment e LEFT JOIN realm.relay r ON r.environment_id = e.id
+            LEFT JOIN (SELECT DISTINCT ON (environment_id) environment_id, topic, number FROM realm.republish
+                ORDER BY environment_id, number) a ON a.environment_id = e.id
         WHERE r.position IS NULL OR r.position < e.position OR r.published_epoch < r.epoch
-            OR r.generation <> e.generation
+            OR r.generation <> e.generation OR a.topic IS NOT NULL
         ORDER BY e.id
         """
 
@@ -53,11 +57,13 @@ enum RelayStore {
                 needsPreparing = true
                 continue
             }
+            let topic: String? = try row.optional(7)
             tasks.append(
                 RelayTask(
                     environment: EnvironmentID(rawValue: try row.value(0)), generation: try row.value(1),
                     counterPosition: try row.value(2), relayedPosition: try row.value(3), epoch: try row.value(4),
-                    isRepublishing: try row.value(5)))
+                    isRepublishing: try row.value(5),
+                    again: topic == nil ? nil : Republish.Request(topic: try row.value(7), number: try row.value(8))))
         }
         return (tasks, needsPreparing)
     }
@@ -102,9 +108,13 @@ enum RelayStore {
 
     static let offsets: Statement = "SELECT topic, partition, last_offset FROM realm.relay_offset"
 
-    /// The broker's content was lost: every environment is published again, in a new epoch.
+    /// The broker's content was lost: every environment is published again, in a new epoch, and what was missed of the
+    /// lost content is in it.
     static let newEpoch: [Statement] = [
+        Republish.lock,
         "UPDATE realm.relay SET epoch = (SELECT max(epoch) + 1 FROM realm.relay)",
         "DELETE FROM realm.relay_offset",
+        "DELETE FROM realm.republish",
+        "DELETE FROM pipeline.missed",
     ]
 }

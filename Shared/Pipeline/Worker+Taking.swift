@@ -67,13 +67,19 @@ extension Worker {
             consumed.increment(by: taken.count)
         }
         for line in consumer.takeLogs() { logger.debug("\(line.facility): \(line.message)") }
+        try followAssignment()
         if !taken.isEmpty { try admitTaken() }
+    }
+
+    /// What is missing is asked for without waiting for a message: there may be none left.
+    private mutating func followAssignment() throws {
+        let takenAway = intake.takenAwayCount
+        defer { lostCounter.increment(by: intake.takenAwayCount - takenAway) }
+        try intake.follow(&consumer, &connection)
     }
 
     /// When it fails, the same messages are admitted again by the next round: what it did so far does no harm twice.
     mutating func admitTaken() throws {
-        let takenAway = intake.takenAwayCount
-        defer { lostCounter.increment(by: intake.takenAwayCount - takenAway) }
         let admitted = try intake.admit(taken, consumer: &consumer, connection: &connection)
         if !admitted.poison.isEmpty {
             for (message, reason) in admitted.poison {

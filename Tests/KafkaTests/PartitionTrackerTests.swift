@@ -25,9 +25,17 @@ import Testing
 
     @Test func aMissingOffsetIsSeenButNotAtTheStart() {
         let tracker = PartitionTracker(TopicPartition(topic: "t", partition: 0))
-        #expect(!tracker.deliver(offset: 7, timestamp: 0).skippedBefore)
-        #expect(!tracker.deliver(offset: 8, timestamp: 0).skippedBefore)
-        #expect(tracker.deliver(offset: 10, timestamp: 0).skippedBefore)
+        #expect(tracker.deliver(offset: 7, timestamp: 0).expected == 7)
+        #expect(tracker.deliver(offset: 8, timestamp: 0).expected == 8)
+        #expect(tracker.deliver(offset: 10, timestamp: 0).expected == 9)
+    }
+
+    @Test func aMissingOffsetIsSeenAtTheStartThatIsKnown() {
+        for (start, expected) in [(5 as Int64, 5 as Int64), (7, 7), (9, 7)] {
+            let tracker = PartitionTracker(TopicPartition(topic: "t", partition: 0))
+            tracker.begin(at: start)
+            #expect(tracker.deliver(offset: 7, timestamp: 0).expected == expected)
+        }
     }
 
     @Test func whatIsFinishedAfterThePartitionIsGoneDoesNotCount() {

@@ -1,0 +1,71 @@
+internal import CKafka
+
+/// Where a group goes on in a partition, and what the partition has.
+package struct Beginning: Hashable, Sendable {
+    package let partition: TopicPartition
+    /// Below it the group has finished everything; `nil` when it has committed nothing, or that was forgotten.
+    package let committed: Int64?
+    /// The offset of the first message that is still there; `end` when there is none.
+    package let first: Int64
+    package let end: Int64
+
+    package init(partition: TopicPartition, committed: Int64?, available: Range<Int64>) {
+        self.partition = partition
+        // Beyond the end: it was committed in content that the broker has lost.
+        self.committed = committed.flatMap { $0 <= available.upperBound ? $0 : nil }
+        first = available.lowerBound
+        end = available.upperBound
+    }
+
+    /// Where the group goes on.
+    package var start: Int64 { max(committed ?? first, first) }
+
+    /// What was removed before the group has read it: retention does not wait for readers.
+    package var expired: Range<Int64> { min(committed ?? 0, first)..<first }
+}
+
+extension Consumer {
+    /// Asks how far the group is in partitions, and what they have.
+    ///
+    /// - Throws: What the broker refuses, or that it did not answer in `waitMax` for each question.
+    package mutating func beginnings(
+        of partitions: some Collection<TopicPartition>, waitMax: Duration = .seconds(5)
+    ) throws(KafkaError) -> [Beginning] {
+        let list = PartitionList(partitions)
+        try KafkaError.check(unsafe rd_kafka_committed(client.pointer, list.pointer, waitMax.millisecondsRoundedUp))
+        try list.check()
+        var beginnings: [Beginning] = []
+        for element in unsafe list.pointer.elements {
+            let available = try available(element.partition, waitMax: waitMax)
+            beginnings.append(
+                Beginning(partition: element.partition, committed: element.offset, available: available))
+        }
+        return beginnings
+    }
+
+    /// The offsets of the partition's first message and after its last one.
+    package borrowing func available(
+        _ partition: TopicPartition, waitMax: Duration = .seconds(5)
+    ) throws(KafkaError) -> Range<Int64> {
+        var low: Int64 = 0
+        var high: Int64 = 0
+        let code = unsafe rd_kafka_query_watermark_offsets(
+            client.pointer, partition.topic, partition.partition, &low, &high, waitMax.millisecondsRoundedUp)
+        try KafkaError.check(code, "watermarks of \(partition): \(KafkaError(code).message)")
+        return low..<max(low, high)
+    }
+
+    /// Says where delivery of a partition begins, so that a gap before its first message is seen.
+    package mutating func begin(_ partition: TopicPartition, at offset: Int64) {
+        context.trackers[partition]?.begin(at: offset)
+    }
+
+    /// Commits offsets at once, and waits for the broker's answer.
+    package mutating func commit(_ offsets: [TopicPartition: Int64]) throws(KafkaError) {
+        if offsets.isEmpty { return }
+        let list = PartitionList(capacity: offsets.count)
+        for (partition, offset) in offsets { list.add(partition, offset: offset) }
+        try KafkaError.check(unsafe rd_kafka_commit(client.pointer, list.pointer, 0))
+        try list.check()
+    }
+}

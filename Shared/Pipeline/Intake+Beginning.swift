@@ -1,0 +1,59 @@
+import Kafka
+import Logging
+import Postgres
+
+extension Intake {
+    /// Takes in which partitions came and went; to be called in every round, before messages are admitted.
+    ///
+    /// For one that came it finds out how far the group is, and asks for what was removed before the group read it.
+    /// When PostgreSQL or Kafka fails on the way, the next call does the same again.
+    mutating func follow(_ consumer: inout Consumer, _ connection: inout Connection) throws {
+        for change in consumer.takeAssignmentChanges() {
+            epochs[change.partition] = nil
+            gaps.forget(change.partition)
+            if case .assigned = change {
+                begun.insert(change.partition)
+            } else {
+                begun.remove(change.partition)
+                takenAwayCount += 1
+            }
+        }
+        if begun.isEmpty { return }
+        try loadEpochs(&connection)
+        let beginnings = try consumer.beginnings(of: begun)
+        let expired = beginnings.filter { !$0.expired.isEmpty }
+        try ask(for: expired.map { MissedOffsets(partition: $0.partition, offsets: $0.expired) }, &connection)
+        for beginning in beginnings { consumer.begin(beginning.partition, at: beginning.start) }
+        begun = []
+        // So that it is missed once. When it fails it is seen again, and known.
+        try? consumer.commit(
+            Dictionary(expired.map { ($0.partition, $0.first) }, uniquingKeysWith: { first, _ in first }))
+    }
+
+    private mutating func loadEpochs(_ connection: inout Connection) throws {
+        let rows = try connection.run(
+            "SELECT topic, partition, epoch FROM pipeline.progress WHERE group_name = \(group)")
+        for row in rows {
+            let partition = TopicPartition(topic: try row.value(0), partition: try row.value(1))
+            epochs[partition] = max(try row.value(2), epochs[partition] ?? 0)
+        }
+    }
+
+    /// Has everything of the topics concerned published again: the request is stored before anything is done after
+    /// which the gap would not be seen any more.
+    mutating func ask(for missed: [MissedOffsets], _ connection: inout Connection) throws {
+        for (topic, missed) in Dictionary(grouping: missed, by: \.partition.topic) {
+            let answers = try connection.run(Republish.askForMissed(missed, of: topic))
+            let isNew = answers.last.map { $0.affectedCount > 0 } ?? false
+            for gap in missed {
+                logger.error(
+                    "messages were removed before this group has read them; the topic is published again",
+                    metadata: [
+                        "topic": "\(topic)", "partition": "\(gap.partition.partition)", "group": "\(group)",
+                        "offset": "\(gap.offsets.lowerBound)", "before": "\(gap.offsets.upperBound)",
+                        "count": "\(gap.offsets.count)", "asked": isNew ? "now" : "before",
+                    ])
+            }
+        }
+    }
+}

@@ -41,7 +41,7 @@ await serve("backend-poller", settings: Settings.all) { context in
         .worker("backend-poller", count: try configuration.integer(.workerCount), isFinal: isFinal) {
             [limits] control in
             let handler = PollHandler(fetcher, logger: control.logger)
-            var worker = try Worker(handler, at: place, limits: limits, logger: control.logger)
+            var worker = try Worker(handler, at: place.member(control.index), limits: limits, logger: control.logger)
             try worker.run(control)
         },
     ]

@@ -26,7 +26,7 @@ await serve("entry-submitter", settings: Settings.all) { context in
     return [
         .worker("entry-submitter", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
             let handler = EntryHandler(rule: rule, adapters: adapters)
-            var worker = try Worker(handler, at: place, limits: limits, logger: control.logger)
+            var worker = try Worker(handler, at: place.member(control.index), limits: limits, logger: control.logger)
             try worker.run(control)
         }
     ]

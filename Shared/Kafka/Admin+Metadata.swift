@@ -4,6 +4,8 @@ internal import CKafka
 package struct ClusterMetadata: Equatable, Sendable {
     /// Topic → number of partitions.
     package let topics: [String: Int32]
+    /// Partitions that cannot be written or read now: their leader is away, and no other was found.
+    package let leaderless: Set<TopicPartition>
     package let brokers: [Broker]
 
     package struct Broker: Equatable, Sendable {
@@ -31,19 +33,28 @@ extension Admin {
     /// All topics and brokers.
     package borrowing func metadata() throws(KafkaError) -> ClusterMetadata {
         var pointer: UnsafePointer<rd_kafka_metadata>?
-        try KafkaError.check(unsafe rd_kafka_metadata(client.pointer, 1, nil, &pointer, waitMaxMilliseconds))
+        try explaining { () throws(KafkaError) in
+            try KafkaError.check(unsafe rd_kafka_metadata(client.pointer, 1, nil, &pointer, waitMaxMilliseconds))
+        }
         guard let pointer = unsafe pointer else { throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG) }
         defer { unsafe rd_kafka_metadata_destroy(pointer) }
         let metadata = unsafe pointer.pointee
-        var topics: [String: Int32] = [:]
-        unsafe UnsafeBufferPointer(start: metadata.topics, count: Int(metadata.topic_cnt)).forEach { topic in
-            guard unsafe topic.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
-            unsafe topics[String(cString: topic.topic)] = topic.partition_cnt
-        }
         let brokers = unsafe UnsafeBufferPointer(start: metadata.brokers, count: Int(metadata.broker_cnt)).map {
             unsafe ClusterMetadata.Broker(id: $0.id, host: String(cString: $0.host), port: $0.port)
         }
-        return ClusterMetadata(topics: topics, brokers: brokers)
+        let brokerIDs = Set(brokers.map(\.id))
+        var topics: [String: Int32] = [:]
+        var leaderless: Set<TopicPartition> = []
+        unsafe UnsafeBufferPointer(start: metadata.topics, count: Int(metadata.topic_cnt)).forEach { topic in
+            guard unsafe topic.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
+            let name = unsafe String(cString: topic.topic)
+            unsafe topics[name] = topic.partition_cnt
+            unsafe UnsafeBufferPointer(start: topic.partitions, count: Int(topic.partition_cnt)).forEach { partition in
+                guard unsafe !brokerIDs.contains(partition.leader) else { return }
+                unsafe leaderless.insert(TopicPartition(topic: name, partition: partition.id))
+            }
+        }
+        return ClusterMetadata(topics: topics, leaderless: leaderless, brokers: brokers)
     }
 
     /// All consumer groups, as far as the brokers answer.

@@ -50,6 +50,18 @@ package struct Admin: ~Copyable {
 
     var waitMaxMilliseconds: Int32 { waitMax.millisecondsRoundedUp }
 
+    /// A question that is not answered says so; why, the client tells beside it.
+    borrowing func explaining<Success: ~Copyable>(
+        _ body: () throws(KafkaError) -> Success
+    ) throws(KafkaError) -> Success {
+        do {
+            return try body()
+        } catch {
+            while unsafe rd_kafka_poll(client.pointer, 0) > 0 {}
+            throw error.advice == nil ? context.refusals.last ?? error : error
+        }
+    }
+
     /// Creates topics; one that exists is left as it is.
     ///
     /// - Returns: By topic, what became of it.
@@ -96,9 +108,11 @@ package struct Admin: ~Copyable {
     package borrowing func watermarks(_ partition: TopicPartition) throws(KafkaError) -> Range<Int64> {
         var low: Int64 = 0
         var high: Int64 = 0
-        let code = unsafe rd_kafka_query_watermark_offsets(
-            client.pointer, partition.topic, partition.partition, &low, &high, waitMaxMilliseconds)
-        try KafkaError.check(code, "watermarks of \(partition): \(KafkaError(code).message)")
+        try explaining { () throws(KafkaError) in
+            let code = unsafe rd_kafka_query_watermark_offsets(
+                client.pointer, partition.topic, partition.partition, &low, &high, waitMaxMilliseconds)
+            try KafkaError.check(code, "watermarks of \(partition): \(KafkaError(code).message)")
+        }
         return low..<max(low, high)
     }
 
@@ -113,7 +127,7 @@ package struct Admin: ~Copyable {
         var request = unsafe rd_kafka_ListConsumerGroupOffsets_new(group, list.pointer)
         defer { unsafe rd_kafka_ListConsumerGroupOffsets_destroy(request) }
         unsafe rd_kafka_ListConsumerGroupOffsets(client.pointer, &request, 1, options.pointer, queue.pointer)
-        let answer = try queue.answer(waitMaxMilliseconds)
+        let answer = try explaining { () throws(KafkaError) -> Answer in try queue.answer(waitMaxMilliseconds) }
         var count = 0
         let result = unsafe rd_kafka_event_ListConsumerGroupOffsets_result(answer.pointer)
         guard let groups = unsafe rd_kafka_ListConsumerGroupOffsets_result_groups(result, &count), count == 1 else {

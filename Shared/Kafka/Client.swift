@@ -73,6 +73,7 @@ class ClientContext {
     let logs = LogBuffer()
     /// The last error that was not fatal, and has not been followed by a sign of life since.
     var lastError: KafkaError?
+    var refusals = Refusals()
     /// The client told of an error after which it does nothing more; `Client.fatalError` is that error.
     var sawFatal = false
     /// A broker was up when librdkafka last told: at most a second ago, if the client is polled.
@@ -105,6 +106,7 @@ class ClientContext {
 
     func note(_ error: KafkaError) {
         lastError = error
+        refusals.note(error)
         if error.code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN.rawValue { tell(isConnected: false) }
         if error.code == RD_KAFKA_RESP_ERR__FATAL.rawValue { sawFatal = true }
     }
@@ -118,11 +120,13 @@ class ClientContext {
     private func tell(isConnected: Bool) {
         self.isConnected = isConnected
         hasTold = true
+        if isConnected { refusals.connected() }
     }
 
-    /// Why no broker can be reached; `nil` as long as one is connected, or nothing is known yet.
+    /// What a broker refuses, or why none can be reached; `nil` as long as one is connected, or nothing is known yet.
     var connectionProblem: String? {
-        isConnected || !hasTold ? nil : lastError?.description ?? "no broker is connected"
+        if let refusal = refusals.last { return refusal.description }
+        return isConnected || !hasTold ? nil : lastError?.description ?? "no broker is connected"
     }
 }
 

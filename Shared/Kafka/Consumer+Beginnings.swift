@@ -27,20 +27,29 @@ package struct Beginning: Hashable, Sendable {
 extension Consumer {
     /// Asks how far the group is in partitions, and what they have.
     ///
-    /// - Throws: What the broker refuses, or that it did not answer in `waitMax` for each question.
+    /// - Returns: Without those that do not tell what they have, as one without a leader; and why the last of them did
+    ///   not.
+    /// - Throws: When the group's coordinator refuses, or does not answer in `waitMax`.
     package mutating func beginnings(
         of partitions: some Collection<TopicPartition>, waitMax: Duration = .seconds(5)
-    ) throws(KafkaError) -> [Beginning] {
+    ) throws(KafkaError) -> (found: [Beginning], failure: KafkaError?) {
         let list = PartitionList(partitions)
         try KafkaError.check(unsafe rd_kafka_committed(client.pointer, list.pointer, waitMax.millisecondsRoundedUp))
         try list.check()
         var beginnings: [Beginning] = []
+        var failure: KafkaError?
         for element in unsafe list.pointer.elements {
-            let available = try available(element.partition, waitMax: waitMax)
-            beginnings.append(
-                Beginning(partition: element.partition, committed: element.offset, available: available))
+            do {
+                // After one that was waited for in vain the others have to answer at once.
+                let waitMax = failure == nil ? waitMax : .milliseconds(200)
+                let available = try available(element.partition, waitMax: waitMax)
+                beginnings.append(
+                    Beginning(partition: element.partition, committed: element.offset, available: available))
+            } catch {
+                failure = error
+            }
         }
-        return beginnings
+        return (beginnings, failure)
     }
 
     /// The offsets of the partition's first message and after its last one.

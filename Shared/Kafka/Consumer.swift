@@ -110,8 +110,12 @@ package struct Consumer: ~Copyable {
     /// A broker was connected when librdkafka last told: once a second, as long as `nextBatch` is called.
     package var isConnected: Bool { context.isConnected }
 
-    /// Why no broker can be reached; `nil` while one is connected, and in the first second, when nothing is known yet.
+    /// What a broker refuses, or why none can be reached; `nil` while one is connected, and in the first second, when
+    /// nothing is known yet.
     package var connectionProblem: String? { context.connectionProblem }
+
+    /// What brokers have refused since the last call, each once: for a person to change.
+    package mutating func takeRefusals() -> [KafkaError] { context.refusals.take() }
 
     /// librdkafka's log since the last call; at most the latest 1,000 lines.
     package mutating func takeLogs() -> [LogLine] { context.logs.take() }
@@ -132,6 +136,7 @@ extension Consumer {
                 guard let pointer = unsafe buffer[index] else { continue }
                 if let message = unsafe receive(pointer, &run) { messages.append(message) }
             }
+            if !messages.isEmpty { context.refusals.served() }
             return messages
         }
     }

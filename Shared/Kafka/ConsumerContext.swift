@@ -57,6 +57,7 @@ final class ConsumerContext: ClientContext {
             if !isCooperative { unsafe rd_kafka_assign(client, list) }
             unsafe note(error)
             begin(partitions)
+            if !partitions.isEmpty { refusals.served() }
             let paused = PartitionList(partitions.filter(isPaused))
             unsafe rd_kafka_pause_partitions(client, paused.pointer)
             // librdkafka keeps a partition paused that was taken away while it was: it would stay so for ever.

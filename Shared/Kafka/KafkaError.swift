@@ -13,7 +13,10 @@ package struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The same call may succeed later.
     package let isRetriable: Bool
 
-    package var description: String { "\(name): \(message)" }
+    package var description: String { "\(name): \(message)" + (advice.map { "; \($0)" } ?? "") }
+
+    /// What a person has to do, where waiting helps nothing: `nil` for what may pass by itself.
+    package var advice: String? { Self.advices[code] }
 
     /// The broker does not know the request, as librdkafka's mock cluster does not know CreateTopics or ListGroups.
     package var isNotSupported: Bool {
@@ -69,4 +72,32 @@ extension KafkaError {
             RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND,
             RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS, RD_KAFKA_RESP_ERR_NETWORK_EXCEPTION,
         ].map(\.rawValue))
+
+    private static let advices: [Int32: String] = {
+        let login = "check kafka.sasl.mechanism, kafka.sasl.username and kafka.sasl.password"
+        let transport = "check kafka.security.protocol and the certificates of kafka.ssl.…"
+        let topic = "create it with fieldpost topics apply, and let this client see it"
+        let pairs: [(rd_kafka_resp_err_t, String)] = [
+            (RD_KAFKA_RESP_ERR__AUTHENTICATION, login), (RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED, login),
+            (RD_KAFKA_RESP_ERR_UNSUPPORTED_SASL_MECHANISM, login), (RD_KAFKA_RESP_ERR_ILLEGAL_SASL_STATE, login),
+            (RD_KAFKA_RESP_ERR__SSL, transport), (RD_KAFKA_RESP_ERR_SECURITY_DISABLED, transport),
+            (RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, topic), (RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, topic),
+            (RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, topic),
+            (RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, "grant this client access to the topic"),
+            (RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED, "grant this client access to the consumer group"),
+            (RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, "grant this client IdempotentWrite, and Describe"),
+        ]
+        return Dictionary(pairs.map { ($0.rawValue, $1) }, uniquingKeysWith: { first, _ in first })
+    }()
+
+    /// Of a connection, not of what is asked for over it: over as soon as a broker is connected.
+    var isOfConnection: Bool {
+        switch rd_kafka_resp_err_t(code) {
+        case RD_KAFKA_RESP_ERR__AUTHENTICATION, RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED,
+            RD_KAFKA_RESP_ERR_UNSUPPORTED_SASL_MECHANISM, RD_KAFKA_RESP_ERR_ILLEGAL_SASL_STATE,
+            RD_KAFKA_RESP_ERR__SSL, RD_KAFKA_RESP_ERR_SECURITY_DISABLED:
+            true
+        default: false
+        }
+    }
 }

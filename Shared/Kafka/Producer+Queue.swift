@@ -71,6 +71,7 @@ extension Producer {
                 unsafe pending.append(delivery(of: message, &run))
             }
             note(run)
+            if let last = pending.last, last.error == nil { context.refusals.served() }
         case RD_KAFKA_EVENT_STATS:
             if let text = unsafe rd_kafka_event_stats(event) {
                 unsafe context.noteStatistics(text)

@@ -139,6 +139,12 @@ package struct Producer: ~Copyable {
     /// A broker was connected when librdkafka last told: once a second, as long as `deliveries` is called.
     package var isConnected: Bool { context.isConnected }
 
+    /// What a broker refuses, or why none can be reached; as of a consumer.
+    package var connectionProblem: String? { context.connectionProblem }
+
+    /// What brokers have refused since the last call, each once: for a person to change.
+    package mutating func takeRefusals() -> [KafkaError] { context.refusals.take() }
+
     /// librdkafka's log since the last call; at most the latest 1,000 lines.
     package mutating func takeLogs() -> [LogLine] { context.logs.take() }
 }

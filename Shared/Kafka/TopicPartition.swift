@@ -11,6 +11,13 @@ package struct TopicPartition: Hashable, Sendable, CustomStringConvertible {
     }
 
     package var description: String { "\(topic)/\(partition)" }
+
+    /// Where this project's producers put a key (`ClientProperties.producer`): as the Java client does.
+    package static func partition(ofKey key: [UInt8], count: Int32) -> Int32 {
+        unsafe key.withUnsafeBytes {
+            unsafe rd_kafka_msg_partitioner_murmur2(nil, $0.baseAddress, $0.count, count, nil, nil)
+        }
+    }
 }
 
 /// Owns one `rd_kafka_topic_partition_list_t`.

@@ -13,18 +13,31 @@ extension Intake {
             gaps.forget(change.partition)
             if case .assigned = change {
                 begun.insert(change.partition)
+                nextBeginning = .now
             } else {
                 begun.remove(change.partition)
                 takenAwayCount += 1
             }
         }
-        if begun.isEmpty { return }
+        guard !begun.isEmpty, ContinuousClock.now >= nextBeginning else { return }
+        try begin(&consumer, &connection)
+    }
+
+    /// Finds out where partitions begin, before the first message of them is admitted.
+    ///
+    /// One that does not tell, as it has no leader, holds up no other: it is asked again later.
+    /// - Throws: When one of `required` does not tell.
+    mutating func begin(
+        _ consumer: inout Consumer, _ connection: inout Connection, required: Set<TopicPartition> = []
+    ) throws {
         try loadEpochs(&connection)
-        let beginnings = try consumer.beginnings(of: begun)
+        let (beginnings, failure) = try consumer.beginnings(of: begun)
         let expired = beginnings.filter { !$0.expired.isEmpty }
         try ask(for: expired.map { MissedOffsets(partition: $0.partition, offsets: $0.expired) }, &connection)
         for beginning in beginnings { consumer.begin(beginning.partition, at: beginning.start) }
-        begun = []
+        begun.subtract(beginnings.map(\.partition))
+        nextBeginning = .now + Self.beginningInterval
+        if let failure, !begun.isDisjoint(with: required) { throw failure }
         // So that it is missed once. When it fails it is seen again, and known.
         try? consumer.commit(
             Dictionary(expired.map { ($0.partition, $0.first) }, uniquingKeysWith: { first, _ in first }))

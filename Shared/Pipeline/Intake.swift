@@ -10,6 +10,8 @@ struct Intake {
     let logger: Logger
     /// Partitions that came, and of which it is still to be found out how far the group is.
     var begun: Set<TopicPartition> = []
+    var nextBeginning = ContinuousClock.now
+    static let beginningInterval = Duration.seconds(10)
     /// Which epoch of each partition was begun from its beginning.
     var epochs: [TopicPartition: Int64] = [:]
     var gaps = Gaps()
@@ -45,6 +47,10 @@ struct Intake {
     mutating func admit(
         _ messages: [Message], consumer: inout Consumer, connection: inout Connection
     ) throws -> Admitted {
+        if !begun.isEmpty {
+            let required = begun.intersection(messages.map(\.topicPartition))
+            if !required.isEmpty { try begin(&consumer, &connection, required: required) }
+        }
         var admitted = Admitted()
         var restarted: Set<TopicPartition> = []
         admitted.events.reserveCapacity(messages.count)

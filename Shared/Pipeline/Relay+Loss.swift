@@ -1,16 +1,64 @@
 import Kafka
+import Logging
+import Model
 import Postgres
 
-/// Whether the broker still has what it confirmed.
+/// Whether the broker still has what it confirmed, and takes what is to come.
 extension Relay {
-    /// A broker whose partition ends below what it confirmed has lost its content.
+    /// Looks at the topics, and at how far their partitions reach: one that ends below what it confirmed has lost its
+    /// content.
+    ///
+    /// One topic or partition that is missing, or does not answer, holds up nothing: it is said, and looked at again.
     mutating func checkForLoss() throws {
         guard ContinuousClock.now >= nextLossCheck else { return }
         nextLossCheck = .now + Self.lossCheckInterval
-        for (partition, last) in offsets {
-            let end = try admin.watermarks(partition).upperBound
-            if end <= last { try contentWasLost(partition, last: last, found: end) }
+        try lookAtTopics()
+        for (partition, last) in offsets where !obstacles.blocks(partition) {
+            switch obstacles.has(partition) {
+            case nil: continue
+            case false?: try contentWasLost(partition, last: last, found: 0)
+            case true?: break
+            }
+            do {
+                let end = try admin.watermarks(partition).upperBound
+                if end <= last { try contentWasLost(partition, last: last, found: end) }
+            } catch let error as KafkaError {
+                // Nor are the others asked now: each answer may be waited for as long.
+                logger.warning(
+                    "a partition does not tell how far it reaches",
+                    metadata: ["partition": "\(partition)", "reason": "\(error)"])
+                nextLossCheck = .now + Self.lossCheckInterval
+                return
+            }
         }
+    }
+
+    /// Finds out which topics can be written, and says once what changed.
+    mutating func lookAtTopics() throws {
+        let topics = Set(routes.map(\.topic.name)).sorted()
+        obstacles.update(try admin.metadata(), topics: topics)
+        tellObstacles(topics)
+    }
+
+    /// What a topic refused is owed, and published again with all of it.
+    mutating func refuse(_ topic: String, _ error: KafkaError) {
+        obstacles.refuse(topic, error.description)
+        tellObstacles(Set(routes.map(\.topic.name)).sorted())
+    }
+
+    private mutating func tellObstacles(_ topics: [String]) {
+        let reasons = obstacles.reasons(of: topics)
+        for (topic, reason) in reasons where lastObstacles[topic] != reason {
+            logger.error(
+                "a topic cannot be published to, or not all of it; the others go on",
+                metadata: ["topic": "\(topic)", "reason": "\(reason)"])
+            lastObstacles[topic] = reason
+        }
+        for topic in blockedTopics.keys where reasons[topic] == nil {
+            logger.notice("a topic is tried again", metadata: ["topic": "\(topic)"])
+            owed = owed.filter { $0.topic != topic }
+        }
+        blockedTopics = reasons
     }
 
     mutating func contentWasLost(_ partition: TopicPartition, last: Int64, found: Int64) throws {

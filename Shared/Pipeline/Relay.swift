@@ -33,6 +33,12 @@ package struct Relay: ~Copyable {
         let request: Republish.Request
     }
 
+    /// A topic of an environment some of which was not sent.
+    struct Owed: Hashable {
+        let environment: EnvironmentID
+        let topic: String
+    }
+
     /// A page that was read, to be sent.
     struct Outgoing {
         let environment: EnvironmentID
@@ -60,6 +66,14 @@ package struct Relay: ~Copyable {
     /// Confirmed, and to be stored with the next question.
     var confirmed: [RelayProgress.Confirmed] = []
     var republished: [Republished] = []
+    var obstacles = Obstacles()
+    /// Topics that cannot be written, or not all of them, with the reason.
+    var blockedTopics: [String: String] = [:]
+    /// The reasons that were logged: one that comes back after a new attempt is not said again.
+    var lastObstacles: [String: String] = [:]
+    /// What was not sent for them: stored in `realm.republish` no later than the position that passes it.
+    var owed: Set<Owed> = []
+    var newlyOwed: Set<Owed> = []
     /// The last confirmed offset of each partition.
     var offsets: [TopicPartition: Int64] = [:]
     var changedOffsets: [TopicPartition: Int64] = [:]
@@ -77,8 +91,10 @@ package struct Relay: ~Copyable {
     ) throws {
         var connection = try Connection(conninfo, limits: .ofLockHolder, check: Lineage.check)
         try Schema.check(on: &connection)
-        let producer = try Producer(brokers: brokers, properties: properties)
-        let admin = try Admin(brokers: brokers, properties: properties)
+        // A message waits for its partition's leader for so long: what follows it in its environment waits with it.
+        let defaults = ["message.timeout.ms": "10000"]
+        let producer = try Producer(brokers: brokers, properties: defaults.merging(properties) { $1 })
+        let admin = try Admin(brokers: brokers, properties: properties, waitMax: .seconds(3))
         self.connection = connection
         self.producer = producer
         self.admin = admin
@@ -113,7 +129,9 @@ package struct Relay: ~Copyable {
     package var isLively: Bool { lastSent.map { ContinuousClock.now - $0 < .seconds(3) } ?? false }
 
     /// Why nothing can be published now; `nil` when the broker answers.
-    package var problem: String? { producer.isConnected ? nil : producer.lastError?.description }
+    package var problem: String? {
+        producer.connectionProblem ?? blockedTopics.min { $0.key < $1.key }.map { "topic \($0.key): \($0.value)" }
+    }
 
     /// Removes what nobody needs any more, one bounded step at a call, of each environment once in `interval`.
     ///
@@ -153,12 +171,14 @@ package struct Relay: ~Copyable {
     /// Sends a question: one transaction that stores what was confirmed, asks for news, and reads the page.
     mutating func ask(_ request: RelayProgress.Request?) throws {
         var statements = confirmed.map(RelayStore.store)
+        statements += newlyOwed.map { Republish.ask($0.topic, in: $0.environment) }
+        newlyOwed = []
         statements += republished.map { Republish.done($0.request, in: $0.environment) }
         if !changedOffsets.isEmpty {
             statements.append(RelayStore.store(changedOffsets))
             changedOffsets = [:]
         }
-        statements.append(RelayStore.news)
+        statements.append(RelayStore.news(except: blockedTopics.keys.sorted()))
         if let request { statements.append(page(request)) }
         try connection.start(statements)
         asked = Asked(confirmed: confirmed, republished: republished, page: request)

@@ -37,16 +37,20 @@ enum RelayStore {
     ]
 
     /// Environments with news, found by one join. Rows: as `tasks` reads them.
-    static let news: Statement = """
+    ///
+    /// - Parameter topics: Those that cannot be written now: they are not published again yet.
+    static func news(except topics: [String]) -> Statement {
+        """
         SELECT e.id, e.generation, e.position, coalesce(r.position, -1), coalesce(r.epoch, 0),
             coalesce(r.published_epoch < r.epoch, false), r.generation IS DISTINCT FROM e.generation, a.topic, a.number
         FROM realm.environment e LEFT JOIN realm.relay r ON r.environment_id = e.id
             LEFT JOIN (SELECT DISTINCT ON (environment_id) environment_id, topic, number FROM realm.republish
-                ORDER BY environment_id, number) a ON a.environment_id = e.id
+                WHERE topic <> ALL (\(topics)) ORDER BY environment_id, number) a ON a.environment_id = e.id
         WHERE r.position IS NULL OR r.position < e.position OR r.published_epoch < r.epoch
             OR r.generation <> e.generation OR a.topic IS NOT NULL
         ORDER BY e.id
         """
+    }
 
     /// - Returns: The work, and whether an environment needs `prepare` first.
     static func tasks(_ rows: Rows) throws(PostgresError) -> (tasks: [RelayTask], needsPreparing: Bool) {

@@ -27,6 +27,14 @@ package enum Republish {
         """
     }
 
+    /// Asks for a topic in one environment.
+    static func ask(_ topic: String, in environment: EnvironmentID) -> Statement {
+        """
+        INSERT INTO realm.republish (environment_id, topic) VALUES (\(environment.rawValue), \(topic))
+        ON CONFLICT (environment_id, topic) DO UPDATE SET number = excluded.number
+        """
+    }
+
     /// Asks for what was missed of one topic, unless that was done since it went: by another worker or group, or for
     /// another partition.
     ///

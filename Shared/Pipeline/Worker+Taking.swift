@@ -66,6 +66,7 @@ extension Worker {
                 countMax: min(room, limits.batchCountMax), waitMax: min(max(waitMax, .zero), .milliseconds(100)))
             consumed.increment(by: taken.count)
         }
+        for refusal in consumer.takeRefusals() { logger.error("a broker refuses", metadata: ["reason": "\(refusal)"]) }
         for line in consumer.takeLogs() { logger.debug("\(line.facility): \(line.message)") }
         try followAssignment()
         if !taken.isEmpty { try admitTaken() }

@@ -20,9 +20,9 @@ extension Worker {
     /// The round is done again, after a wait that grows.
     ///
     /// - Returns: `reason`.
-    mutating func failed(_ reason: String) -> String {
+    mutating func failed(_ reason: String, level: Logger.Level = .warning) -> String {
         // Once: readiness tells it as long as it lasts.
-        if away == nil { logger.warning("cannot go on, trying again", metadata: ["reason": "\(reason)"]) }
+        if away == nil { logger.log(level: level, "cannot go on, trying again", metadata: ["reason": "\(reason)"]) }
         away = Away(reason: reason, until: .now + backoff.failed(random: Double.random(in: 0..<1)))
         missed.forEach { item in
             let isPending = pending.contains {

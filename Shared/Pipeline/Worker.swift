@@ -13,7 +13,7 @@ package struct WorkerPlace: Sendable {
     package let topics: [String]
     package let brokers: String
     /// librdkafka's properties.
-    package let properties: [String: String]
+    package private(set) var properties: [String: String]
     /// A libpq connection string.
     package let conninfo: String
 
@@ -23,6 +23,13 @@ package struct WorkerPlace: Sendable {
         self.brokers = brokers
         self.properties = properties
         self.conninfo = conninfo
+    }
+
+    /// The place of one of several workers in a process: `group.instance.id` is one member's, and each worker is one.
+    package func member(_ index: Int) -> WorkerPlace {
+        var place = self
+        if let id = properties["group.instance.id"] { place.properties["group.instance.id"] = "\(id)-\(index)" }
+        return place
     }
 }
 
@@ -233,7 +240,7 @@ package struct Worker<H: Handler>: ~Copyable {
         } catch let error as PostgresError where error.isRetriable {
             return failed(error.description)
         } catch let error as KafkaError where !error.isFatal {
-            return failed(error.description)
+            return failed(error.description, level: error.advice == nil ? .warning : .error)
         }
     }
 

@@ -36,6 +36,8 @@ package struct AuditRecord: Sendable, Equatable {
         case databaseRestored = "database.restored"
         case parkedRetried = "parked.retried"
         case parkedDiscarded = "parked.discarded"
+        /// A topic's objects are published again.
+        case topicRepublished = "topic.republished"
         /// Stored secrets were sealed anew.
         case secretsSealed = "secrets.sealed"
         /// Old records of this log were removed.

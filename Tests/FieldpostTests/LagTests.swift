@@ -34,6 +34,40 @@ import Testing
         }
     }
 
+    /// The mock cluster keeps 5 MB of a partition.
+    @Test func whatWasRemovedBeforeAGroupHasReadItIsCounted() async throws {
+        try await withMockCluster(topics: [Topics.realm.name: Topics.realm.partitions]) { cluster in
+            var producer = try Producer(brokers: cluster.address, properties: ["compression.codec": "none"])
+            let value = [UInt8](repeating: 0, count: 60_000)
+            for _ in 0..<120 { try producer.send(Topics.realm.name, key: [1], value: value) }
+            let isFlushed = producer.flush(waitMax: .seconds(30))
+            #expect(isFlushed)
+            let rows = try lag(cluster)
+            #expect(rows.count == 1)
+            let (expired, lag) = (try #require(rows[0]["expired"] as? Int), try #require(rows[0]["lag"] as? Int))
+            #expect(expired > 0 && expired + lag == 120)
+        }
+    }
+
+    @Test func whatTheBrokerRefusesIsTheAnswer() async throws {
+        try await withOwnThread {
+            let broker = try RefusingBroker()
+            for command in [["topics", "list"], ["topics", "apply"], ["lag", "--topic", Topics.realm.name]] {
+                let answer = try fieldpost(
+                    command,
+                    environment: [
+                        "FIELDPOST_KAFKA_BROKERS": broker.address,
+                        "FIELDPOST_KAFKA_SECURITY_PROTOCOL": "sasl_plaintext",
+                        "FIELDPOST_KAFKA_SASL_MECHANISM": "PLAIN", "FIELDPOST_KAFKA_SASL_USERNAME": "fieldpost",
+                        "FIELDPOST_KAFKA_SASL_PASSWORD": "wrong",
+                    ])
+                #expect(answer.status == 1)
+                #expect(answer.errors.contains("_AUTHENTICATION"), "\(answer.errors)")
+                #expect(answer.errors.contains("kafka.sasl.password"), "\(answer.errors)")
+            }
+        }
+    }
+
     @Test func aBrokerThatDoesNotAnswerMakesItUnknown() throws {
         let answer = try fieldpost("lag", "--topic", Topics.realm.name, "--brokers", "127.0.0.1:1")
         #expect(answer.status == 1)

@@ -76,11 +76,10 @@ struct Flow: ~Copyable {
         try connection.run("SELECT position FROM realm.environment WHERE id = \(environment.rawValue)")[0].value(0)
     }
 
-    borrowing func makeRelay(pageCountMax: Int = 100) throws -> Relay {
+    borrowing func makeRelay(pageCountMax: Int = 100, logger: Logger = quiet) throws -> Relay {
         try Relay(
             conninfo: conninfo, brokers: cluster.address, properties: ["reconnect.backoff.max.ms": "100"],
-            logger: quiet,
-            pageCountMax: pageCountMax)
+            logger: logger, pageCountMax: pageCountMax)
     }
 
     /// Runs relays until `isDone`, as the runtime does: one that failed is made anew.

@@ -12,7 +12,7 @@ import Testing
 
 /// Retention removes what a group has not read yet. The mock cluster keeps 5 MB of a partition: more than that is
 /// written to have something removed.
-@Suite struct MissedTests {
+@Suite(.ownThreads) struct MissedTests {
     @Test func whatWasRemovedWhileAGroupWasAwayIsPublishedAgain() async throws {
         try await withMockCluster(topics: [Topics.realm.name: 1]) { cluster in
             var flow = try Flow(cluster)

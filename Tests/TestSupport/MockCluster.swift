@@ -88,6 +88,16 @@ import Synchronization
         unsafe rd_kafka_mock_push_request_errors_array(cluster, request.rawValue, errors.count, errors)
     }
 
+    /// Whoever asks for the topic gets this error code from now on; 0 ends it.
+    package func spoil(topic: String, with code: Int32) {
+        unsafe rd_kafka_mock_topic_set_error(cluster, topic, rd_kafka_resp_err_t(code))
+    }
+
+    /// Whether a partition has a leader. Without one nothing can be written to it or read from it.
+    package func lead(_ topic: String, _ partition: Int32, _ hasLeader: Bool) {
+        _ = unsafe rd_kafka_mock_partition_set_leader(cluster, topic, partition, hasLeader ? 1 : -1)
+    }
+
     /// Closes the port and all connections, until `setUp`. Nothing is forgotten.
     package func setDown() { _ = unsafe rd_kafka_mock_broker_set_down(cluster, 1) }
     package func setUp() { _ = unsafe rd_kafka_mock_broker_set_up(cluster, 1) }

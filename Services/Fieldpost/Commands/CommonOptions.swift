@@ -9,6 +9,9 @@ import Runtime
 struct CommandFailure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
+    init(_ error: KafkaError) {
+        description = "the broker \(error.advice == nil ? "does not answer" : "refuses"): \(error)"
+    }
 }
 
 /// Where PostgreSQL is.

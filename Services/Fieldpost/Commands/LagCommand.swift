@@ -12,7 +12,7 @@ struct LagCommand: ParsableCommand {
 
     @Option(help: "Only this topic.") var topic: String?
     @Option(help: "Only this consumer group.") var group: String?
-    @Flag(help: "Only partitions with a lag, or an unknown one.") var behind = false
+    @Flag(help: "Only partitions with a lag, an unknown one, or messages that expired.") var behind = false
     @Flag(help: "Look again every two seconds until Ctrl-C.") var watch = false
     @OptionGroup var brokers: BrokerOptions
     @OptionGroup var output: OutputOptions
@@ -35,11 +35,11 @@ struct LagCommand: ParsableCommand {
         let admin = try brokers.admin()
         while true {
             let (rows, failure) = try load(admin, addresses, properties)
-            let shown = behind ? rows.filter { $0.lag != 0 } : rows
+            let shown = behind ? rows.filter { $0.lag != 0 || $0.expired != 0 } : rows
             if watch, !output.json, isatty(STDOUT_FILENO) == 1 { print("\u{1B}[2J\u{1B}[H", terminator: "") }
             try output.show(shown, table(shown))
             guard watch else {
-                if let failure { throw CommandFailure("the broker does not answer: \(failure)") }
+                if let failure { throw CommandFailure(failure) }
                 return
             }
             fflush(nil)
@@ -75,13 +75,14 @@ struct LagCommand: ParsableCommand {
         var table = Table(
             [
                 ("TOPIC", .left), ("PARTITION", .right), ("GROUP", .left), ("COMMITTED", .right), ("END", .right),
-                ("LAG", .right), ("OLDEST", .right),
+                ("LAG", .right), ("OLDEST", .right), ("EXPIRED", .right),
             ], empty: "no group is behind")
         for row in rows {
             table.add([
                 row.topic, String(row.partition), row.group, row.committed.map(String.init) ?? "-",
                 row.end.map(String.init) ?? "unknown", row.lag.map(String.init) ?? "unknown",
                 row.oldestAgeMs.map { Duration.milliseconds($0).shortText } ?? (row.lag == 0 ? "-" : "unknown"),
+                row.expired.map(String.init) ?? "unknown",
             ])
         }
         return table
@@ -99,14 +100,15 @@ private struct LagRow: Encodable {
     let lag: Int64?
     /// How long ago the oldest unfinished message was written; `nil` when there is none, or it is not known.
     let oldestAgeMs: Int64?
+    /// Messages that were removed before the group has read them. The group asks for them when it runs.
+    let expired: Int64?
 }
 
 /// What the broker tells of one group on one topic.
 private struct GroupLag {
     let group: String
     let partitions: [TopicPartition]
-    var committed: [TopicPartition: Int64] = [:]
-    var ranges: [TopicPartition: Range<Int64>] = [:]
+    private var beginnings: [TopicPartition: Beginning] = [:]
 
     init(group: String, partitions: [TopicPartition]) {
         self.group = group
@@ -115,37 +117,27 @@ private struct GroupLag {
 
     mutating func load(_ admin: borrowing Admin) throws(KafkaError) {
         // The committed offsets first: read afterwards they could lie above the ends.
-        committed = try admin.committed(group: group, partitions)
-        for partition in partitions { ranges[partition] = try admin.watermarks(partition) }
-    }
-
-    /// Where each partition with a lag goes on. Nothing was committed: at its beginning; committed beyond the end: the
-    /// broker lost its content, and the group begins anew.
-    private func start(_ partition: TopicPartition) -> Int64? {
-        guard let range = ranges[partition] else { return nil }
-        guard let offset = committed[partition], offset <= range.upperBound else { return range.lowerBound }
-        return max(offset, range.lowerBound)
-    }
-
-    var unfinished: [TopicPartition: Int64] {
-        var offsets: [TopicPartition: Int64] = [:]
+        let committed = try admin.committed(group: group, partitions)
         for partition in partitions {
-            guard let start = start(partition), let range = ranges[partition], start < range.upperBound else {
-                continue
-            }
-            offsets[partition] = start
+            beginnings[partition] = Beginning(
+                partition: partition, committed: committed[partition], available: try admin.watermarks(partition))
         }
-        return offsets
+    }
+
+    /// Where each partition with a lag goes on.
+    var unfinished: [TopicPartition: Int64] {
+        beginnings.mapValues(\.start).filter { partition, start in start < beginnings[partition]?.end ?? start }
     }
 
     func rows(_ times: [TopicPartition: Int64], now: Int64) -> [LagRow] {
         partitions.map { partition in
-            let end = ranges[partition]?.upperBound
-            let lag = start(partition).flatMap { start in end.map { $0 - start } }
+            let beginning = beginnings[partition]
+            let lag = beginning.map { $0.end - $0.start }
             let time = times[partition].flatMap { $0 < 0 ? nil : $0 }
             return LagRow(
-                topic: partition.topic, partition: partition.partition, group: group, committed: committed[partition],
-                end: end, lag: lag, oldestAgeMs: lag == 0 ? nil : time.map { max(0, now - $0) })
+                topic: partition.topic, partition: partition.partition, group: group, committed: beginning?.committed,
+                end: beginning?.end, lag: lag, oldestAgeMs: lag == 0 ? nil : time.map { max(0, now - $0) },
+                expired: beginning.map { Int64($0.expired.count) })
         }
     }
 }

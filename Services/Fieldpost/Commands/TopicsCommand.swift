@@ -7,7 +7,7 @@ import Runtime
 struct TopicsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "topics", abstract: "The catalogue of topics, and what the broker has of it.",
-        subcommands: [List.self, Apply.self])
+        subcommands: [List.self, Apply.self, Republish.self])
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Compare the catalogue with the broker.")
@@ -20,7 +20,7 @@ struct TopicsCommand: ParsableCommand {
                 try show(TopicRow.all(found: try admin.metadata().topics), output)
             } catch let error as KafkaError {
                 try show(TopicRow.all(found: nil), output)
-                throw CommandFailure("the broker does not answer: \(error)")
+                throw CommandFailure(error)
             }
         }
     }

@@ -1,0 +1,41 @@
+import ArgumentParser
+import Model
+import Pipeline
+import Postgres
+import Realms
+
+extension TopicsCommand {
+    struct Republish: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Publish all objects of a topic again, or of all topics.",
+            discussion: """
+                For readers that missed some, and for kinds that are routed to a topic later than they were written. \
+                change-relay does it, beside what changes; readers that had them do nothing.
+                """)
+        @Argument(help: "Only this topic.") var topic: String?
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        func validate() throws {
+            guard let topic, !Topics.all.contains(where: { $0.name == topic }) else { return }
+            let names = Topics.all.map(\.name).joined(separator: ", ")
+            throw ValidationError("there is no topic \(topic); there are \(names)")
+        }
+
+        func run() throws {
+            var connection = try database.connect()
+            let topics = Topics.all.map(\.name).filter { topic == nil || topic == $0 }
+            var statements: [Statement] = []
+            for topic in topics {
+                statements.append(Pipeline.Republish.ask(topic))
+                statements.append(Administrator.audit(.topicRepublished, topic, in: nil))
+            }
+            let answers = try connection.run(statements)
+            let count = answers.first?.affectedCount ?? 0
+            if output.json { return try printJSON(["topics": topics.count, "environments": count]) }
+            print(
+                "\(topics.joined(separator: ", ")): published again by change-relay, in \(count) "
+                    + (count == 1 ? "environment" : "environments"))
+        }
+    }
+}

@@ -1,0 +1,33 @@
+import Model
+import Postgres
+import TestSupport
+import Testing
+
+@Suite(.ownThreads) struct RepublishTests {
+    @Test func topicsAreAskedForInEveryEnvironment() async throws {
+        try await withOwnThread {
+            let conninfo = try makeFoundationDatabase()
+            var connection = try Connection(conninfo)
+            try connection.run("INSERT INTO realm.environment (name) VALUES ('acme'), ('tock')")
+
+            let one = try fieldpost("topics", "republish", Topics.entry.name, "--database", conninfo)
+            #expect(one.status == 0, "\(one.errors)")
+            #expect(one.output.contains("2 environments"))
+            let rows = try connection.run("SELECT DISTINCT topic FROM realm.republish")
+            #expect(try rows.map { try $0.value(0, as: String.self) } == [Topics.entry.name])
+
+            let all = try fieldpost("topics", "republish", "--database", conninfo)
+            #expect(all.status == 0, "\(all.errors)")
+            let count = try connection.run("SELECT FROM realm.republish").count
+            #expect(count == 2 * Topics.all.count)
+            let audit = try connection.run("SELECT FROM access.audit WHERE action = 'topic.republished'")
+            #expect(audit.count == 1 + Topics.all.count)
+        }
+    }
+
+    @Test func aTopicThatIsNotThereIsNamed() throws {
+        let answer = try fieldpost("topics", "republish", "entries", "--database", "host=127.0.0.1 port=1")
+        #expect(answer.status == 2)
+        #expect(answer.errors.contains("there is no topic entries"))
+    }
+}

@@ -1,0 +1,70 @@
+import Kafka
+import TestSupport
+import Testing
+
+/// What waiting does not help is told, once, with what to do.
+@Suite struct RefusalTests {
+    private static let login = [
+        "security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.username": "fieldpost",
+        "sasl.password": "wrong", "reconnect.backoff.max.ms": "100",
+    ]
+
+    @Test func aWrongPasswordIsTheAnswer() async throws {
+        try await withOwnThread {
+            let broker = try RefusingBroker()
+            let admin = try Admin(brokers: broker.address, properties: Self.login, waitMax: .seconds(2))
+            let error = #expect(throws: KafkaError.self) { try admin.metadata() }
+            #expect(error?.name == "_AUTHENTICATION")
+            #expect(error?.description.contains("kafka.sasl.password") == true)
+
+            var consumer = try Consumer(brokers: broker.address, group: "g", topics: ["t"], properties: Self.login)
+            try wait {
+                _ = try consumer.nextBatch(countMax: 1, waitMax: .milliseconds(50))
+                return consumer.connectionProblem?.contains("kafka.sasl.password") == true
+            }
+            var told = consumer.takeRefusals()
+            // It tries again all the time.
+            for _ in 0..<20 {
+                _ = try consumer.nextBatch(countMax: 1, waitMax: .milliseconds(50))
+                told += consumer.takeRefusals()
+            }
+            #expect(told.map(\.name) == ["_AUTHENTICATION"])
+        }
+    }
+
+    /// UNKNOWN_TOPIC_OR_PART, TOPIC_AUTHORIZATION_FAILED
+    @Test(arguments: [3, 29] as [Int32]) func aTopicThatIsRefusedIsAProblemUntilItIsGiven(code: Int32) async throws {
+        try await withMockCluster(topics: ["t": 1]) { cluster in
+            cluster.spoil(topic: "t", with: code)
+            var consumer = try Consumer(
+                brokers: cluster.address, group: "g", topics: ["t"],
+                properties: fastGroup.merging(["topic.metadata.refresh.interval.ms": "200"]) { $1 })
+            try wait {
+                _ = try consumer.nextBatch(countMax: 1, waitMax: .milliseconds(50))
+                return consumer.connectionProblem != nil
+            }
+            let told = consumer.takeRefusals()
+            #expect(told.map(\.code) == [code])
+            cluster.spoil(topic: "t", with: 0)
+            try wait {
+                _ = try consumer.nextBatch(countMax: 1, waitMax: .milliseconds(50))
+                return consumer.connectionProblem == nil && !consumer.assignment.isEmpty
+            }
+        }
+    }
+
+    @Test func aGroupThatIsRefusedIsAProblemUntilItIsGiven() async throws {
+        try await withMockCluster(topics: ["t": 1]) { cluster in
+            cluster.spoil(.joinGroup, with: [30])  // GROUP_AUTHORIZATION_FAILED
+            var consumer = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
+            var told: [KafkaError] = []
+            try wait {
+                _ = try consumer.nextBatch(countMax: 1, waitMax: .milliseconds(50))
+                told += consumer.takeRefusals()
+                return !consumer.assignment.isEmpty
+            }
+            #expect(told.map(\.code) == [30])
+            #expect(consumer.connectionProblem == nil)
+        }
+    }
+}

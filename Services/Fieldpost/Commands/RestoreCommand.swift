@@ -31,7 +31,7 @@ struct RestoreCommand: ParsableCommand {
         if isUnchanged, !nothingLost, !force {
             throw CommandFailure(
                 "this is the database that the services know. After a restore that PostgreSQL cannot tell of, such as "
-                    + "that of a volume's snapshot or from before schema 11, give --force")
+                    + "that of a volume's snapshot or from before schema 10, give --force")
         }
         if !isUnchanged || force {
             let subject = nothingLost ? "nothing lost" : "something may be lost"

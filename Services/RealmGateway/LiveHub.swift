@@ -8,8 +8,8 @@ import Synchronization
 /// The live devices of this gateway, and one reader for each of their environments.
 ///
 /// One question tells which environments have something new, of those that had changes lately as often as of all
-/// together now and then; it has a connection of its own. Then their readers share a few connections, each with one page
-/// at a time: neither many environments nor a slow one hold the others up.
+/// together now and then; it has a connection of its own. Then their readers share a few connections, each with one
+/// page at a time: neither many environments nor a slow one hold the others up.
 final class LiveHub: Service, Sendable {
     private struct State {
         var readers: [EnvironmentID: LiveReader] = [:]

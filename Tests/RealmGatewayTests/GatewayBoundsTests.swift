@@ -138,7 +138,8 @@ import Testing
             try fixture.withDatabase { connection in
                 try connection.runScript(
                     """
-                    CREATE FUNCTION public.wait(environment int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+                    CREATE FUNCTION public.wait(environment int) RETURNS boolean LANGUAGE plpgsql
+                    SET lock_timeout = 0 AS $$ BEGIN
                         IF environment = 2 THEN PERFORM pg_advisory_xact_lock_shared(42); END IF;
                         RETURN true;
                     END $$;

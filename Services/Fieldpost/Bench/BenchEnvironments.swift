@@ -13,8 +13,8 @@ struct BenchEnvironments: AsyncParsableCommand {
         commandName: "environments",
         abstract: "A change's way to a live device of a busy environment, beside many others on one gateway.",
         discussion: """
-            A service writes; the time begins with its transaction and ends with the line on the device. It is measured \
-            in turn with the busy environments alone.
+            A service writes; the time begins with its transaction and ends with the line on the device. It is \
+            measured in turn with the busy environments alone.
             """)
 
     @OptionGroup var options: BenchSuiteOptions

@@ -9,7 +9,7 @@ import Testing
 @testable import EntrySubmitter
 
 /// A database that has lost its last transactions does not know what it had sent to the back end.
-@Suite struct RestoredTests {
+@Suite(.ownThreads) struct RestoredTests {
     /// The ledger is gone, or is as it was before: the record is found by its marker and taken on.
     @Test(arguments: BackendWorld.Vendor.allCases, [Lost.row, .outcome, .editToo])
     func whatWasSentBeforeIsNotSentAgain(_ vendor: BackendWorld.Vendor, _ lost: Lost) async throws {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Fieldpost
 
-@Suite struct RestoreTests {
+@Suite(.ownThreads) struct RestoreTests {
     private func restore(_ conninfo: String, _ options: String...) throws -> Answer {
         try fieldpost(["restore", "--json"] + options, environment: ["FIELDPOST_DATABASE_URL": conninfo])
     }

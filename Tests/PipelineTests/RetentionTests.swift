@@ -8,7 +8,7 @@ import Testing
 @testable import Pipeline
 
 /// What is removed when it is old, and what stays, with a real database.
-@Suite struct RetentionTests {
+@Suite(.ownThreads) struct RetentionTests {
     private static let day = Duration.seconds(86_400)
 
     /// Runs a sweep to the end of its round, and says how much it removed.

@@ -2,10 +2,11 @@ import Foundation
 import Model
 import Postgres
 import Realms
+import TestSupport
 import Testing
 
 /// What statements read does not depend on what the planner knows of an environment.
-@Suite struct PlanTests {
+@Suite(.ownThreads) struct PlanTests {
     /// One environment is large and analysed; another one grows, and the statistics do not know it. Whatever is read or
     /// written of it costs a few index entries per object, under its counter's lock above all: never all it holds.
     @Test(arguments: [false, true]) func anEnvironmentThatStatisticsDoNotKnowIsReadByKeys(isFresh: Bool) throws {

@@ -78,7 +78,7 @@ import Testing
             case .update, .delete: return "another call"
             }
         case .park: return "park"
-        case .finished, .dead: return "nothing"
+        case .finished, .again, .dead: return "nothing"
         }
     }
 

@@ -16,8 +16,8 @@ package struct Limits: Sendable {
     /// - Parameter lockMax: Short where other work is waiting that needs other locks.
     package init(lockMax: Duration = .seconds(10)) { self.lockMax = lockMax }
 
-    /// For a session that holds a lock others wait for: when its process is frozen, or its host is gone, PostgreSQL ends
-    /// it within 11 s, and the lock goes to another. Who has such a session says something every few seconds.
+    /// For a session that holds a lock others wait for: when its process is frozen, or its host is gone, PostgreSQL
+    /// ends it within 11 s, and the lock goes to another. Who has such a session says something every few seconds.
     package static var ofLockHolder: Limits {
         var limits = Limits()
         limits.idleMax = .seconds(10)

@@ -132,8 +132,8 @@ import Testing
         }
     }
 
-    /// A session that holds a lock is gone at the latest 11 s after its host: it may say nothing for 10 s, and its socket
-    /// is asked after 5 s, and again every 2 s, three times.
+    /// A session that holds a lock is gone at the latest 11 s after its host: it may say nothing for 10 s, and its
+    /// socket is asked after 5 s, and again every 2 s, three times.
     @Test func theSessionOfALockHolderThatIsGoneEnds() throws {
         let folder = try SuiteFolder("tcp")
         defer { folder.remove() }

@@ -181,7 +181,7 @@ actor Device {
         newsTick.yield()
     }
 
-    /// How often a realm was given anew, and how often the gateway was asked since whether it has lost what it answered.
+    /// How often a realm was given anew, and how often the gateway was asked since whether it has lost its answers.
     private var resetCount = 0
     private var askedResetCount = 0
     /// The position of the last mutation of each object that was accepted.
@@ -209,8 +209,8 @@ actor Device {
         }
     }
 
-    /// Sends the oldest mutations; without an answer they stay where they are and go out again. When there are none, the
-    /// last answered one, whose answer is the same unless the gateway has lost it.
+    /// Sends the oldest mutations; without an answer they stay where they are and go out again. When there are none,
+    /// the last answered one, whose answer is the same unless the gateway has lost it.
     private func sendBatch() async throws {
         let queued = outbox.nextBatch()
         let batch = queued.isEmpty ? outbox.lastAnswered.map { [$0] } ?? [] : queued

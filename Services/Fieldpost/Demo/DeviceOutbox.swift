@@ -42,8 +42,8 @@ struct DeviceOutbox: Sendable {
     private var kept: [Numbered] = []
     private let keptCount: Int
 
-    /// - Parameter keptCount: So many answered mutations are kept at least, and at most twice as many. By default as many
-    ///   as the gateway keeps answers.
+    /// - Parameter keptCount: So many answered mutations are kept at least, and at most twice as many. By default as
+    ///   many as the gateway keeps answers.
     init(clientID: UUID, keptCount: Int = 10_000) {
         self.clientID = clientID
         self.keptCount = keptCount

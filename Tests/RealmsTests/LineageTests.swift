@@ -68,7 +68,8 @@ import Testing
                 DROP TABLE realm.lineage;
                 ALTER TABLE realm.copy RENAME TO lineage;
                 """)
-            try connection.runScript(try #require(try schema().last?.functionText("lineage_check")))
+            let check = try schema().lazy.compactMap { $0.functionText("lineage_check") }.first
+            try connection.runScript(try #require(check))
             let refused = #expect(throws: PostgresError.self) { _ = try Connection(conninfo, check: Lineage.check) }
             #expect(refused?.isOfOtherHistory == true)
         }

@@ -31,26 +31,43 @@ internal import CKafka
         guard let client = unsafe rd_kafka_new(RD_KAFKA_PRODUCER, configuration, nil, 0) else {
             throw Failure(description: "broker: librdkafka gave no client")
         }
-        cbroker_fix_ports(Int32(port), 1)
-        let cluster = unsafe rd_kafka_mock_cluster_new(client, 1)
-        let isFixed = cbroker_ports_left() == 0
-        cbroker_fix_ports(0, 0)
-        guard let cluster = unsafe cluster, isFixed else {
-            if let cluster = unsafe cluster { unsafe rd_kafka_mock_cluster_destroy(cluster) }
+        do throws(Failure) {
+            let cluster = try unsafe MockBroker.cluster(of: client, port, topics)
+            unsafe self.client = client
+            unsafe self.cluster = cluster
+            address = unsafe String(cString: rd_kafka_mock_cluster_bootstraps(cluster))
+        } catch {
             unsafe rd_kafka_destroy(client)
-            throw Failure(description: "broker: no cluster on port \(port) of 127.0.0.1")
+            throw error
         }
-        for (topic, count) in topics.sorted(by: { $0.key < $1.key }) {
-            let code = unsafe rd_kafka_mock_topic_create(cluster, topic, Int32(count), 1)
-            guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
-                unsafe rd_kafka_mock_cluster_destroy(cluster)
-                unsafe rd_kafka_destroy(client)
-                throw Failure(description: "broker: topic \(topic) of \(count) partitions was refused")
+    }
+
+    /// So often a client that waits for the port may be faster than the topics.
+    private static let attemptsMax = 20
+
+    /// The cluster listens before it has its topics, and a client that asks for one then gets it with other partitions:
+    /// so all is made anew until nobody was faster.
+    private static func cluster(
+        of client: OpaquePointer, _ port: Int, _ topics: [String: Int]
+    ) throws(Failure) -> OpaquePointer {
+        var refused = ""
+        for _ in 0..<attemptsMax {
+            cbroker_fix_ports(Int32(port), 1)
+            let cluster = unsafe rd_kafka_mock_cluster_new(client, 1)
+            let isFixed = cbroker_ports_left() == 0
+            cbroker_fix_ports(0, 0)
+            guard let cluster = unsafe cluster, isFixed else {
+                if let cluster = unsafe cluster { unsafe rd_kafka_mock_cluster_destroy(cluster) }
+                throw Failure(description: "broker: no cluster on port \(port) of 127.0.0.1")
             }
+            let isRefused = topics.sorted { $0.key < $1.key }.first { topic, count in
+                unsafe rd_kafka_mock_topic_create(cluster, topic, Int32(count), 1) != RD_KAFKA_RESP_ERR_NO_ERROR
+            }
+            guard let (topic, count) = isRefused else { return unsafe cluster }
+            refused = "topic \(topic) of \(count) partitions was refused"
+            unsafe rd_kafka_mock_cluster_destroy(cluster)
         }
-        unsafe self.client = client
-        unsafe self.cluster = cluster
-        address = unsafe String(cString: rd_kafka_mock_cluster_bootstraps(cluster))
+        throw Failure(description: "broker: \(refused)")
     }
 
     deinit {

@@ -225,7 +225,7 @@ struct PollHandler: Handler {
     ) -> Next<Call> {
         if let retry = error.retry(afterAttempts: attemptCount) {
             return .park(
-                reason: retry.reason, after: retry.wait, cause: retry.isAsked ? .askedToWait : .backendAway)
+                reason: retry.reason, after: retry.wait, cause: .away(askingFor: retry.asked))
         }
         logger.warning(
             "the back end refuses to tell records; the next run asks again",

@@ -121,7 +121,7 @@ struct ObservationRule: Sendable {
         case .notProcessed(let reason, let retryAfter):
             let wait = max(retryAfter ?? .zero, retryWait)
             return SubmissionDecision(
-                step: .park(reason: reason, after: wait, cause: retryAfter == nil ? .backendAway : .askedToWait))
+                step: .park(reason: reason, after: wait, cause: .away(askingFor: retryAfter)))
         case .notMade:
             return SubmissionDecision(
                 step: .park(reason: ParkCause.noRoom, after: retryMin, cause: .planned))

@@ -28,7 +28,7 @@ extension SubmissionRule {
             let wait = max(retryAfter ?? .zero, retryWait(attemptCount))
             return SubmissionDecision(
                 ledger: nothingHappened(ledger),
-                step: .park(reason: reason, after: wait, cause: retryAfter == nil ? .backendAway : .askedToWait))
+                step: .park(reason: reason, after: wait, cause: .away(askingFor: retryAfter)))
         case .notMade:
             return SubmissionDecision(
                 ledger: nothingHappened(ledger),
@@ -36,11 +36,12 @@ extension SubmissionRule {
         case .unknown(let reason, let recordID, let retryAfter):
             var ledger = next(ledger, .unknown)
             ledger.backendID = recordID ?? ledger.backendID
+            // A new record that the back end has named needs no settling to be read; see `absent`.
+            let isNamed = recordID != nil && ledger.operation == .create
+            let wait = max(isNamed ? retryWait(attemptCount) : settleMin, retryAfter ?? .zero)
             return SubmissionDecision(
-                ledger: ledger, lease: settleMin,
-                step: .park(
-                    reason: reason, after: max(settleMin, retryAfter ?? .zero),
-                    cause: retryAfter == nil ? .backendAway : .askedToWait))
+                ledger: ledger, lease: min(wait, settleMin),
+                step: .park(reason: reason, after: wait, cause: .away(askingFor: retryAfter)))
         }
     }
 
@@ -93,9 +94,17 @@ extension SubmissionRule {
     /// The back end has no live record.
     private func absent(_ state: SubmissionState, _ ledger: Ledger) -> SubmissionDecision {
         var ledger = ledger
+        let named = ledger.backendID
         ledger.backendID = nil
         switch ledger.operation {
-        case .create: return again(state, ledger)
+        case .create:
+            // It was named, and may only not be there yet: it is made anew once that has settled.
+            if let named, ledger.phase == .finding {
+                return SubmissionDecision(
+                    ledger: next(ledger, .unknown), lease: settleMin,
+                    step: .park(reason: "record \(named) is not there yet", after: settleMin, cause: .planned))
+            }
+            return again(state, ledger)
         case .update:
             ledger.confirmed = nil
             ledger.wanted = nil

@@ -94,7 +94,7 @@ struct RealmHandler: Handler {
         }
         guard let retry = error.retry(afterAttempts: attemptCount) else { return .finished }
         return .park(
-            reason: retry.reason, after: retry.wait, cause: retry.isAsked ? .askedToWait : .backendAway)
+            reason: retry.reason, after: retry.wait, cause: .away(askingFor: retry.asked))
     }
 
     /// All of it in the one transaction that sets the flag: a crash before leaves it false, and it is done again.

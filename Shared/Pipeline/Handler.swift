@@ -102,9 +102,15 @@ package enum ParkCause: Sendable, Equatable {
     /// fault: see `Worker.parking`.
     case backendAway
     /// The other system asked not to be called for that long, by whatever key. It does not count.
-    case askedToWait
+    ///
+    /// What the key waits for beside that, such as a settling outcome, is no other key's concern: so this is only what
+    /// was asked for.
+    case askedToWait(Duration)
     /// A wait that belongs to the plan, such as letting an unknown outcome settle: it does not count.
     case planned
+
+    /// The other system could not work, and perhaps said for how long it is to be left alone.
+    package static func away(askingFor wait: Duration?) -> ParkCause { wait.map { .askedToWait($0) } ?? .backendAway }
 
     /// The reason of a wait for room: what has it comes back early when there is some.
     package static let noRoom = "other calls come first"

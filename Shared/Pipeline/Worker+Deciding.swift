@@ -100,11 +100,11 @@ extension Worker {
                     metadata: ["environment": "\(environment)", "reason": "\(reason)"])
                 calls.withdraw(environment)
             }
-        case .park(let reason, let after, .askedToWait):
-            if breaker.askedToWait(min(after, limits.askedWaitMax), now: .now) {
+        case .park(let reason, _, .askedToWait(let asked)):
+            if breaker.askedToWait(min(asked, limits.askedWaitMax), now: .now) {
                 logger.warning(
                     "the back end asks to be left alone, its keys wait",
-                    metadata: ["environment": "\(environment)", "reason": "\(reason)", "asked": "\(after)"])
+                    metadata: ["environment": "\(environment)", "reason": "\(reason)", "asked": "\(asked)"])
                 calls.withdraw(environment)
             }
         case .finished, .again, .dead, .park:
@@ -131,7 +131,10 @@ extension Worker {
         let (count, wait): (Int, Duration) =
             switch cause {
             case .planned: (before, after ?? .zero)
-            case .askedToWait: (before, min(after ?? .zero, limits.askedWaitMax))
+            // Longer than what was asked for is the key's own wait.
+            case .askedToWait(let asked) where after ?? .zero <= asked:
+                (before, min(after ?? .zero, limits.askedWaitMax))
+            case .askedToWait: (before, after ?? .zero)
             case .attempt: (before + 1, after ?? .zero)
             case .backendAway where breaker.isThere(for: kind, now: .now): (before + 1, after ?? .zero)
             case .backendAway: (max(before, min(before + 1, limits.attemptsMax / 2)), after ?? .zero)

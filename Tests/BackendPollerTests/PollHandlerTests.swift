@@ -157,7 +157,7 @@ import Testing
         var acme = try Self.environment()
         try Self.nextRun(&acme, 1)
         let away = try Self.answer(.failure(.notProcessed(reason: "busy", retryAfter: .seconds(90))), &acme)
-        guard case .park("busy", .seconds(90), .askedToWait) = away else {
+        guard case .park("busy", .seconds(90), .askedToWait(.seconds(90))) = away else {
             Issue.record("\(away)")
             return
         }

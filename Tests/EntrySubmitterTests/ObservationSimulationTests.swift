@@ -39,7 +39,8 @@ import Testing
             guard !world.flights.isEmpty else { return }
             let faults = SubmissionWorld.Fault.allCases
             world.fly(
-                Int(detail % UInt64(world.flights.count)), detail % 3 == 0 ? faults[Int((detail >> 8) % 6)] : .none)
+                Int(detail % UInt64(world.flights.count)),
+                detail % 3 == 0 ? faults.filter { $0 != .unmade }[Int((detail >> 8) % 8)] : .none)
         case 7:
             guard !world.answers.isEmpty else { return }
             let answer = world.answers.removeFirst()

@@ -65,7 +65,8 @@ import Testing
             let faults = SubmissionWorld.Fault.allCases
             if unmakes, (detail >> 20) % 8 == 0 { return world.fly(0, .unmade) }
             world.fly(
-                Int(detail % UInt64(world.flights.count)), detail % 3 == 0 ? .none : faults[Int((detail >> 8) % 6)])
+                Int(detail % UInt64(world.flights.count)),
+                detail % 3 == 0 ? .none : faults.filter { $0 != .unmade }[Int((detail >> 8) % 8)])
         case 11, 12:
             guard !world.answers.isEmpty else { return }
             let answer = world.answers.remove(at: Int(detail % UInt64(world.answers.count)))

@@ -183,7 +183,7 @@ struct SubmissionWorld {
 
     // MARK: The back end
 
-    enum Fault: CaseIterable { case none, refuse, away, lostAfter, lostBefore, late, unmade }
+    enum Fault: CaseIterable { case none, refuse, away, lostAfter, lostBefore, late, unmade, unread, unreadLate }
 
     /// A call reaches the back end, or its time to be sent has passed.
     mutating func fly(_ index: Int, _ fault: Fault) {
@@ -211,9 +211,10 @@ struct SubmissionWorld {
             refuse(action)
             return .refused(["no"])
         case .lostBefore: return .unknown(reason: "lost", recordID: nil)
-        case .none, .away, .unmade, .lostAfter, .late: break
+        case .none, .away, .unmade, .lostAfter, .late, .unread, .unreadLate: break
         }
-        let visibleAt = fault == .late ? now + Int(random.next() % UInt64(Self.lateCommitMax)) : now
+        let isLate = fault == .late || fault == .unreadLate
+        let visibleAt = isLate ? now + Int(random.next() % UInt64(Self.lateCommitMax)) : now
         let id: String
         switch action {
         case .create(let wanted):
@@ -232,6 +233,7 @@ struct SubmissionWorld {
         }
         isRecordOurs = true
         if fault == .lostAfter || fault == .late { return .unknown(reason: "lost", recordID: nil) }
+        if fault == .unread || fault == .unreadLate { return .unknown(reason: "unread", recordID: id) }
         return read(id).map(SubmissionAnswer.record) ?? .absent
     }
 

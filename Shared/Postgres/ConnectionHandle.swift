@@ -66,8 +66,8 @@ import Glibc
     /// Sets the session's time-outs, without which a forgotten transaction holds up its whole environment, and a
     /// session whose host is gone keeps its locks for hours (`tcp_*` do nothing on a Unix socket, where no host can
     /// go). Keeps the planner to indexes: every statement reads by a key, in its order. While statistics are missing or
-    /// the plan is a generic one, PostgreSQL preferred to read and sort the whole change log for each page of it (seen with
-    /// PostgreSQL 15; what is off is still used where nothing else is possible).
+    /// the plan is a generic one, PostgreSQL preferred to read and sort the whole change log for each page of it (seen
+    /// with PostgreSQL 15; what is off is still used where nothing else is possible).
     func apply(_ limits: Limits) throws(PostgresError) {
         let text = """
             SET statement_timeout = \(limits.statementMax.milliseconds);

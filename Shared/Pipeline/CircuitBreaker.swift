@@ -1,9 +1,8 @@
 package import Model
 
 /// Whether a back end may be called: after the calls of `failuresMax` different keys in a row found it away, it is left
-/// alone for a while; then one call probes it, and when it answers the calls begin slowly. A back end that asks to be
-/// left alone is, for as long as it says; it is there, so the calls then go on, half as many at a time. A value without
-/// a clock: the time comes in.
+/// alone for a while; then one call probes it. A back end that asks to be left alone is, for as long as it says. When
+/// it answers again the calls begin slowly. A value without a clock: the time comes in.
 ///
 /// One key that fails again and again does not open it: that may be the key's own fault, and it waits by itself.
 package struct CircuitBreaker: Sendable, Equatable {
@@ -12,7 +11,7 @@ package struct CircuitBreaker: Sendable, Equatable {
         case closed(failed: Set<EventSubject>)
         /// Nobody calls until then.
         case open(until: ContinuousClock.Instant, wait: Duration)
-        /// It asked for it: nobody calls until then, whatever earlier calls are answered. Then it is closed.
+        /// It asked for it: nobody calls until then, whatever earlier calls are answered.
         case leftAlone(until: ContinuousClock.Instant)
         /// One call is under way to find out.
         case halfOpen(wait: Duration)
@@ -41,31 +40,18 @@ package struct CircuitBreaker: Sendable, Equatable {
     package enum Admission: Equatable { case call, probe, wait(Duration) }
 
     package mutating func admit(now: ContinuousClock.Instant) -> Admission {
-        goOn(now: now)
         switch state {
         case .closed: return .call
         case .open(let until, let wait):
             guard now >= until else { return .wait(until - now) }
             state = .halfOpen(wait: wait)
             return .probe
-        case .leftAlone(let until): return .wait(until - now)
+        case .leftAlone(let until):
+            guard now >= until else { return .wait(until - now) }
+            state = .halfOpen(wait: waitMin)
+            return .probe
         case .halfOpen(let wait): return .wait(wait)
         }
-    }
-
-    /// Calls go on when the time is over that it asked for.
-    ///
-    /// - Returns: Whether that has just happened.
-    @discardableResult
-    package mutating func goOn(now: ContinuousClock.Instant) -> Bool {
-        guard let until = leftAloneUntil, now >= until else { return false }
-        state = .closed(failed: [])
-        return true
-    }
-
-    /// Until when it asked to be left alone.
-    package var leftAloneUntil: ContinuousClock.Instant? {
-        if case .leftAlone(let until) = state { until } else { nil }
     }
 
     /// The back end answered a call, whatever it said.
@@ -115,9 +101,7 @@ package struct CircuitBreaker: Sendable, Equatable {
     package mutating func askedToWait(_ wait: Duration, now: ContinuousClock.Instant) -> Bool {
         var until = now + wait
         let isNews = isClosed
-        if let earlier = leftAloneUntil { until = max(until, earlier) }
-        // Several calls under way are told so at a time: that is once too many.
-        if isNews { callsMax = max(Self.callsMin, (callsMax ?? Self.callsBoundMax) / 2) }
+        if case .leftAlone(let earlier) = state { until = max(until, earlier) }
         state = .leftAlone(until: until)
         return isNews
     }
@@ -130,8 +114,8 @@ package struct CircuitBreaker: Sendable, Equatable {
     /// Whether the next key that needs a call would be let through.
     package func mayProbe(now: ContinuousClock.Instant) -> Bool {
         switch state {
-        case .open(let until, _): now >= until
-        case .closed, .leftAlone, .halfOpen: false
+        case .open(let until, _), .leftAlone(let until): now >= until
+        case .closed, .halfOpen: false
         }
     }
 

@@ -61,7 +61,7 @@ extension Worker {
         fullSince = nil
         try resume()
         if taken.isEmpty {
-            let waitMax = dueNext - ContinuousClock.now
+            let waitMax = nextDue - ContinuousClock.now
             taken = try consumer.nextBatch(
                 countMax: min(room, limits.batchCountMax), waitMax: min(max(waitMax, .zero), .milliseconds(100)))
             consumed.increment(by: taken.count)
@@ -114,8 +114,7 @@ extension Worker {
     }
 
     mutating func takeDue() throws {
-        let isBackAgain = letBackEndsBeCalled()
-        guard ContinuousClock.now >= nextDue || isBackAgain || !idle.isEmpty else { return }
+        guard ContinuousClock.now >= nextDue || !idle.isEmpty else { return }
         nextDue = .now + limits.dueInterval
         let room = room
         let assignment = consumer.assignment
@@ -139,25 +138,6 @@ extension Worker {
                         environment: key.environment, subject: key.subject, origin: .retry,
                         attemptCount: due.attemptCount), partition: due.partition))
         }
-    }
-
-    /// Ends the times that back ends asked to be left alone for.
-    ///
-    /// - Returns: Whether one was over: what waits for that comes back at once.
-    private mutating func letBackEndsBeCalled() -> Bool {
-        let now = ContinuousClock.now
-        var isAny = false
-        for environment in breakers.filter({ $0.value.leftAloneUntil.map { $0 <= now } ?? false }).keys {
-            breakers[environment]?.goOn(now: now)
-            calls.bound(environment, to: breakers[environment]?.callsMax)
-            isAny = true
-        }
-        return isAny
-    }
-
-    /// When messages are no longer waited for: parked keys may be due.
-    private var dueNext: ContinuousClock.Instant {
-        breakers.values.compactMap(\.leftAloneUntil).reduce(nextDue) { min($0, $1) }
     }
 
     /// Environments whose back end is faster than it was planned for and has nothing to do, with calls that wait for

@@ -51,7 +51,7 @@ import Testing
         #expect(!breaker.isThere(for: .read, now: start))
     }
 
-    /// As long as it says, whatever calls under way are answered; then calls go on, since it is there.
+    /// As long as it says, whatever calls under way are answered; then one call probes.
     @Test func aBackEndThatAsksForItIsLeftAlone() {
         var breaker = CircuitBreaker(failuresMax: 2, waitMin: .seconds(2))
         #expect(breaker.askedToWait(.seconds(30), now: start) == true)
@@ -59,27 +59,13 @@ import Testing
         #expect(breaker.answered(.read, now: start + .seconds(1)) == false)
         #expect(breaker.wasAway(for: key(1), now: start + .seconds(1)) == false)
         #expect(breaker.admit(now: start + .seconds(1)) == .wait(.seconds(29)))
-        #expect(!breaker.mayProbe(now: start + .seconds(30)))
-        #expect(breaker.admit(now: start + .seconds(30)) == .call)
-        #expect(breaker.askedToWait(.seconds(10), now: start + .seconds(30)) == true)
+        #expect(breaker.mayProbe(now: start + .seconds(30)))
+        #expect(breaker.admit(now: start + .seconds(30)) == .probe)
+        #expect(breaker.askedToWait(.seconds(10), now: start + .seconds(30)) == false)
         #expect(breaker.admit(now: start + .seconds(30)) == .wait(.seconds(10)))
-        #expect(!breaker.goOn(now: start + .seconds(39)) && breaker.goOn(now: start + .seconds(40)))
-        #expect(breaker.isClosed && breaker.admit(now: start + .seconds(40)) == .call)
-    }
-
-    /// Each time that it asks, half as many calls are under way afterwards; each answer is one more.
-    @Test func whoAsksForItIsCalledLess() {
-        var breaker = CircuitBreaker()
-        var now = start
-        for callsMax in [128, 64, 32] {
-            // What other calls under way are told is no news.
-            for _ in 0..<3 { _ = breaker.askedToWait(.seconds(1), now: now) }
-            #expect(breaker.callsMax == callsMax)
-            now += .seconds(1)
-            #expect(breaker.admit(now: now) == .call)
-        }
-        for _ in 0..<8 { _ = breaker.answered(.write, now: now) }
-        #expect(breaker.callsMax == 40)
+        #expect(breaker.admit(now: start + .seconds(40)) == .probe)
+        #expect(breaker.answered(.read, now: start + .seconds(40)) == true)
+        #expect(breaker.admit(now: start + .seconds(40)) == .call)
     }
 
     /// As many calls are under way as it has answered lately, until they are no longer bounded.

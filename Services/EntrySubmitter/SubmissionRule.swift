@@ -180,7 +180,7 @@ struct SubmissionRule: Sendable {
 }
 
 extension EntryStatus {
-    /// Source: domain facts 1.4, the statuses of CATS.
+    /// Source: the statuses of SAP's CATS.
     init(_ status: BackendStatus) {
         self =
             switch status {

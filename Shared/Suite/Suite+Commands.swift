@@ -54,9 +54,9 @@ extension Suite {
             case .sap: ("sandbox", ["sap", "--state", folder.path + "/sap.journal"] + port)
             case .economic:
                 ("sandbox", ["economic", "--state", folder.path + "/economic.journal"] + port)
-            case .relay, .gateway, .initializer, .submitter, .poller, .database, .onboarding: (part.rawValue, [])
-            case .onboardingTwo: (Part.onboarding.rawValue, [])
-            case .relayTwo: (Part.relay.rawValue, [])
+            case .database, .relay, .gateway, .initializer, .submitter, .poller, .onboarding, .relayTwo, .gatewayTwo,
+                .initializerTwo, .submitterTwo, .pollerTwo, .onboardingTwo:
+                (part.first.rawValue, [])
             }
         return SuiteProcess.Command(
             executable: "\(Self.executables)/\(program)", arguments: arguments, environment: variables(part),
@@ -67,18 +67,18 @@ extension Suite {
         var variables = common
         variables["FIELDPOST_KAFKA_BROKERS"] = brokers
         variables["FIELDPOST_ADMIN_PORT"] = adminPorts[part].map { "\($0)" }
-        switch part {
-        case .gateway, .onboarding, .onboardingTwo:
+        switch part.first {
+        case .gateway: variables["FIELDPOST_HTTP_PORT"] = ports[part].map { "\($0)" }
+        case .onboarding:
             variables["FIELDPOST_HTTP_PORT"] = ports[part].map { "\($0)" }
-            if part == .gateway { break }
             variables["FIELDPOST_ONBOARDING_URL"] = onboardingURL
             if options.deviceHasPage {
                 variables["FIELDPOST_ONBOARDING_DEVICE_PAGE"] = "true"
                 variables["FIELDPOST_ONBOARDING_DEVICE_GATEWAY"] = gatewayURL
             }
-        case .database, .broker, .identity, .sap, .economic, .relay, .relayTwo, .initializer, .submitter, .poller: break
+        default: break
         }
-        return variables.merging(options.variables[part] ?? [:]) { $1 }
+        return variables.merging(options.variables[part.first] ?? [:]) { $1 }
     }
 
     private var common: [String: String] {

@@ -22,10 +22,24 @@ package final class Suite: Sendable {
         case onboarding = "onboarding"
         /// A second instance of onboarding, behind the first one's address.
         case onboardingTwo = "onboarding-two"
-        /// A second instance, ready to take over.
+        /// Second instances of the others. No phone knows the second gateway.
         case relayTwo = "change-relay-two"
+        case gatewayTwo = "realm-gateway-two"
+        case initializerTwo = "realm-initializer-two"
+        case submitterTwo = "entry-submitter-two"
+        case pollerTwo = "backend-poller-two"
 
         package static let services: [Part] = [.relay, .gateway, .initializer, .submitter]
+        /// The second instances of `services` and the poller.
+        package static let secondInstances: [Part] = [
+            .relayTwo, .gatewayTwo, .initializerTwo, .submitterTwo, .pollerTwo,
+        ]
+
+        /// What it is the second instance of, or itself.
+        var first: Part {
+            let second = "-two"
+            return rawValue.hasSuffix(second) ? Part(rawValue: String(rawValue.dropLast(second.count))) ?? self : self
+        }
     }
 
     package struct Options: Sendable {
@@ -97,7 +111,7 @@ package final class Suite: Sendable {
         self.folder = folder
         var ports: [Part: Int] = [:]
         var adminPorts: [Part: Int] = [:]
-        for part in [Part.broker, .identity, .sap, .economic, .gateway, .onboarding, .onboardingTwo] {
+        for part in [Part.broker, .identity, .sap, .economic, .gateway, .gatewayTwo, .onboarding, .onboardingTwo] {
             ports[part] = try Ports.free()
         }
         for part in options.services { adminPorts[part] = try Ports.free() }
@@ -164,6 +178,15 @@ package final class Suite: Sendable {
         if part == .broker { try await waitUntilReady(.broker) }
     }
 
+    /// Stops a part where it is, as a machine does that is suspended, until `thaw`.
+    package func freeze(_ part: Part) { signal(part, SIGSTOP) }
+
+    package func thaw(_ part: Part) { signal(part, SIGCONT) }
+
+    private func signal(_ part: Part, _ number: Int32) {
+        if part == .database { server.signal(number) } else { process(part)?.signal(number) }
+    }
+
     /// Asks a service to stop, and waits.
     ///
     /// - Returns: How it ended; `nil` when it still runs after `within`.
@@ -203,7 +226,8 @@ package final class Suite: Sendable {
         case .identity: await answers(identityURL + "/.well-known/openid-configuration")
         case .sap: await answers(sapURL + "/sandbox/stats")
         case .economic: await answers(economicURL + "/sandbox/stats")
-        case .relay, .relayTwo, .gateway, .initializer, .submitter, .poller, .onboarding, .onboardingTwo:
+        case .relay, .gateway, .initializer, .submitter, .poller, .onboarding, .relayTwo, .gatewayTwo, .initializerTwo,
+            .submitterTwo, .pollerTwo, .onboardingTwo:
             await answers(adminURL(part) + "/health/ready")
         }
     }

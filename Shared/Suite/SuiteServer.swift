@@ -141,6 +141,13 @@ package final class SuiteServer: Sendable {
         while children.contains(where: Self.isAlive) { _ = pause.wait(timeout: .now() + .milliseconds(2)) }
     }
 
+    /// Sends a signal to all of its processes, its first one before it can start others.
+    func signal(_ number: Int32) {
+        guard let process = process.withLock({ $0 }), process.isRunning else { return }
+        process.signal(number)
+        for child in Self.children(of: process.id) { kill(child, number) }
+    }
+
     // MARK: The system
 
     /// PostgreSQL refuses to run as root. `setpriv` becomes the program, so that its process is the server's own.

@@ -1,23 +1,41 @@
 import Seeded
 import Suite
 
-/// Kills parts of a suite at random moments, with signal 9, and starts each again at once.
+/// Kills parts of a suite at random moments, with signal 9, and starts each again at once; or freezes them for a while.
 struct Killer: Sendable {
     let suite: Suite
     let parts: [Suite.Part]
     let seed: UInt64
     /// The pause between two kills is up to twice as long.
     let pause: Duration
+    /// Half of the times a part is frozen for up to so long instead, while others are killed and frozen; zero: all are
+    /// killed.
+    var freezeMax = Duration.zero
 
-    /// Kills `count` times, every part in turn in a random order.
+    /// Kills or freezes `count` times, every part in turn in a random order. At the end nothing is frozen any more.
     func kill(_ count: Int) async throws {
         var random = SplitMix64(seed: seed)
         var turn: [Suite.Part] = []
+        var thaws: [Suite.Part: ContinuousClock.Instant] = [:]
+        defer { for part in thaws.keys { suite.thaw(part) } }
         for _ in 0..<count {
             try await Task.sleep(for: pause * Double.random(in: 0.2...1.8, using: &random))
+            for (part, time) in thaws where time <= .now {
+                suite.thaw(part)
+                thaws[part] = nil
+            }
             if turn.isEmpty { turn = parts.shuffled(using: &random) }
-            try await suite.restart(turn.removeLast())
+            let part = turn.removeLast()
+            if freezeMax > .zero, thaws[part] == nil, Bool.random(using: &random) {
+                suite.freeze(part)
+                thaws[part] = .now + freezeMax * Double.random(in: 0.1...1, using: &random)
+            } else {
+                // One that is frozen dies as well.
+                try await suite.restart(part)
+                thaws[part] = nil
+            }
         }
+        for time in thaws.values.sorted() { try await Task.sleep(until: time, clock: .continuous) }
     }
 
     /// A seed for this run, printed so that a failure can be repeated; `FLOW_SEED` gives one.

@@ -29,6 +29,24 @@ import Testing
 }
 
 extension MemberTests {
+    /// A coordinator that was frozen leaves a JoinGroup unanswered; the properties are those that services have.
+    /// librdkafka's own default would have the worker wait for longer than this test does.
+    @Test func aWorkerWhoseJoinIsNeverAnsweredJoinsAgain() async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            let flow = try Flow(cluster)
+            let place = WorkerPlace(
+                group: "group", topics: [Topics.realm.name], brokers: cluster.address, properties: [:],
+                conninfo: flow.conninfo)
+            cluster.delay(.joinGroup, milliseconds: 3_600_000)
+            var worker = try Worker(
+                NotingHandler(seen: Seen()), at: place, limits: WorkerLimits(), logger: quiet)
+            try wait("it has partitions") {
+                _ = try worker.step()
+                return !worker.consumer.assignment.isEmpty
+            }
+        }
+    }
+
     @Test func aWorkerIsNotReadyWithoutItsTopic() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             cluster.spoil(topic: Topics.realm.name, with: 29)  // TOPIC_AUTHORIZATION_FAILED

@@ -88,6 +88,11 @@ import Synchronization
         unsafe rd_kafka_mock_push_request_errors_array(cluster, request.rawValue, errors.count, errors)
     }
 
+    /// The next request of that kind is answered so much later, as by a broker that was frozen.
+    package func delay(_ request: Request, milliseconds: Int32) {
+        _ = unsafe fieldpost_kafka_mock_delay(cluster, request.rawValue, milliseconds)
+    }
+
     /// Whoever asks for the topic gets this error code from now on; 0 ends it.
     package func spoil(topic: String, with code: Int32) {
         unsafe rd_kafka_mock_topic_set_error(cluster, topic, rd_kafka_resp_err_t(code))

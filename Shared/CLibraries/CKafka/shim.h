@@ -14,3 +14,10 @@ static inline rd_kafka_resp_err_t fieldpost_kafka_produce(
         RD_KAFKA_V_VALUE((void *)value, value_size), RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(tag),
         RD_KAFKA_V_END);
 }
+
+/* Variable arguments again. The mock cluster's first broker answers its next request of the kind so much later. */
+static inline rd_kafka_resp_err_t fieldpost_kafka_mock_delay(
+    rd_kafka_mock_cluster_t *cluster, int16_t request, int milliseconds) {
+    return rd_kafka_mock_broker_push_request_error_rtts(
+        cluster, 1, request, 1, RD_KAFKA_RESP_ERR_NO_ERROR, milliseconds);
+}

@@ -92,6 +92,7 @@ struct EntryHandler: Handler {
                 var (state, person) = try state(
                     objects[key], ledger, isAnothers, input, key, in: environment, on: &connection)
                 state.note(restore)
+                state.canCall = input.canCall
                 let decision =
                     input.isObservation
                     ? try observe(records[index].flatMap { objects[$0] }, state, input, key, environment, &connection)

@@ -147,11 +147,13 @@ extension SubmissionRule {
             ledger: ledger, step: .park(reason: reason, after: retryWait(attemptCount), cause: .attempt))
     }
 
-    /// The attempt is over without effect: what the device wants now is begun anew, in the same step.
+    /// The attempt is over without effect: what the device wants now is begun anew, in the same step. When it cannot be
+    /// called now, what was found out is recorded first: a call that is taken back would take that with it.
     func again(_ state: SubmissionState, _ ledger: Ledger) -> SubmissionDecision {
         var ledger = ledger
         ledger.phase = .settled
         ledger.editPosition = 0
+        guard state.canCall else { return SubmissionDecision(ledger: next(ledger, .settled), step: .again) }
         var decision = begin(state, ledger)
         if decision.ledger == nil { decision.ledger = next(ledger, .settled) }
         return decision

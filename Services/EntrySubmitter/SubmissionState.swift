@@ -81,6 +81,8 @@ struct SubmissionState: Sendable {
     var sinceRestore: Duration?
     /// The back end has no such person: a mistake in the set-up, not in the entry.
     var isPersonUnknown = false
+    /// The back end may be called now.
+    var canCall = true
 }
 
 /// What is still to be done about an entry, beside what was handled.

@@ -1,8 +1,9 @@
 package import Model
 
 /// Whether a back end may be called: after the calls of `failuresMax` different keys in a row found it away, it is left
-/// alone for a while; then one call probes it. A back end that asks to be left alone is, for as long as it says. When
-/// it answers again the calls begin slowly. A value without a clock: the time comes in.
+/// alone for a while; then one call probes it, and when it answers the calls begin slowly. A back end that asks to be
+/// left alone is, for as long as it says; then as many calls go on at a time as it has answered since it asked before,
+/// at least one. A value without a clock: the time comes in.
 ///
 /// One key that fails again and again does not open it: that may be the key's own fault, and it waits by itself.
 package struct CircuitBreaker: Sendable, Equatable {
@@ -11,7 +12,7 @@ package struct CircuitBreaker: Sendable, Equatable {
         case closed(failed: Set<EventSubject>)
         /// Nobody calls until then.
         case open(until: ContinuousClock.Instant, wait: Duration)
-        /// It asked for it: nobody calls until then, whatever earlier calls are answered.
+        /// It asked for it: nobody calls until then, whatever earlier calls are answered. Then it is closed.
         case leftAlone(until: ContinuousClock.Instant)
         /// One call is under way to find out.
         case halfOpen(wait: Duration)
@@ -21,6 +22,8 @@ package struct CircuitBreaker: Sendable, Equatable {
     /// How many calls may be under way while it comes back; `nil`: as many as there are places.
     package private(set) var callsMax: Int?
     private var answeredAt: [CallKind: ContinuousClock.Instant] = [:]
+    /// Calls it has answered since a time was over for which it had asked to be left alone.
+    private var answeredCount = 0
     package let failuresMax: Int
     package let waitMin: Duration
     package let waitMax: Duration
@@ -40,18 +43,34 @@ package struct CircuitBreaker: Sendable, Equatable {
     package enum Admission: Equatable { case call, probe, wait(Duration) }
 
     package mutating func admit(now: ContinuousClock.Instant) -> Admission {
+        goOn(now: now)
         switch state {
         case .closed: return .call
         case .open(let until, let wait):
             guard now >= until else { return .wait(until - now) }
             state = .halfOpen(wait: wait)
             return .probe
-        case .leftAlone(let until):
-            guard now >= until else { return .wait(until - now) }
-            state = .halfOpen(wait: waitMin)
-            return .probe
+        case .leftAlone(let until): return .wait(until - now)
         case .halfOpen(let wait): return .wait(wait)
         }
+    }
+
+    /// Calls go on when the time is over that it asked for.
+    ///
+    /// - Returns: Whether that has just happened.
+    @discardableResult
+    package mutating func goOn(now: ContinuousClock.Instant) -> Bool {
+        guard let until = leftAloneUntil, now >= until else { return false }
+        state = .closed(failed: [])
+        answeredCount = 0
+        return true
+    }
+
+    private static func bound(_ count: Int) -> Int? { count < callsBoundMax ? max(1, count) : nil }
+
+    /// Until when it asked to be left alone.
+    package var leftAloneUntil: ContinuousClock.Instant? {
+        if case .leftAlone(let until) = state { until } else { nil }
     }
 
     /// The back end answered a call, whatever it said.
@@ -59,17 +78,20 @@ package struct CircuitBreaker: Sendable, Equatable {
     /// - Returns: Whether it had been away: all that waits for it may go on.
     package mutating func answered(_ kind: CallKind, now: ContinuousClock.Instant) -> Bool {
         answeredAt[kind] = now
+        answeredCount = min(answeredCount + 1, Self.callsBoundMax)
         switch state {
         case .closed:
             state = .closed(failed: [])
-            callsMax = callsMax.flatMap { $0 + 1 < Self.callsBoundMax ? $0 + 1 : nil }
+            callsMax = callsMax.flatMap { Self.bound($0 + 1) }
             return false
         case .open, .halfOpen:
             state = .closed(failed: [])
             callsMax = Self.callsMin
             return true
         // What it answers now was asked before it wanted to be left alone.
-        case .leftAlone: return false
+        case .leftAlone:
+            callsMax = Self.bound(answeredCount)
+            return false
         }
     }
 
@@ -101,7 +123,8 @@ package struct CircuitBreaker: Sendable, Equatable {
     package mutating func askedToWait(_ wait: Duration, now: ContinuousClock.Instant) -> Bool {
         var until = now + wait
         let isNews = isClosed
-        if case .leftAlone(let earlier) = state { until = max(until, earlier) }
+        if let earlier = leftAloneUntil { until = max(until, earlier) }
+        callsMax = Self.bound(answeredCount)
         state = .leftAlone(until: until)
         return isNews
     }
@@ -114,8 +137,8 @@ package struct CircuitBreaker: Sendable, Equatable {
     /// Whether the next key that needs a call would be let through.
     package func mayProbe(now: ContinuousClock.Instant) -> Bool {
         switch state {
-        case .open(let until, _), .leftAlone(let until): now >= until
-        case .closed, .halfOpen: false
+        case .open(let until, _): now >= until
+        case .closed, .leftAlone, .halfOpen: false
         }
     }
 

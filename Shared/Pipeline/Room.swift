@@ -20,8 +20,10 @@ struct Room {
     /// The calls that were let through with this batch, by person.
     private var taken: [String: Int] = [:]
 
+    /// - Parameter returning: Of a back end that comes back: how many calls may be held, and how many are whose answers
+    ///   are not decided yet. One that ends would take the next one along before it is known what it was told.
     init<Key, Answer>(
-        _ calls: CallWindow<Key, Answer>, _ environment: EnvironmentID, _ limits: WorkerLimits,
+        _ calls: CallWindow<Key, Answer>, _ environment: EnvironmentID, _ limits: WorkerLimits, returning: (max: Int, count: Int)? = nil,
         now: ContinuousClock.Instant = .now
     ) {
         let waitMax = limits.turnMax
@@ -42,8 +44,9 @@ struct Room {
         }
         self.now = now
         self.waitMax = waitMax
-        countMax = limits.heldMax(beside: all - count)
-        countMaxOfNew = limits.heldMaxOfNew(beside: all - count)
+        countMax = min(limits.heldMax(beside: all - count), returning?.max ?? .max)
+        countMaxOfNew = min(limits.heldMaxOfNew(beside: all - count), returning?.max ?? .max)
+        count = max(count, returning?.count ?? 0)
     }
 
     /// How many more calls there is room for, of people who have some.

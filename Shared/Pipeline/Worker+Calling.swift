@@ -23,6 +23,7 @@ extension Worker {
     /// Queues a call whose ledger is written. `decideTogether` has found its environment's caller.
     mutating func make(_ call: H.Call, for key: Key, startBefore: ContinuousClock.Instant) {
         guard let make = callers[key.environment]?.make else { preconditionFailure("the caller is found before") }
+        held[key]?.isCalled = true
         held[key]?.unmade = handler.unmade(call)
         held[key]?.kind = handler.kind(of: call)
         calls.add(
@@ -56,7 +57,7 @@ extension Worker {
         } else {
             // One that has failed before is no good probe.
             indices.sort { items[$0].input.attemptCount < items[$1].input.attemptCount }
-            var room = Room(calls, environment, limits)
+            var room = room(in: environment)
             for index in indices {
                 guard case .call(_, let startBefore) = nexts[index],
                     let wait = admit(items[index], startBefore, in: environment, &room)
@@ -69,6 +70,22 @@ extension Worker {
         return withheld
     }
 
+    func room(in environment: EnvironmentID) -> Room {
+        let returning = breakers[environment]?.callsMax.map { callsMax in
+            (callsMax, held.count { $0.key.environment == environment && $0.value.isCalled })
+        }
+        return Room(calls, environment, limits, returning: returning)
+    }
+
+    /// Whether the environment's circuit lets calls be made for the key.
+    func canCall(for subject: EventSubject, in environment: EnvironmentID) -> Bool {
+        breakers[environment]?.isClosed ?? true || isProbe(Key(environment: environment, subject: subject))
+    }
+
+    private func isProbe(_ key: Key) -> Bool {
+        probes[key.environment] == key && breakers[key.environment]?.isHalfOpen == true
+    }
+
     /// - Returns: `nil` when the call may be made.
     private mutating func admit(
         _ item: Pending, _ startBefore: ContinuousClock.Instant, in environment: EnvironmentID, _ room: inout Room
@@ -78,10 +95,7 @@ extension Worker {
         var breaker = breakers[environment] ?? limits.circuit
         defer { breakers[environment] = breaker }
         // The next call of one that is under way; or the probe: its next call, or its writes missed or failed.
-        let isAnswer = if case .answer = item.input.origin { true } else { false }
-        if isAnswer && breaker.isClosed
-            || probes[environment] == key && breaker.isHalfOpen
-        {
+        if item.input.isAnswer && breaker.isClosed || isProbe(key) {
             room.take(turn, startBefore: startBefore)
             return nil
         }
@@ -169,6 +183,7 @@ extension Worker {
     /// A held key is decided from what PostgreSQL has by now.
     mutating func decideAgain(_ key: Key) {
         guard let entry = held[key] else { return }
+        held[key]?.isCalled = false
         pending.append(
             Pending(
                 input: Input(

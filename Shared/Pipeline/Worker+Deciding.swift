@@ -51,7 +51,9 @@ extension Worker {
 
     mutating func decideTogether(_ inputs: [Pending], in environment: EnvironmentID) throws {
         var batch = WriteBatch(environment: environment)
-        var nexts = try handler.decide(inputs.map(\.input), in: environment, batch: &batch, on: &connection)
+        var told = inputs.map(\.input)
+        for index in told.indices { told[index].canCall = canCall(for: told[index].subject, in: environment) }
+        var nexts = try handler.decide(told, in: environment, batch: &batch, on: &connection)
         let withheld = try withholdCalls(&nexts, of: inputs, from: &batch, in: environment)
         var parkings: [ParkedKeys.Parking] = []
         var released: [(key: String, decision: Int)] = []
@@ -88,7 +90,7 @@ extension Worker {
         let key = Key(environment: item.input.environment, subject: item.input.subject)
         let environment = key.environment
         var breaker = breakers[environment, default: limits.circuit]
-        let isAnswer = if case .answer = item.input.origin { item.wasCalled } else { false }
+        let isAnswer = item.input.isAnswer && item.wasCalled
         switch next {
         case .call(let call, let startBefore):
             make(call, for: key, startBefore: startBefore)
@@ -188,7 +190,7 @@ extension Worker {
             consumer.finish(entry.messages)
             return
         }
-        entry.isOverdue = false
+        (entry.isOverdue, entry.isCalled) = (false, false)
         entry.attemptCount = 0
         held[key] = entry
         missed.append(

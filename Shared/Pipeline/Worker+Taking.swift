@@ -61,7 +61,7 @@ extension Worker {
         fullSince = nil
         try resume()
         if taken.isEmpty {
-            let waitMax = nextDue - ContinuousClock.now
+            let waitMax = dueNext - ContinuousClock.now
             taken = try consumer.nextBatch(
                 countMax: min(room, limits.batchCountMax), waitMax: min(max(waitMax, .zero), .milliseconds(100)))
             consumed.increment(by: taken.count)
@@ -114,7 +114,8 @@ extension Worker {
     }
 
     mutating func takeDue() throws {
-        guard ContinuousClock.now >= nextDue || !idle.isEmpty else { return }
+        let isBackAgain = letBackEndsBeCalled()
+        guard ContinuousClock.now >= nextDue || isBackAgain || !idle.isEmpty else { return }
         nextDue = .now + limits.dueInterval
         let room = room
         let assignment = consumer.assignment
@@ -140,20 +141,45 @@ extension Worker {
         }
     }
 
-    /// Environments whose back end is faster than it was planned for and has nothing to do, with calls that wait for
-    /// room.
-    private var idle: [EnvironmentID] {
-        returns.environments.filter { environment in
-            breakers[environment]?.isClosed ?? true && calls.read { $0.isIdle(environment) }
-                && Room(calls, environment, limits).left > 0
+    /// Ends the times that back ends asked to be left alone for.
+    ///
+    /// - Returns: Whether one was over: what waits for that comes back at once.
+    private mutating func letBackEndsBeCalled() -> Bool {
+        let now = ContinuousClock.now
+        var isAny = false
+        for environment in breakers.filter({ $0.value.leftAloneUntil.map { $0 <= now } ?? false }).keys {
+            breakers[environment]?.goOn(now: now)
+            calls.bound(environment, to: breakers[environment]?.callsMax)
+            isAny = true
         }
+        return isAny
+    }
+
+    /// When messages are no longer waited for: parked keys may be due.
+    private var dueNext: ContinuousClock.Instant {
+        breakers.values.compactMap(\.leftAloneUntil).reduce(nextDue) { min($0, $1) }
+    }
+
+    /// Environments whose back end is faster than it was planned for and has nothing to do, with calls that wait for
+    /// room; and those whose back end comes back, with half of the room that it has.
+    private var idle: [EnvironmentID] {
+        let idle = returns.environments.filter { environment in
+            breakers[environment]?.isClosed ?? true && calls.read { $0.isIdle(environment) }
+                && room(in: environment).left > 0
+        }
+        return idle + returning.filter { 2 * room(in: $0).left > breakers[$0]?.callsMax ?? 0 && !idle.contains($0) }
+    }
+
+    /// Environments whose back end is called again, by few calls at a time.
+    private var returning: [EnvironmentID] {
+        breakers.filter { $0.value.isClosed && $0.value.callsMax != nil }.map(\.key)
     }
 
     /// What waits for room comes back at once where there is some.
     private mutating func hasten(_ assignment: Set<TopicPartition>) throws {
         returns.prune(now: .now)
-        for environment in idle {
-            let countMax = Room(calls, environment, limits).left
+        for environment in Set(idle).intersection(returns.environments) {
+            let countMax = room(in: environment).left
             let hastened = try connection.run(
                 ParkedKeys.hasten(
                     group: group, environment: environment, partitions: assignment, countMax: countMax))
@@ -167,8 +193,8 @@ extension Worker {
     private func dueExceptions(_ most: Int) -> [(EnvironmentID, Int)] {
         let now = ContinuousClock.now
         var counts: [EnvironmentID: Int] = [:]
-        for environment in calls.read(\.environments) {
-            let left = Room(calls, environment, limits).left
+        for environment in Set(calls.read(\.environments)).union(returning) {
+            let left = room(in: environment).left
             if left < most { counts[environment] = left }
         }
         for (environment, breaker) in breakers where !breaker.isClosed {

@@ -95,6 +95,8 @@ package struct Worker<H: Handler>: ~Copyable {
         var isOverdue = false
         var attemptCount: Int
         let partition: TopicPartition
+        /// A call for it waits, is under way, or its answer is still to be decided.
+        var isCalled = false
         /// What is answered when the call that waits is not made after all.
         var unmade: H.Answer?
         /// The kind of its call.

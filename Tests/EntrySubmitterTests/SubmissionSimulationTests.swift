@@ -70,7 +70,11 @@ import Testing
         case 11, 12:
             guard !world.answers.isEmpty else { return }
             let answer = world.answers.remove(at: Int(detail % UInt64(world.answers.count)))
+            // What it tells is kept, also when nobody may be called because of it.
+            world.canCall = (detail >> 24) % 4 != 0
             world.decide(.answer(answer.0, version: answer.version))
+            world.canCall = true
+            #expect(world.ledger?.version != answer.version, "an answer was lost")
             // An answer may be recorded and then come once more: a crash between the two.
             if detail % 5 == 0 { world.answers.append(answer) }
         case 13:

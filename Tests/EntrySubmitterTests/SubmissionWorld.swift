@@ -65,6 +65,8 @@ struct SubmissionWorld {
     var lastEdit: TimeEntry?
     var refused: [Wanted] = []
     var areDeletionsRefused = false
+    /// Whether calls can be made; a decision to make one is taken back else.
+    var canCall = true
     /// Whether the people file tells the person's assignment; without it every call is refused before it is sent.
     var isAssigned = true
 
@@ -128,6 +130,7 @@ struct SubmissionWorld {
         let loaded = (position, ledger?.version ?? 0)
         let decision = Self.rule.decide(state(), origin, attemptCount: 0)
         interleaved?(&self)
+        if !canCall, case .call = decision.step { return }
         guard loaded == (position, ledger?.version ?? 0) else { return decide(origin) }  // missed: decided again
         commit(decision)
     }
@@ -139,6 +142,7 @@ struct SubmissionWorld {
             return SubmissionState(entry: isTombstone ? .tombstone : .missing, ledger: ledger)
         }
         var state = SubmissionState(entry: .live(entry, editPosition: editPosition), ledger: ledger)
+        state.canCall = canCall
         state.problems = EntryRules.seconds(of: entry).map { $0 <= 0 ? ["Duration must be more than 0"] : [] } ?? []
         if state.problems.isEmpty, let day = entry.entryDate, let seconds = entry.durationSeconds {
             state.wanted = Wanted(day: day, durationSeconds: seconds, text: entry.text, references: [:], fields: entry)

@@ -1,4 +1,4 @@
 import Testing
 
-/// Flows through all executables. One at a time: each has a suite of processes of its own.
-@Testing.Suite(.serialized) struct FlowTests {}
+/// Flows through all executables. Each has a suite of processes of its own: deploy/test runs few at a time.
+@Testing.Suite struct FlowTests {}

@@ -6,7 +6,7 @@ import Testing
 
 extension FlowTests {
     /// What the back end's people and a phone's person may count on, with each back end.
-    @Testing.Suite(SharedSuite()) struct ScenarioFlowTests {
+    @Testing.Suite(.serialized, SharedSuite()) struct ScenarioFlowTests {
         /// 1
         @Test(.timeLimit(.minutes(20)), arguments: ScenarioBackend.allCases)
         func aNewRealmIsFilledBeforeItIsInitialisedAndAgainWithoutDuplicates(backend: ScenarioBackend) async throws {

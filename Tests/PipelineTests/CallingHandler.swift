@@ -13,6 +13,7 @@ final class Calls: Sendable {
         var version = 0
         var isHeld = false
         var heldEnvironments: Set<EnvironmentID> = []
+        var ends: Set<UUID> = []
         var away: Set<UUID> = []
         var writes: Set<UUID> = []
         var rates = CallRates()
@@ -20,6 +21,8 @@ final class Calls: Sendable {
         var failures: [PostgresError] = []
         var decided: [UUID: Int] = [:]
         var made: [(id: UUID, version: Int)] = []
+        var askedWait: Duration?
+        var couldCall: [UUID: Bool] = [:]
     }
     private let state = Mutex(State())
 
@@ -38,6 +41,11 @@ final class Calls: Sendable {
         get { state.withLock { $0.isHeld } }
         set { state.withLock { $0.isHeld = newValue } }
     }
+    /// But those of these keys do.
+    var ends: Set<UUID> {
+        get { state.withLock { $0.ends } }
+        set { state.withLock { $0.ends = newValue } }
+    }
     /// Nor do those of these environments.
     var heldEnvironments: Set<EnvironmentID> {
         get { state.withLock { $0.heldEnvironments } }
@@ -47,6 +55,16 @@ final class Calls: Sendable {
     var away: Set<UUID> {
         get { state.withLock { $0.away } }
         set { state.withLock { $0.away = newValue } }
+    }
+    /// What every call is asked to wait.
+    var askedWait: Duration? {
+        get { state.withLock { $0.askedWait } }
+        set { state.withLock { $0.askedWait = newValue } }
+    }
+    /// Whether another call could have been made when a key's answer was decided.
+    var couldCall: [UUID: Bool] {
+        get { state.withLock { $0.couldCall } }
+        set { state.withLock { $0.couldCall = newValue } }
     }
     /// Keys whose calls write.
     var writes: Set<UUID> {
@@ -79,7 +97,7 @@ final class Calls: Sendable {
     func make(_ id: UUID, _ version: Int, _ environment: EnvironmentID) async {
         state.withLock { $0.made.append((id, version)) }
         if let delay = delays[environment] { try? await Task.sleep(for: delay) }
-        while isHeld || heldEnvironments.contains(environment) { try? await Task.sleep(for: .milliseconds(5)) }
+        while isHeld && !ends.contains(id) || heldEnvironments.contains(environment) { try? await Task.sleep(for: .milliseconds(5)) }
     }
 }
 
@@ -105,9 +123,13 @@ struct CallingHandler: Handler {
                 calls.decide(key.id)
                 batch.patch(key, JSONBytes(#"{"state": "called"}"#), decision: index)
                 return .call(key.id, startBefore: .now + .seconds(600))
+            case .answer where calls.askedWait != nil:
+                let wait = calls.askedWait ?? .zero
+                return .park(reason: "busy", after: wait, cause: .askedToWait(wait))
             case .answer(let id) where calls.away.contains(id):
                 return .park(reason: "away", after: .zero, cause: .backendAway)
-            case .answer:
+            case .answer(let id):
+                calls.couldCall[id] = input.canCall
                 batch.patch(key, JSONBytes(#"{"state": "done"}"#), decision: index)
                 return .finished
             }

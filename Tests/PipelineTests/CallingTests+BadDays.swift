@@ -50,6 +50,77 @@ extension CallingTests {
         }
     }
 
+    /// A back end that is too busy for every call is asked by one call after each wait, however many keys wait; once it
+    /// answers, all come in.
+    @Test func aBackEndThatIsTooBusyForEveryCallIsAskedByOne() async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            var flow = try Flow(cluster)
+            let calls = Calls()
+            calls.askedWait = .milliseconds(50)
+            var limits = WorkerLimits()
+            limits.dueInterval = .milliseconds(5)
+            var worker = try makeWorker(flow, calls, limits)
+            try wait("it has its partitions") {
+                _ = try worker.step()
+                return !worker.consumer.assignment.isEmpty
+            }
+            for _ in 0..<20 { hold(UUID(), flow.environment, &worker) }
+            try wait("all wait") {
+                _ = try worker.step()
+                return try worker.isIdle
+                    && flow.connection.run("SELECT 1 FROM pipeline.parked WHERE is_circuit OR reason = 'busy'").count
+                        == 20
+            }
+            for _ in 0..<5 {
+                let before = calls.made.count
+                try wait("it asks again") {
+                    _ = try worker.step()
+                    return worker.breakers[flow.environment]?.isClosed == true
+                }
+                try wait("it is asked to wait again") {
+                    _ = try worker.step()
+                    return worker.breakers[flow.environment]?.isClosed == false
+                }
+                #expect(calls.made.count == before + 1)
+            }
+            calls.askedWait = nil
+            try wait("all are answered") {
+                _ = try worker.step()
+                return calls.couldCall.count == 20
+            }
+        }
+    }
+
+    /// An answer that comes while the back end is to be left alone is decided without a call.
+    @Test func anAnswerIsToldWhetherItsNextCallCanBeMade() async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            let flow = try Flow(cluster)
+            let calls = Calls()
+            var worker = try makeWorker(flow, calls)
+            let (before, after) = (UUID(), UUID())
+            calls.isHeld = true
+            for id in [before, after] { hold(id, flow.environment, &worker) }
+            try wait("both are called for") {
+                _ = try worker.step()
+                return calls.made.count == 2
+            }
+            calls.ends = [before]
+            try wait("the first is answered") {
+                _ = try worker.step()
+                return calls.couldCall.count == 1
+            }
+            var breaker = CircuitBreaker()
+            _ = breaker.askedToWait(.seconds(3_600), now: .now)
+            worker.breakers[flow.environment] = breaker
+            calls.isHeld = false
+            try wait("both are answered") {
+                _ = try worker.step()
+                return calls.couldCall.count == 2
+            }
+            #expect(calls.couldCall == [before: true, after: false])
+        }
+    }
+
     /// Calls of some environments do not end, and more keys of them come than the worker may hold: another one's go on,
     /// and theirs are put aside without counting. When their calls end all of them are done.
     @Test(arguments: [1, 3]) func environmentsWhoseCallsDoNotEndHoldUpNoOther(hungCount: Int) async throws {

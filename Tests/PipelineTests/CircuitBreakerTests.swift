@@ -51,7 +51,7 @@ import Testing
         #expect(!breaker.isThere(for: .read, now: start))
     }
 
-    /// As long as it says, whatever calls under way are answered; then one call probes.
+    /// As long as it says, whatever calls under way are answered; then calls go on, since it is there.
     @Test func aBackEndThatAsksForItIsLeftAlone() {
         var breaker = CircuitBreaker(failuresMax: 2, waitMin: .seconds(2))
         #expect(breaker.askedToWait(.seconds(30), now: start) == true)
@@ -59,13 +59,33 @@ import Testing
         #expect(breaker.answered(.read, now: start + .seconds(1)) == false)
         #expect(breaker.wasAway(for: key(1), now: start + .seconds(1)) == false)
         #expect(breaker.admit(now: start + .seconds(1)) == .wait(.seconds(29)))
-        #expect(breaker.mayProbe(now: start + .seconds(30)))
-        #expect(breaker.admit(now: start + .seconds(30)) == .probe)
-        #expect(breaker.askedToWait(.seconds(10), now: start + .seconds(30)) == false)
+        #expect(!breaker.mayProbe(now: start + .seconds(30)))
+        #expect(breaker.admit(now: start + .seconds(30)) == .call)
+        #expect(breaker.askedToWait(.seconds(10), now: start + .seconds(30)) == true)
         #expect(breaker.admit(now: start + .seconds(30)) == .wait(.seconds(10)))
-        #expect(breaker.admit(now: start + .seconds(40)) == .probe)
-        #expect(breaker.answered(.read, now: start + .seconds(40)) == true)
-        #expect(breaker.admit(now: start + .seconds(40)) == .call)
+        #expect(!breaker.goOn(now: start + .seconds(39)) && breaker.goOn(now: start + .seconds(40)))
+        #expect(breaker.isClosed && breaker.admit(now: start + .seconds(40)) == .call)
+    }
+
+    /// A busy back end that answers most calls is called as before after each wait; one that answers none, by one call.
+    @Test func asManyCallsGoOnAsWereAnsweredSinceItLastAsked() {
+        var breaker = CircuitBreaker()
+        var now = start
+        // Of calls under way some are answered before it asks, some afterwards; what else is told so is no news.
+        for answeredCount in [40, 6, 0] {
+            for _ in 0..<answeredCount / 2 { _ = breaker.answered(.write, now: now) }
+            for _ in 0..<3 { _ = breaker.askedToWait(.seconds(1), now: now) }
+            for _ in 0..<answeredCount / 2 { _ = breaker.answered(.write, now: now) }
+            now += .seconds(1)
+            #expect(breaker.admit(now: now) == .call)
+            #expect(breaker.callsMax == max(1, answeredCount))
+        }
+        for _ in 0..<8 { _ = breaker.answered(.write, now: now) }
+        #expect(breaker.callsMax == 9)
+        for _ in 0..<300 { _ = breaker.answered(.write, now: now) }
+        #expect(breaker.callsMax == nil)
+        _ = breaker.askedToWait(.seconds(1), now: now)
+        #expect(breaker.callsMax == nil)
     }
 
     /// As many calls are under way as it has answered lately, until they are no longer bounded.

@@ -23,8 +23,8 @@ struct Room {
     /// - Parameter returning: Of a back end that comes back: how many calls may be held, and how many are whose answers
     ///   are not decided yet. One that ends would take the next one along before it is known what it was told.
     init<Key, Answer>(
-        _ calls: CallWindow<Key, Answer>, _ environment: EnvironmentID, _ limits: WorkerLimits, returning: (max: Int, count: Int)? = nil,
-        now: ContinuousClock.Instant = .now
+        _ calls: CallWindow<Key, Answer>, _ environment: EnvironmentID, _ limits: WorkerLimits,
+        returning: (max: Int, count: Int)? = nil, now: ContinuousClock.Instant = .now
     ) {
         let waitMax = limits.turnMax
         let all: Int

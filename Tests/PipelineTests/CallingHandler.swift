@@ -97,7 +97,9 @@ final class Calls: Sendable {
     func make(_ id: UUID, _ version: Int, _ environment: EnvironmentID) async {
         state.withLock { $0.made.append((id, version)) }
         if let delay = delays[environment] { try? await Task.sleep(for: delay) }
-        while isHeld && !ends.contains(id) || heldEnvironments.contains(environment) { try? await Task.sleep(for: .milliseconds(5)) }
+        while isHeld && !ends.contains(id) || heldEnvironments.contains(environment) {
+            try? await Task.sleep(for: .milliseconds(5))
+        }
     }
 }
 

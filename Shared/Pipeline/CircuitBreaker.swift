@@ -2,8 +2,8 @@ package import Model
 
 /// Whether a back end may be called: after the calls of `failuresMax` different keys in a row found it away, it is left
 /// alone for a while; then one call probes it, and when it answers the calls begin slowly. A back end that asks to be
-/// left alone is, for as long as it says; then as many calls go on at a time as it has answered since it asked before,
-/// at least one. A value without a clock: the time comes in.
+/// left alone is, for as long as it says; how many calls go on then is told by what it has answered since it asked
+/// before. A value without a clock: the time comes in.
 ///
 /// One key that fails again and again does not open it: that may be the key's own fault, and it waits by itself.
 package struct CircuitBreaker: Sendable, Equatable {
@@ -22,8 +22,9 @@ package struct CircuitBreaker: Sendable, Equatable {
     /// How many calls may be under way while it comes back; `nil`: as many as there are places.
     package private(set) var callsMax: Int?
     private var answeredAt: [CallKind: ContinuousClock.Instant] = [:]
-    /// Calls it has answered since a time was over for which it had asked to be left alone.
+    /// Calls it has answered since a time was over for which it had asked to be left alone, and those that it told so.
     private var answeredCount = 0
+    private var refusedCount = 0
     package let failuresMax: Int
     package let waitMin: Duration
     package let waitMax: Duration
@@ -62,8 +63,13 @@ package struct CircuitBreaker: Sendable, Equatable {
     package mutating func goOn(now: ContinuousClock.Instant) -> Bool {
         guard let until = leftAloneUntil, now >= until else { return false }
         state = .closed(failed: [])
-        answeredCount = 0
+        (answeredCount, refusedCount) = (0, 0)
         return true
+    }
+
+    /// As many as it has answered, at least one; twice as many when those were most.
+    private var callsMaxAfterwards: Int? {
+        Self.bound(answeredCount >= refusedCount ? 2 * answeredCount : answeredCount)
     }
 
     private static func bound(_ count: Int) -> Int? { count < callsBoundMax ? max(1, count) : nil }
@@ -90,7 +96,7 @@ package struct CircuitBreaker: Sendable, Equatable {
             return true
         // What it answers now was asked before it wanted to be left alone.
         case .leftAlone:
-            callsMax = Self.bound(answeredCount)
+            callsMax = callsMaxAfterwards
             return false
         }
     }
@@ -124,7 +130,8 @@ package struct CircuitBreaker: Sendable, Equatable {
         var until = now + wait
         let isNews = isClosed
         if let earlier = leftAloneUntil { until = max(until, earlier) }
-        callsMax = Self.bound(answeredCount)
+        refusedCount += 1
+        callsMax = callsMaxAfterwards
         state = .leftAlone(until: until)
         return isNews
     }

@@ -13,6 +13,7 @@ import Testing
     /// 2. At most one call that writes can be under way that nobody has heard of the end of.
     /// 3. An entry that says `released` has a live record with the values that were confirmed.
     /// 4. Only a refusal or the entry's own problem makes it `invalid`.
+    /// 5. What an answer has told is kept, also when the call that follows from it cannot be made.
     ///
     /// And once the faults stop and time passes: what the device wants is what the back end has, or the entry is
     /// invalid with a message, and no key waits for a person. The newest edit has reached the back end, or was refused

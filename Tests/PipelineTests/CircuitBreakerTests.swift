@@ -68,17 +68,17 @@ import Testing
     }
 
     /// A busy back end that answers most calls is called as before after each wait; one that answers none, by one call.
-    @Test func asManyCallsGoOnAsWereAnsweredSinceItLastAsked() {
+    @Test func howManyCallsGoOnIsToldByHowManyWereAnswered() {
         var breaker = CircuitBreaker()
         var now = start
         // Of calls under way some are answered before it asks, some afterwards; what else is told so is no news.
-        for answeredCount in [40, 6, 0] {
+        for (answeredCount, callsMax) in [(40, 80), (4, 8), (2, 2), (0, 1)] {
             for _ in 0..<answeredCount / 2 { _ = breaker.answered(.write, now: now) }
             for _ in 0..<3 { _ = breaker.askedToWait(.seconds(1), now: now) }
             for _ in 0..<answeredCount / 2 { _ = breaker.answered(.write, now: now) }
             now += .seconds(1)
             #expect(breaker.admit(now: now) == .call)
-            #expect(breaker.callsMax == max(1, answeredCount))
+            #expect(breaker.callsMax == callsMax)
         }
         for _ in 0..<8 { _ = breaker.answered(.write, now: now) }
         #expect(breaker.callsMax == 9)

@@ -22,6 +22,12 @@ struct BadDayModel {
         let step: Step
     }
 
+    /// When so many entries were done: medians, since chance has a large part in it.
+    func medians(at counts: [Int]) -> [Double] {
+        let runs = (1...101).map { run(seed: $0) }
+        return counts.map { count in runs.map { $0[count - 1] }.sorted()[runs.count / 2] }
+    }
+
     /// When each entry was done, in order.
     func run(seed: UInt64) -> [Double] {
         var random = SplitMix64(seed: seed)
@@ -52,7 +58,8 @@ struct BadDayModel {
                 switch call.step {
                 case .write where is503: wait(Call(at: now + settle, step: .find(isThere: false)))
                 case .write where happens(rateLost): wait(Call(at: now + settle, step: .find(isThere: true)))
-                case .write: wait(Call(at: now, step: .readBack))
+                // As here, who has written reads back, whatever others are told meanwhile.
+                case .write: underWay.append(Call(at: now + latency, step: .readBack))
                 case .readBack where is503, .find where is503: wait(Call(at: now, step: call.step))
                 case .readBack, .find(isThere: true): done.append(now)
                 case .find(isThere: false): wait(Call(at: now, step: .write))

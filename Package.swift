@@ -123,7 +123,7 @@ let tests: [Target] = [
         name: "PipelineTests",
         dependencies: ["Kafka", "Model", "Pipeline", "Postgres", "Realms", "TestSupport", logging],
         path: "Tests/PipelineTests"),
-    .testTarget(name: "KafkaTests", dependencies: ["Kafka", "TestSupport"], path: "Tests/KafkaTests"),
+    .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "TestSupport"], path: "Tests/HTTPTests"),
     .testTarget(
         name: "RealmGatewayTests",

@@ -46,11 +46,16 @@ final class ConsumerContext: ClientContext {
 
     func isPaused(_ partition: TopicPartition) -> Bool { isPausedAll || paused.contains(partition) }
 
-    private func rebalance(
+    func rebalance(
         _ client: OpaquePointer, _ code: rd_kafka_resp_err_t,
         _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
     ) {
-        let isCooperative = unsafe String(cString: rd_kafka_rebalance_protocol(client)) == "COOPERATIVE"
+        guard let name = unsafe rd_kafka_rebalance_protocol(client) else {
+            // The consumer is being closed, and has left its group already: there is nothing to give back.
+            end(Array(trackers.keys), lost: true)
+            return
+        }
+        let isCooperative = unsafe String(cString: name) == "COOPERATIVE"
         let partitions = unsafe list.elements.map(\.partition)
         if code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
             let error = unsafe isCooperative ? rd_kafka_incremental_assign(client, list) : nil

@@ -29,7 +29,9 @@ import Testing
 
     @Test func aFullQueuePushesBackAndLosesNoReport() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
-            var producer = try Producer(brokers: cluster.address, properties: ["queue.buffering.max.messages": "10"])
+            // Statistics would be counted with the messages.
+            let properties = ["queue.buffering.max.messages": "10", "statistics.interval.ms": "0"]
+            var producer = try Producer(brokers: cluster.address, properties: properties)
             for tag in 0..<500 as Range<UInt64> {
                 try producer.send("t", key: [1], value: [2], tag: tag)
                 let queuedCount = producer.queuedCount

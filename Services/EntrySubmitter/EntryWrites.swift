@@ -29,7 +29,7 @@ struct EntryWrites {
             ledger?.loggedAt = time
             let line = TimeEntryStatus(
                 entry: key.id, status: entryLine.status, timestamp: Timestamp(millisecondsSinceEpoch: time),
-                message: entryLine.message)
+                message: entryLine.message, code: entryLine.code)
             // The same decision made again writes the same lines.
             let name = "\(ledger?.version ?? 0)/\(offset)"
             lines.append(

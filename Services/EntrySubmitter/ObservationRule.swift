@@ -160,7 +160,7 @@ struct ObservationRule: Sendable {
             patch.status = status
             log = [.init(status: status, message: seen.record.message)]
         } else if !areValuesKnown {
-            log = [.init(status: status, message: "Changed in the back end")]
+            log = [.init(status: status, message: "Changed in the back end", code: .recordChanged)]
         }
         return SubmissionDecision(
             ledger: settled(seen, status, state), entry: patch == EntryPatch() ? nil : .patch(patch), log: log,
@@ -182,8 +182,7 @@ struct ObservationRule: Sendable {
         ledger.confirmed = nil
         return SubmissionDecision(
             ledger: ledger, entry: .patch(EntryPatch(status: .invalid, backendID: .some(nil))),
-            log: [.init(status: .invalid, message: "The back end no longer has this entry; submit it again")],
-            step: .finished)
+            log: [.recordGone], step: .finished)
     }
 
     private func settled(_ seen: Seen, _ status: EntryStatus, _ state: SubmissionState) -> Ledger {

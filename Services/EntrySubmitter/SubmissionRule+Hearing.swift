@@ -23,7 +23,8 @@ extension SubmissionRule {
         case .refused(let messages):
             // What the back end does not say cannot be shown: then at least that it refused.
             return refuse(
-                messages.isEmpty ? ["The back end refused the entry without a reason"] : messages, ledger, state)
+                messages.isEmpty ? ["The back end refused the entry without a reason"] : messages, .refused, ledger,
+                state)
         case .notProcessed(let reason, let retryAfter):
             let wait = max(retryAfter ?? .zero, retryWait(attemptCount))
             return SubmissionDecision(
@@ -111,12 +112,13 @@ extension SubmissionRule {
             if let entry = movedOn(state, ledger) {
                 return settle(
                     ledger, EntryPatch(backendID: .some(nil)),
-                    log: [.init(status: entry.status, message: "The back end no longer had this entry")], state)
+                    log: [
+                        .init(status: entry.status, message: "The back end no longer had this entry", code: .recordGone)
+                    ], state)
             }
             return settle(
                 ledger, EntryPatch(status: .invalid, backendID: .some(nil)),
-                log: [.init(status: .invalid, message: "The back end no longer has this entry; submit it again")],
-                state)
+                log: [.recordGone], state)
         case .delete:
             ledger.confirmed = nil
             ledger.wanted = nil

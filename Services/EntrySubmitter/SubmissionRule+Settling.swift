@@ -5,31 +5,35 @@ extension SubmissionRule {
     /// The entry, or a request about it, is refused: a new one becomes invalid, a known one gets its values back. What
     /// was edited since is left as it is, and asked for in its turn.
     func refuse(
-        _ messages: [String], _ ledger: Ledger, _ state: SubmissionState
+        _ messages: [String], _ code: TimeEntryStatus.Code, _ ledger: Ledger, _ state: SubmissionState
     ) -> SubmissionDecision {
+        func lines(_ status: EntryStatus) -> [SubmissionDecision.LogLine] { Self.lines(messages, status, code) }
         var ledger = ledger
         ledger.wanted = nil
         if ledger.phase != .settled, ledger.operation == .delete { return keep(messages, ledger, state) }
         if let entry = movedOn(state, ledger) {
-            return settle(ledger, EntryPatch(), log: lines(messages, entry.status), state)
+            return settle(ledger, EntryPatch(), log: lines(entry.status), state)
         }
         guard let confirmed = ledger.confirmed, ledger.backendID != nil else {
             // If there is a record, what it holds is told by the next observation of it.
             return settle(
                 ledger, EntryPatch(status: .invalid, backendID: ledger.backendID.map { .some($0) }),
-                log: lines(messages, .invalid), state)
+                log: lines(.invalid), state)
         }
         return settle(
             ledger, EntryPatch(status: confirmed.status, restored: confirmed.wanted.fields),
-            log: lines(messages, confirmed.status), state)
+            log: lines(confirmed.status), state)
     }
 
-    private func lines(_ messages: [String], _ status: EntryStatus) -> [SubmissionDecision.LogLine] {
-        messages.map { .init(status: status, message: $0) }
+    private static func lines(
+        _ messages: [String], _ status: EntryStatus, _ code: TimeEntryStatus.Code
+    ) -> [SubmissionDecision.LogLine] {
+        messages.map { .init(status: status, message: $0, code: code) }
     }
 
     /// The back end keeps the record: so the entry stays, or comes back.
     private func keep(_ messages: [String], _ ledger: Ledger, _ state: SubmissionState) -> SubmissionDecision {
+        func lines(_ status: EntryStatus) -> [SubmissionDecision.LogLine] { Self.lines(messages, status, .refused) }
         var ledger = ledger
         let status = ledger.confirmed?.status ?? .invalid
         switch state.entry {
@@ -46,7 +50,7 @@ extension SubmissionRule {
             (fields.status, fields.backendId) = (confirmed.status, ledger.backendID)
             (fields.submitRequested, fields.deleteRequested) = (true, nil)
             return SubmissionDecision(
-                ledger: next(ledger, .settled), entry: .put(fields), log: lines(messages, confirmed.status),
+                ledger: next(ledger, .settled), entry: .put(fields), log: lines(confirmed.status),
                 step: .finished)
         case .live(let entry, _):
             var patch = EntryPatch(
@@ -56,11 +60,11 @@ extension SubmissionRule {
                 ledger.editPosition = 0
                 patch.deleteRequested = false
             } else if movedOn(state, ledger) != nil {
-                return settle(ledger, EntryPatch(), log: lines(messages, entry.status), state)
+                return settle(ledger, EntryPatch(), log: lines(entry.status), state)
             } else {
                 (patch.submitRequested, patch.restored) = (true, ledger.confirmed?.wanted.fields)
             }
-            return settle(ledger, patch, log: lines(messages, status), state)
+            return settle(ledger, patch, log: lines(status), state)
         }
     }
 

@@ -110,7 +110,7 @@ struct SubmissionRule: Sendable {
         var decision = SubmissionDecision(
             ledger: next(ledger, .settled), entry: .patch(EntryPatch(status: .draft, backendID: .some(nil))),
             step: .finished)
-        decision.log = [.init(status: .draft, message: "Withdrawn")]
+        decision.log = [.init(status: .draft, message: "Withdrawn", code: .withdrawn)]
         return decision
     }
 
@@ -124,7 +124,9 @@ struct SubmissionRule: Sendable {
             return SubmissionDecision(
                 step: .dead(reason: "the back end has no such person; add them to the environment's people"))
         }
-        guard state.problems.isEmpty, let wanted = state.wanted else { return refuse(state.problems, ledger, state) }
+        guard state.problems.isEmpty, let wanted = state.wanted else {
+            return refuse(state.problems, .problem, ledger, state)
+        }
         if let confirmed = ledger.confirmed, ledger.backendID != nil, confirmed.wanted.isSameRecord(as: wanted) {
             // The edit changed nothing the back end keeps.
             let log = entry.status == confirmed.status ? [] : [SubmissionDecision.LogLine(status: confirmed.status)]
@@ -149,7 +151,10 @@ struct SubmissionRule: Sendable {
         if entry.status == .invalid { return SubmissionDecision(step: .finished) }
         return SubmissionDecision(
             entry: .patch(EntryPatch(status: .invalid)),
-            log: [.init(status: .invalid, message: "This id is another person's entry; make a new entry")],
+            log: [
+                .init(
+                    status: .invalid, message: "This id is another person's entry; make a new entry", code: .idTaken)
+            ],
             step: .finished)
     }
 

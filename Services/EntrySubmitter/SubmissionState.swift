@@ -184,6 +184,10 @@ struct SubmissionDecision: Sendable {
     struct LogLine: Equatable, Sendable {
         var status: EntryStatus
         var message: String?
+        var code: TimeEntryStatus.Code?
+
+        static let recordGone = LogLine(
+            status: .invalid, message: "The back end no longer has this entry; submit it again", code: .recordGone)
     }
 
     /// The ledger as it is to be, with a version one above the loaded one; `nil` leaves it.

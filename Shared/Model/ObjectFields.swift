@@ -10,7 +10,7 @@ extension Kind {
         case .reportingContext: ["name", "required", "visible", "readOnly", "preselected", "sections"]
         case .reportingTemplate: ["name", "type", "reportingContexts"]
         case .timeEntry: EntryField.allCases.map(\.rawValue)
-        case .timeEntryStatus: ["entry", "status", "timestamp", "message"]
+        case .timeEntryStatus: ["entry", "status", "timestamp", "message", "code"]
         case .person: ["name", "avatar", "role"]
         case .personLookup: ["name", "email"]
         case .team: ["name", "teamDescription", "backgroundColor", "image"]

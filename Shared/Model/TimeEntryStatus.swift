@@ -13,12 +13,31 @@ public struct TimeEntryStatus: Codable, Equatable, Sendable {
     public var timestamp: Timestamp
     /// What a person should know, such as why an entry is invalid; one problem per line.
     public var message: String?
+    /// What the line says, for programs.
+    public var code: Code?
+
+    /// What a line says beside its status. Others may be added.
+    public enum Code: String, Codable, CaseIterable, Sendable {
+        /// The entry is not complete, or contradicts itself or what may be reported on; not sent.
+        case problem
+        /// The back end refused it; the message is the back end's own.
+        case refused
+        /// The device took the submission back, and the record is gone.
+        case withdrawn
+        /// Somebody changed the record in the back end.
+        case recordChanged = "record-changed"
+        /// The back end no longer has the record.
+        case recordGone = "record-gone"
+        /// The id is that of another person's entry.
+        case idTaken = "id-taken"
+    }
 
     /// A line of the log.
-    public init(entry: UUID, status: EntryStatus, timestamp: Timestamp, message: String? = nil) {
+    public init(entry: UUID, status: EntryStatus, timestamp: Timestamp, message: String? = nil, code: Code? = nil) {
         self.entry = entry
         self.status = status
         self.timestamp = timestamp
         self.message = message
+        self.code = code
     }
 }

@@ -109,7 +109,7 @@ import Testing
         }
         #expect(patch.status == nil)
         #expect(restored.durationSeconds == 7_200 && restored.text == "work" && restored.reporting == entry.reporting)
-        #expect(decision.log == [.init(status: .released, message: "Changed in the back end")])
+        #expect(decision.log == [.init(status: .released, message: "Changed in the back end", code: .recordChanged)])
     }
 
     @Test func aRecordMadeElsewhereBecomesAnEntry() throws {

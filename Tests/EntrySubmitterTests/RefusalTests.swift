@@ -33,7 +33,7 @@ import Testing
             SubmissionState(entry: entry { $0.deleteRequested = true }, ledger: ledger),
             .answer(.refused(["no"]), version: 3))
         #expect(decision.entry == .patch(EntryPatch(status: .invalid, backendID: "1", deleteRequested: false)))
-        #expect(decision.log == [.init(status: .invalid, message: "no")])
+        #expect(decision.log == [.init(status: .invalid, message: "no", code: .refused)])
         #expect(decision.ledger?.phase == .settled && decision.ledger?.editPosition == 0)
     }
 
@@ -85,7 +85,7 @@ import Testing
         var state = SubmissionState(entry: entry { $0.text = "newer" }, ledger: ledger)
         let decision = SubmissionWorld.rule.decide(state, .answer(.refused(["no"]), version: 3))
         #expect(decision.entry == nil && decision.step == .again)
-        #expect(decision.log == [.init(status: .submitted, message: "no")])
+        #expect(decision.log == [.init(status: .submitted, message: "no", code: .refused)])
 
         state.ledger = decision.ledger
         state.wanted = wanted
@@ -113,6 +113,6 @@ import Testing
             return
         }
         #expect(fields.status == .approved && fields.backendId == "1" && fields.text == "work")
-        #expect(decision.log == [.init(status: .approved, message: "no")] && decision.step == .finished)
+        #expect(decision.log == [.init(status: .approved, message: "no", code: .refused)] && decision.step == .finished)
     }
 }

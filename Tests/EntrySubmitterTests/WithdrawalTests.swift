@@ -51,7 +51,7 @@ import Testing
             try await world.work(id)
             var entry = try #require(try world.entry(id))
             #expect(entry.status == .draft && entry.backendId == nil && entry.text == "not yet")
-            #expect(try world.lines(id).last?.status == .draft && world.lines(id).last?.message == "Withdrawn")
+            #expect(try world.lines(id).last?.status == .draft && world.lines(id).last?.code == .withdrawn)
             let gone = try await world.backend.entries(of: world.person, from: World.day, through: World.day)
             #expect(gone.isEmpty)
 

@@ -91,6 +91,8 @@ import Testing
         let statuses = Set(EntryStatus.allCases.map(\.rawValue))
         #expect(schemas["TimeEntry"]?.properties["status"]?.words == statuses)
         #expect(schemas["TimeEntryStatus"]?.properties["status"]?.words == statuses)
+        let codes = Set(TimeEntryStatus.Code.allCases.map(\.rawValue))
+        #expect(schemas["TimeEntryStatus"]?.properties["code"]?.words == codes)
         let timeTypes = Set(TimeEntry.TimeType.allCases.map(\.rawValue))
         #expect(schemas["TimeEntry"]?.properties["timeType"]?.words == timeTypes)
         #expect(schemas["Person"]?.properties["role"]?.words == Set(Role.allCases.map(\.rawValue)))

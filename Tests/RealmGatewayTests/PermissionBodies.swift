@@ -26,7 +26,9 @@ enum PermissionBodies {
             case .reportingTemplate: ["name": "\"N\"", "type": "\"T\"", "reportingContexts": "[\(id)]"]
             case .timeEntry: timeEntry
             case .timeEntryStatus:
-                ["entry": id, "status": "\"released\"", "timestamp": time, "message": "\"M\""]
+                [
+                    "entry": id, "status": "\"released\"", "timestamp": time, "message": "\"M\"", "code": "\"refused\"",
+                ]
             case .person: ["name": "\"N\"", "avatar": id, "role": "\"worker\""]
             case .personLookup: ["name": "\"N\"", "email": "\"x@example.com\""]
             case .team:

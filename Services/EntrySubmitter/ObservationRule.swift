@@ -158,7 +158,7 @@ struct ObservationRule: Sendable {
         var log: [SubmissionDecision.LogLine] = []
         if entry.status != status {
             patch.status = status
-            log = [.init(status: status, message: seen.record.message)]
+            log = [.init(status: status, message: seen.record.message, code: areValuesKnown ? nil : .recordChanged)]
         } else if !areValuesKnown {
             log = [.init(status: status, message: "Changed in the back end", code: .recordChanged)]
         }

@@ -7,10 +7,12 @@ extension SubmissionRule {
     func refuse(
         _ messages: [String], _ code: TimeEntryStatus.Code, _ ledger: Ledger, _ state: SubmissionState
     ) -> SubmissionDecision {
-        func lines(_ status: EntryStatus) -> [SubmissionDecision.LogLine] { Self.lines(messages, status, code) }
+        let lines = { (status: EntryStatus) in
+            messages.map { SubmissionDecision.LogLine(status: status, message: $0, code: code) }
+        }
         var ledger = ledger
         ledger.wanted = nil
-        if ledger.phase != .settled, ledger.operation == .delete { return keep(messages, ledger, state) }
+        if ledger.phase != .settled, ledger.operation == .delete { return keep(lines, ledger, state) }
         if let entry = movedOn(state, ledger) {
             return settle(ledger, EntryPatch(), log: lines(entry.status), state)
         }
@@ -25,15 +27,10 @@ extension SubmissionRule {
             log: lines(confirmed.status), state)
     }
 
-    private static func lines(
-        _ messages: [String], _ status: EntryStatus, _ code: TimeEntryStatus.Code
-    ) -> [SubmissionDecision.LogLine] {
-        messages.map { .init(status: status, message: $0, code: code) }
-    }
-
     /// The back end keeps the record: so the entry stays, or comes back.
-    private func keep(_ messages: [String], _ ledger: Ledger, _ state: SubmissionState) -> SubmissionDecision {
-        func lines(_ status: EntryStatus) -> [SubmissionDecision.LogLine] { Self.lines(messages, status, .refused) }
+    private func keep(
+        _ lines: (EntryStatus) -> [SubmissionDecision.LogLine], _ ledger: Ledger, _ state: SubmissionState
+    ) -> SubmissionDecision {
         var ledger = ledger
         let status = ledger.confirmed?.status ?? .invalid
         switch state.entry {
@@ -44,7 +41,7 @@ extension SubmissionRule {
                     ledger: next(ledger, .unknown),
                     step: .dead(
                         reason: "the back end keeps record \(ledger.backendID ?? "?"), whose entry is gone: "
-                            + messages.joined(separator: "; ")))
+                            + lines(.invalid).compactMap(\.message).joined(separator: "; ")))
             }
             var fields = confirmed.wanted.fields
             (fields.status, fields.backendId) = (confirmed.status, ledger.backendID)

@@ -16,20 +16,28 @@ public struct TimeEntryStatus: Codable, Equatable, Sendable {
     /// What the line says, for programs.
     public var code: Code?
 
-    /// What a line says beside its status. Others may be added.
-    public enum Code: String, Codable, CaseIterable, Sendable {
-        /// The entry is not complete, or contradicts itself or what may be reported on; not sent.
-        case problem
-        /// The back end refused it; the message is the back end's own.
-        case refused
+    /// What a line says beside its status. Others may be added: who does not know one shows the message.
+    public struct Code: RawRepresentable, Codable, Hashable, Sendable {
+        /// The word in JSON.
+        public let rawValue: String
+        /// Any word is a code.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The entry is not complete, or contradicts itself or what may be reported on.
+        public static let problem = Code(rawValue: "problem")
+        /// The back end refused it, or is known not to take it.
+        public static let refused = Code(rawValue: "refused")
         /// The device took the submission back, and the record is gone.
-        case withdrawn
+        public static let withdrawn = Code(rawValue: "withdrawn")
         /// Somebody changed the record in the back end.
-        case recordChanged = "record-changed"
+        public static let recordChanged = Code(rawValue: "record-changed")
         /// The back end no longer has the record.
-        case recordGone = "record-gone"
+        public static let recordGone = Code(rawValue: "record-gone")
         /// The id is that of another person's entry.
-        case idTaken = "id-taken"
+        public static let idTaken = Code(rawValue: "id-taken")
+
+        /// Those that the server writes.
+        public static let all = [problem, refused, withdrawn, recordChanged, recordGone, idTaken]
     }
 
     /// A line of the log.

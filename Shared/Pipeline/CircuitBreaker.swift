@@ -22,7 +22,8 @@ package struct CircuitBreaker: Sendable, Equatable {
     /// How many calls may be under way while it comes back; `nil`: as many as there are places.
     package private(set) var callsMax: Int?
     private var answeredAt: [CallKind: ContinuousClock.Instant] = [:]
-    /// Calls it has answered since a time was over for which it had asked to be left alone, and those that it told so.
+    /// Calls it has answered since it was away, or since a time was over for which it had asked to be left alone; and
+    /// those that it told so.
     private var answeredCount = 0
     private var refusedCount = 0
     package let failuresMax: Int
@@ -93,6 +94,7 @@ package struct CircuitBreaker: Sendable, Equatable {
         case .open, .halfOpen:
             state = .closed(failed: [])
             callsMax = Self.callsMin
+            answeredCount = 1
             return true
         // What it answers now was asked before it wanted to be left alone.
         case .leftAlone:
@@ -114,6 +116,7 @@ package struct CircuitBreaker: Sendable, Equatable {
                 return false
             }
             state = .open(until: now + waitMin, wait: waitMin)
+            (answeredCount, refusedCount) = (0, 0)
             return true
         case .halfOpen(let wait):
             let longer = min(wait * 2, waitMax)

@@ -76,8 +76,8 @@ package struct Input<Answer: Sendable> {
     package let origin: Origin
     /// How often it was tried without success since its last event.
     package let attemptCount: Int
-    /// Calls can be made now. When not, a decision to make one is taken back with all that it writes: what an answer
-    /// has told is then better written without it.
+    /// The environment's circuit lets calls be made. When not, a decision to make one is taken back with all that it
+    /// writes: what an answer has told is then better written without it.
     package var canCall = true
 
     var isAnswer: Bool { if case .answer = origin { true } else { false } }

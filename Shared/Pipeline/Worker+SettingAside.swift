@@ -21,7 +21,7 @@ extension Worker {
 
     /// Whether this is an answer that cannot be recorded now.
     func waits(_ item: Pending) -> Bool {
-        if case .answer = item.input.origin { isSetAside(item.input.environment) } else { false }
+        item.input.isAnswer && isSetAside(item.input.environment)
     }
 
     /// A stopping worker does not wait for somebody else's lock: what cannot be recorded comes again to the next one.

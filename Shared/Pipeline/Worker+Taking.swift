@@ -122,15 +122,19 @@ extension Worker {
         guard room > 0, !assignment.isEmpty else { return }
         try hasten(assignment)
         let most = max(1, min(room / max(1, dueEnvironmentCount), limits.heldMax(beside: calls.read(\.count))))
+        let exceptions = dueExceptions(most)
         let rows = try connection.run(
             ParkedKeys.takeDue(
                 group: group, partitions: assignment, lease: limits.dueLease, countMax: most, roomMax: room,
-                exceptions: dueExceptions(most)))
-        var environments: Set<EnvironmentID> = []
-        defer { dueEnvironmentCount = environments.count }
+                exceptions: exceptions.map { ($0.key, $0.value) }))
+        var counts: [EnvironmentID: Int] = [:]
+        defer {
+            dueEnvironmentCount = counts.count
+            moreDue = Set(counts.filter { $0.value >= exceptions[$0.key] ?? most }.keys)
+        }
         for due in try ParkedKeys.due(rows) {
             let key = Key(environment: due.environment, subject: due.subject)
-            environments.insert(due.environment)
+            counts[due.environment, default: 0] += 1
             if held[key] != nil { continue }
             held[key] = Held(attemptCount: due.attemptCount, partition: due.partition)
             pending.append(
@@ -149,7 +153,6 @@ extension Worker {
         var isAny = false
         for environment in breakers.filter({ $0.value.leftAloneUntil.map { $0 <= now } ?? false }).keys {
             breakers[environment]?.goOn(now: now)
-            calls.bound(environment, to: breakers[environment]?.callsMax)
             isAny = true
         }
         return isAny
@@ -161,13 +164,17 @@ extension Worker {
     }
 
     /// Environments whose back end is faster than it was planned for and has nothing to do, with calls that wait for
-    /// room; and those whose back end comes back, with half of the room that it has.
+    /// room; and those whose back end comes back, with half of the room that it has, and more that waits.
     private var idle: [EnvironmentID] {
         let idle = returns.environments.filter { environment in
             breakers[environment]?.isClosed ?? true && calls.read { $0.isIdle(environment) }
                 && room(in: environment).left > 0
         }
-        return idle + returning.filter { 2 * room(in: $0).left > breakers[$0]?.callsMax ?? 0 && !idle.contains($0) }
+        let more = returning.filter { environment in
+            moreDue.contains(environment) && !idle.contains(environment) && !isSetAside(environment)
+                && 2 * room(in: environment).left > breakers[environment]?.callsMax ?? 0
+        }
+        return idle + more
     }
 
     /// Environments whose back end is called again, by few calls at a time.
@@ -190,7 +197,7 @@ extension Worker {
 
     /// How many keys are taken of environments that have not room for as many, whose back end is away, or that are set
     /// aside.
-    private func dueExceptions(_ most: Int) -> [(EnvironmentID, Int)] {
+    private func dueExceptions(_ most: Int) -> [EnvironmentID: Int] {
         let now = ContinuousClock.now
         var counts: [EnvironmentID: Int] = [:]
         for environment in Set(calls.read(\.environments)).union(returning) {
@@ -202,6 +209,6 @@ extension Worker {
             counts[environment] = breaker.mayProbe(now: now) ? min(8, most) : 0
         }
         for environment in setAside.keys where isSetAside(environment) { counts[environment] = 0 }
-        return counts.map { ($0.key, $0.value) }
+        return counts
     }
 }

@@ -156,6 +156,8 @@ package struct Worker<H: Handler>: ~Copyable {
     var away: Away?
     var backoff = Backoff(first: .milliseconds(100), waitMax: .seconds(5))
     var nextDue = ContinuousClock.now
+    /// Environments of which as many keys were due as were taken: more may be.
+    var moreDue: Set<EnvironmentID> = []
     var fullSince: ContinuousClock.Instant?
     var isPaused = false
 

@@ -139,7 +139,9 @@ struct SubmissionWorld {
         var ledger = ledger
         ledger?.leaseRemaining = .seconds(leaseUntil - now)
         guard let entry else {
-            return SubmissionState(entry: isTombstone ? .tombstone : .missing, ledger: ledger)
+            var state = SubmissionState(entry: isTombstone ? .tombstone : .missing, ledger: ledger)
+            state.canCall = canCall
+            return state
         }
         var state = SubmissionState(entry: .live(entry, editPosition: editPosition), ledger: ledger)
         state.canCall = canCall

@@ -8,7 +8,7 @@ struct Killer: Sendable {
     let seed: UInt64
     /// The pause between two kills is up to twice as long.
     let pause: Duration
-    /// Half of the times a part is frozen for up to so long instead, while others are killed and frozen; zero: all are
+    /// Half of the times a part is frozen for about so long at most instead, while others are killed; zero: all are
     /// killed.
     var freezeMax = Duration.zero
 
@@ -19,23 +19,38 @@ struct Killer: Sendable {
         var thaws: [Suite.Part: ContinuousClock.Instant] = [:]
         defer { for part in thaws.keys { suite.thaw(part) } }
         for _ in 0..<count {
-            try await Task.sleep(for: pause * Double.random(in: 0.2...1.8, using: &random))
+            // As much chance in each round, whatever the clock says: the seed repeats the run.
+            let wait = pause * Double.random(in: 0.2...1.8, using: &random)
+            let (freezes, time) = (
+                Bool.random(using: &random), freezeMax * Double.random(in: 0.1...1, using: &random)
+            )
+            try await Task.sleep(for: wait)
             for (part, time) in thaws where time <= .now {
                 suite.thaw(part)
                 thaws[part] = nil
             }
+            try startWhatEnded()
             if turn.isEmpty { turn = parts.shuffled(using: &random) }
             let part = turn.removeLast()
-            if freezeMax > .zero, thaws[part] == nil, Bool.random(using: &random) {
+            if freezeMax > .zero, freezes, thaws[part] == nil {
                 suite.freeze(part)
-                thaws[part] = .now + freezeMax * Double.random(in: 0.1...1, using: &random)
+                thaws[part] = .now + time
             } else {
                 // One that is frozen dies as well.
                 try await suite.restart(part)
                 thaws[part] = nil
             }
         }
-        for time in thaws.values.sorted() { try await Task.sleep(until: time, clock: .continuous) }
+        for (part, time) in thaws.sorted(by: { $0.value < $1.value }) {
+            try await Task.sleep(until: time, clock: .continuous)
+            suite.thaw(part)
+        }
+        try startWhatEnded()
+    }
+
+    /// As a supervisor does: a service that finds no database at its start ends.
+    private func startWhatEnded() throws {
+        for part in parts where suite.process(part)?.end != nil { try suite.start(part) }
     }
 
     /// A seed for this run, printed so that a failure can be repeated; `FLOW_SEED` gives one.

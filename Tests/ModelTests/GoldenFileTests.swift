@@ -40,6 +40,8 @@ import Testing
         let json = #"{"status":"draft","text":null,"reporting":null,"timeType":null,"entryDate":null,"new":[1]}"#
         #expect(try JSONDecoder().decode(TimeEntry.self, from: Data(json.utf8)) == TimeEntry())
         #expect(try JSONDecoder().decode(TimeEntry.self, from: Data("{}".utf8)) == TimeEntry(status: .draft))
+        let line = #"{"entry":"\#(UUID())","status":"invalid","timestamp":"2015-03-30T12:00:00.007Z"}"#
+        #expect(try JSONDecoder().decode(TimeEntryStatus.self, from: Data(line.utf8)).code == nil)
         let context = try JSONDecoder().decode(ReportingContext.self, from: Data(#"{"name":"Kind"}"#.utf8))
         #expect(context.visible && !context.readOnly && !context.required)
     }

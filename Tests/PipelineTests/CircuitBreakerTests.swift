@@ -88,6 +88,18 @@ import Testing
         #expect(breaker.callsMax == nil)
     }
 
+    /// What it answered before it was away does not count.
+    @Test(arguments: [false, true]) func oneThatComesBackAndAsksIsCalledByFew(isProbeAnswered: Bool) {
+        var breaker = CircuitBreaker(failuresMax: 1, waitMin: .seconds(2))
+        for _ in 0..<300 { _ = breaker.answered(.write, now: start) }
+        #expect(breaker.wasAway(for: key(1), now: start) == true)
+        #expect(breaker.admit(now: start + .seconds(2)) == .probe)
+        if isProbeAnswered { _ = breaker.answered(.write, now: start + .seconds(2)) }
+        _ = breaker.askedToWait(.seconds(1), now: start + .seconds(2))
+        #expect(breaker.admit(now: start + .seconds(3)) == .call)
+        #expect(breaker.callsMax == (isProbeAnswered ? 2 : 1))
+    }
+
     /// As many calls are under way as it has answered lately, until they are no longer bounded.
     @Test func whatWaitedComesBackSlowly() {
         var breaker = opened()

@@ -1,7 +1,7 @@
 import Seeded
 
-/// The best that anybody can do against a back end with faults who keeps every `Retry-After` and lets every unknown
-/// outcome settle: the moment there is a place it is used, deciding and recording take no time.
+/// The best that anybody can do against a back end with faults who begins no call during a `Retry-After` and lets every
+/// unknown outcome settle: the moment there is a place it is used, deciding and recording take no time.
 struct BadDayModel {
     var entryCount: Int
     /// Calls under way at a time.

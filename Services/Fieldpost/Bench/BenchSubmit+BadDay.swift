@@ -43,7 +43,12 @@ extension BenchSubmit {
         // From the first call on: starting up and joining the group is not the back end's doing.
         let first = try await sample(bench)
         try bench.suite.start(.submitter)
-        while try await sample(bench).calls == first.calls { try await Task.sleep(for: .milliseconds(5)) }
+        while try await sample(bench).calls == first.calls {
+            guard ContinuousClock.now - first.time < Self.badDayMax else {
+                throw BenchPlace.Missing(description: "the back end was not called within \(Self.badDayMax)")
+            }
+            try await Task.sleep(for: .milliseconds(5))
+        }
         let start = ContinuousClock.now
         let most = try await time(of: before + count * 9 / 10, since: start, bench)
         let all = try await time(of: before + count, since: start, bench)

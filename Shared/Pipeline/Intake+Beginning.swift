@@ -19,8 +19,21 @@ extension Intake {
                 takenAwayCount += 1
             }
         }
-        guard !begun.isEmpty, ContinuousClock.now >= nextBeginning else { return }
-        try begin(&consumer, &connection)
+        if !begun.isEmpty, ContinuousClock.now >= nextBeginning { try begin(&consumer, &connection) }
+        if ContinuousClock.now >= nextEpoch { try followEpoch(&consumer, &connection) }
+    }
+
+    /// Begins partitions anew when there is a new epoch of which no message has come.
+    ///
+    /// A broker that lost its content may have as many messages again as this group had read: then it would wait behind
+    /// them, and what is new in them be missed until the next one comes.
+    private mutating func followEpoch(_ consumer: inout Consumer, _ connection: inout Connection) throws {
+        let newest: Int64 = try connection.run("SELECT coalesce(max(epoch), 0) FROM realm.relay")[0].value(0)
+        for partition in consumer.assignment.subtracting(begun) {
+            guard let epoch = epochs[partition], epoch < newest else { continue }
+            try restart(partition, epoch: newest, consumer: &consumer, connection: &connection)
+        }
+        nextEpoch = .now + Self.epochInterval
     }
 
     /// Finds out where partitions begin, before the first message of them is admitted.

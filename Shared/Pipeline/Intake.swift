@@ -12,6 +12,9 @@ struct Intake {
     var begun: Set<TopicPartition> = []
     var nextBeginning = ContinuousClock.now
     static let beginningInterval = Duration.seconds(10)
+    /// When it is looked whether there is a new epoch.
+    var nextEpoch = ContinuousClock.now
+    static let epochInterval = Duration.seconds(5)
     /// Which epoch of each partition was begun from its beginning.
     var epochs: [TopicPartition: Int64] = [:]
     var gaps = Gaps()
@@ -131,7 +134,7 @@ struct Intake {
 
     /// Reads the partition from its beginning. The committed offset goes first: after a crash in between, the worker
     /// begins at the beginning too.
-    private mutating func restart(
+    mutating func restart(
         _ partition: TopicPartition, epoch: Int64, consumer: inout Consumer, connection: inout Connection
     ) throws {
         guard consumer.assignment.contains(partition) else { return }

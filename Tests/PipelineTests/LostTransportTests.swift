@@ -47,6 +47,24 @@ import Testing
         }
     }
 
+    /// A broker that lost its content has as many messages again as the group had read: no later one tells of it.
+    @Test func aNewEpochIsReadWithoutAMessageThatTellsOfIt() async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            var flow = try Flow(cluster)
+            let seen = Seen()
+            let ids = try add(10, to: &flow)
+            var worker = try makeWorker(flow, seen)
+            try publish(&flow, &worker, "the events") { _ in seen.ids == ids }
+            seen.forget()
+            try flow.connection.run("UPDATE realm.relay SET epoch = epoch + 1")
+            let end = ContinuousClock.now + deadlineMax
+            while seen.ids != ids {
+                guard ContinuousClock.now < end else { throw TookTooLong(what: "the events again") }
+                _ = try worker.step()
+            }
+        }
+    }
+
     @Test func aMessageNothingCanBeMadeOfIsParkedDeadAndTheOthersGoOn() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)

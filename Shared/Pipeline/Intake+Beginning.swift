@@ -29,11 +29,18 @@ extension Intake {
     /// them, and what is new in them be missed until the next one comes.
     private mutating func followEpoch(_ consumer: inout Consumer, _ connection: inout Connection) throws {
         let newest: Int64 = try connection.run("SELECT coalesce(max(epoch), 0) FROM realm.relay")[0].value(0)
+        nextEpoch = .now + Self.epochInterval
         for partition in consumer.assignment.subtracting(begun) {
             guard let epoch = epochs[partition], epoch < newest else { continue }
-            try restart(partition, epoch: newest, consumer: &consumer, connection: &connection)
+            do {
+                try restart(partition, epoch: newest, consumer: &consumer, connection: &connection)
+            } catch let error as KafkaError where !error.isFatal {
+                // One without a leader holds up no other: it is begun anew next time.
+                logger.warning(
+                    "a partition cannot be read from its beginning yet",
+                    metadata: ["partition": "\(partition)", "reason": "\(error)"])
+            }
         }
-        nextEpoch = .now + Self.epochInterval
     }
 
     /// Finds out where partitions begin, before the first message of them is admitted.

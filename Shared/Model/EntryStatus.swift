@@ -16,7 +16,7 @@
 /// those between two looks are skipped; that approval and rejection are taken back is ordinary. A withdrawal is the
 /// device's request (`submitRequested` false); the server makes the entry a draft once the back end has no record.
 ///
-/// Sources: the names and the forward order are the seed's ("Time entry statuses"; all are optional there). The
+/// Sources: the names and the forward order are the first model's ("Time entry statuses"; all are optional there). The
 /// approver's moves 20→30, 20→40, 30→20, 40→20 and release straight to 30 are SAP CATS's (20 released, 30 approved,
 /// 40 rejected). That edits lead back to `submitted`, and that nothing leaves `recorded` ("closed for further
 /// editing"), follows from them.

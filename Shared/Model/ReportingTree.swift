@@ -1,6 +1,6 @@
 public import FoundationEssentials
 
-/// A tree in the seed's nested form, in which integrations like to write them: nodes hold their children.
+/// A tree in the first model's nested form, in which integrations like to write them: nodes hold their children.
 ///
 /// Inside Fieldpost trees are flat; ``flatten()`` makes them so.
 public struct ReportingTree: Decodable, Sendable {
@@ -10,9 +10,9 @@ public struct ReportingTree: Decodable, Sendable {
         public let id: UUID
     }
 
-    /// A context in the seed's form, whose sections point at nodes with `{"id": "…"}`.
+    /// A context in the first model's form, whose sections point at nodes with `{"id": "…"}`.
     public struct Context: Decodable, Sendable {
-        /// A section in the seed's form.
+        /// A section in the first model's form.
         public struct Section: Decodable, Sendable {
             let name: String
             let showCount: Int?

@@ -1,6 +1,6 @@
 public import FoundationEssentials
 
-/// Fields of a `TimeEntryStatus` object: one line of an entry's status log (the seed's `statusLog`).
+/// Fields of a `TimeEntryStatus` object: one line of an entry's status log (the first model's `statusLog`).
 ///
 /// A log line is an object of its own, because several writers append to a log. The line with the latest timestamp
 /// carries the entry's current status.

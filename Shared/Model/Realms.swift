@@ -6,7 +6,7 @@ public struct Realms: Codable, Equatable, Sendable {
     public var userId: String
     /// The path of the user's personal realm.
     public var path: RealmPath
-    /// True once trees, contexts, templates and existing entries are written; the first model calls it `is_initialized`.
+    /// True once trees, contexts, templates and existing entries are written; the first model has `is_initialized`.
     public var isInitialized: Bool
 
     /// A user's realm.

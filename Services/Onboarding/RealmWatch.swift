@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Identity
 import Logging
 import Model
@@ -44,7 +45,8 @@ struct RealmWatch: Sendable {
         try connection.transaction { transaction in
             let lock = try transaction.run(["SELECT pg_try_advisory_xact_lock(\(Self.lockKey))"])[0]
             guard try lock[0].value(0, as: Bool.self) else { return 0 }
-            let news = try news(try transaction.run([Self.due])[0])
+            let due = try transaction.run([Self.due])[0]
+            let news = try news(due, of: try Self.unchanged(due, in: &transaction))
             if !news.isEmpty { try transaction.run(try events.append(news)) }
             return news.count
         }
@@ -52,10 +54,11 @@ struct RealmWatch: Sendable {
 
     private static let lockKey: Int64 = 0x6669_656c_646f_6e62
 
-    /// Sessions with something to be told. Rows: session, progress, path (null without a realm), whether it is filled.
+    /// Sessions with something to be told. Rows: session, the realm's registration, progress, path (null without a
+    /// realm), whether it is filled.
     private static var due: Statement {
         """
-        SELECT s.id, s.progress, o.fields->>'path', coalesce((o.fields->>'isInitialized')::boolean, false)
+        SELECT s.id, s.realms_id, s.progress, o.fields->>'path', coalesce((o.fields->>'isInitialized')::boolean, false)
         FROM onboarding.session s
         JOIN access.provider p ON p.environment_id = s.environment_id
         LEFT JOIN realm.realm r ON r.environment_id = s.environment_id AND r.path = \(RealmPath.users.description)
@@ -68,12 +71,27 @@ struct RealmWatch: Sendable {
         """
     }
 
-    private func news(_ rows: Rows) throws -> [EventStore.New] {
+    /// Locks the sessions that are still about the same realm: a login that ended meanwhile may have found another.
+    private static func unchanged(_ due: Rows, in transaction: inout Transaction) throws -> Set<Bytea> {
+        let sessions = try due.map { try $0.value(0, as: Bytea.self) }
+        let realms = try due.map { try $0.value(1, as: UUID.self) }
+        let rows = try transaction.run([
+            """
+            SELECT s.id FROM onboarding.session s
+            JOIN unnest(\(sessions), \(realms)) AS u(id, realms_id) ON u.id = s.id AND u.realms_id = s.realms_id
+            ORDER BY s.id FOR UPDATE OF s
+            """
+        ])[0]
+        return Set(try rows.map { try $0.value(0, as: Bytea.self) })
+    }
+
+    private func news(_ rows: Rows, of sessions: Set<Bytea>) throws -> [EventStore.New] {
         var news: [EventStore.New] = []
         for row in rows {
             let session: Bytea = try row.value(0)
-            let progress: Int16 = try row.value(1)
-            guard let path = try row.optional(2, as: String.self) else {
+            guard sessions.contains(session) else { continue }
+            let progress: Int16 = try row.value(2)
+            guard let path = try row.optional(3, as: String.self) else {
                 let event = DeviceEvent.error(.personUnknown, retryURL: nil)
                 news.append(EventStore.New(session: session, event: event, progress: 3))
                 continue
@@ -81,7 +99,7 @@ struct RealmWatch: Sendable {
             if progress == 0 {
                 news.append(EventStore.New(session: session, event: .realmInitialized(path: path), progress: 1))
             }
-            if try row.value(3) {
+            if try row.value(4) {
                 news.append(EventStore.New(session: session, event: .dataReady, progress: 2))
             }
         }

@@ -1,6 +1,7 @@
 import Logging
 import Model
 import Postgres
+import Realms
 import Runtime
 import ServiceLifecycle
 import Synchronization
@@ -49,7 +50,7 @@ final class LiveHub: Service, Sendable {
         if isClosed { outbox.close() }
     }
 
-    func join(_ outbox: Outbox, in environment: EnvironmentID, realms: [OpenRealm], from position: Int64) {
+    func join(_ outbox: Outbox, in environment: EnvironmentID, realms: [OpenRealm], from counter: EnvironmentCounter) {
         let reader: LiveReader? = state.withLock { state in
             // Its session may have ended while its next page was still being read.
             guard state.outboxes[ObjectIdentifier(outbox)] != nil else { return nil }
@@ -60,7 +61,7 @@ final class LiveHub: Service, Sendable {
             state.outboxes[ObjectIdentifier(outbox)]?.reader = reader
             return reader
         }
-        reader?.join(outbox, realms: realms, from: position)
+        reader?.join(outbox, realms: realms, from: counter)
     }
 
     func leave(_ outbox: Outbox, in environment: EnvironmentID) {

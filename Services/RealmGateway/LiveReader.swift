@@ -18,11 +18,12 @@ final class LiveReader: Sendable {
         var memberships: [ObjectIdentifier: [Int32]] = [:]
         /// Everything up to here was pushed; `nil`: nobody is live.
         var position: Int64?
+        /// That position is of this one.
+        var generation: Int64 = 0
         /// The same, where no transaction was cut.
         var wholePosition: Int64 = 0
         /// Up to here devices were told of what permissions are made of.
         var touchesPosition: Int64 = 0
-        var generation: Int64?
         var isReading = false
         /// There may be more than what is being read.
         var isDue = false
@@ -52,7 +53,7 @@ final class LiveReader: Sendable {
     var place: LivePlace? {
         state.withLock { state in
             guard let position = state.position, !state.isReading, !state.memberships.isEmpty else { return nil }
-            return LivePlace(environment: environment, generation: state.generation ?? 0, position: position)
+            return LivePlace(environment: environment, generation: state.generation, position: position)
         }
     }
 
@@ -73,8 +74,8 @@ final class LiveReader: Sendable {
 
     /// Hands the device what changes in these realms from now on, instead of those it had before.
     ///
-    /// - Parameter position: The counter as the device has seen it: where reading begins when nobody was live.
-    func join(_ outbox: Outbox, realms: [OpenRealm], from position: Int64) {
+    /// - Parameter counter: As the device has seen it: where reading begins when nobody was live.
+    func join(_ outbox: Outbox, realms: [OpenRealm], from counter: EnvironmentCounter) {
         state.withLock { state in
             Self.remove(outbox, &state)
             if state.memberships.isEmpty { state.lastChange = .now }
@@ -82,21 +83,18 @@ final class LiveReader: Sendable {
                 state.realms[realm.number, default: Realm(path: realm.path)].outboxes[ObjectIdentifier(outbox)] = outbox
             }
             state.memberships[ObjectIdentifier(outbox)] = realms.map(\.number)
-            if state.position == nil { (state.position, state.wholePosition) = (position, position) }
+            if state.position == nil {
+                (state.position, state.wholePosition) = (counter.position, counter.position)
+                state.generation = counter.generation
+            }
         }
     }
 
     func leave(_ outbox: Outbox) {
         state.withLock { state in
             Self.remove(outbox, &state)
-            if state.memberships.isEmpty, !state.isReading { Self.forget(&state) }
+            if state.memberships.isEmpty, !state.isReading { state.position = nil }
         }
-    }
-
-    /// Nobody is live: whoever comes next says where to begin.
-    private static func forget(_ state: inout State) {
-        state.position = nil
-        state.generation = nil
     }
 
     private static func remove(_ outbox: Outbox, _ state: inout State) {
@@ -128,7 +126,8 @@ final class LiveReader: Sendable {
     private func positionOrStop() -> Int64? {
         state.withLock { state in
             if !state.memberships.isEmpty { return state.position }
-            Self.forget(&state)
+            // Whoever comes next says where to begin.
+            state.position = nil
             state.isReading = false
             return nil
         }
@@ -159,7 +158,7 @@ final class LiveReader: Sendable {
     private func check(_ page: LivePage, after position: Int64) -> Bool {
         let (isSame, outboxes): (Bool, [Outbox]) = state.withLock { state in
             let isSame =
-                state.generation ?? page.counter.generation == page.counter.generation
+                state.generation == page.counter.generation
                 && position >= page.counter.compactedPosition && position <= page.counter.position
                 && !page.isOverfull
             state.generation = page.counter.generation

@@ -113,7 +113,7 @@ struct SyncSession {
         guard try await !open(page) else {
             joined = realms.map(\.number)
             if request.isLive {
-                services.hub.join(outbox, in: environment, realms: realms, from: page.counter.position)
+                services.hub.join(outbox, in: environment, realms: realms, from: page.counter)
             }
             return false
         }

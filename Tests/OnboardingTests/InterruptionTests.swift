@@ -125,6 +125,47 @@ import Testing
         }
     }
 
+    /// A device is told of the realm of the address it gave while the login finds that its person has another's.
+    ///
+    /// - Parameter isWaiting: Whether the login waits for the one that tells when it ends; else it is the other way
+    ///   round.
+    @Test(arguments: [true, false]) func whoseRealmIsToldIsWhoseTheSessionIs(isWaiting: Bool) async throws {
+        try await withOnboarding(settings: "hide_unknown = false") { fixture in
+            let browser = TestBrowser(fixture: fixture)
+            fixture.identity.add(IdentityPerson(email: OnboardingFixture.known, subject: "ana"))
+            let first = try await TestDevice(fixture)
+            #expect(try await browser.logIn(at: first.loginURL).status == 200)
+            try await fixture.initializeWhenRegistered()
+            let email = "bo@example.com"
+            fixture.identity.add(IdentityPerson(email: email, subject: "ana"))
+            let second = try await TestDevice(fixture, email)
+            let socket = try await second.connect()
+            try await socket.event("realm initialized")
+            // Who tells needs the counter last, the login the session first.
+            var other = try Connection(fixture.database)
+            try other.runScript(
+                isWaiting
+                    ? "BEGIN; SELECT FROM onboarding.counter FOR UPDATE"
+                    : "BEGIN; SELECT FROM onboarding.session WHERE email = '\(email)' FOR UPDATE")
+            if isWaiting {
+                try fixture.initialize(email)
+                try await fixture.waitForLocks(1)
+            }
+            async let page = browser.logIn(at: second.loginURL, as: email)
+            try await fixture.waitForLocks(isWaiting ? 2 : 1)
+            if !isWaiting {
+                try fixture.initialize(email)
+                try await fixture.waitForLocks(2)
+            }
+            try other.runScript("COMMIT")
+            #expect(try await page.status == 200)
+            try await socket.wait("the person's realm") { socket in
+                let told = socket.events.last { $0.name == "realm initialized" }
+                return told?.payload["path"] == "/users/ana@example.com" && socket.events.last?.name == "data ready"
+            }
+        }
+    }
+
     /// The acknowledgement was stored, but its answer did not reach the device.
     @Test func whoComesBackAfterTheEndIsToldThatItIsTheEnd() async throws {
         try await withOnboarding { fixture in
@@ -151,6 +192,17 @@ extension OnboardingFixture {
         do { outcome = .success(try await body()) } catch { outcome = .failure(error) }
         try outside.runScript("ALTER DATABASE \(name) ALLOW_CONNECTIONS true")
         try outcome.get()
+    }
+
+    /// Waits until so many sessions of the database wait for a lock.
+    fileprivate func waitForLocks(_ count: Int) async throws {
+        try await eventually("\(count) wait for a lock") {
+            try self.count(
+                """
+                SELECT count(*) FROM pg_stat_activity
+                WHERE datname = current_database() AND wait_event_type = 'Lock'
+                """) >= count
+        }
     }
 
     /// A second organisation, at the same provider.

@@ -14,6 +14,7 @@ let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-ser
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
 let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
 let nioHTTPTypesHTTP1 = Target.Dependency.product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras")
@@ -156,7 +157,7 @@ let tests: [Target] = [
         name: "RuntimeTests",
         dependencies: [
             "ChangeRelay", "HTTP", "Postgres", "Runtime", "TestSupport", hummingbird, lifecycle, logging, metrics,
-            nioPosix,
+            nio, nioEmbedded, nioPosix,
         ],
         path: "Tests/RuntimeTests"),
     .testTarget(

@@ -90,8 +90,9 @@ where RouteContext.Source == ApplicationRequestContextSource {
     private func server(_ configuration: HTTP1Channel.Configuration, fields: HTTPFields) -> HTTPServerBuilder {
         HTTPServerBuilder { responder in
             let http = HTTP1Channel(responder: responder, configuration: configuration)
-            guard let webSocket else { return ConformingChannel(http: http, fields: fields) }
-            return UpgradingChannel(http: http, route: webSocket, fields: fields, headMax: limits.headMax)
+            guard let webSocket else { return HeldChannel(inner: ConformingChannel(http: http, fields: fields)) }
+            return HeldChannel(
+                inner: UpgradingChannel(http: http, route: webSocket, fields: fields, headMax: limits.headMax))
         }
     }
 

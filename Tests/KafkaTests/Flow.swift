@@ -38,7 +38,7 @@ extension Consumer {
     mutating func expectSilence(batchCount: Int) throws {
         for _ in 0..<batchCount {
             let batch = try nextBatch(countMax: 10, waitMax: .milliseconds(50))
-            #expect(batch.isEmpty)
+            #expect(batch.isEmpty, "\(batch.map { "\($0.offset): \($0.text)" })")
         }
     }
 }

@@ -1,5 +1,8 @@
 import Glibc
+import HummingbirdCore
 import Logging
+import NIOCore
+import NIOEmbedded
 import TestSupport
 import Testing
 
@@ -40,5 +43,24 @@ private func logger() -> Logger {
             })
         let log = String(decoding: result.standardErrorContent, as: UTF8.self)
         #expect(log.contains("api cannot listen on 192.0.2.1:0") && !log.contains("did not stop"))
+    }
+
+    /// It was accepted just when the server stopped listening.
+    @Test(arguments: [true, false]) func aConnectionThatNobodyTakesDoesNotEndTheProcess(isActive: Bool) async throws {
+        if isActive {
+            await #expect(processExitsWith: .exitCode(7)) { try await Self.drop(isActive: true) }
+        } else {
+            await #expect(processExitsWith: .exitCode(7)) { try await Self.drop(isActive: false) }
+        }
+    }
+
+    private static func drop(isActive: Bool) async throws -> Never {
+        let http = HTTP1Channel(responder: { _, _, _ in }, configuration: HTTP1Channel.Configuration())
+        let held = HeldChannel(inner: http)
+        let channel = EmbeddedChannel()
+        _ = try await held.setup(channel: channel, logger: Logger(label: "test")).get()
+        if isActive { try await channel.connect(to: SocketAddress(unixDomainSocketPath: "/x")).get() }
+        _ = try? channel.finish(acceptAlreadyClosed: true)
+        exit(7)
     }
 }

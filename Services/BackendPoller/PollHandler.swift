@@ -168,7 +168,7 @@ struct PollHandler: Handler {
                 return .finished
             }
             let isDangling = reported.report(found.data, of: poll.person, in: environment, logger)
-            let contents = RealmContents(email: poll.person, data: found.data, records: [])
+            let contents = RealmContents(email: poll.person, data: found.data, records: [], readAt: found.readAt)
             let stored = try StoredPerson(
                 own, seen, found.days, Set(found.records.map { RealmContents.entryID(of: $0, of: poll.person) }),
                 read.tree, environment, decoder, &connection)

@@ -99,8 +99,8 @@ struct EntryHandler: Handler {
                     : decide(state, input)
                 if decision.ledger != nil { begun[key.id] = key.realm }
                 writes.add(
-                    decision, key: key, loaded: ledger, version: stored?.version ?? 0, decision: index,
-                    now: Clock.now().millisecondsSinceEpoch)
+                    decision, about: state, key: key, version: stored?.version ?? 0, decision: index,
+                    now: Clock.now())
                 nexts[index] = next(decision.step, key, person, started)
             } catch let error as Undecodable {
                 nexts[index] = .dead(reason: error.description)

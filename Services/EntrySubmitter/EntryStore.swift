@@ -157,20 +157,6 @@ enum EntryStore {
             """
     }
 
-    /// The status log lines of entries. Rows: entry, realm, id.
-    static func logLines(of entries: [UUID], realms: [Int32], in environment: EnvironmentID) -> Statement {
-        """
-        SELECT (o.fields->>'entry')::uuid, o.realm_id, o.id
-        FROM (SELECT DISTINCT id FROM unnest(\(realms)) AS r(id)) r CROSS JOIN LATERAL (
-            SELECT realm_id, id, fields FROM realm.object
-            WHERE environment_id = \(environment.rawValue) AND realm_id = r.id
-                AND kind = \(Kind.timeEntryStatus.rawValue) AND NOT deleted
-                AND fields->>'entry' = ANY (\(entries.map(\.text)))
-            OFFSET 0
-        ) o
-        """
-    }
-
     static func forget(_ entries: [(entry: UUID, decision: Int)], in environment: EnvironmentID) -> Statement {
         """
         DELETE FROM submission.ledger l
@@ -193,6 +179,7 @@ extension EntryPatch {
         if let backendID { try add("backendId", backendID) }
         if let deleteRequested { try add("deleteRequested", deleteRequested) }
         if let submitRequested { try add("submitRequested", submitRequested) }
+        if let statusAt { try add("statusAt", statusAt) }
         if let restored {
             try add("text", restored.text)
             try add("reportingTemplate", restored.reportingTemplate)

@@ -14,27 +14,28 @@ struct EntryWrites {
     private var lines: [(key: ObjectKey, line: TimeEntryStatus, decision: Int)] = []
 
     /// - Parameters:
-    ///   - loaded: The entry's own ledger.
-    ///   - version: That of the row there is, whosever it is.
+    ///   - state: What was decided about.
+    ///   - version: That of the ledger's row there is, whosever it is.
     mutating func add(
-        _ decision: SubmissionDecision, key: ObjectKey, loaded: Ledger?, version: Int64, decision index: Int,
-        now: Int64
+        _ decision: SubmissionDecision, about state: SubmissionState, key: ObjectKey, version: Int64,
+        decision index: Int, now: Timestamp
     ) {
         versions.append((key.id, version, index))
-        if let change = decision.entry { changes.append((key, change, index)) }
         var ledger = decision.ledger
+        var newest = state.loggedAt
         for (offset, entryLine) in decision.log.enumerated() {
-            // Never at or before the line before: the newest line is the one that tells the status.
-            let time = max(now, (ledger?.loggedAt ?? loaded?.loggedAt ?? 0) + 1)
-            ledger?.loggedAt = time
+            let time = TimeEntryStatus.time(now, after: newest)
+            newest = time
             let line = TimeEntryStatus(
-                entry: key.id, status: entryLine.status, timestamp: Timestamp(millisecondsSinceEpoch: time),
-                message: entryLine.message, code: entryLine.code)
+                entry: key.id, status: entryLine.status, timestamp: time, message: entryLine.message,
+                code: entryLine.code)
             // The same decision made again writes the same lines.
             let name = "\(ledger?.version ?? 0)/\(offset)"
             lines.append(
                 (ObjectKey(realm: key.realm, kind: .timeEntryStatus, id: UUID(name: name, in: key.id)), line, index))
         }
+        if let newest, !decision.log.isEmpty { ledger?.loggedAt = newest.millisecondsSinceEpoch }
+        if let change = decision.change(of: state.entry, loggedAt: newest) { changes.append((key, change, index)) }
         if decision.forgets {
             forgotten.append((key.id, index))
             forgottenRealms.insert(key.realm)
@@ -64,11 +65,41 @@ struct EntryWrites {
         batch.also(EntryStore.forget(forgotten, in: environment))
         let decisions = Dictionary(forgotten.map { ($0.entry, $0.decision) }) { first, _ in first }
         let rows = try connection.run(
-            EntryStore.logLines(of: forgotten.map(\.entry), realms: Array(forgottenRealms), in: environment))
-        for row in rows {
-            guard let decision = decisions[try row.value(0)] else { continue }
-            let key = ObjectKey(realm: try row.value(1), kind: .timeEntryStatus, id: try row.value(2))
-            batch.delete(key, decision: decision)
+            RealmObject.statusLines(of: forgotten.map(\.entry), realms: Array(forgottenRealms), in: environment))
+        for (entry, line) in try rows.map(RealmObject.statusLine) {
+            guard let decision = decisions[entry] else { continue }
+            batch.delete(line, decision: decision)
+        }
+    }
+}
+
+extension SubmissionState {
+    /// The time of the newest line of the status log that is known of.
+    fileprivate var loggedAt: Timestamp? {
+        let known = [entry.statusAt, ledger.map { Timestamp(millisecondsSinceEpoch: $0.loggedAt) }]
+        return known.compactMap(\.self).max()
+    }
+}
+
+extension SubmissionState.Entry {
+    fileprivate var statusAt: Timestamp? { if case .live(let entry, _) = self { entry.statusAt } else { nil } }
+}
+
+extension SubmissionDecision {
+    /// What is written of the entry: with lines of the status log, their time too.
+    fileprivate func change(of stored: SubmissionState.Entry, loggedAt: Timestamp?) -> EntryChange? {
+        if log.isEmpty { return entry }
+        switch entry {
+        case .put(var fields)?:
+            fields.statusAt = loggedAt
+            return .put(fields)
+        case .patch(var patch)?:
+            patch.statusAt = loggedAt
+            return .patch(patch)
+        case .tombstone?: return entry
+        case nil:
+            guard case .live = stored else { return nil }
+            return .patch(EntryPatch(statusAt: loggedAt))
         }
     }
 }

@@ -211,6 +211,8 @@ struct EntryPatch: Equatable, Sendable {
     var submitRequested: Bool?
     /// Values of the back end that replace a refused edit.
     var restored: TimeEntry?
+    /// The time of the newest line of the status log.
+    var statusAt: Timestamp?
 }
 
 extension EntryPatch {
@@ -231,6 +233,7 @@ extension EntryPatch {
         if let backendID { entry.backendId = backendID }
         if let deleteRequested { entry.deleteRequested = deleteRequested }
         if let submitRequested { entry.submitRequested = submitRequested }
+        if let statusAt { entry.statusAt = statusAt }
         return entry
     }
 }

@@ -3,6 +3,7 @@ import Identity
 import Model
 import Postgres
 import Realms
+import Runtime
 
 /// Several callers' requests that share a transaction: at most one of each client, and one caller for each
 /// object.
@@ -79,7 +80,7 @@ struct MutationBatch: Sendable {
             of: Self.permitted(requests, access), in: store.environment, create: false, on: &connection)
         var loaded = try store.load(requests, realms: realms, on: &connection)
         loaded.access = access
-        let plan = MutationPlan(requests, loaded)
+        let plan = MutationPlan(requests, loaded, now: .now)
         let new = plan.written.filter { realms[$0] == nil }
         if !new.isEmpty {
             let made = try numbers.numbers(of: new, in: store.environment, create: true, on: &connection)
@@ -122,6 +123,12 @@ struct MutationBatch: Sendable {
             }
         }
         return Array(paths)
+    }
+}
+
+extension Model.Timestamp {
+    static var now: Model.Timestamp {
+        Model.Timestamp(millisecondsSinceEpoch: Runtime.Timestamp.nowMilliseconds())
     }
 }
 

@@ -36,6 +36,8 @@ struct LoadedState: Sendable {
     var nextSequences: [ClientKey: Int64] = [:]
     var answers: [ClientKey: [Int64: MutationAnswer]] = [:]
     var targets: [TargetKey: Target] = [:]
+    /// Lines of the status logs of entries that may go, by entry.
+    var lines: [ObjectKey: [ObjectKey]] = [:]
 }
 
 /// One object's state while a batch is decided, and the one write that all mutations of it amount to.
@@ -112,14 +114,29 @@ struct MutationPlan: Sendable {
     private(set) var writers: [TargetKey: Caller] = [:]
     /// The realms in which something is written.
     var written: Set<RealmPath> { Set(targets.lazy.filter { $0.value.write != nil }.map(\.key.realm)) }
+    /// Lines that entries' status logs get, by entry.
+    private(set) var lines: [TargetKey: TimeEntryStatus] = [:]
     /// What the audit log is to tell.
     private(set) var audit: [(caller: Caller, record: AuditRecord)] = []
 
     static let answerForgotten = Rejection(
         "answer-forgotten", "this mutation was decided before, but its answer is no longer kept")
 
-    init(_ requests: [MutationRequest], _ loaded: LoadedState) {
+    init(_ requests: [MutationRequest], _ loaded: LoadedState, now: Timestamp) {
         for request in requests { results.append(decide(request, loaded)) }
+        for (key, target) in targets where key.kind == .timeEntry && target.write != nil {
+            log(key, target, loaded, now)
+        }
+    }
+
+    /// One line for what all of a person's mutations of an entry amount to. An integration writes the lines itself.
+    private mutating func log(_ key: TargetKey, _ target: FoldedTarget, _ loaded: LoadedState, _ now: Timestamp) {
+        guard writers[key]?.object != nil, case .live(let after)? = target.object else { return }
+        let before: [UInt8]? = if case .live(let fields)? = loaded.targets[key]?.object { fields } else { nil }
+        // What cannot be read was not changed.
+        guard let line = try? EntryLog.line(of: key.id, before: before, after: after, now: now) else { return }
+        lines[key] = line
+        try? targets[key]?.apply(.merge(fields: EntryLog.fields(with: line)))
     }
 
     private mutating func decide(_ request: MutationRequest, _ loaded: LoadedState) -> Result {

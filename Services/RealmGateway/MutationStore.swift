@@ -18,6 +18,8 @@ struct MutationStore {
         _ requests: [MutationRequest], realms: [RealmPath: Int32], on connection: inout Connection
     ) throws -> LoadedState {
         var targets: [ObjectKey: TargetKey] = [:]
+        /// Entries that may go with their lines.
+        var going: Set<ObjectKey> = []
         for request in requests {
             for case .change(let path, let change) in request.mutations.map(\.intent) {
                 // With whom somebody shares is looked at too.
@@ -26,14 +28,20 @@ struct MutationStore {
                         realm: .common, kind: .person, id: recipient)
                 }
                 guard let realm = realms[path] else { continue }
-                targets[ObjectKey(realm: realm, kind: change.kind, id: change.id)] = TargetKey(
-                    realm: path, kind: change.kind, id: change.id)
+                let key = ObjectKey(realm: realm, kind: change.kind, id: change.id)
+                targets[key] = TargetKey(realm: path, kind: change.kind, id: change.id)
+                if change.kind == .timeEntry, change.operation == .delete { going.insert(key) }
             }
         }
-        let answers = try connection.run([
+        var statements = [
             EnvironmentCounter.load(environment), clients(requests), earlierAnswers(requests),
             RealmObject.load(targets.keys, in: environment),
-        ])
+        ]
+        if !going.isEmpty {
+            statements.append(
+                RealmObject.statusLines(of: going.map(\.id), realms: going.map(\.realm), in: environment))
+        }
+        let answers = try connection.run(statements)
         var state = LoadedState()
         if answers[0].count == 1 { state.position = try EnvironmentCounter(answers[0][0]).position }
         for row in answers[1] {
@@ -44,6 +52,10 @@ struct MutationStore {
             guard let target = targets[key] else { continue }
             let stored: Model.StoredObject = object.fields.map { .live(fields: $0.bytes) } ?? .tombstone
             state.targets[target] = LoadedState.Target(position: object.position, object: stored)
+        }
+        for (entry, line) in try answers.dropFirst(4).flatMap({ try $0.map(RealmObject.statusLine) }) {
+            let key = ObjectKey(realm: line.realm, kind: .timeEntry, id: entry)
+            if going.contains(key) { state.lines[key, default: []].append(line) }
         }
         return state
     }

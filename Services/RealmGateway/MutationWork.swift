@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Identity
 import Model
 import Postgres
@@ -46,9 +47,15 @@ struct MutationWork {
             switch folded.write {
             case .put(let fields): batch.put(key(target), JSONBytes(fields), decision: decision, isEdit: true)
             case .patch(let fields): batch.patch(key(target), JSONBytes(fields), decision: decision, isEdit: true)
-            case .delete: batch.delete(key(target), decision: decision, isEdit: true)
+            case .delete:
+                batch.delete(key(target), decision: decision, isEdit: true)
+                for line in loaded.lines[key(target)] ?? [] { batch.delete(line, decision: decision) }
             case nil: break
             }
+        }
+        for (entry, line) in plan.lines {
+            let key = ObjectKey(realm: key(entry).realm, kind: .timeEntryStatus, id: UUID())
+            batch.put(key, JSONBytes(Array(line.json.utf8)), decision: Int(decision(entry)))
         }
         expectPermissions(in: &batch, store)
         let numbers = Dictionary(decisions.map { ($0.key.id, $0.value) }) { first, _ in first }
@@ -124,5 +131,12 @@ struct MutationWork {
         case .rejected(let rejection): .rejected(rejection)
         case .accepted(let target): .accepted(position: outcome.positions[key(target)] ?? otherwise(target))
         }
+    }
+}
+
+extension TimeEntryStatus {
+    /// The fields of a line without a message.
+    fileprivate var json: String {
+        "{\"entry\":\"\(entry.text)\",\"status\":\"\(status.rawValue)\",\"timestamp\":\"\(timestamp)\"}"
     }
 }

@@ -103,7 +103,8 @@ struct RealmHandler: Handler {
         _ environment: EnvironmentID, _ batch: inout WriteBatch, _ filling: inout Filling,
         _ connection: inout Connection
     ) throws {
-        let contents = RealmContents(email: registration.userId, data: found.data, records: found.records)
+        let contents = RealmContents(
+            email: registration.userId, data: found.data, records: found.records, readAt: found.readAt)
         let tree = NodeTree(found.data.nodes)
         let catalogue = try catalogue(tree, found.data.nodes, environment, &batch, &filling, &connection)
         let realms = try directory.ids(of: [registration.path], in: environment, create: true, on: &connection)
@@ -116,6 +117,7 @@ struct RealmHandler: Handler {
         for context in found.data.contexts { try put(.reportingContext, context.id, context.fields) }
         for template in found.data.templates { try put(.reportingTemplate, template.id, template.fields) }
         for entry in contents.entries { try put(.timeEntry, entry.id, entry.fields) }
+        for line in contents.lines { try put(.timeEntryStatus, line.id, line.fields) }
         var user = contents.user
         user.catalogue = catalogue
         try put(.user, RealmContents.userID(of: registration.userId), user)

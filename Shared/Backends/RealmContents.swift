@@ -29,15 +29,28 @@ package struct RealmContents: Sendable {
         record.marker.flatMap(EntryMarker.entry) ?? UUID(name: "\(email)/\(record.id)", in: records)
     }
 
-    package init(email: String, data: ReportingData, records: [BackendEntry]) {
+    /// The lines of the entries' status logs, by id: a record's status is what it had when it was read.
+    package let lines: [Identified<TimeEntryStatus>]
+
+    /// - Parameter readAt: When the records were read.
+    package init(email: String, data: ReportingData, records: [BackendEntry], readAt: Timestamp) {
         self.data = data
         user = User(
             email: email, name: String(email.prefix { $0 != "@" }),
             reportingTemplates: data.templates.map(\.id))
         entries = records.compactMap { record in
             // What carries a marker came from a device: its entry exists, or was deleted on purpose.
-            guard record.marker == nil, let entry = TimeEntry(record, in: data) else { return nil }
+            guard record.marker == nil, var entry = TimeEntry(record, in: data) else { return nil }
+            entry.statusAt = readAt
             return Identified(id: Self.entryID(of: record, of: email), fields: entry)
+        }
+        let messages = Dictionary(records.map { ($0.id, $0.message) }) { first, _ in first }
+        lines = entries.map { entry in
+            Identified(
+                id: UUID(name: "read", in: entry.id),
+                fields: TimeEntryStatus(
+                    entry: entry.id, status: entry.fields.status, timestamp: readAt,
+                    message: entry.fields.backendId.flatMap { messages[$0] ?? nil }))
         }
     }
 

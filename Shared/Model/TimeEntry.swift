@@ -53,13 +53,16 @@ public struct TimeEntry: Codable, Equatable, Sendable {
     public var submitRequested: Bool?
     /// The device deleted an entry that the back end may know; it goes when the back end confirms. Server-owned.
     public var deleteRequested: Bool?
+    /// The time of the newest line of the entry's status log, which says ``status``. Server-owned; `nil` before the
+    /// first line.
+    public var statusAt: Timestamp?
 
     /// An entry.
     public init(
         backendId: String? = nil, status: EntryStatus = .draft, text: String? = nil, reportingTemplate: UUID? = nil,
         reporting: [ReportingSelection] = [], timeType: TimeType = .duration, entryDate: Day? = nil,
         startTime: ZonedTime? = nil, endTime: ZonedTime? = nil, durationSeconds: Int? = nil, createdOn: Day? = nil,
-        submitRequested: Bool? = nil, deleteRequested: Bool? = nil
+        submitRequested: Bool? = nil, deleteRequested: Bool? = nil, statusAt: Timestamp? = nil
     ) {
         self.backendId = backendId
         self.status = status
@@ -74,6 +77,7 @@ public struct TimeEntry: Codable, Equatable, Sendable {
         self.createdOn = createdOn
         self.submitRequested = submitRequested
         self.deleteRequested = deleteRequested
+        self.statusAt = statusAt
     }
 
     /// Reads the fields; absent and null are the same. Without `status` it is a draft, without `timeType` a duration.
@@ -92,5 +96,6 @@ public struct TimeEntry: Codable, Equatable, Sendable {
         createdOn = try container.decodeIfPresent(Day.self, forKey: .createdOn)
         submitRequested = try container.decodeIfPresent(Bool.self, forKey: .submitRequested)
         deleteRequested = try container.decodeIfPresent(Bool.self, forKey: .deleteRequested)
+        statusAt = try container.decodeIfPresent(Timestamp.self, forKey: .statusAt)
     }
 }

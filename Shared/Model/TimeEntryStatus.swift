@@ -40,6 +40,26 @@ public struct TimeEntryStatus: Codable, Equatable, Sendable {
         public static let all = [problem, refused, withdrawn, recordChanged, recordGone, idTaken]
     }
 
+    /// The time of a line that follows one of that time, whatever the clocks say: the newest line tells the status.
+    public static func time(_ now: Timestamp, after newest: Timestamp?) -> Timestamp {
+        guard let newest, newest >= now else { return now }
+        return Timestamp(millisecondsSinceEpoch: newest.millisecondsSinceEpoch + 1)
+    }
+
+    /// What is wrong with an entry's log: its newest line tells the entry's status and `statusAt`.
+    ///
+    /// - Parameter lines: All of the entry's.
+    /// - Returns: `nil` when nothing is.
+    public static func objection(to lines: [TimeEntryStatus], of entry: TimeEntry) -> String? {
+        guard let newest = lines.max(by: { $0.timestamp < $1.timestamp }) else { return "it has no line" }
+        if lines.contains(where: { $0.timestamp == newest.timestamp && $0.status != newest.status }) {
+            return "two newest lines, of \(newest.timestamp)"
+        }
+        if newest.status != entry.status { return "its newest line says \(newest.status.rawValue)" }
+        return newest.timestamp == entry.statusAt
+            ? nil : "its newest line is of \(newest.timestamp), and not of \(entry.statusAt?.description ?? "null")"
+    }
+
     /// A line of the log.
     public init(entry: UUID, status: EntryStatus, timestamp: Timestamp, message: String? = nil, code: Code? = nil) {
         self.entry = entry

@@ -55,6 +55,30 @@ extension RealmObject {
             """
     }
 
+    /// The statement that reads the keys of entries' status log lines; for those that go, since it looks at all lines
+    /// of the realms. Rows: as ``statusLine(_:)`` reads them.
+    package static func statusLines(
+        of entries: some Sequence<UUID>, realms: [Int32], in environment: EnvironmentID
+    ) -> Statement {
+        """
+        SELECT (o.fields->>'entry')::uuid, o.realm_id, o.id
+        FROM (SELECT DISTINCT id FROM unnest(\(realms)) AS r(id)) r CROSS JOIN LATERAL (
+            SELECT realm_id, id, fields FROM realm.object
+            WHERE environment_id = \(environment.rawValue) AND realm_id = r.id
+                AND kind = \(Kind.timeEntryStatus.rawValue) AND NOT deleted
+                AND fields->>'entry' = ANY (\(entries.map(\.text)))
+            OFFSET 0
+        ) o
+        """
+    }
+
+    package static func statusLine(_ row: Row) throws(PostgresError) -> (entry: UUID, line: ObjectKey) {
+        (
+            try row.value(0),
+            ObjectKey(realm: try row.value(1), kind: .timeEntryStatus, id: try row.value(2))
+        )
+    }
+
     /// The statement that reads all objects of some kinds in a realm, tombstones left out.
     package static func load(
         kinds: [Kind], realm: Int32, in environment: EnvironmentID

@@ -118,7 +118,7 @@ struct BackendWorld: ~Copyable {
                  "activities": [{"number": 1, "name": "Diving", "isAccessible": true}]}
                 """)
         data = try await backend.reportingData(of: person)
-        let contents = RealmContents(email: Self.email, data: data, records: [])
+        let contents = RealmContents(email: Self.email, data: data, records: [], readAt: Clock.now())
         func json(_ fields: some Encodable) throws -> String {
             String(decoding: try JSONEncoder().encode(fields), as: UTF8.self)
         }

@@ -117,12 +117,12 @@ import Testing
         #expect(details(realm, cancelled) == ["the back end has no record of it"])
     }
 
-    @Test func aRecordOfAnotherPersonDoesNotCount() {
+    @Test func aRecordOfAnotherPersonDoesNotCount() throws {
         let colleague = GeneratedOrganisation.make(people: 2, seed: 1).people[1]
         var spoiled = records
         spoiled[0].person = colleague.personWorkAgreementExternalId
         var verdict = Verdict(of: [person, colleague], records: spoiled)
-        verdict.compare(person, [released, invalid, mistake], realm: realm)
+        verdict.compare(person, [released, invalid, mistake], realm: try Self.withLogs(realm))
         verdict.finish()
         #expect(verdict.differences.count == 1)
         #expect(verdict.differences.first?.detail.contains(": person '") == true)
@@ -179,6 +179,28 @@ import Testing
         #expect(details(more, records) == ["is in the realm, and nobody wrote it"])
     }
 
+    @Test func theNewestLineOfALogTellsTheStatus() throws {
+        let right = try Self.withLogs(realm)
+        #expect(judge(right, records, logs: false).differences == [])
+        let (id, log) = (ObjectID(kind: .timeEntry, id: invalid.id), ObjectID(kind: .timeEntryStatus, id: invalid.id))
+        var entry = try JSONDecoder().decode(TimeEntry.self, from: Data(try #require(right[id]).fields))
+        entry.statusAt = Timestamp(millisecondsSinceEpoch: 1)
+        let line = TimeEntryStatus(entry: invalid.id, status: .draft, timestamp: try #require(entry.statusAt))
+        let of = "is invalid, and of its log: "
+        func details(_ change: (inout RealmContent) throws -> Void) throws -> [String] {
+            var realm = right
+            try change(&realm)
+            return judge(realm, records, logs: false).differences.map(\.detail)
+        }
+        #expect(try details { $0[log] = try Self.object(9, line) } == [of + "its newest line says draft"])
+        let other = "its newest line is of 1970-01-01T00:00:00.000Z, and not of 1970-01-01T00:00:00.001Z"
+        #expect(try details { $0[id] = try Self.object(5, entry) } == [of + other])
+        let silent = try details { $0[ObjectID(kind: .timeEntryStatus, id: StableID.uuid("log"))] = nil }
+        #expect(silent.first == of + "it has no line")
+        let left = TimeEntryStatus(entry: mistake.id, status: .draft, timestamp: line.timestamp)
+        #expect(try details { $0[log] = try Self.object(9, left) } == ["is not in the realm, and has a status log"])
+    }
+
     @Test func whatADeviceCouldNotDoIsADifference() {
         var verdict = judge(realm, records)
         verdict.add(failures: [released.id: "it is gone"])
@@ -187,8 +209,10 @@ import Testing
 
     // MARK: Making
 
-    private func judge(_ realm: RealmContent, _ records: [BackendRecord]) -> Verdict {
+    /// - Parameter logs: Whether status logs are made to agree with their entries.
+    private func judge(_ realm: RealmContent, _ records: [BackendRecord], logs: Bool = true) -> Verdict {
         var verdict = Verdict(of: [person], records: records)
+        let realm = logs ? (try? Self.withLogs(realm)) ?? realm : realm
         verdict.compare(person.email, path, device: realm, stored: realm)
         verdict.compare(person, [released, invalid, mistake], realm: realm)
         verdict.finish()
@@ -197,6 +221,26 @@ import Testing
 
     private func details(_ realm: RealmContent, _ records: [BackendRecord]) -> [String] {
         judge(realm, records).differences.map(\.detail)
+    }
+
+    private static func withLogs(_ realm: RealmContent) throws -> RealmContent {
+        var lines: [UUID: (id: ObjectID, line: TimeEntryStatus)] = [:]
+        for (id, object) in realm where id.kind == .timeEntryStatus {
+            let line = try JSONDecoder().decode(TimeEntryStatus.self, from: Data(object.fields))
+            lines[line.entry] = (id, line)
+        }
+        var realm = realm
+        for (id, object) in realm where id.kind == .timeEntry {
+            var entry = try JSONDecoder().decode(TimeEntry.self, from: Data(object.fields))
+            let new = TimeEntryStatus(
+                entry: id.id, status: entry.status, timestamp: Timestamp(millisecondsSinceEpoch: 0))
+            var (key, line) = lines[id.id] ?? (ObjectID(kind: .timeEntryStatus, id: id.id), new)
+            line.status = entry.status
+            entry.statusAt = line.timestamp
+            realm[id] = try Self.object(object.position, entry)
+            realm[key] = try Self.object(realm[key]?.position ?? 3, line)
+        }
+        return realm
     }
 
     private static func fields(of plan: EntryPlan, _ status: EntryStatus, backendId: String? = nil) -> TimeEntry {

@@ -11,18 +11,17 @@ struct Comparison {
         _ objects: [ObjectKey: RealmObject], _ records: [OfficeRecord], _ fates: Fates, data: ReportingData
     ) throws {
         var entries: [UUID: TimeEntry] = [:]
-        var newest: [UUID: TimeEntryStatus] = [:]
+        var logs: [UUID: [TimeEntryStatus]] = [:]
         let decoder = JSONDecoder()
         for (key, object) in objects {
             if key.kind == .timeEntry { entries[key.id] = try object.decoded(as: TimeEntry.self, by: decoder) }
             guard key.kind == .timeEntryStatus, let line = try object.decoded(as: TimeEntryStatus.self, by: decoder)
             else { continue }
-            if let other = newest[line.entry], other.timestamp > line.timestamp { continue }
-            newest[line.entry] = line
+            logs[line.entry, default: []].append(line)
         }
         var left = Dictionary(uniqueKeysWithValues: records.map { ($0.id, $0) })
         for (id, entry) in entries.sorted(by: { $0.key.text < $1.key.text }) {
-            check(id, entry, newest[id])
+            check(id, entry, logs.removeValue(forKey: id) ?? [])
             guard let backendID = entry.backendId else { continue }
             if let record = left.removeValue(forKey: backendID) {
                 check(id, entry, record, data)
@@ -34,6 +33,7 @@ struct Comparison {
             let entry = record.marker.flatMap(EntryMarker.entry) ?? UUID.zero
             problems.append((entry, "record \(record.id) has no entry; its note is \(record.note)"))
         }
+        for id in logs.keys { problems.append((id, "\(id.text) is gone, and its log is not")) }
         check(Set(entries.keys), fates)
     }
 
@@ -47,15 +47,14 @@ struct Comparison {
         }
     }
 
-    private mutating func check(_ id: UUID, _ entry: TimeEntry, _ line: TimeEntryStatus?) {
+    private mutating func check(_ id: UUID, _ entry: TimeEntry, _ lines: [TimeEntryStatus]) {
         func expect(_ condition: Bool, _ problem: String) {
             if !condition { problems.append((id, "\(id.text) \(problem)")) }
         }
         expect(entry.deleteRequested != true, "is to be deleted, and is there")
-        if let line, line.status != .invalid || entry.status != .draft {
-            // That its person made an invalid one a draft again is the device's own doing, which no line tells.
-            expect(line.status == entry.status, "is \(entry.status), its log says \(line.status)")
-        }
+        let objection = TimeEntryStatus.objection(to: lines, of: entry)
+        expect(objection == nil, "is \(entry.status), and of its log: \(objection ?? "")")
+        let line = lines.max { $0.timestamp < $1.timestamp }
         switch entry.status {
         case .draft, .suggestion: expect(entry.submitRequested != true, "is to be submitted, and is a draft")
         case .submitted: expect(false, "is submitted for ever")

@@ -100,7 +100,7 @@ struct Phones: ~Copyable {
             (draft.submitRequested, draft.deleteRequested, draft.backendId) = (nil, nil, nil)
             (draft.text, draft.status) = ("old draft", .draft)
             let fields = try JSONObject([UInt8](try JSONEncoder().encode(draft)))
-            let own = fields.members.filter { $0.key != "status" }.map { member in
+            let own = fields.members.filter { !["status", "statusAt"].contains($0.key) }.map { member in
                 #""\#(member.key)":"# + String(decoding: fields.bytes[member.value], as: UTF8.self)
             }
             try write(.put, key.id, index, "{" + own.joined(separator: ",") + "}")
@@ -148,14 +148,33 @@ struct Phones: ~Copyable {
             Mutation(operation: operation, kind: .timeEntry, id: id, fields: fields.map { Array($0.utf8) }),
             current: stored)
         chronicle.note(id) { "phone: \(operation) \(fields ?? "") -> \(decision.name)" }
-        guard case .accept(let change) = decision else { return }
+        guard case .accept(let change) = decision, change != .none else { return }
         var batch = WriteBatch(environment: environment)
+        var after = now?.fields?.bytes
         switch change {
-        case .insert(let fields): batch.put(key, JSONBytes(fields), decision: 0, isEdit: true)
-        case .merge(let fields): batch.patch(key, JSONBytes(fields), decision: 0, isEdit: true)
-        case .requestDeletion: batch.patch(key, JSONBytes(#"{"deleteRequested":true}"#), decision: 0, isEdit: true)
-        case .tombstone: batch.delete(key, decision: 0, isEdit: true)
+        case .insert(let fields): after = fields
+        case .merge(let fields): after = try after.map { try JSONObject($0).merging(try JSONObject(fields)) }
+        case .requestDeletion:
+            let request = try JSONObject(Array(#"{"deleteRequested":true}"#.utf8))
+            after = try after.map { try JSONObject($0).merging(request) }
+        case .tombstone:
+            batch.delete(key, decision: 0, isEdit: true)
+            let lines = RealmObject.statusLines(of: [id], realms: [key.realm], in: environment)
+            for row in try connection.run(lines) {
+                batch.delete(try RealmObject.statusLine(row).line, decision: 0)
+            }
+            after = nil
         case .none: return
+        }
+        if let after {
+            var fields = after
+            let line = try EntryLog.line(of: id, before: now?.fields?.bytes, after: after, now: Clock.now())
+            if let line {
+                fields = try JSONObject(after).merging(try JSONObject(EntryLog.fields(with: line)))
+                let key = ObjectKey(realm: key.realm, kind: .timeEntryStatus, id: UUID())
+                batch.put(key, JSONBytes([UInt8](try JSONEncoder().encode(line))), decision: 0)
+            }
+            batch.put(key, JSONBytes(fields), decision: 0, isEdit: true)
         }
         _ = try batch.commit(on: &connection)
         remember(change, id, index)

@@ -271,4 +271,13 @@ extension GatewayFixture {
         }
         return stored
     }
+
+    /// A realm's entries as `stored` gives them, without what the status log adds to them.
+    func entries(_ realm: String) throws -> [String: String] {
+        try stored(realm).filter { $0.key.hasPrefix("TimeEntry/") }.mapValues(Self.withoutLog)
+    }
+
+    static func withoutLog(_ entry: String) -> String {
+        entry.replacingOccurrences(of: #","statusAt":"[^"]*""#, with: "", options: .regularExpression)
+    }
 }

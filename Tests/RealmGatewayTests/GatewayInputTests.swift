@@ -41,7 +41,7 @@ import Testing
             let answer = try await phone.send(cases.map(\.0))
             #expect(answer.status == 200, "\(answer.body)")
             #expect(answer.results.map { $0.hasPrefix("accepted") ? "accepted" : $0 } == cases.map(\.1))
-            #expect(try fixture.stored(await phone.realm).count == 1)
+            #expect(try fixture.entries(await phone.realm).count == 1)
         }
     }
 

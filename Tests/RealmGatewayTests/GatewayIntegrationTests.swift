@@ -29,7 +29,7 @@ import Testing
             _ = try await ana.send([await ana.mutation("put", entry, "{\"text\":\"roof\",\"submitRequested\":true}")])
             let following = Task { try await books.follow(naming: [realm, "/users", "/manager", "/polls"]) }
             defer { following.cancel() }
-            try await books.wait("the entry") { $0.shown(realm).count == 1 }
+            try await books.wait("the entry and its line") { $0.shown(realm).count == 2 }
             #expect(await books.closed == ["/polls"])
             let line = "{\"entry\":\"\(entry)\",\"status\":\"released\",\"timestamp\":\"2026-03-30T07:15:00Z\"}"
             let results = try await books.send([
@@ -46,7 +46,7 @@ import Testing
                     "realm-not-permitted",
                 ])
             try await ana.sync()
-            #expect(await ana.shown(realm).count == 2)
+            #expect(await ana.shown(realm).count == 3)
             #expect(
                 try fixture.stored(realm)["TimeEntry/\(entry.uuidString.lowercased())"]?.contains("\"backendId\":\"7\"")
                     == true)
@@ -101,7 +101,7 @@ import Testing
                     of: [.common, .users], in: fixture.environment, create: true, on: &connection)
                 var loaded = try store.load([request], realms: realms, on: &connection)
                 loaded.access = [caller: try AccessReader(caller, numbers, on: &connection).read(on: &connection)]
-                let plan = MutationPlan([request], loaded)
+                let plan = MutationPlan([request], loaded, now: .now)
                 try connection.run("DELETE FROM access.integration")
                 let work = MutationWork(requests: [request], plan: plan, loaded: loaded, realms: realms)
                 let outcome = try work.batch(store).commit(on: &connection)

@@ -279,7 +279,7 @@ import Testing
                     of: [.common, .team(team)], in: fixture.environment, create: true, on: &connection)
                 var loaded = try store.load([request], realms: realms, on: &connection)
                 loaded.access = [caller: try access.read(on: &connection)]
-                let plan = MutationPlan([request], loaded)
+                let plan = MutationPlan([request], loaded, now: .now)
                 try fixture.remove(me, from: team)
                 let work = MutationWork(requests: [request], plan: plan, loaded: loaded, realms: realms)
                 let first = work.outcomes(try work.batch(store).commit(on: &connection))[0]

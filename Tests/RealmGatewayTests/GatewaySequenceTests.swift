@@ -30,7 +30,7 @@ import Testing
             let again = try await phone.send(first + [third, fourth])
             #expect(again.results.prefix(2) == answer.results.prefix(2))
             #expect(again.json["expectedSequence"] as? Int == 5)
-            #expect(try fixture.stored(await phone.realm).values.first?.contains("\"text\":\"c\"") == true)
+            #expect(try fixture.entries(await phone.realm).values.first?.contains("\"text\":\"c\"") == true)
             // Another user with the same client id is another client.
             let ben = try await GatewayDevice(fixture, "ben@example.com")
             let own = try await ben.send(
@@ -85,7 +85,7 @@ import Testing
                 #expect(answers.map(\.status) == [200, 200])
                 #expect(answers[0].results == answers[1].results)
             }
-            #expect(try fixture.stored(await phone.realm).count == 60)
+            #expect(try fixture.entries(await phone.realm).count == 60)
             let changes = try fixture.withDatabase { connection in
                 try connection.run("SELECT count(*) FROM realm.change WHERE kind = 'TimeEntry'")[0].value(
                     0, as: Int64.self)
@@ -109,7 +109,7 @@ import Testing
                 return try batch.commit(on: &connection).missed
             }
             #expect(missed == [7])
-            #expect(try fixture.stored(await phone.realm).values.first == "{\"status\":\"draft\",\"text\":\"b\"}")
+            #expect(try fixture.entries(await phone.realm).values.first == "{\"status\":\"draft\",\"text\":\"b\"}")
         }
     }
 
@@ -145,14 +145,15 @@ import Testing
                             "INSERT INTO device.client VALUES (1, \(caller.id), \(request.clientID), 2)")
                     }
                     let work = MutationWork(
-                        requests: [request], plan: MutationPlan([request], loaded), loaded: loaded, realms: realms)
+                        requests: [request], plan: MutationPlan([request], loaded, now: .now), loaded: loaded,
+                        realms: realms)
                     let outcome = work.outcomes(try work.batch(store).commit(on: &connection))[0]
                     guard case .contended = outcome else { return false }
                     return try connection.run("SELECT FROM device.mutation").count == 1
                 }
                 #expect(isContended)
             }
-            #expect(try fixture.stored(await phone.realm).values.first == "{\"status\":\"recorded\",\"text\":\"a\"}")
+            #expect(try fixture.entries(await phone.realm).values.first == "{\"status\":\"recorded\",\"text\":\"a\"}")
         }
     }
 
@@ -177,7 +178,7 @@ import Testing
                 #expect(answer.status == 200 && answer.results.first?.hasPrefix("accepted") == true)
             }
             try await service.value
-            let stored = try #require(try fixture.stored(await phone.realm).values.first)
+            let stored = try #require(try fixture.entries(await phone.realm).values.first)
             #expect(stored == "{\"backendId\":\"150\",\"status\":\"draft\",\"text\":\"60\"}")
         }
     }
@@ -196,7 +197,7 @@ import Testing
             ])
             #expect(answer.results[0] == answer.results[1] && answer.results[0] == answer.results[5])
             #expect(answer.results[4] == "deleted")
-            let stored = try fixture.stored(await phone.realm)
+            let stored = try fixture.entries(await phone.realm)
             #expect(Array(stored.values) == ["{\"durationSeconds\":60,\"status\":\"draft\",\"text\":\"d\"}"])
             // The answers kept are the answers given.
             let again = try await phone.send([

@@ -58,6 +58,7 @@ enum PermissionBodies {
         "timeType": "\"interval\"", "entryDate": "\"2026-03-30\"", "startTime": "\"2026-03-30T08:00:00+02:00\"",
         "endTime": "\"2026-03-30T09:00:00+02:00\"", "durationSeconds": "3600", "createdOn": "\"2026-03-30\"",
         "submitRequested": "true", "status": "\"draft\"", "backendId": "\"B\"", "deleteRequested": "true",
+        "statusAt": "\"2026-03-30T08:00:00.000Z\"",
     ]
 
     /// Without these there is no such object.

@@ -74,13 +74,52 @@ import Testing
         #expect(try held[0].value(0) == tree.digest)
     }
 
+    /// An entry that comes from the back end begins with a line too.
+    @Test func theNewestLineOfWhatComesFromTheBackEndTellsItsStatus() throws {
+        var acme = try TestEnvironment()
+        let registration = UUID()
+        try acme.put(
+            [
+                (
+                    registration,
+                    #"{"path": "/users/ana@example.com", "userId": "ana@example.com", "isInitialized": false}"#
+                )
+            ],
+            .realms, into: .users)
+        let statuses: [BackendStatus] = [.inProcess, .released, .rejected, .approved, .recorded, .cancelled]
+        let records = statuses.enumerated().map { index, status in
+            BackendEntry(
+                id: "\(index)", marker: nil, day: Day(daysSinceEpoch: 16_000), durationSeconds: 3_600, text: nil,
+                status: status, references: [:], message: status == .rejected ? "not your project" : nil)
+        }
+        #expect(try fill(registration, &acme, records).commit(on: &acme.connection).missed.isEmpty)
+        let realm = try acme.realm(try .user("ana@example.com"))
+        let objects = try RealmObject.byKey(
+            try acme.connection.run(
+                RealmObject.load(kinds: [.timeEntry, .timeEntryStatus], realm: realm, in: acme.id)))
+        let decoder = JSONDecoder()
+        let lines = try objects.filter { $0.key.kind == .timeEntryStatus }.values.compactMap {
+            try $0.decoded(as: TimeEntryStatus.self, by: decoder)
+        }
+        let entries = objects.filter { $0.key.kind == .timeEntry }
+        #expect(entries.count == 5 && lines.count == 5)
+        for (key, object) in entries {
+            let entry = try #require(try object.decoded(as: TimeEntry.self, by: decoder))
+            let own = lines.filter { $0.entry == key.id }
+            #expect(TimeEntryStatus.objection(to: own, of: entry) == nil)
+            #expect(own.first?.message == (entry.status == .rejected ? "not your project" : nil))
+        }
+    }
+
     private func hold(_ catalogue: UUID, _ tree: UUID, _ acme: inout TestEnvironment) throws {
         var batch = WriteBatch(environment: acme.id)
         batch.also(AudienceStore.hold([(catalogue, tree, 0)], in: acme.id))
         _ = try batch.commit(on: &acme.connection)
     }
 
-    private func fill(_ registration: UUID, _ acme: inout TestEnvironment) throws -> WriteBatch {
+    private func fill(
+        _ registration: UUID, _ acme: inout TestEnvironment, _ records: [BackendEntry] = []
+    ) throws -> WriteBatch {
         let client = Client()
         defer { client.shutDown() }
         var handler = RealmHandler(
@@ -88,7 +127,7 @@ import Testing
                 Adapters(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1))
         let day = Day(daysSinceEpoch: 16_000)
         let found = RealmFetcher.Found(
-            data: Self.data, records: [], days: day...day, readAt: Timestamp(millisecondsSinceEpoch: 0))
+            data: Self.data, records: records, days: day...day, readAt: Timestamp(millisecondsSinceEpoch: 0))
         let input = Input<RealmHandler.Answer>(
             environment: acme.id, subject: EventSubject(realm: .users, kind: .realms, id: registration),
             origin: .answer(.success(found)), attemptCount: 0)

@@ -72,14 +72,15 @@ struct Verdict: Sendable {
 
     /// Every entry must have ended as planned, and have exactly the records that follow from that.
     mutating func compare(_ person: Organisation.Person, _ plans: [EntryPlan], realm: RealmContent) {
-        let messages = Self.messages(in: realm)
+        let logs = Self.logs(in: realm)
+        check(logs, of: person, realm)
         var unplanned = Set(realm.keys.lazy.filter { $0.kind == .timeEntry }.map(\.id))
         for plan in plans {
             let records = recordsByMarker.removeValue(forKey: EntryMarker.marker(of: plan.id)) ?? []
             let object = realm[ObjectID(kind: .timeEntry, id: plan.id)]
             unplanned.remove(plan.id)
             let before = differences.count
-            check(plan, of: person, object, messages[plan.id] ?? [], records)
+            check(plan, of: person, object, (logs[plan.id] ?? []).compactMap(\.message).sorted(), records)
             guard differences.count == before else { continue }
             if plan.variant.isMistake { goneCount += 1 } else { rightEntries.insert(plan.id) }
         }
@@ -190,15 +191,32 @@ struct Verdict: Sendable {
 
     // MARK: Status logs
 
-    private static func messages(in realm: RealmContent) -> [UUID: [String]] {
-        var messages: [UUID: [String]] = [:]
+    private static func logs(in realm: RealmContent) -> [UUID: [TimeEntryStatus]] {
+        var logs: [UUID: [TimeEntryStatus]] = [:]
         for (id, object) in realm where id.kind == .timeEntryStatus {
-            guard let fields = try? JSONObject(object.fields), let message = fields.text(of: "message"),
-                let entry = fields.id(of: "entry")
-            else { continue }
-            messages[entry, default: []].append(message)
+            guard let line = try? JSONDecoder().decode(TimeEntryStatus.self, from: Data(object.fields)) else {
+                continue
+            }
+            logs[line.entry, default: []].append(line)
         }
-        return messages.mapValues { $0.sorted() }
+        return logs
+    }
+
+    /// The newest line of every entry says the entry's status, and no line is of an entry that is gone.
+    private mutating func check(
+        _ logs: [UUID: [TimeEntryStatus]], of person: Organisation.Person, _ realm: RealmContent
+    ) {
+        var left = logs
+        for (id, object) in realm where id.kind == .timeEntry {
+            let lines = left.removeValue(forKey: id.id) ?? []
+            guard let entry = try? JSONDecoder().decode(TimeEntry.self, from: Data(object.fields)),
+                let objection = TimeEntryStatus.objection(to: lines, of: entry)
+            else { continue }
+            note(person.email, "entry \(id.id.text)", "is \(entry.status.rawValue), and of its log: \(objection)")
+        }
+        for id in left.keys.sorted(by: { $0.text < $1.text }) {
+            note(person.email, "entry \(id.text)", "is not in the realm, and has a status log")
+        }
     }
 
     /// A message without what differs from entry to entry: names and dates.

@@ -4,11 +4,11 @@ import FoundationEssentials
 enum EntryField: String, CaseIterable {
     case text, reportingTemplate, reporting, timeType, entryDate, startTime, endTime, durationSeconds, createdOn
     case submitRequested, status
-    case backendId, deleteRequested
+    case backendId, deleteRequested, statusAt
 
     var isServerOwned: Bool {
         switch self {
-        case .backendId, .deleteRequested: true
+        case .backendId, .deleteRequested, .statusAt: true
         case .text, .reportingTemplate, .reporting, .timeType, .entryDate, .startTime, .endTime, .durationSeconds,
             .createdOn, .submitRequested, .status:
             false
@@ -35,7 +35,7 @@ enum EntryField: String, CaseIterable {
         // That a status is the server's is a matter of rules, not of shape.
         case .status: text.flatMap { EntryStatus(rawValue: $0) } != nil
         case .backendId: text != nil
-        case .deleteRequested: false
+        case .deleteRequested, .statusAt: false
         }
     }
 
@@ -52,7 +52,7 @@ enum EntryField: String, CaseIterable {
         case .durationSeconds: "a whole number of seconds between \(Int32.min) and \(Int32.max), or null"
         case .submitRequested: "true, false or null"
         case .status: "one of " + EntryStatus.allCases.map(\.rawValue).joined(separator: ", ")
-        case .backendId, .deleteRequested: "left to the server"
+        case .backendId, .deleteRequested, .statusAt: "left to the server"
         }
     }
 

@@ -60,7 +60,8 @@ enum LoginProblem: Error, Equatable, Sendable {
     case tokenRefused(String)
     /// The person logged in as somebody else.
     case otherAddress
-    case emailUnverified
+    /// Nobody vouches for the address in the token; the reason is for the log.
+    case emailUnverified(String)
     case boundElsewhere
     /// The person says that the device is not theirs.
     case notConfirmed
@@ -92,7 +93,8 @@ enum LoginProblem: Error, Equatable, Sendable {
         case .providerUnavailable: "The login of your organisation does not answer at the moment."
         case .tokenRefused: "The login of your organisation gave an answer that cannot be trusted."
         case .otherAddress: "You logged in with another e-mail address than the one you entered on your device."
-        case .emailUnverified: "Your organisation has not verified your e-mail address."
+        case .emailUnverified:
+            "The login of your organisation does not say that this e-mail address is yours. Its administrator can help."
         case .boundElsewhere: "This e-mail address belongs to another account of your organisation."
         case .notConfirmed: "The login was not confirmed."
         case .personUnknown: "Your organisation's time registration does not know you."

@@ -182,6 +182,7 @@ struct LoginFlow: Sendable {
         var reason = problem.code
         if case .tokenRefused(let text) = problem { reason += ": \(text)" }
         if case .providerError(let text) = problem { reason += ": \(text)" }
+        if case .emailUnverified(let text) = problem { reason += ": \(text)" }
         logger.info(
             "login failed", metadata: ["environment": "\(found.organisation.environment)", "reason": "\(reason)"])
         var retry: (attempt: LoginAttempt, url: String)?

@@ -41,7 +41,7 @@ enum LoginRule {
 
     static func problem(_ error: TokenError) -> LoginProblem {
         switch error {
-        case .emailUnverified: .emailUnverified
+        case .emailUnverified(let reason): .emailUnverified("\(reason)")
         case .keysUnavailable: .providerUnavailable
         case .malformed, .algorithmRefused, .keyUnknown, .signatureWrong, .expired, .notYetValid, .issuerUnknown,
             .audienceWrong, .emailMissing:

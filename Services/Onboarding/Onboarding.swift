@@ -74,7 +74,14 @@ struct Onboarding: Sendable {
             store: store, pool: pool, limits: limits, providers: providers, redirect: redirect, clients: clients)
         login = LoginFlow(
             store: store, pool: pool, limits: limits, redirect: redirect, provider: provider, providers: providers,
-            check: TokenCheck(keys: JWKS(client: client), refetchMin: limits.refetchMin), logger: logger)
+            check: TokenCheck(keys: JWKS(client: client), refetchMin: limits.refetchMin) { environment, names in
+                do {
+                    try await pool.run { try SessionStore.note(claims: names, in: environment, on: &$0) }
+                } catch {
+                    // It is for whoever sets the environment up: no login waits for it.
+                    logger.info("a token's claims were not noted", metadata: ["error": "\(error)"])
+                }
+            }, logger: logger)
         socket = SessionSocket(
             pool: pool, events: events, hub: hub, limits: limits, clients: clients, logger: logger)
         page = gateway.map { DevicePage(gateway: $0.hasSuffix("/") ? String($0.dropLast()) : $0, client: client) }

@@ -14,11 +14,19 @@ struct Organisation: Sendable {
     let client: ProviderClient
     let initialisesOnLogin: Bool
     let hidesUnknown: Bool
+    let vouching: AddressVouching
+    /// Its own, where the issuer vouches for their addresses; empty elsewhere.
+    let domains: Set<String>
 
     static let columns: StaticString = """
         p.environment_id, p.issuer, p.audience, p.discovery_url, p.scopes, p.client_id, p.client_secret,
-        p.initialise_on, p.hide_unknown
+        p.initialise_on, p.hide_unknown, p.address_vouched_by,
+        CASE p.address_vouched_by
+            WHEN 'issuer' THEN ARRAY(SELECT d.domain FROM access.domain d WHERE d.environment_id = p.environment_id)
+            ELSE '{}' END
         """
+    /// So many they are: what else a statement selects comes after them.
+    static let columnCount = 11
 
     /// - Returns: `nil` when the environment has no client at its provider.
     init?(_ row: Row, secrets: SecretBox) throws {
@@ -34,6 +42,25 @@ struct Organisation: Sendable {
             id: id, secret: try secrets.openText(sealed.bytes, at: OAuthClient.secretPlace(environment)))
         initialisesOnLogin = try row.value(7, as: String.self) == "login"
         hidesUnknown = try row.value(8)
+        vouching = try Self.vouching(row.value(9))
+        domains = Set(try row.value(10, as: [String].self))
+    }
+
+    /// - Throws: When this program is too old to know it.
+    private static func vouching(_ text: String) throws -> AddressVouching {
+        guard let vouching = AddressVouching(rawValue: text) else {
+            throw PostgresError(sqlState: nil, message: "addresses vouched for by '\(text)' are not known")
+        }
+        return vouching
+    }
+
+    /// Whose tokens are accepted.
+    ///
+    /// - Parameter audience: The client's id for ID tokens, the environment's audience for the device API's tokens.
+    func identity(for audience: String, keysAt jwksURL: String) -> EnvironmentIdentity {
+        EnvironmentIdentity(
+            environment: environment.rawValue, issuer: issuer, audience: audience, jwksURL: jwksURL,
+            vouching: vouching, domains: domains)
     }
 
     /// Where an address belongs.
@@ -62,6 +89,6 @@ struct Organisation: Sendable {
             """)
         guard rows.count == 1 else { return .none }
         guard let organisation = try Organisation(rows[0], secrets: secrets) else { return .notSetUp }
-        return .found(organisation, isKnown: try rows[0].value(9))
+        return .found(organisation, isKnown: try rows[0].value(columnCount))
     }
 }

@@ -102,15 +102,16 @@ struct SessionStore: Sendable {
         """
 
     private func found(_ state: Capability, _ rows: Rows) throws -> Found? {
+        let first = Organisation.columnCount
         guard rows.count == 1, let organisation = try Organisation(rows[0], secrets: secrets),
-            let email = EmailAddress(try rows[0].value(10, as: String.self))
+            let email = EmailAddress(try rows[0].value(first + 1, as: String.self))
         else { return nil }
-        let sealed: Bytea = try rows[0].value(12)
+        let sealed: Bytea = try rows[0].value(first + 3)
         return Found(
-            session: try rows[0].value(9), state: state.key, email: email, organisation: organisation,
-            nonce: try rows[0].value(11),
+            session: try rows[0].value(first), state: state.key, email: email, organisation: organisation,
+            nonce: try rows[0].value(first + 2),
             verifier: try secrets.openText(sealed.bytes, at: Self.verifierPlace(state.key)),
-            deviceAddress: try rows[0].value(13), deviceName: try rows[0].value(14))
+            deviceAddress: try rows[0].value(first + 4), deviceName: try rows[0].value(first + 5))
     }
 
     /// An attempt's outcome is told: it cannot be taken for one that was interrupted.
@@ -223,18 +224,31 @@ struct SessionStore: Sendable {
             RETURNING \(sql: Organisation.columns), s.id, s.email, l.nonce, s.device_address, s.device_name, o.tokens,
                 l.state
             """)
+        let first = Organisation.columnCount
         guard rows.count == 1, let organisation = try Organisation(rows[0], secrets: secrets),
-            let email = EmailAddress(try rows[0].value(10, as: String.self))
+            let email = EmailAddress(try rows[0].value(first + 1, as: String.self))
         else { return nil }
-        let sealed: Bytea = try rows[0].value(14)
+        let sealed: Bytea = try rows[0].value(first + 5)
         let json = try secrets.open(sealed.bytes, at: Self.tokensPlace(confirm.key))
         return (
             Found(
-                session: try rows[0].value(9), state: try rows[0].value(15), email: email,
-                organisation: organisation, nonce: try rows[0].value(11), verifier: "",
-                deviceAddress: try rows[0].value(12), deviceName: try rows[0].value(13)),
+                session: try rows[0].value(first), state: try rows[0].value(first + 6), email: email,
+                organisation: organisation, nonce: try rows[0].value(first + 2), verifier: "",
+                deviceAddress: try rows[0].value(first + 3), deviceName: try rows[0].value(first + 4)),
             try JSONDecoder().decode(ProviderTokens.self, from: Data(json))
         )
+    }
+
+    /// Keeps the names of a token's claims; the same names at most once a minute.
+    static func note(
+        claims names: [String], in environment: EnvironmentID, on connection: inout Connection
+    ) throws {
+        try connection.run(
+            """
+            INSERT INTO onboarding.token_claims AS c (environment_id, names) VALUES (\(environment.rawValue), \(names))
+            ON CONFLICT (environment_id) DO UPDATE SET names = excluded.names, seen_at = now()
+            WHERE c.names <> excluded.names OR c.seen_at < now() - interval '1 minute'
+            """)
     }
 
     /// Whether there is such a session that has not expired.

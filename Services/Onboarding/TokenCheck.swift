@@ -12,13 +12,20 @@ struct TokenCheck: Sendable {
     }
 
     private let verifier: TokenVerifier
+    private let note: @Sendable (EnvironmentID, [String]) async -> Void
 
-    /// - Parameter refetchMin: The least time between two readings of a provider's keys. Only who has logged in gets
-    ///   here: they may be asked for more often than for strangers' tokens.
-    init(keys: JWKS, refetchMin: Duration) {
+    /// - Parameters:
+    ///   - refetchMin: The least time between two readings of a provider's keys. Only who has logged in gets here: they
+    ///     may be asked for more often than for strangers' tokens.
+    ///   - note: Told the names of each ID token's claims once it is known whose it is.
+    init(
+        keys: JWKS, refetchMin: Duration,
+        note: @escaping @Sendable (EnvironmentID, [String]) async -> Void = { _, _ in }
+    ) {
         var limits = TokenVerifier.Limits()
         limits.refetchMin = refetchMin
         verifier = TokenVerifier(limits: limits, fetch: { try await keys.fetch($0) })
+        self.note = note
     }
 
     /// - Throws: `LoginProblem`.
@@ -26,20 +33,20 @@ struct TokenCheck: Sendable {
         _ tokens: ProviderTokens, for found: SessionStore.Found, _ metadata: ProviderMetadata
     ) async throws -> Accepted {
         let organisation = found.organisation
-        /// ID tokens are meant for the client, the device API's tokens for the environment's audience.
         func identity(of token: String, for audience: String) async throws -> Identity {
-            let issuer = EnvironmentIdentity(
-                environment: organisation.environment.rawValue, issuer: organisation.issuer, audience: audience,
-                jwksURL: metadata.jwksURL)
-            return try await verifier.identity(of: token, among: [issuer])
+            try await verifier.identity(
+                of: token, among: [organisation.identity(for: audience, keysAt: metadata.jwksURL)])
         }
         guard let idToken = tokens.idToken else { throw LoginProblem.tokenRefused("no ID token") }
         let person: Identity
         do {
             person = try await identity(of: idToken, for: organisation.client.id)
         } catch let error as TokenError {
+            // What is lacking can be seen of it then.
+            if error.isOfAddress { await note(organisation.environment, ClaimNames.of(idToken)) }
             throw LoginRule.problem(error)
         }
+        await note(organisation.environment, ClaimNames.of(idToken))
         if let objection = LoginRule.objection(
             to: person, nonce: found.nonce, client: organisation.client.id, email: found.email)
         {

@@ -125,7 +125,9 @@ final class EnvironmentDirectory: Service, Sendable {
         var read = try await pool.run { connection in
             var read = State()
             let answers = try connection.run([
-                "SELECT environment_id, issuer, audience, jwks_url FROM access.provider ORDER BY 1",
+                """
+                SELECT environment_id, issuer, audience, jwks_url, address_vouched_by FROM access.provider ORDER BY 1
+                """,
                 """
                 SELECT i.environment_id, i.id, i.name, i.key_hash, i.client_id, coalesce(i.subject, i.client_id)
                 FROM access.integration i LEFT JOIN access.provider p ON p.environment_id = i.environment_id
@@ -134,16 +136,10 @@ final class EnvironmentDirectory: Service, Sendable {
                 "SELECT environment_id, domain FROM access.domain",
             ])
             for row in answers[1] { try Self.read(integration: row, into: &read) }
-            for row in answers[0] {
-                let id: Int32 = try row.value(0)
-                read.identities.append(
-                    EnvironmentIdentity(
-                        environment: id, issuer: try row.value(1), audience: try row.value(2), jwksURL: try row.value(3)
-                    ))
-            }
             for row in answers[2] {
                 read.domains[EnvironmentID(rawValue: try row.value(0)), default: []].insert(try row.value(1))
             }
+            for row in answers[0] { try Self.read(provider: row, into: &read) }
             return read
         }
         // What was found meanwhile may be younger than what was read; nothing is found between the two.
@@ -152,6 +148,16 @@ final class EnvironmentDirectory: Service, Sendable {
             state.withLock { [read] in $0 = read }
         }
         refreshed.withLock { $0 }?()
+    }
+
+    private static func read(provider row: Row, into read: inout State) throws {
+        // Of what a newer program wrote nobody is let in.
+        guard let vouching = AddressVouching(rawValue: try row.value(4)) else { return }
+        let id: Int32 = try row.value(0)
+        read.identities.append(
+            EnvironmentIdentity(
+                environment: id, issuer: try row.value(1), audience: try row.value(2), jwksURL: try row.value(3),
+                vouching: vouching, domains: read.domains[EnvironmentID(rawValue: id)] ?? []))
     }
 
     private static func read(integration row: Row, into read: inout State) throws {

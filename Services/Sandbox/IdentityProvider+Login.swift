@@ -80,12 +80,13 @@ extension IdentityProvider {
         back(login, [("error", error)] + (description.map { [("error_description", $0)] } ?? []))
     }
 
-    /// Sends the browser back to the application (RFC 6749 §4.1.2), naming the issuer (RFC 9207).
+    /// Sends the browser back to the application (RFC 6749 §4.1.2), naming the issuer (RFC 9207) unless it has
+    /// the shape of Entra's.
     private func back(_ login: IdentityState.Login, _ parameters: [(String, String)]) -> Response {
         var fields = FormFields()
         for (name, value) in parameters { fields.add(name, value) }
         if let state = login.state { fields.add("state", state) }
-        fields.add("iss", login.issuer)
+        if tenant(ofIssuer: login.issuer) == nil { fields.add("iss", login.issuer) }
         let separator = login.redirectURI.contains("?") ? "&" : "?"
         return Response(
             status: .seeOther,

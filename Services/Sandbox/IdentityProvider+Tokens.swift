@@ -72,16 +72,9 @@ extension IdentityProvider {
     }
 
     private func answer(_ login: IdentityState.Login) async throws -> TokenAnswer {
-        let email = login.email ?? ""
-        let person = state.person(email)
-        var claims = IdentityClaims(
-            iss: login.issuer, sub: person?.subject ?? email.lowercased(), aud: audience,
-            exp: state.now + Self.tokenSecondsDefault, iat: state.now, email: person?.tokenEmail ?? email,
-            emailVerified: person?.emailVerified ?? true, name: person?.name)
-        let access = try await keys.sign(claims, with: "ES256")
-        claims.aud = login.client
+        var (claims, access) = self.claims(of: login)
         claims.nonce = login.nonce
-        claims.authTime = state.now
+        let algorithm = claims.ver == nil ? "ES256" : "RS256"
         let refreshToken =
             login.scope.contains("offline_access")
             ? state.keep(
@@ -91,9 +84,27 @@ extension IdentityProvider {
                     expires: IdentityState.clock + 30 * 86_400), as: .refreshToken)
             : nil
         return TokenAnswer(
-            access_token: access, expires_in: Self.tokenSecondsDefault,
-            scope: login.scope.sorted().joined(separator: " "), id_token: try await keys.sign(claims, with: "ES256"),
+            access_token: try await keys.sign(access, with: algorithm), expires_in: Self.tokenSecondsDefault,
+            scope: login.scope.sorted().joined(separator: " "), id_token: try await keys.sign(claims, with: algorithm),
             refresh_token: refreshToken)
+    }
+
+    /// What the ID token says, and what the access token does.
+    private func claims(of login: IdentityState.Login) -> (IdentityClaims, IdentityClaims) {
+        let email = login.email ?? ""
+        if let tenant = tenant(ofIssuer: login.issuer) {
+            let claims = entraClaims(tenant, email, client: login.client)
+            return (claims, entraAccess(claims))
+        }
+        let person = state.person(email)
+        let access = IdentityClaims(
+            iss: login.issuer, sub: person?.subject ?? email.lowercased(), aud: audience,
+            exp: state.now + Self.tokenSecondsDefault, iat: state.now, email: person?.tokenEmail ?? email,
+            emailVerified: person?.emailVerified ?? true, name: person?.name)
+        var claims = access
+        claims.aud = login.client
+        claims.authTime = state.now
+        return (claims, access)
     }
 
     /// A token of the application itself.

@@ -19,9 +19,18 @@ struct IdentityClaims: JWTPayload {
     var authTime: Int?
     var roles: [String]?
     var authorizedParty: String?
+    /// This and what follows are of Microsoft Entra ID alone.
+    var ver: String?
+    var oid: String?
+    var tid: String?
+    var idp: String?
+    var preferredUsername: String?
+    var edov: Bool?
 
     enum CodingKeys: String, CodingKey {
-        case iss, sub, aud, exp, iat, email, name, nonce, roles
+        case iss, sub, aud, exp, iat, email, name, nonce, roles, ver, oid, tid, idp
+        case preferredUsername = "preferred_username"
+        case edov = "xms_edov"
         case emailVerified = "email_verified"
         case authTime = "auth_time"
         case authorizedParty = "azp"
@@ -74,10 +83,7 @@ struct IdentityProvider: Sendable {
         // An environment's issuer has the same documents below its own path.
         for prefix in ["", "{environment}/"] {
             router.get("\(prefix).well-known/openid-configuration") { _, context in
-                try json(
-                    Discovery(
-                        issuer: issuer(of: context.parameters.get("environment")),
-                        hasRevocation: state.switches.hidesRevocation != true))
+                try discovery(context.parameters.get("environment"))
             }
             router.get("\(prefix)jwks") { _, _ in try json(["keys": try await keys.publicKeys()]) }
             router.get("\(prefix)authorize") { request, context in
@@ -92,6 +98,7 @@ struct IdentityProvider: Sendable {
             }
             router.post("\(prefix)revoke") { request, _ in try await revoke(request) }
         }
+        addEntraRoutes(to: router)
         addControls(to: router)
     }
 
@@ -130,10 +137,18 @@ struct IdentityProvider: Sendable {
 
     func token(for request: TokenRequest) async throws -> String {
         let now = state.now
-        let claims = IdentityClaims(
-            iss: issuer(of: request.environment), sub: request.subject ?? request.email,
-            aud: request.audience ?? audience, exp: now + (request.expiresIn ?? Self.tokenSecondsDefault), iat: now,
-            email: request.email, emailVerified: request.emailVerified ?? true, name: request.name)
+        var claims: IdentityClaims
+        if let tenant = request.environment, Self.isTenant(tenant) {
+            claims = entraClaims(tenant, request.email, client: request.audience ?? audience)
+            claims.sub = request.subject ?? claims.sub
+        } else {
+            claims = IdentityClaims(
+                iss: issuer(of: request.environment), sub: request.subject ?? request.email,
+                aud: request.audience ?? audience, exp: now, iat: now, email: request.email,
+                emailVerified: request.emailVerified ?? true)
+        }
+        claims.name = request.name
+        claims.exp = now + (request.expiresIn ?? Self.tokenSecondsDefault)
         do {
             return try await keys.sign(claims, with: request.algorithm ?? "ES256")
         } catch let problem as IdentityProblem {
@@ -141,8 +156,17 @@ struct IdentityProvider: Sendable {
         }
     }
 
+    private func discovery(_ environment: String?) throws -> Response {
+        if let environment, Self.isTenant(environment) {
+            return try json(EntraDiscovery(base: issuer, tenant: environment))
+        }
+        return try json(
+            Discovery(issuer: issuer(of: environment), hasRevocation: state.switches.hidesRevocation != true))
+    }
+
     func issuer(of environment: String?) -> String {
-        environment.map { "\(issuer)/\($0)" } ?? issuer
+        guard let environment else { return issuer }
+        return "\(issuer)/\(environment)" + (Self.isTenant(environment) ? "/v2.0" : "")
     }
 
     private func decode<T: Decodable>(_ type: T.Type, _ request: Request) async throws -> T {

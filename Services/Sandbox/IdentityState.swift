@@ -38,10 +38,15 @@ struct IdentityPerson: Codable, Sendable {
     var email: String
     var password: String?
     var subject: String?
-    /// The `email` claim.
+    /// The `email` claim; an issuer of Entra's shape leaves it out unless it is given.
     var tokenEmail: String?
     var emailVerified: Bool?
     var name: String?
+    /// Entra's `xms_edov`, `preferred_username`, `tid` and `idp`.
+    var edov: Bool?
+    var preferredUsername: String?
+    var tenant: String?
+    var provider: String?
 }
 
 /// How the provider misbehaves.

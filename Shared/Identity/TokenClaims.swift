@@ -1,12 +1,11 @@
 import FoundationEssentials
-import Model
 
 /// Who a token speaks for.
 package struct Identity: Sendable, Equatable {
     package let environment: Int32
     package let issuer: String
     package let subject: String
-    /// Its ASCII letters lowered, verified by the issuer; `nil` in a program's token.
+    /// Its ASCII letters lowered, vouched for as the environment asks; `nil` in a program's token.
     package let email: String?
     package let name: String?
     /// Seconds since 1970.
@@ -47,7 +46,7 @@ struct TokenParts {
         self.signature = signature
     }
 
-    private static func decode<T: Decodable>(_ type: T.Type, _ part: ArraySlice<UInt8>) -> T? {
+    static func decode<T: Decodable>(_ type: T.Type, _ part: ArraySlice<UInt8>) -> T? {
         bytes(ofBase64URL: part).flatMap { try? JSONDecoder().decode(type, from: Data($0)) }
     }
 
@@ -78,9 +77,16 @@ struct TokenClaims: Decodable {
     let email: String?
     let nonce: String?
     let authorizedParty: String?
-    /// Whether the provider vouches for the address: a token that does not say so is refused, whoever issued it. Some
-    /// providers write the word as a text.
-    let isEmailVerified: Bool
+    /// `email_verified`; some providers write the word as a text.
+    let isEmailVerified: Bool?
+    /// `xms_edov` of Microsoft Entra ID: true, 1, "1" or "true".
+    let isDomainVerified: Bool?
+    /// Of Microsoft Entra ID: the tenant (`tid`), the name a person logs in with, who looks after the account (`idp`),
+    /// and whether it is a guest's (`acct`). What is there and cannot be read is nobody's.
+    let tenantID: String?
+    let preferredUsername: String?
+    let identityProvider: String?
+    let isGuest: Bool
     let name: String?
     /// The client the token was issued to: OpenID Connect's `azp`, RFC 9068's `client_id`, or `appid`.
     let client: String?
@@ -89,7 +95,9 @@ struct TokenClaims: Decodable {
     let isOfLogin: Bool
 
     private enum CodingKeys: String, CodingKey {
-        case iss, sub, aud, exp, nbf, iat, email, name, nonce, appid, scope, scp
+        case iss, sub, aud, exp, nbf, iat, email, name, nonce, appid, scope, scp, tid, idp, acct
+        case edov = "xms_edov"
+        case preferredUsername = "preferred_username"
         case authenticatedAt = "auth_time"
         case isEmailVerified = "email_verified"
         case authorizedParty = "azp"
@@ -121,8 +129,19 @@ struct TokenClaims: Decodable {
         if let text = try? container.decode(String.self, forKey: .isEmailVerified) {
             isEmailVerified = text == "true"
         } else {
-            isEmailVerified = try container.decodeIfPresent(Bool.self, forKey: .isEmailVerified) ?? false
+            isEmailVerified = try container.decodeIfPresent(Bool.self, forKey: .isEmailVerified)
         }
+        isDomainVerified = container.contains(.edov) ? Self.isTrue(container, .edov) : nil
+        tenantID = container.contains(.tid) ? (try? container.decode(String.self, forKey: .tid)) ?? "" : nil
+        preferredUsername = try? container.decode(String.self, forKey: .preferredUsername)
+        identityProvider = container.contains(.idp) ? (try? container.decode(String.self, forKey: .idp)) ?? "" : nil
+        isGuest = container.contains(.acct) && (try? container.decode(Int.self, forKey: .acct)) != 0
+    }
+
+    private static func isTrue(_ container: KeyedDecodingContainer<CodingKeys>, _ key: CodingKeys) -> Bool {
+        if let flag = try? container.decode(Bool.self, forKey: key) { return flag }
+        if let number = try? container.decode(Int.self, forKey: key) { return number == 1 }
+        return (try? container.decode(String.self, forKey: key)).map { ["1", "true"].contains($0) } ?? false
     }
 
     /// Words of a text, or an array of them: providers write scopes either way.
@@ -152,18 +171,15 @@ struct TokenClaims: Decodable {
         guard !sub.isEmpty, sub.utf8.count <= 255 else { throw .malformed("sub") }
         // PostgreSQL's text cannot hold it.
         for text in [sub, email, name] where text?.utf8.contains(0) == true { throw .malformed("U+0000") }
-        guard let email else {
+        guard let address = try address(in: environment) else {
             // It may be a program's. That it is one is for who asks to see: a person's may lack the address too.
             guard !isOfLogin else { throw .emailMissing }
             return Identity(
                 environment: environment.environment, issuer: iss, subject: sub, email: nil, name: name,
                 expires: Int64(exp), client: client ?? sub)
         }
-        guard email.utf8.count <= 254, email.contains("@") else { throw .emailMissing }
-        guard isEmailVerified else { throw .emailUnverified }
         return Identity(
-            environment: environment.environment, issuer: iss, subject: sub, email: EmailAddress.lowered(email),
-            name: name,
+            environment: environment.environment, issuer: iss, subject: sub, email: address, name: name,
             expires: Int64(exp), nonce: nonce, authorizedParty: authorizedParty)
     }
 }

@@ -12,9 +12,19 @@ package enum TokenError: Error, Equatable, CustomStringConvertible {
     case issuerUnknown
     case audienceWrong
     case emailMissing
-    case emailUnverified
+    case emailUnverified(UnvouchedAddress)
     /// The provider's keys, or its newest, could not be read: nothing is known about the token.
     case keysUnavailable(String)
+
+    /// Whether the token is its issuer's own, and lacks an address that is vouched for.
+    package var isOfAddress: Bool {
+        switch self {
+        case .emailMissing, .emailUnverified: true
+        case .malformed, .algorithmRefused, .keyUnknown, .signatureWrong, .expired, .notYetValid, .issuerUnknown,
+            .audienceWrong, .keysUnavailable:
+            false
+        }
+    }
 
     /// For the log. It may say more than the client is told, but never holds the token.
     package var description: String {
@@ -28,7 +38,7 @@ package enum TokenError: Error, Equatable, CustomStringConvertible {
         case .issuerUnknown: "token of an unknown issuer"
         case .audienceWrong: "token for another audience"
         case .emailMissing: "token without an e-mail address"
-        case .emailUnverified: "token with an unverified e-mail address"
+        case .emailUnverified(let reason): "nobody vouches for the e-mail address: \(reason)"
         case .keysUnavailable(let reason): "keys of the issuer are unavailable: \(reason)"
         }
     }

@@ -11,12 +11,21 @@ package struct EnvironmentIdentity: Sendable, Equatable {
     package let issuer: String
     package let audience: String
     package let jwksURL: String
+    /// What says that an address is its person's.
+    package let vouching: AddressVouching
+    /// The environment's own, of which the issuer may vouch for addresses; read with ``AddressVouching/issuer`` only.
+    package let domains: Set<String>
 
-    package init(environment: Int32, issuer: String, audience: String, jwksURL: String) {
+    package init(
+        environment: Int32, issuer: String, audience: String, jwksURL: String,
+        vouching: AddressVouching = .emailVerified, domains: Set<String> = []
+    ) {
         self.environment = environment
         self.issuer = issuer
         self.audience = audience
         self.jwksURL = jwksURL
+        self.vouching = vouching
+        self.domains = vouching == .issuer ? domains : []
     }
 }
 

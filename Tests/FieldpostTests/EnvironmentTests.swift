@@ -182,6 +182,52 @@ import Testing
         #expect(try addEconomic("app:grant", "sap").errors.contains("missing: --backend-user"))
     }
 
+    /// Who vouches for addresses: an issuer only when it is one organisation's, and however one comes to the other.
+    @Test func onlyOneTenantsIssuerVouches() throws {
+        #expect(try add("[]").status == 0)
+        let tenant = "https://login.microsoftonline.com/6d1f9c2e-8a51-4f3b-9d0e-2b7c5a4e1f60/v2.0"
+        #expect(try run("show", "acme").output.contains("email_verified"))
+        #expect(try run("edit", "acme", "--address-vouched-by", "everybody").status == 2)
+        let shared = ["common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-36a304b66dad"].map {
+            "https://login.microsoftonline.com/\($0)/v2.0"
+        }
+        for issuer in shared + ["https://login.acme.example"] {
+            let answer = try run("edit", "acme", "--issuer", issuer, "--address-vouched-by", "issuer")
+            #expect(answer.status == 1 && answer.errors.contains("one tenant of Microsoft Entra ID"), "\(issuer)")
+        }
+        #expect(try run("edit", "acme", "--address-vouched-by", "issuer").status == 1)
+        let edited = try run(
+            "edit", "acme", "--issuer", tenant, "--jwks-url", "http://127.0.0.1:8081/keys", "--address-vouched-by",
+            "issuer")
+        #expect(edited.status == 0, "\(edited.errors)")
+        #expect(try run("show", "acme").output.contains("addresses are vouched for by   issuer"))
+        // Nor is the issuer changed to one of many later.
+        #expect(try run("edit", "acme", "--issuer", shared[0]).status == 1)
+        #expect(try run("show", "acme").output.contains(tenant))
+        #expect(try run("edit", "acme", "--address-vouched-by", "xms_edov").status == 0)
+        #expect(try run("edit", "acme", "--issuer", shared[0], "--jwks-url", "http://127.0.0.1:8081/keys").status == 0)
+    }
+
+    @Test func whatTheNewestTokenHadIsShown() throws {
+        #expect(try add("[]").status == 0)
+        #expect(try run("edit", "acme", "--backend", "none").status == 0)
+        func claims() throws -> [String: Any]? {
+            try run("check", "acme", "--json").rows().first { $0["what"] as? String == "claims" }
+        }
+        #expect(try claims()?["detail"] as? String == "nobody has logged in yet")
+        var connection = try Connection(conninfo)
+        try connection.run(
+            "INSERT INTO onboarding.token_claims SELECT id, '{aud,email,preferred_username,tid}' FROM realm.environment"
+        )
+        let lacking = try #require(try claims())
+        #expect(lacking["works"] as? Bool == false)
+        let detail = lacking["detail"] as? String ?? ""
+        #expect(detail.hasPrefix("no email_verified: nobody vouches for the address; "), "\(detail)")
+        #expect(detail.contains("email yes, email_verified no, xms_edov no, tid yes, preferred_username yes"))
+        try connection.run("UPDATE access.provider SET address_vouched_by = 'issuer'")
+        #expect(try claims()?["works"] as? Bool == true)
+    }
+
     @Test func aDomainBelongsToOneEnvironment() throws {
         #expect(try add("[]").status == 0)
         let other = try run(
@@ -271,6 +317,6 @@ import Testing
         let checked = try run("check", "acme", "--json")
         #expect(checked.status == 1)
         let works = try checked.rows().map { "\($0["what"] ?? "") \($0["works"] as? Bool ?? true)" }
-        #expect(works == ["discovery false", "keys false", "back end false"])
+        #expect(works == ["discovery false", "keys false", "claims true", "back end false"])
     }
 }

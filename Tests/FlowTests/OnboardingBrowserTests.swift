@@ -6,17 +6,28 @@ import Testing
 extension FlowTests {
     /// A person walks the whole login in a real browser, with every executable behind it.
     struct OnboardingBrowserTests {
-        @Test(.timeLimit(.minutes(20))) func aPersonComesInThroughTheDevicePage() async throws {
+        /// The second has the shape of Microsoft Entra ID: a tenant whose tokens name no address but the one that
+        /// people log in with, and do not say that it is verified.
+        @Test(.timeLimit(.minutes(20)), arguments: [nil, "6d1f9c2e-8a51-4f3b-9d0e-2b7c5a4e1f60"])
+        func aPersonComesInThroughTheDevicePage(tenant: String?) async throws {
             var options = Suite.Options.quick
             options.services = [.relay, .gateway, .initializer, .onboarding]
             options.deviceHasPage = true
-            try await withSuite("browser", options) { suite in
+            try await withSuite(tenant == nil ? "browser" : "entra", options) { suite in
                 let organisation = SmallOrganisation(peopleCount: 2)
                 try await organisation.load(into: suite, invites: false)
                 try await suite.runCommand([
                     "environment", "edit", SmallOrganisation.environment, "--client-id", Suite.clientID,
                     "--client-secret-from", Suite.clientSecretVariable,
                 ])
+                if let tenant {
+                    let url = "\(suite.identityURL)/\(tenant)"
+                    // Without the last option nobody would come in.
+                    try await suite.runCommand([
+                        "environment", "edit", SmallOrganisation.environment, "--issuer", url + "/v2.0", "--jwks-url",
+                        url + "/discovery/v2.0/keys", "--audience", Suite.clientID, "--address-vouched-by", "issuer",
+                    ])
+                }
                 let checked = try await suite.runCommand(["environment", "check", SmallOrganisation.environment])
                 #expect(checked.contains("client") && !checked.contains("FAILS"), "\(checked)")
                 let browser = try await Browser(in: suite)
@@ -29,6 +40,9 @@ extension FlowTests {
                     try await suite.runCommand(["environment", "role", "manager", email])
                     let rows = "Array.from(document.querySelectorAll('[data-kind=Person]'))"
                     try await browser.wait("\(rows).some((row) => row.textContent.includes('manager'))", on: device)
+                    let seen = try await suite.runCommand(["environment", "check", SmallOrganisation.environment])
+                    #expect(!seen.contains("FAILS"), "\(seen)")
+                    #expect(seen.contains("email_verified \(tenant == nil ? "yes" : "no")"), "\(seen)")
                     outcome = .success(())
                 } catch {
                     outcome = .failure(error)

@@ -186,7 +186,7 @@ import Testing
         }
         let codes: [LoginProblem] = [
             .consentRefused, .interrupted, .providerError(""), .providerUnavailable, .tokenRefused(""), .otherAddress,
-            .emailUnverified, .boundElsewhere, .notConfirmed, .personUnknown,
+            .emailUnverified(""), .boundElsewhere, .notConfirmed, .personUnknown,
         ]
         for code in codes { #expect(text.contains("`\(code.code)`"), "\(code.code)") }
         for close in [SessionClose.expired, SessionClose.replaced] { #expect(text.contains("\(close.code) ")) }

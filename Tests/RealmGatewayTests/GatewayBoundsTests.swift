@@ -249,9 +249,9 @@ final class Flag: Sendable {
 }
 
 /// Waits for a condition of the server's.
-private func eventually(_ what: String, _ condition: () throws -> Bool) async throws {
+func eventually(_ what: String, _ condition: () async throws -> Bool) async throws {
     let deadline = ContinuousClock.now + patienceMax
-    while try !condition() {
+    while try await !condition() {
         try #require(ContinuousClock.now < deadline, "not in time: \(what)")
         try await Task.sleep(for: .milliseconds(5))
     }

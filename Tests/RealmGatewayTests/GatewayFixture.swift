@@ -152,6 +152,8 @@ struct TestKeys: Sendable {
         var scope: String?
         var email: String?
         var email_verified: Bool?
+        var tid: String?
+        var preferred_username: String?
         func verify(using algorithm: some JWTAlgorithm) {}
     }
 

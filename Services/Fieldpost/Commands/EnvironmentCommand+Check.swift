@@ -27,7 +27,8 @@ extension EnvironmentCommand {
                 "SELECT email FROM backend.person WHERE environment_id = \(id.rawValue) ORDER BY email LIMIT 1")
             let emails = try first.map { try $0.value(0, as: String.self) }
             let person = try BackendPerson.load(emails, in: id, on: &connection).values.first
-            let check = EnvironmentCheck(stored: stored, id: id, backend: backend, person: person)
+            let claims = try TokenClaimsSeen.load(id, on: &connection)
+            let check = EnvironmentCheck(stored: stored, id: id, claims: claims, backend: backend, person: person)
             let findings = await check.findings()
             var table = Table([("WHAT", .left), ("STATE", .left), ("DETAIL", .left)], empty: "")
             for finding in findings { table.add([finding.what, finding.works ? "works" : "FAILS", finding.detail]) }
@@ -48,6 +49,8 @@ struct EnvironmentFinding: Encodable {
 struct EnvironmentCheck {
     let stored: StoredEnvironment
     let id: EnvironmentID
+    /// Of the newest login; `nil` before anybody logged in.
+    let claims: TokenClaimsSeen?
     let backend: BackendConnection?
     /// Somebody whose entries are asked for.
     let person: BackendPerson?
@@ -69,6 +72,7 @@ struct EnvironmentCheck {
             findings.append(.init(what: "discovery", works: false, detail: error.description))
             findings.append(await keys(at: stored.jwksURL, client, nil))
         }
+        findings.append(TokenClaimsSeen.finding(claims, stored))
         findings.append(await backEnd(client))
         return findings
     }

@@ -35,6 +35,7 @@ extension EnvironmentCommand {
         let scopes: [String]
         let initialiseOn: String
         let hidesUnknown: Bool
+        let addressVouchedBy: String
         let backend: String
         /// This and the next are `nil` without a back end.
         let backendURL: String?
@@ -61,6 +62,7 @@ extension EnvironmentCommand {
             scopes = stored.scopes
             initialiseOn = stored.initialiseOn
             hidesUnknown = stored.hidesUnknown
+            addressVouchedBy = stored.addressVouchedBy
             backend = stored.backend
             backendURL = stored.hasBackend ? stored.backendURL : nil
             backendUser = stored.hasBackend ? stored.backendUser : nil
@@ -80,6 +82,7 @@ extension EnvironmentCommand {
                 ("client", clientID ?? "-"), ("client's secret", hasClientSecret ? "stored, sealed" : "not set"),
                 ("scopes", scopes.joined(separator: " ")), ("realms are filled on", initialiseOn),
                 ("strangers learn who is known", hidesUnknown ? "no" : "yes"),
+                ("addresses are vouched for by", addressVouchedBy),
             ] + backendLines
         }
 

@@ -19,6 +19,7 @@ extension EnvironmentOptions {
         }
         let missing = missing(environment)
         guard missing.isEmpty else { throw CommandFailure("missing: \(missing.joined(separator: ", "))") }
+        try checkVouching(environment)
         if let conflict = try EnvironmentStore.conflict(of: environment, on: &connection) {
             throw CommandFailure(conflict)
         }
@@ -50,6 +51,19 @@ extension EnvironmentOptions {
     private var describesBackend: Bool {
         backendUrl != nil || backendUser != nil || backendPasswordVariable != nil || backendPasswordFrom != nil
             || pollInterval != nil || fullPollInterval != nil || callsPerSecond != nil || personCallsPerSecond != nil
+    }
+
+    /// An issuer that many organisations share would let each one's administrators say who is who here.
+    private func checkVouching(_ environment: StoredEnvironment) throws {
+        guard environment.addressVouchedBy == AddressVouching.issuer.rawValue else { return }
+        guard EntraTenant(issuer: environment.issuer) != nil else {
+            throw CommandFailure(
+                "--address-vouched-by issuer is for one tenant of Microsoft Entra ID, whose issuer is "
+                    + "https://login.microsoftonline.com/TENANT-ID/v2.0, not \(environment.issuer)")
+        }
+        guard !environment.domains.isEmpty else {
+            throw CommandFailure("--address-vouched-by issuer is for addresses of the environment's domains: --domain")
+        }
     }
 
     /// The options that must be given still.
@@ -85,6 +99,7 @@ extension EnvironmentOptions {
         if let hideUnknown { environment.hidesUnknown = hideUnknown == "yes" }
         if let backend { environment.backend = backend }
         if !environment.hasBackend { environment.removeBackend() }
+        if let addressVouchedBy { environment.addressVouchedBy = addressVouchedBy.rawValue }
         if let backendUrl { environment.backendURL = backendUrl }
         if let backendUser { environment.backendUser = backendUser }
         if let backendPasswordVariable {

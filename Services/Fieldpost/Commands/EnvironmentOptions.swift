@@ -42,6 +42,12 @@ struct EnvironmentOptions: ParsableArguments {
     var scopes: [String] = []
     @Option(help: "When a person's realm is filled: registration or login.") var initialiseOn: String?
     @Option(help: "Whether strangers cannot find out who is known: yes or no.") var hideUnknown: String?
+    @Option(
+        help: """
+            What says that an address is its person's: the token's claim email_verified (at first), Microsoft Entra \
+            ID's xms_edov, or the issuer, for addresses of the environment's domains, when it is one Entra tenant's.
+            """)
+    var addressVouchedBy: AddressVouching?
     @Option(help: "The kind of back end: sap, economic, or none when an integration looks after it.") var backend:
         String?
     @Option(help: "The back end's base URL.") var backendUrl: String?
@@ -115,6 +121,8 @@ struct EnvironmentOptions: ParsableArguments {
         }
     }
 }
+
+extension AddressVouching: ExpressibleByArgument {}
 
 /// Secrets as a command gets them.
 enum SecretOptions {

@@ -52,7 +52,7 @@ enum EnvironmentStore {
                 b.poll_interval_seconds,
                 coalesce(
                     (SELECT array_agg(email ORDER BY email) FROM access.address WHERE environment_id = e.id), '{}'),
-                b.full_poll_interval_seconds, b.calls_per_second, b.person_calls_per_second
+                b.full_poll_interval_seconds, b.calls_per_second, b.person_calls_per_second, p.address_vouched_by
             FROM realm.environment e
             LEFT JOIN access.provider p ON p.environment_id = e.id
             LEFT JOIN backend.connection b ON b.environment_id = e.id
@@ -68,14 +68,15 @@ enum EnvironmentStore {
             "INSERT INTO realm.environment (name) VALUES (\(name)) ON CONFLICT (name) DO NOTHING",
             """
             INSERT INTO access.provider (environment_id, issuer, audience, jwks_url, discovery_url, client_id,
-                client_secret, scopes, initialise_on, hide_unknown)
+                client_secret, scopes, initialise_on, hide_unknown, address_vouched_by)
             SELECT id, \(e.issuer), \(e.audience), \(e.jwksURL), \(e.discoveryURL), \(e.clientID),
-                \(e.clientSecret), \(e.scopes), \(e.initialiseOn), \(e.hidesUnknown)
+                \(e.clientSecret), \(e.scopes), \(e.initialiseOn), \(e.hidesUnknown), \(e.addressVouchedBy)
             FROM realm.environment WHERE name = \(name)
             ON CONFLICT (environment_id) DO UPDATE SET issuer = excluded.issuer,
                 audience = excluded.audience, jwks_url = excluded.jwks_url, discovery_url = excluded.discovery_url,
                 client_id = excluded.client_id, client_secret = excluded.client_secret, scopes = excluded.scopes,
-                initialise_on = excluded.initialise_on, hide_unknown = excluded.hide_unknown
+                initialise_on = excluded.initialise_on, hide_unknown = excluded.hide_unknown,
+                address_vouched_by = excluded.address_vouched_by
             """,
             connect(e),
             """

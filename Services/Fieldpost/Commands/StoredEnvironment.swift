@@ -1,3 +1,4 @@
+import Identity
 import Model
 import Postgres
 
@@ -18,6 +19,8 @@ struct StoredEnvironment: Equatable {
     var scopes = ["openid", "email", "profile"]
     var initialiseOn = "registration"
     var hidesUnknown = true
+    /// An ``AddressVouching``.
+    var addressVouchedBy = AddressVouching.emailVerified.rawValue
     /// The kind of back end, or ``noBackend``.
     var backend = ""
     var backendURL = ""
@@ -54,6 +57,7 @@ struct StoredEnvironment: Equatable {
             scopes = try row.value(8)
             initialiseOn = try row.value(9)
             hidesUnknown = try row.value(10)
+            addressVouchedBy = try row.value(21)
             backend = Self.noBackend
         }
         if let kind = try row.optional(11, as: String.self) {
@@ -71,22 +75,26 @@ struct StoredEnvironment: Equatable {
 
     /// The names of the settings in which this one differs, for the audit log: never their values.
     func changes(from old: StoredEnvironment) -> [String] {
-        [
+        let identity: [(String, Bool)] = [
             ("domains", domains != old.domains), ("addresses", addresses != old.addresses),
             ("issuer", issuer != old.issuer), ("audience", audience != old.audience),
             ("jwks-url", jwksURL != old.jwksURL), ("discovery-url", discoveryURL != old.discoveryURL),
             ("client-id", clientID != old.clientID), ("client-secret", clientSecret != old.clientSecret),
             ("scopes", scopes != old.scopes), ("initialise-on", initialiseOn != old.initialiseOn),
-            ("hide-unknown", hidesUnknown != old.hidesUnknown), ("backend", backend != old.backend),
-            ("backend-url", backendURL != old.backendURL), ("backend-user", backendUser != old.backendUser),
-            (
-                "backend-password",
-                backendPassword != old.backendPassword || backendPasswordVariable != old.backendPasswordVariable
-            ), ("poll-interval", pollSeconds != old.pollSeconds),
+            ("hide-unknown", hidesUnknown != old.hidesUnknown),
+            ("address-vouched-by", addressVouchedBy != old.addressVouchedBy),
+        ]
+        let hasNewPassword =
+            backendPassword != old.backendPassword || backendPasswordVariable != old.backendPasswordVariable
+        let backEnd: [(String, Bool)] = [
+            ("backend", backend != old.backend), ("backend-url", backendURL != old.backendURL),
+            ("backend-user", backendUser != old.backendUser), ("backend-password", hasNewPassword),
+            ("poll-interval", pollSeconds != old.pollSeconds),
             ("full-poll-interval", fullPollSeconds != old.fullPollSeconds),
             ("calls-per-second", callsPerSecond != old.callsPerSecond),
             ("person-calls-per-second", personCallsPerSecond != old.personCallsPerSecond),
-        ].filter(\.1).map(\.0)
+        ]
+        return (identity + backEnd).filter(\.1).map(\.0)
     }
 
     /// Leaves it to an integration.

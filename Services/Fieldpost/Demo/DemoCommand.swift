@@ -26,9 +26,11 @@ struct DemoCommand: AsyncParsableCommand {
     @Option(
         help: """
             The environment, added unless it is there: tock with --data, and demo without, unless given; with \
-            --economic its name ends in -economic.
+            --economic its name ends in -economic, with --entra in -entra.
             """)
     var environment: String?
+    @Flag(help: "The identity provider of an environment that is added has the shape of Microsoft Entra ID.")
+    var entra = false
     @Option(help: "PostgreSQL connection string; FIELDPOST_DATABASE_URL unless given.") var database: String?
     @Option(help: "How many devices work at a time.") var devicesParallel = 200
     @Flag(
@@ -74,7 +76,9 @@ struct DemoCommand: AsyncParsableCommand {
             console: DemoConsole(), client: client, pool: try Pool(conninfo, size: 2),
             gateway: GatewayClient(client: client, url: gateway),
             identity: IdentitySandbox(client: client, url: identity), backend: backend, login: login,
-            environmentName: environment ?? (data == nil ? "demo" : "tock") + (economic == nil ? "" : "-economic"),
+            isEntra: entra,
+            environmentName: environment ?? (data == nil ? "demo" : "tock") + (economic == nil ? "" : "-economic")
+                + (entra ? "-entra" : ""),
             seed: seed,
             parallelMax: devicesParallel, isChaotic: chaos, hasDeletions: !withoutDeletions,
             deadline: ContinuousClock.now + .seconds(timeLimit))

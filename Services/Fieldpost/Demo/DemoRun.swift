@@ -15,6 +15,7 @@ struct DemoRun: Sendable {
     let backend: any DemoBackend
     /// `nil`: nobody can log in.
     let login: DemoLogin?
+    let isEntra: Bool
     let environmentName: String
     let seed: UInt64
     let parallelMax: Int
@@ -70,7 +71,8 @@ struct DemoRun: Sendable {
 
     private func prepare(_ organisation: Organisation, isVerifyOnly: Bool) async throws -> DemoSetup.Environment {
         let setup = DemoSetup(
-            pool: pool, environmentName: environmentName, identity: identity, backend: backend, login: login)
+            pool: pool, environmentName: environmentName, identity: identity, backend: backend, login: login,
+            isEntra: isEntra)
         if isVerifyOnly { return try await trying { try await setup.environment() } }
         try await console.step(
             "master data in \(type(of: backend).name)", progress: { DemoConsole.Progress(done: 1, total: 1) }

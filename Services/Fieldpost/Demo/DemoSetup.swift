@@ -12,6 +12,8 @@ struct DemoSetup: Sendable {
     let backend: any DemoBackend
     /// `nil`: nobody can log in, unless that was settled before.
     var login: DemoLogin?
+    /// Whether the identity provider of an environment that is added has the shape of Microsoft Entra ID.
+    var isEntra = false
 
     /// How the people of the demo sign in, and where their objects are.
     struct Environment: Sendable {
@@ -25,7 +27,8 @@ struct DemoSetup: Sendable {
     /// Adds the environment, unless it is there: one that is there keeps its identity provider and its back end.
     func addEnvironment(_ people: [Organisation.Person]) async throws -> Environment {
         let (name, backend, login, provider) = (environmentName, backend, login, identity.url)
-        let (issuer, keys) = try await identity.issuer(below: name)
+        let isEntra = isEntra
+        let (issuer, keys) = try await identity.issuer(below: isEntra ? IdentitySandbox.tenant(of: name) : name)
         let domains = Set(people.compactMap { $0.email.split(separator: "@").last.map(String.init) }).sorted()
         let members = people.map { EnvironmentCommand.Person(email: $0.email, reference: backend.reference(of: $0)) }
         return try await pool.run { connection in
@@ -37,6 +40,8 @@ struct DemoSetup: Sendable {
             var environment = StoredEnvironment(name: name)
             environment.domains = domains
             (environment.issuer, environment.audience, environment.jwksURL) = (issuer, Self.audience, keys)
+            // Its tokens say nothing of addresses but the name that people log in with.
+            if isEntra { environment.addressVouchedBy = AddressVouching.issuer.rawValue }
             let sort = type(of: backend)
             (environment.backend, environment.backendURL, environment.backendUser) = (sort.kind, backend.url, sort.user)
             environment.backendPasswordVariable = sort.passwordVariable

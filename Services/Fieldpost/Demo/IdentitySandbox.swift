@@ -18,6 +18,11 @@ struct IdentitySandbox: Sendable {
     /// Without a slash at the end.
     let url: String
 
+    /// The path of the issuer that stands for an environment with the shape of Microsoft Entra ID's: a tenant's id.
+    static func tenant(of environment: String) -> String {
+        StableID.uuid("tenant", environment).uuidString.lowercased()
+    }
+
     /// The issuer that stands for an environment, below the provider's own; `nil` is the provider's own.
     ///
     /// - Returns: The issuer and the address of its keys (OpenID Connect Discovery 1.0 §4).
@@ -61,13 +66,12 @@ struct DeviceTokens: Sendable {
     /// - Throws: ``DemoProblem`` when the environment trusts neither.
     init(_ identity: IdentitySandbox, environment name: String, issuer: String) async throws {
         self.identity = identity
-        if try await identity.issuer(below: name).issuer == issuer {
-            issuerPath = name
-        } else if try await identity.issuer(below: nil).issuer == issuer {
-            issuerPath = nil
-        } else {
-            throw DemoProblem("the environment \(name) trusts \(issuer), which is not the identity provider given")
+        for path in [name, IdentitySandbox.tenant(of: name), nil]
+        where try await identity.issuer(below: path).issuer == issuer {
+            issuerPath = path
+            return
         }
+        throw DemoProblem("the environment \(name) trusts \(issuer), which is not the identity provider given")
     }
 
     func tokens(for people: [Organisation.Person]) async throws -> [String] {

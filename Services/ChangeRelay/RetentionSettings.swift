@@ -27,12 +27,15 @@ enum RetentionSettings {
     static let tokens = Setting(
         "retention.tokens", age, default: "400d",
         help: "how long refresh tokens stay; longer than the identity provider takes them")
+    static let devices = Setting(
+        "retention.devices", age, default: "90d",
+        help: "how long a device may stay away before its person must log in again")
     static let audit = Setting(
         "retention.audit", age, default: "400d", help: "how long records of the audit log stay")
     static let parked = Setting(
         "retention.parked", age, default: "180d", help: "how long dead keys wait for a person")
 
-    static let all = [interval, polls, answers, ledger, seen, statusLines, tokens, audit, parked]
+    static let all = [interval, polls, answers, ledger, seen, statusLines, tokens, devices, audit, parked]
 }
 
 extension RetentionLimits {
@@ -45,6 +48,7 @@ extension RetentionLimits {
         seen = try configuration.duration(RetentionSettings.seen)
         statusLineCountMax = try configuration.integer(RetentionSettings.statusLines)
         tokens = try configuration.duration(RetentionSettings.tokens)
+        devices = try configuration.duration(RetentionSettings.devices)
         audit = try configuration.duration(RetentionSettings.audit)
         parked = try configuration.duration(RetentionSettings.parked)
     }

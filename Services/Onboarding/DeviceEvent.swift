@@ -3,8 +3,8 @@ import Model
 
 /// What a device is told.
 enum DeviceEvent: Sendable {
-    /// The token for the device API.
-    case token(access: String, expires: Int64)
+    /// The token for the device API, and what it is renewed with where the provider gave a refresh token.
+    case token(access: String, expires: Int64, credential: String?)
     case realmInitialized(path: String)
     case dataReady
     /// Something went wrong; with an address when the person may try again.
@@ -25,10 +25,11 @@ enum DeviceEvent: Sendable {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let value =
             switch self {
-            case .token(let access, let expires):
+            case .token(let access, let expires, let credential):
                 Payload(
                     access_token: access, token_type: "Bearer",
-                    expires_at: Timestamp(millisecondsSinceEpoch: expires * 1_000).description)
+                    expires_at: Timestamp(millisecondsSinceEpoch: expires * 1_000).description,
+                    credential: credential)
             case .realmInitialized(let path): Payload(path: path)
             case .dataReady: Payload()
             case .error(let problem, let url):
@@ -41,6 +42,7 @@ enum DeviceEvent: Sendable {
         var access_token: String?
         var token_type: String?
         var expires_at: String?
+        var credential: String?
         var path: String?
         var code: String?
         var message: String?

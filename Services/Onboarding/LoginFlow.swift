@@ -102,7 +102,7 @@ struct LoginFlow: Sendable {
         _ state: Capability, _ found: SessionStore.Found, _ tokens: ProviderTokens, _ accepted: TokenCheck.Accepted
     ) async throws -> Page {
         let confirm = Capability()
-        try await patiently { [store] connection in
+        try await pool.runPatiently(limits.patienceMax) { [store] connection in
             _ = try connection.run(try store.keep(tokens, for: state, confirm: confirm))
         }
         return .confirm(
@@ -140,17 +140,21 @@ struct LoginFlow: Sendable {
         _ found: SessionStore.Found, _ accepted: TokenCheck.Accepted, _ tokens: ProviderTokens,
         _ browser: String
     ) async throws -> Page {
-        let event = DeviceEvent.token(access: accepted.token, expires: accepted.expires)
+        let device = tokens.refreshToken.map {
+            SessionStore.NewDevice(refreshToken: $0, credential: DeviceCredential())
+        }
+        let event = DeviceEvent.token(
+            access: accepted.token, expires: accepted.expires, credential: device?.credential.text)
         let isThere: Bool
         do {
-            isThere = try await patiently { [store, events] connection in
+            isThere = try await pool.runPatiently(limits.patienceMax) { [store, events] connection in
                 // An address of this environment, whichever way it was found: whoever proves it may join.
                 let person = try PersonBinding.person(
                     accepted.identity, email: found.email.description, mayJoin: true, from: browser,
                     on: &connection)
                 return try store.complete(
                     found, person: person, token: EventStore.New(session: found.session, event: event),
-                    refreshToken: tokens.refreshToken, from: browser, events: events, on: &connection)
+                    identity: accepted.identity, device: device, from: browser, events: events, on: &connection)
             }
         } catch is BindingRefusal {
             throw LoginProblem.boundElsewhere
@@ -158,21 +162,6 @@ struct LoginFlow: Sendable {
         guard isThere else { return .linkNotValid }
         logger.info("logged in", metadata: ["environment": "\(found.organisation.environment)"])
         return .done
-    }
-
-    /// Runs what may be repeated. The provider's code is spent: a database that is away for a moment is waited for.
-    private func patiently<Success: Sendable>(
-        _ body: @escaping @Sendable (inout Connection) throws -> Success
-    ) async throws -> Success {
-        let deadline = ContinuousClock.now + limits.patienceMax
-        var backoff = Backoff(first: .milliseconds(100), waitMax: .seconds(1))
-        while true {
-            do {
-                return try await pool.run(body)
-            } catch let error as PostgresError where error.isRetriable && .now < deadline {
-                try await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
-            }
-        }
     }
 
     /// Tells the device and the person what went wrong, with the address of another attempt where one may help.
@@ -193,7 +182,7 @@ struct LoginFlow: Sendable {
             let attempt = LoginAttempt()
             retry = (attempt, attempt.url(found.organisation, metadata, email: found.email, redirect: redirect))
         }
-        let url = try await patiently { [store, events, retry] connection in
+        let url = try await pool.runPatiently(limits.patienceMax) { [store, events, retry] connection in
             var url: String?
             if let retry, try connection.run(try store.add(retry.attempt, to: found.session)).affectedCount == 1 {
                 url = retry.url

@@ -15,6 +15,7 @@ struct Onboarding: Sendable {
     let hub: SessionHub
     private let register: RegisterRoute
     private let login: LoginFlow
+    private let token: TokenRoute
     private let socket: SessionSocket
     private let limits: OnboardingLimits
     private let clients: ClientAddress
@@ -33,11 +34,13 @@ struct Onboarding: Sendable {
     /// - Parameters:
     ///   - url: Where browsers reach this service.
     ///   - gateway: The device API's address, when the device page is served.
+    ///   - now: Seconds since 1970, by which tokens are judged.
     init(
         database: String, url: String, secrets: SecretBox, limits: OnboardingLimits,
         clients: ClientAddress = ClientAddress(),
         gateway: String? = nil,
-        health: Health? = nil, logger: Logger, client: Client = Client()
+        health: Health? = nil, logger: Logger, client: Client = Client(),
+        now: @escaping @Sendable () -> Int64 = TokenCheck.now
     ) async throws {
         guard secrets.canSeal else { throw ConfigurationError("\(Setting.secretKeys.variable) is not set") }
         let base = url.hasSuffix("/") ? String(url.dropLast()) : url
@@ -72,16 +75,21 @@ struct Onboarding: Sendable {
         ]
         register = RegisterRoute(
             store: store, pool: pool, limits: limits, providers: providers, redirect: redirect, clients: clients)
+        let check = TokenCheck(keys: JWKS(client: client), refetchMin: limits.refetchMin, now: now) {
+            environment, names in
+            do {
+                try await pool.run { try SessionStore.note(claims: names, in: environment, on: &$0) }
+            } catch {
+                // It is for whoever sets the environment up: no login waits for it.
+                logger.info("a token's claims were not noted", metadata: ["error": "\(error)"])
+            }
+        }
         login = LoginFlow(
             store: store, pool: pool, limits: limits, redirect: redirect, provider: provider, providers: providers,
-            check: TokenCheck(keys: JWKS(client: client), refetchMin: limits.refetchMin) { environment, names in
-                do {
-                    try await pool.run { try SessionStore.note(claims: names, in: environment, on: &$0) }
-                } catch {
-                    // It is for whoever sets the environment up: no login waits for it.
-                    logger.info("a token's claims were not noted", metadata: ["error": "\(error)"])
-                }
-            }, logger: logger)
+            check: check, logger: logger)
+        token = TokenRoute(
+            devices: DeviceStore(secrets: secrets, leaseMax: limits.leaseMax), pool: pool, limits: limits,
+            provider: provider, providers: providers, check: check, clients: clients, logger: logger)
         socket = SessionSocket(
             pool: pool, events: events, hub: hub, limits: limits, clients: clients, logger: logger)
         page = gateway.map { DevicePage(gateway: $0.hasSuffix("/") ? String($0.dropLast()) : $0, client: client) }
@@ -116,6 +124,7 @@ struct Onboarding: Sendable {
     private func addRoutes(to router: Router<EdgeContext>) {
         page?.addRoutes(to: router)
         router.post("/register_device") { request, context in try await register.handle(request, context) }
+        router.post("/v1/token") { request, context in try await token.handle(request, context) }
         router.get("/sessions/{session}") { request, context in try await explain(request, context) }
         router.get("/auth_callback") { request, context in
             await page(request, context) { fields, client in try await login.finish(fields, from: client) }

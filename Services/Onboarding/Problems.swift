@@ -22,6 +22,24 @@ enum Problems {
         .upgradeRequired, name: "websocket-only", detail: "A session is opened as a WebSocket (RFC 6455).",
         headers: [.upgrade: "websocket"])
 
+    static let credentialMissing = Problem(
+        .badRequest, name: "malformed-request", detail: #"The body must be {"credential": "…"}."#)
+
+    /// Only the person's login helps.
+    static func loginNeeded(_ reason: LoginReason) -> Problem {
+        Problem(
+            .unauthorized, name: "login-needed", detail: reason.detail,
+            extensions: ["reason": .text(reason.rawValue)],
+            headers: [.wwwAuthenticate: "Bearer error=\"invalid_token\""])
+    }
+
+    static func renewalUnderWay(seconds: Int) -> Problem {
+        Problem(
+            .serviceUnavailable, name: "renewal-under-way",
+            detail: "Another request renews this device's token, or did not come to its end.",
+            headers: [.retryAfter: String(min(5, max(1, seconds)))])
+    }
+
     static let tooMany = Problem(
         .tooManyRequests, name: "too-many-requests", detail: "Too many requests; try again in a minute.",
         headers: [.retryAfter: "60"])

@@ -20,7 +20,12 @@ enum RateLimiter {
         Key(name: "client:\(network(client))", countMax: limits.clientCountMax)
     }
 
-    /// Wrong session ids and states.
+    /// Renewals of one device's token, also those that come to nothing.
+    static func key(device: Capability, _ limits: OnboardingLimits) -> Key {
+        Key(name: "device:\(base64URL(device.key.bytes))", countMax: limits.renewalCountMax)
+    }
+
+    /// Wrong session ids, states and credentials.
     static func key(guessesOf client: String, _ limits: OnboardingLimits) -> Key {
         Key(name: "guess:\(network(client))", countMax: limits.clientCountMax)
     }

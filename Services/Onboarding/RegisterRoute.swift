@@ -44,7 +44,7 @@ struct RegisterRoute: Sendable {
                     try store.begin(id, email, organisation, attempt, from: client, device: device))
             }
         }
-        return try json(
+        return try .json(
             Answer(
                 login_url: attempt.url(organisation, metadata, email: email, redirect: redirect), session_id: id.text,
                 expires_in: limits.sessionMax.components.seconds))
@@ -81,15 +81,6 @@ struct RegisterRoute: Sendable {
     private static func shown(_ agent: String) -> String {
         String(decoding: agent.utf8.prefix(100).map { (0x20...0x7E).contains($0) ? $0 : 0x3F }, as: UTF8.self)
     }
-
-    private func json(_ value: some Encodable) throws -> Response {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return Response(
-            status: .ok,
-            headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder.encode(value))))
-    }
 }
 
 /// Runs `body`; a database that does not answer becomes a problem the client may retry after.
@@ -98,5 +89,17 @@ func answering<Success: Sendable>(_ body: () async throws -> Success) async thro
         return try await body()
     } catch let error as PostgresError where error.isRetriable || error.isOfOtherHistory {
         throw Problems.databaseUnavailable
+    }
+}
+
+extension Response {
+    /// An answer that is nobody else's.
+    static func json(_ value: some Encodable) throws -> Response {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return Response(
+            status: .ok,
+            headers: [.contentType: "application/json", .cacheControl: "no-store"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder.encode(value))))
     }
 }

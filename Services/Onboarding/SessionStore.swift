@@ -147,24 +147,34 @@ struct SessionStore: Sendable {
 
     // MARK: The end of a login
 
+    /// What a device may renew its token with, and the provider's part of it.
+    struct NewDevice: Sendable {
+        let refreshToken: String
+        let credential: DeviceCredential
+    }
+
     /// Stores the end of a login: the token for the device, and whose the session is. Done again, it does nothing.
     ///
     /// Whose address has changed since the first login has the realm of the first.
     ///
     /// - Returns: Whether the session is there still.
     func complete(
-        _ found: Found, person: BoundPerson, token: EventStore.New, refreshToken: String?,
+        _ found: Found, person: BoundPerson, token: EventStore.New, identity: Identity, device: NewDevice?,
         from browser: String, events: EventStore, on connection: inout Connection
     ) throws -> Bool {
         let environment = found.organisation.environment
         var statements: [Statement] = []
-        if let refreshToken {
+        if let device {
             let place = RefreshTokens.secretPlace(environment, person: person.id)
-            let sealed = Bytea(try secrets.seal(refreshToken, at: place))
+            let sealed = Bytea(try secrets.seal(device.refreshToken, at: place))
+            let credential = device.credential
             statements.append(
                 """
-                INSERT INTO onboarding.refresh_token (environment_id, person_id, token)
-                SELECT \(environment.rawValue), \(person.id), \(sealed) FROM onboarding.session
+                INSERT INTO onboarding.refresh_token
+                    (environment_id, person_id, token, device, newest, device_name, issuer, subject)
+                SELECT \(environment.rawValue), \(person.id), \(sealed), \(credential.device.key),
+                    \(credential.secret.key), \(found.deviceName), \(identity.issuer), \(identity.subject)
+                FROM onboarding.session
                 WHERE id = \(found.session) AND person_id IS NULL AND expires_at > now()
                 """)
         }

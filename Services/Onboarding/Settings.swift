@@ -78,6 +78,11 @@ struct OnboardingLimits: Sendable {
     var socket = WebSocketRoute.Limits()
     /// Logins of one session, failed ones included.
     var loginCountMax = 6
+    /// Renewals of one device's token in a minute.
+    var renewalCountMax = 20
+    /// How long a renewal may take before another one of the device may begin: a discovery, a call to the provider and
+    /// two waits for the database, with room.
+    var leaseMax = Duration.seconds(60)
     /// How long the end of a login waits for a database that is away.
     var patienceMax = Duration.seconds(10)
     /// The least time between two readings of a provider's keys.

@@ -158,6 +158,14 @@ final class IdentityState: Sendable {
         return found.flatMap { $0.expires > Self.clock ? $0 : nil }
     }
 
+    /// How many there are, and an end of all of them.
+    func count(of place: Place) -> Int {
+        var count = 0
+        known.withLock { known in Self.with(place, &known) { count = $0.count } }
+        return count
+    }
+    func forget(_ place: Place) { known.withLock { known in Self.with(place, &known) { $0 = [:] } } }
+
     static var clock: Int64 { Timestamp.nowMilliseconds() / 1000 }
 
     private static func with(_ place: Place, _ known: inout Known, _ body: (inout [String: Login]) -> Void) {

@@ -33,7 +33,7 @@ package struct ProviderMetadata: Sendable, Equatable {
     package let takesBasic: Bool
 }
 
-/// What a provider gives for a code.
+/// What a provider gives for a code, or for a refresh token.
 package struct ProviderTokens: Sendable, Codable {
     package let idToken: String?
     package let accessToken: String
@@ -106,6 +106,22 @@ package struct OpenIDProvider: Sendable {
         fields.add("code", code)
         fields.add("redirect_uri", redirect)
         fields.add("code_verifier", verifier)
+        return try await tokens(for: fields, as: application, at: metadata)
+    }
+
+    /// Exchanges a refresh token (RFC 6749 §6). The answer may hold another one, which takes its place.
+    package func refresh(
+        _ token: String, as application: ProviderClient, at metadata: ProviderMetadata
+    ) async throws(ProviderFailure) -> ProviderTokens {
+        var fields = FormFields()
+        fields.add("grant_type", "refresh_token")
+        fields.add("refresh_token", token)
+        return try await tokens(for: fields, as: application, at: metadata)
+    }
+
+    private func tokens(
+        for fields: FormFields, as application: ProviderClient, at metadata: ProviderMetadata
+    ) async throws(ProviderFailure) -> ProviderTokens {
         let body = try await post(fields, to: metadata.tokenEndpoint, as: application, metadata)
         guard let tokens = try? JSONDecoder().decode(ProviderTokens.self, from: Data(body)) else {
             throw .invalid("the token answer")

@@ -9,6 +9,12 @@ package struct AuditRecord: Sendable, Equatable {
         case bound = "login.bound"
         /// A person may come in with another account.
         case unbound = "login.unbound"
+        /// A device renewed its token with a credential that was spent: it is shut out, and whoever has the copy too.
+        case deviceReused = "device.reused"
+        /// The identity provider takes a device's refresh token no more.
+        case deviceEnded = "device.ended"
+        /// A device was shut out by an administrator.
+        case deviceRevoked = "device.revoked"
         /// A device came in.
         case loggedIn = "login.succeeded"
         /// A device did not come in; the detail says why.

@@ -37,6 +37,9 @@ import Testing
             ("GET", "/sessions/{session_id}", [], "", 404), ("GET", "/auth_callback", [], "", 400),
             ("GET", "/auth_callback?state=x", [], "", 400), ("POST", "/auth_confirm", form, "confirm=x", 400),
             ("POST", "/auth_confirm", form, String(repeating: "a", count: 5_000), 413),
+            ("POST", "/v1/token", json, "{}", 400), ("POST", "/v1/token", json, #"{"credential":"x"}"#, 401),
+            ("POST", "/v1/token", [], "{}", 415),
+            ("POST", "/v1/token", json, String(repeating: " ", count: 5_000), 413),
         ]
         try await withOnboarding { fixture in
             for (method, path, headers, body, expected) in requests {
@@ -53,7 +56,7 @@ import Testing
                         ? !type.contains("problem") : type == "application/problem+json", "\(name): \(type)")
             }
             // A method that a path does not have.
-            for path in ["/register_device", "/auth_confirm"] {
+            for path in ["/register_device", "/auth_confirm", "/v1/token"] {
                 let answer = try await fixture.client.send(Request(fixture.url(path)))
                 #expect(answer.status == 405 && answer.headers["Allow"] == "POST")
             }
@@ -72,7 +75,9 @@ import Testing
     /// Each route answers with each status that the document lists, and with no other.
     @Test func everyRouteAnswersWithEveryStatusItIsSaidTo() async throws {
         let seen = Seen()
-        try await withOnboarding { fixture in
+        try await withOnboarding(settings: TestDevice.keepsTokens) { fixture in
+            let credential = try await TestDevice.comesIn(fixture).credential
+            await seen.add("/v1/token", try await fixture.renew(credential).status)
             try await register(fixture, seen)
             let session = try await TestDevice(fixture).session
             let plain = try await fixture.client.send(Request(fixture.url("/sessions/\(session)")))
@@ -107,7 +112,7 @@ import Testing
         try await withOnboarding { fixture in
             try await fixture.withoutDatabase { try await register(fixture, seen) }
         }
-        var expected = try Self.statuses().filter { !$0.key.hasPrefix("/v1/") }
+        var expected = try Self.statuses().filter { !$0.key.hasPrefix("/v1/") || $0.key == "/v1/token" }
         // Tokens that expire while the person is asked: it would take as long.
         expected["/auth_confirm"]?.remove(502)
         #expect(await seen.statuses == expected)
@@ -140,6 +145,10 @@ import Testing
             ("GET", "/auth_callback", "/auth_callback?state=\(state)&code=x", [], ""),
             ("POST", "/auth_confirm", "/auth_confirm", form, "confirm=\(state)&decision=yes"),
             ("POST", "/auth_confirm", "/auth_confirm", form, String(repeating: "a", count: 5_000)),
+            ("POST", "/v1/token", "/v1/token", json, "{}"),
+            ("POST", "/v1/token", "/v1/token", json, #"{"credential":"x"}"#),
+            ("POST", "/v1/token", "/v1/token", [], "{}"),
+            ("POST", "/v1/token", "/v1/token", json, String(repeating: " ", count: 5_000)),
         ]
         for (method, path, target, headers, body) in requests {
             let answer = try await fixture.client.send(
@@ -179,10 +188,14 @@ import Testing
             Problem.contentTypeWrong, Problems.malformed, Problems.emailUnusable, Problems.organisationUnknown,
             Problems.personUnknown, Problems.sessionUnknown, Problems.upgradeNeeded, Problems.tooMany,
             Problems.providerUnavailable, Problems.loginNotSetUp, Problems.databaseUnavailable,
+            Problems.loginNeeded(.unknown), Problems.renewalUnderWay(seconds: 1), Problems.credentialMissing,
         ]
         for problem in problems {
             let name = problem.type.replacingOccurrences(of: "urn:fieldpost:problem:", with: "")
             #expect(text.contains("`\(name)`"), "\(name)")
+        }
+        for reason: LoginReason in [.unknown, .reused, .ended, .refusedByProvider, .tokenRefused] {
+            #expect(text.contains("`\(reason.rawValue)`"), "\(reason)")
         }
         let codes: [LoginProblem] = [
             .consentRefused, .interrupted, .providerError(""), .providerUnavailable, .tokenRefused(""), .otherAddress,

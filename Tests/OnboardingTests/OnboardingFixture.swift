@@ -25,6 +25,8 @@ struct OnboardingFixture: Sendable {
     let identity: IdentityState
     let keys: IdentityKeys
     let secrets: SecretBox
+    /// By which tokens are judged.
+    let clock: TestClock
     let client = Client()
     let stopInstance: @Sendable (Int) async -> Void
 
@@ -119,6 +121,7 @@ private func runOnboarding(
     let secrets = try SecretBox([Data((0..<32).map { UInt8($0) }).base64EncodedString()])
     let keys = try await IdentityKeys.load(from: nil)
     let state = IdentityState(password: "right")
+    let clock = TestClock()
     let ports = try (0..<instances).map { _ in try Ports.free() }
     let identityPort = try Ports.free()
     state.add(
@@ -146,7 +149,7 @@ private func runOnboarding(
     for port in ports {
         let onboarding = try await Onboarding(
             database: database, url: "http://127.0.0.1:\(ports[0])", secrets: secrets, limits: limits,
-            clients: ClientAddress(proxyCount: proxyCount), logger: logger)
+            clients: ClientAddress(proxyCount: proxyCount), logger: logger, now: { clock.now })
         start(
             onboarding.components(host: "127.0.0.1", port: port, started: { announce.yield($0) }), onboarding)
     }
@@ -158,6 +161,7 @@ private func runOnboarding(
     let parts = groups
     let fixture = OnboardingFixture(
         database: database, ports: ports, identityPort: identityPort, identity: state, keys: keys, secrets: secrets,
+        clock: clock,
         stopInstance: { index in
             await parts[index + 1].group.triggerGracefulShutdown()
             _ = try? await parts[index + 1].running.value

@@ -228,15 +228,20 @@ import Testing
                 INSERT INTO access.person (environment_id, email) VALUES (\(acme.id.rawValue), 'ana@example.com')
                 RETURNING id
             )
-            INSERT INTO onboarding.refresh_token (environment_id, person_id, token, obtained_at, revoked_at)
-            SELECT \(acme.id.rawValue), p.id, '', now() - t.age, t.revoked
-            FROM p, (VALUES (interval '401 days', NULL), ('1 day', now()), ('399 days', NULL)) t(age, revoked)
+            INSERT INTO onboarding.refresh_token
+                (environment_id, person_id, token, obtained_at, revoked_at, device, used_at)
+            SELECT \(acme.id.rawValue), p.id, '', now() - t.age, t.revoked, t.device, now() - t.used
+            FROM p, (VALUES
+                (interval '401 days', NULL, NULL, interval '1 day'), ('1 day', now(), NULL, '1 day'),
+                ('399 days', NULL, NULL, '399 days'),
+                ('1 day', NULL, '\\x01'::bytea, '91 days'), ('399 days', NULL, '\\x02', '89 days')
+            ) t(age, revoked, device, used)
             """)
-        #expect(try Self.round(TokenSweep(keep: Self.day * 400), &acme) == 2)
+        #expect(try Self.round(TokenSweep(keep: Self.day * 400, unused: Self.day * 90), &acme) == 3)
         #expect(
             try Self.count(
                 "SELECT count(*) FROM onboarding.refresh_token WHERE obtained_at > now() - interval '400 days'", &acme)
-                == 1)
+                == 2)
     }
 
     @Test func oldRecordsOfTheAuditLogGo() throws {

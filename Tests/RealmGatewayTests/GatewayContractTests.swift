@@ -17,7 +17,7 @@ import Testing
             let indent = line.prefix { $0 == " " }.count
             let word = line.drop { $0 == " " }.prefix { $0 != ":" }
             switch indent {
-            case 2: path = word.hasPrefix("/v1/") ? String(word) : ""
+            case 2: path = word.hasPrefix("/v1/") && word != "/v1/token" ? String(word) : ""
             case 4: method = String(word)
             case 8 where !path.isEmpty && word.hasPrefix("\""):
                 found.insert("\(path) \(method) \(word.filter(\.isNumber))")

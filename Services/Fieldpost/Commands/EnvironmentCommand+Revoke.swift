@@ -11,8 +11,9 @@ extension EnvironmentCommand {
     /// `fieldpost environment revoke`: has the provider and Fieldpost forget people's refresh tokens.
     struct Revoke: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Revoke people's refresh tokens, at the identity provider and here.",
+            abstract: "Shut people's devices out, and revoke their refresh tokens, at the identity provider and here.",
             discussion: """
+                The devices are shut out at once: their tokens are renewed no more, and end within their time.
                 What the provider does not confirm stays, and is told; the command ends with status 1 then. Where the
                 provider cannot revoke, or is gone for good, --forget removes the tokens here: whoever has a copy of
                 one can use it still.
@@ -20,6 +21,10 @@ extension EnvironmentCommand {
         @Argument(help: "The environment.") var name: String
         @Argument(help: "E-mail addresses.") var emails: [String] = []
         @Flag(help: "Everybody's.") var all = false
+        @Option(
+            name: .customLong("device"),
+            help: "Only that of their devices (environment devices numbers them); may be repeated.")
+        var devices: [Int64] = []
         @Flag(help: "Remove them here only; the provider is not asked.") var forget = false
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
@@ -34,6 +39,8 @@ extension EnvironmentCommand {
                 throw CommandFailure("there is no environment \(name)")
             }
             let people = all ? nil : try EnvironmentStore.people(emails, in: id, on: &connection)
+            // First, so that no device's renewal puts another token in the place of one that is revoked.
+            try RefreshTokenStore.shutOut(people, devices: devices, in: id, on: &connection)
             let client = Client()
             defer { client.shutDown() }
             var revoking: Revoking?
@@ -41,7 +48,8 @@ extension EnvironmentCommand {
             var results: [RefreshTokenStore.Revoked] = []
             var last: Int64 = 0
             while true {
-                let tokens = try RefreshTokenStore.load(after: last, of: people, in: id, on: &connection)
+                let tokens = try RefreshTokenStore.load(
+                    after: last, of: people, devices: devices, in: id, on: &connection)
                 guard let newest = tokens.last else { break }
                 last = newest.number
                 for token in tokens {
@@ -81,7 +89,8 @@ private struct Revoking {
         let metadata = try await provider.discover(stored.issuer, at: stored.discoveryURL)
         guard metadata.revocationEndpoint != nil else {
             throw CommandFailure(
-                "\(stored.issuer) has no revocation endpoint: nothing was revoked (--forget removes the tokens here)")
+                "\(stored.issuer) has no revocation endpoint: devices are shut out, but their refresh tokens stay good "
+                    + "there (--forget removes them here)")
         }
         return Revoking(
             environment: id, provider: provider, metadata: metadata, application: application, secrets: secrets)
@@ -119,7 +128,8 @@ private enum RefreshTokenStore {
 
     /// The next tokens that are still there, in the order of their numbers.
     static func load(
-        after last: Int64, of people: [Int32]?, in environment: EnvironmentID, on connection: inout Connection
+        after last: Int64, of people: [Int32]?, devices: [Int64], in environment: EnvironmentID,
+        on connection: inout Connection
     ) throws -> [Token] {
         try connection.run(
             """
@@ -127,11 +137,31 @@ private enum RefreshTokenStore {
             JOIN access.person p ON p.environment_id = t.environment_id AND p.id = t.person_id
             WHERE t.environment_id = \(environment.rawValue) AND t.revoked_at IS NULL AND t.id > \(last)
                 AND (\(people == nil) OR t.person_id = ANY (\(people ?? [])))
+                AND (\(devices.isEmpty) OR t.id = ANY (\(devices)))
             ORDER BY t.id LIMIT \(Int64(pageCountMax))
             """
         ).map { row in
             Token(
                 number: try row.value(0), person: try row.value(1), sealed: try row.value(2), email: try row.value(3))
+        }
+    }
+
+    /// Has no device renew its token any more, whatever the provider answers.
+    static func shutOut(
+        _ people: [Int32]?, devices: [Int64], in environment: EnvironmentID, on connection: inout Connection
+    ) throws {
+        try connection.transaction { transaction in
+            let rows = try transaction.run(
+                """
+                UPDATE onboarding.refresh_token t SET newest = NULL, former = NULL FROM access.person p
+                WHERE t.environment_id = \(environment.rawValue) AND t.newest IS NOT NULL
+                    AND p.environment_id = t.environment_id AND p.id = t.person_id
+                    AND (\(people == nil) OR t.person_id = ANY (\(people ?? [])))
+                    AND (\(devices.isEmpty) OR t.id = ANY (\(devices)))
+                RETURNING p.email
+                """)
+            let emails = try rows.map { try $0.value(0, as: String.self) }
+            try transaction.run([Administrator.audit(.deviceRevoked, emails, in: environment)])
         }
     }
 

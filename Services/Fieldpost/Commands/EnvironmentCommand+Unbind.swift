@@ -15,7 +15,7 @@ extension EnvironmentCommand {
                 else must not be unbound: give them another one.
 
                 The account that was bound gets in no more within a minute, unless it logs in first; streams it has
-                open end with their token.
+                open end with their token, which no device renews.
                 """)
         @Argument(help: "The environment.") var name: String
         @Argument(help: "E-mail addresses.") var emails: [String] = []
@@ -58,6 +58,12 @@ extension EnvironmentCommand {
                 """
                 UPDATE access.person SET issuer = NULL, subject = NULL, bound_at = NULL
                 WHERE environment_id = \(environment.rawValue) AND id = ANY (\(people.map(\.id)))
+                """,
+                // Also when the same account is bound again.
+                """
+                UPDATE onboarding.refresh_token SET newest = NULL, former = NULL
+                WHERE environment_id = \(environment.rawValue) AND person_id = ANY (\(people.map(\.id)))
+                    AND newest IS NOT NULL
                 """,
                 Administrator.audit(.unbound, people.map(\.email), in: environment),
             ])

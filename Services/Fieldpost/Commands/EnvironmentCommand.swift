@@ -8,7 +8,8 @@ struct EnvironmentCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "environment", abstract: "The tenants: their people, identity provider and back end.",
         subcommands: [
-            Add.self, Edit.self, Show.self, List.self, Check.self, Invite.self, Revoke.self, Unbind.self,
+            Add.self, Edit.self, Show.self, List.self, Check.self, Invite.self, Devices.self, Revoke.self,
+            Unbind.self,
             RoleCommand.self,
             IntegrationCommand.self,
         ])

@@ -3,12 +3,15 @@ import Postgres
 import Realms
 import Runtime
 
-/// Refresh tokens that were revoked, which the audit log knows, and those so old that no provider takes them.
+/// Refresh tokens that were revoked, which the audit log knows, those so old that no provider takes them, and those of
+/// devices that did not come for long.
 struct TokenSweep: Sweep {
     private static let countMax: Int64 = 1_000
 
     let name = "refresh tokens"
     let keep: Duration
+    /// From a device's last use on.
+    let unused: Duration
 
     func step(on connection: inout Connection) throws -> SweptPart {
         let count = try connection.run(
@@ -16,6 +19,7 @@ struct TokenSweep: Sweep {
             DELETE FROM onboarding.refresh_token WHERE (environment_id, id) IN (
                 SELECT environment_id, id FROM onboarding.refresh_token
                 WHERE revoked_at IS NOT NULL OR obtained_at < now() - make_interval(secs => \(keep.inSeconds))
+                    OR device IS NOT NULL AND used_at < now() - make_interval(secs => \(unused.inSeconds))
                 LIMIT \(Self.countMax) FOR UPDATE SKIP LOCKED)
             """
         ).affectedCount

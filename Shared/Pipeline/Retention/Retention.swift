@@ -46,7 +46,8 @@ package struct Retention: ~Copyable {
         [
             PollPointerSweep(keep: limits.polls), AnswerSweep(keep: limits.answers),
             LedgerSweep(keep: limits.ledger), SeenSweep(keep: limits.seen),
-            StatusLineSweep(keepCountMax: limits.statusLineCountMax), TokenSweep(keep: limits.tokens),
+            StatusLineSweep(keepCountMax: limits.statusLineCountMax),
+            TokenSweep(keep: limits.tokens, unused: limits.devices),
             AuditSweep(keep: limits.audit), ParkedSweep(keep: limits.parked, logger: logger),
         ]
     }
@@ -119,6 +120,8 @@ package struct RetentionLimits: Sendable {
     /// Lines of one entry's status log.
     package var statusLineCountMax = 100
     package var tokens = Duration.seconds(400 * 86_400)
+    /// Credentials of devices, from their last use on.
+    package var devices = Duration.seconds(90 * 86_400)
     package var audit = Duration.seconds(400 * 86_400)
     /// Dead keys, from their last parking on.
     package var parked = Duration.seconds(180 * 86_400)

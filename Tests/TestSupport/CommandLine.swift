@@ -1,15 +1,14 @@
-import Foundation
-import TestSupport
+package import Foundation
 import Testing
 
 /// What a run of the built executable answered.
-struct Answer {
-    let status: Int32
-    let output: String
-    let errors: String
+package struct Answer: Sendable {
+    package let status: Int32
+    package let output: String
+    package let errors: String
 
     /// The rows of `--json`.
-    func rows() throws -> [[String: Any]] {
+    package func rows() throws -> [[String: Any]] {
         try #require(try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [[String: Any]])
     }
 }
@@ -17,7 +16,7 @@ struct Answer {
 /// Runs the built `fieldpost`, as its users do, and waits for its end.
 ///
 /// - Parameter environment: All it gets: nothing of the test's own.
-func fieldpost(_ arguments: [String], environment: [String: String] = [:]) throws -> Answer {
+package func fieldpost(_ arguments: [String], environment: [String: String] = [:]) throws -> Answer {
     let process = Process()
     let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments.first
     let folder = try #require(bundle.map { URL(filePath: $0).deletingLastPathComponent() })
@@ -40,12 +39,12 @@ func fieldpost(_ arguments: [String], environment: [String: String] = [:]) throw
     return Answer(status: process.terminationStatus, output: output, errors: errors)
 }
 
-func fieldpost(_ arguments: String..., environment: [String: String] = [:]) throws -> Answer {
+package func fieldpost(_ arguments: String..., environment: [String: String] = [:]) throws -> Answer {
     try fieldpost(arguments, environment: environment)
 }
 
 /// Waits for a condition.
-func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
+package func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
     let end = ContinuousClock.now + patienceMax
     while try !condition() {
         guard ContinuousClock.now < end else {
@@ -57,7 +56,7 @@ func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
 }
 
 /// Lends a folder of the test's own, and removes it.
-func withFolder(_ body: (URL) throws -> Void) throws {
+package func withFolder(_ body: (URL) throws -> Void) throws {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fieldpost-\(UUID())")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }

@@ -1,0 +1,31 @@
+import Postgres
+
+/// What a device renews its token with: a name of the device, which stays, and a secret, which is another one after
+/// each use. Each has 256 random bits, and what is stored of it is only its SHA-256.
+///
+/// The name tells a secret that was spent, however long ago, from one that never was: no spent ones are kept.
+struct DeviceCredential: Sendable {
+    let device: Capability
+    let secret: Capability
+
+    /// What the device gets: 87 characters.
+    var text: String { device.text + "." + secret.text }
+
+    /// The first of a device.
+    init() { self.init(device: Capability(), secret: Capability()) }
+
+    private init(device: Capability, secret: Capability) {
+        self.device = device
+        self.secret = secret
+    }
+
+    /// One that somebody sent; `nil` when it cannot be one.
+    init?(_ text: String) {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 2, let device = Capability(parts[0]), let secret = Capability(parts[1]) else { return nil }
+        self.init(device: device, secret: secret)
+    }
+
+    /// Another one of the same device.
+    var successor: DeviceCredential { DeviceCredential(device: device, secret: Capability()) }
+}

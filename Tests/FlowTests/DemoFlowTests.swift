@@ -6,9 +6,10 @@ import Testing
 extension FlowTests {
     /// The main job: devices, gateway, relay, submitter and SAP, judged by `fieldpost demo`.
     struct DemoFlowTests {
-        @Test(.timeLimit(.minutes(20))) func devicesRealmsAndBackEndAgree() async throws {
-            try await withSuite("demo") { suite in
-                let demo = try suite.startDemo(["--people", "6"])
+        @Test(.timeLimit(.minutes(20)), arguments: [[], ["--entra"]])
+        func devicesRealmsAndBackEndAgree(options: [String]) async throws {
+            try await withSuite("demo\(options.joined())") { suite in
+                let demo = try suite.startDemo(["--people", "6"] + options)
                 try await demo.expectNoDifferences()
             }
         }

@@ -57,12 +57,12 @@ struct TokenRoute: Sendable {
         }
     }
 
-    /// Whoever guesses is held back as with sessions, and a device asks only so often.
+    /// Whoever guesses is held back, and a device asks only so often. Who has a device is not held back for those who
+    /// guess behind the same network address, such as a carrier's.
     private func begin(_ credential: DeviceCredential?, from client: String) async throws -> DeviceStore.Beginning {
         try await pool.run { [devices, limits] connection in
-            let guesses = RateLimiter.key(guessesOf: client, limits)
-            if try RateLimiter.isPassed(guesses, on: &connection) { throw Problems.tooMany }
             guard let credential, try DeviceStore.isThere(credential.device, on: &connection) else {
+                let guesses = RateLimiter.key(guessesOf: client, limits)
                 guard try RateLimiter.count(guesses, on: &connection) else { throw Problems.tooMany }
                 return .loginNeeded(.unknown)
             }

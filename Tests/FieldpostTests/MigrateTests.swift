@@ -1,4 +1,5 @@
 import Foundation
+import Model
 import Postgres
 import Realms
 import TestSupport
@@ -132,6 +133,62 @@ import Testing
         try #require(rows.count == 1)
         #expect(try rows[0].value(0) == "ana@example.com" && rows[0].value(1) == used && rows[0].value(2))
         #expect(try connection.run("SELECT count(*) FROM audience.catalogue")[0].value(0, as: Int64.self) == 1)
+    }
+
+    /// Entries whose log says another status, or nothing, get a line; the others stay as they are.
+    @Test func entriesFromBeforeGetTheLineThatTheyLack() throws {
+        let conninfo = try TestServer.shared.makeDatabase()
+        var connection = try Connection(conninfo)
+        _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(12)), on: &connection)
+        let (silent, moved, right, gone) = (UUID(), UUID(), UUID(), UUID())
+        func line(_ entry: UUID, _ status: String, _ time: String, _ position: Int) -> String {
+            """
+            (1, 5, 'TimeEntryStatus', '\(UUID())', \(position), 0, 0, false, '{"entry": "\(entry.text)",
+                "status": "\(status)", "timestamp": "\(time)"}')
+            """
+        }
+        try connection.runScript(
+            """
+            INSERT INTO realm.environment (id, name, position) VALUES (1, 'acme', 20), (2, 'other', 7);
+            INSERT INTO realm.realm (environment_id, id, path) VALUES (1, 5, '/users/ana@example.com');
+            INSERT INTO realm.object (environment_id, realm_id, kind, id, position, source_position, edit_position,
+                deleted, fields)
+            VALUES (1, 5, 'TimeEntry', '\(silent)', 1, 0, 0, false, '{"status": "released", "text": "a"}'),
+                (1, 5, 'TimeEntry', '\(moved)', 2, 0, 2, false, '{"text": "b"}'),
+                (1, 5, 'TimeEntry', '\(right)', 3, 0, 3, false, '{"status": "released", "text": "c"}'),
+                (1, 5, 'TimeEntry', '\(gone)', 4, 0, 4, true, NULL),
+                \(line(moved, "draft", "2026-01-01T00:00:00.000Z", 5)),
+                \(line(moved, "invalid", "2126-01-01T00:00:00.000Z", 6)),
+                \(line(right, "released", "2026-01-01T00:00:00.000Z", 7));
+            """)
+        #expect(try migrate(conninfo).status == 0)
+        let objects = try connection.run(
+            "SELECT kind, id, position, edit_position, fields FROM realm.object WHERE NOT deleted ORDER BY position")
+        var lines: [UUID: [TimeEntryStatus]] = [:]
+        var entries: [UUID: TimeEntry] = [:]
+        for row in objects {
+            let fields = Data(try row.value(4, as: JSONBytes.self).bytes)
+            if try row.value(0) == "TimeEntry" {
+                entries[try row.value(1)] = try JSONDecoder().decode(TimeEntry.self, from: fields)
+            } else {
+                let line = try JSONDecoder().decode(TimeEntryStatus.self, from: fields)
+                lines[line.entry, default: []].append(line)
+            }
+        }
+        for id in [silent, moved] {
+            let entry = try #require(entries[id])
+            #expect(TimeEntryStatus.objection(to: lines[id] ?? [], of: entry) == nil)
+        }
+        #expect(entries[silent]?.text == "a" && entries[moved]?.statusAt?.description == "2126-01-01T00:00:00.001Z")
+        #expect(lines.mapValues(\.count) == [silent: 1, moved: 3, right: 1] && entries[right]?.statusAt == nil)
+        // Devices are told of them, and of no edit.
+        let positions = try connection.run("SELECT position FROM realm.change ORDER BY 1").map {
+            try $0.value(0, as: Int64.self)
+        }
+        #expect(positions == [21, 22, 23, 24])
+        let counters = try connection.run("SELECT position FROM realm.environment ORDER BY id")
+        #expect(try counters.map { try $0.value(0, as: Int64.self) } == [24, 7])
+        #expect(try objects.map { try $0.value(3, as: Int64.self) }.max() == 3)
     }
 
     @Test func twoAtOnceApplyItOnce() async throws {

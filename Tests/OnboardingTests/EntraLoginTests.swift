@@ -140,6 +140,29 @@ import Testing
         }
     }
 
+    /// Its ID token is the device's again, and nobody can revoke anything there: a device is shut out all the same.
+    @Test func aTenantsLoginLasts() async throws {
+        try await withEntra("issuer") { fixture in
+            try fixture.withDatabase { _ = try $0.run("UPDATE access.provider SET scopes = '{openid,offline_access}'") }
+            var credential = try await TestDevice.comesIn(fixture).credential
+            for _ in 0..<2 {
+                fixture.pass(seconds: 3_700)
+                let renewed = try await fixture.renew(credential)
+                let claims = try #require(Self.claims(try renewed["access_token"]))
+                #expect(claims["aud"] as? String == OnboardingFixture.clientID)
+                #expect(claims["exp"] as? Int64 ?? 0 > fixture.clock.now)
+                credential = try renewed["credential"]
+            }
+            // A guest since: what the login would refuse is not renewed.
+            fixture.identity.add(IdentityPerson(email: OnboardingFixture.known, provider: "live.com"))
+            #expect(try await fixture.renew(credential).json["reason"] == "token-refused")
+            fixture.identity.add(IdentityPerson(email: OnboardingFixture.known))
+            let revoked = try await fixture.command("revoke", "acme", "--all")
+            #expect(revoked.status == 1 && revoked.errors.contains("--forget"), "\(revoked.errors)")
+            #expect(try await fixture.renew(credential).json["reason"] == "ended")
+        }
+    }
+
     /// As environments are unless they are told otherwise.
     @Test func withoutTheSettingNobodyComesIn() async throws {
         try await withEntra("email_verified") { fixture in

@@ -8,8 +8,7 @@ import Realms
 struct EntryWrites {
     private var ledgers: [EntryStore.LedgerWrite] = []
     private var versions: [(entry: UUID, version: Int64, decision: Int)] = []
-    private var forgotten: [(entry: UUID, decision: Int)] = []
-    private var forgottenRealms: Set<Int32> = []
+    private var forgotten: [(key: ObjectKey, decision: Int)] = []
     private var changes: [(key: ObjectKey, change: SubmissionDecision.EntryChange, decision: Int)] = []
     private var lines: [(key: ObjectKey, line: TimeEntryStatus, decision: Int)] = []
 
@@ -30,15 +29,14 @@ struct EntryWrites {
                 entry: key.id, status: entryLine.status, timestamp: time, message: entryLine.message,
                 code: entryLine.code)
             // The same decision made again writes the same lines.
-            let name = "\(ledger?.version ?? 0)/\(offset)"
+            let name = "\(ledger?.version ?? time.millisecondsSinceEpoch)/\(offset)"
             lines.append(
                 (ObjectKey(realm: key.realm, kind: .timeEntryStatus, id: UUID(name: name, in: key.id)), line, index))
         }
         if let newest, !decision.log.isEmpty { ledger?.loggedAt = newest.millisecondsSinceEpoch }
         if let change = decision.change(of: state.entry, loggedAt: newest) { changes.append((key, change, index)) }
         if decision.forgets {
-            forgotten.append((key.id, index))
-            forgottenRealms.insert(key.realm)
+            forgotten.append((key, index))
         } else if let ledger {
             ledgers.append(
                 EntryStore.LedgerWrite(
@@ -62,12 +60,14 @@ struct EntryWrites {
             batch.put(key, JSONBytes([UInt8](try encoder.encode(line))), decision: decision)
         }
         guard !forgotten.isEmpty else { return }
-        batch.also(EntryStore.forget(forgotten, in: environment))
-        let decisions = Dictionary(forgotten.map { ($0.entry, $0.decision) }) { first, _ in first }
+        batch.also(EntryStore.forget(forgotten.map { ($0.key.id, $0.decision) }, in: environment))
+        let decisions = Dictionary(forgotten.map { ($0.key, $0.decision) }) { first, _ in first }
         let rows = try connection.run(
-            RealmObject.statusLines(of: forgotten.map(\.entry), realms: Array(forgottenRealms), in: environment))
+            RealmObject.statusLines(
+                of: forgotten.map(\.key.id), realms: forgotten.map(\.key.realm), in: environment))
         for (entry, line) in try rows.map(RealmObject.statusLine) {
-            guard let decision = decisions[entry] else { continue }
+            let key = ObjectKey(realm: line.realm, kind: .timeEntry, id: entry)
+            guard let decision = decisions[key] else { continue }
             batch.delete(line, decision: decision)
         }
     }

@@ -218,7 +218,7 @@ extension Seen {
     ///   - entry: The entry there is: what the back end does not keep, or did not change, stays as it is.
     ///   - confirmed: What the back end was known to hold.
     init(_ record: BackendEntry, over entry: TimeEntry?, confirmed: Wanted?, in objects: ReportingObjects) {
-        var fields = entry ?? TimeEntry(createdOn: record.day)
+        var fields = entry ?? TimeEntry()
         fields.backendId = record.id
         fields.text = record.text
         fields.entryDate = record.day

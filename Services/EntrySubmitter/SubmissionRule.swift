@@ -89,7 +89,8 @@ struct SubmissionRule: Sendable {
             case .withdrawal: return withdraw(editPosition, ledger)
             case .deletion:
                 guard let id = ledger.backendID else {
-                    return SubmissionDecision(entry: .tombstone, step: .finished)
+                    // The ledger of an id that is another's stays.
+                    return SubmissionDecision(entry: .tombstone, forgets: !state.isAnothers, step: .finished)
                 }
                 var ledger = ledger
                 ledger.editPosition = editPosition

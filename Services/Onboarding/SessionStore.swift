@@ -164,6 +164,17 @@ struct SessionStore: Sendable {
     ) throws -> Bool {
         let environment = found.organisation.environment
         var statements: [Statement] = []
+        if person.email != found.email.description {
+            // While the session is locked nobody tells more of the realm that is not the person's.
+            statements += [
+                "SELECT FROM onboarding.session WHERE id = \(found.session) FOR UPDATE",
+                """
+                DELETE FROM onboarding.event WHERE session_id = \(found.session)
+                    AND name IN ('realm initialized', 'data ready')
+                    AND EXISTS (SELECT FROM onboarding.session WHERE id = \(found.session) AND person_id IS NULL)
+                """,
+            ]
+        }
         if let device {
             let place = RefreshTokens.secretPlace(environment, person: person.id)
             let sealed = Bytea(try secrets.seal(device.refreshToken, at: place))
@@ -197,14 +208,6 @@ struct SessionStore: Sendable {
             """,
         ]
         let update = statements.count - 1
-        if person.email != found.email.description {
-            // Now that the session is locked nobody tells more of the realm that is not the person's.
-            statements.append(
-                """
-                DELETE FROM onboarding.event WHERE session_id = \(found.session)
-                    AND name IN ('realm initialized', 'data ready')
-                """)
-        }
         if try connection.run(statements + events.append([token]))[update].affectedCount == 1 { return true }
         let rows = try connection.run(
             "SELECT FROM onboarding.session WHERE id = \(found.session) AND person_id = \(person.id)")

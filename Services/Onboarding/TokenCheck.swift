@@ -71,8 +71,10 @@ struct TokenCheck: Sendable {
             do {
                 let person = try await identity(of: idToken, for: organisation.client.id, organisation, metadata)
                 guard person.subject == subject else { throw LoginProblem.tokenRefused("sub") }
-            } catch let error as TokenError {
+            } catch let error as TokenError where !error.isOfAddress {
                 throw LoginRule.problem(error)
+            } catch is TokenError {
+                // A refreshed ID token may say less; that of the device must name an address that is vouched for.
             }
         }
         return try await deviceToken(tokens, organisation, metadata) { $0.subject == subject && $0.email != nil }

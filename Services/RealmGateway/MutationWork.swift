@@ -41,6 +41,7 @@ struct MutationWork {
     func batch(_ store: MutationStore) -> WriteBatch {
         var batch = WriteBatch(environment: store.environment)
         batch.traceparent = requests.lazy.compactMap(\.traceparent).first
+        let gone = Set(plan.targets.lazy.filter { $0.value.write == .delete }.map { key($0.key) })
         for (target, folded) in plan.targets {
             let decision = Int(decision(target))
             batch.expect(key(target), at: folded.loadedPosition, decision: decision)
@@ -49,7 +50,9 @@ struct MutationWork {
             case .patch(let fields): batch.patch(key(target), JSONBytes(fields), decision: decision, isEdit: true)
             case .delete:
                 batch.delete(key(target), decision: decision, isEdit: true)
-                for line in loaded.lines[key(target)] ?? [] { batch.delete(line, decision: decision) }
+                for line in loaded.lines[key(target)] ?? [] where !gone.contains(line) {
+                    batch.delete(line, decision: decision)
+                }
             case nil: break
             }
         }

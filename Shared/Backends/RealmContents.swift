@@ -71,7 +71,7 @@ extension TimeEntry {
         self.init(
             backendId: record.id, status: status, text: record.text, reportingTemplate: data.templates.first?.id,
             reporting: data.selections(for: record.references), timeType: .duration, entryDate: record.day,
-            durationSeconds: record.durationSeconds, createdOn: record.day)
+            durationSeconds: record.durationSeconds)
     }
 }
 

@@ -36,8 +36,8 @@ extension Consumer {
         .sorted { ($0.partition.topic, $0.partition.partition) < ($1.partition.topic, $1.partition.partition) }
     }
 
-    /// Stops the delivery of a partition until `resume`; what was fetched of it is dropped and fetched again then.
-    /// Ends with the assignment.
+    /// Stops the delivery of a partition until `resume`; what was fetched of it is dropped and fetched again then. What
+    /// is being fetched at this moment may still come, and may come again. Ends with the assignment.
     package mutating func pause(_ partition: TopicPartition) throws(KafkaError) {
         context.paused.insert(partition)
         try setPaused([partition])

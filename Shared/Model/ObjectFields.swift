@@ -33,7 +33,7 @@ extension Kind {
         case .realms: Self.read(Realms.self, fields)
         case .user: Self.read(User.self, fields)
         case .reportingTreeNode: Self.read(ReportingTreeNode.self, fields)
-        case .reportingContext: Self.read(ReportingContext.self, fields)
+        case .reportingContext: Self.read(ReportingContext.self, fields, \.objection)
         case .reportingTemplate: Self.read(ReportingTemplate.self, fields)
         case .timeEntry: Self.read(TimeEntry.self, fields)
         case .timeEntryStatus: Self.read(TimeEntryStatus.self, fields)
@@ -49,10 +49,12 @@ extension Kind {
         }
     }
 
-    private static func read<Fields: Decodable>(_ type: Fields.Type, _ fields: [UInt8]) -> String? {
+    /// - Parameter rule: What is wrong with fields that can be read.
+    private static func read<Fields: Decodable>(
+        _ type: Fields.Type, _ fields: [UInt8], _ rule: (Fields) -> String? = { _ in nil }
+    ) -> String? {
         do {
-            _ = try JSONDecoder().decode(type, from: Data(fields))
-            return nil
+            return rule(try JSONDecoder().decode(type, from: Data(fields)))
         } catch let error as DecodingError {
             return describe(error)
         } catch {

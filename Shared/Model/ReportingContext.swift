@@ -48,6 +48,13 @@ public struct ReportingContext: Codable, Hashable, Sendable {
         self.readOnly = readOnly
     }
 
+    /// What is wrong with it, for whoever writes one; what is stored is read whatever it says.
+    var objection: String? {
+        sections.first { $0.items != nil && $0.rootNode != nil }.map {
+            "the section '\($0.name.prefix(64))' has 'items' and 'rootNode'; give one of them"
+        }
+    }
+
     /// Reads the fields; a context is visible, changeable, not required and has nothing preselected unless it says so.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)

@@ -47,7 +47,7 @@ public struct TimeEntry: Codable, Equatable, Sendable {
     public var endTime: ZonedTime?
     /// The length in seconds, for a duration. (The seed's older `duration` was a fraction of hours.)
     public var durationSeconds: Int?
-    /// The day the entry was first created.
+    /// The day the entry was first created, as its device says; `nil` for what was made elsewhere.
     public var createdOn: Day?
     /// The device's wish that the entry be submitted.
     public var submitRequested: Bool?

@@ -66,7 +66,7 @@ extension RealmObject {
             SELECT realm_id, id, fields FROM realm.object
             WHERE environment_id = \(environment.rawValue) AND realm_id = r.id
                 AND kind = \(Kind.timeEntryStatus.rawValue) AND NOT deleted
-                AND fields->>'entry' = ANY (\(entries.map(\.text)))
+                AND lower(fields->>'entry') = ANY (\(entries.map(\.text)))
             OFFSET 0
         ) o
         """

@@ -43,6 +43,17 @@ extension Consumer {
     }
 }
 
+extension Consumer {
+    /// Waits until so many batches in a row were empty.
+    mutating func waitForSilence(batchCount: Int) throws {
+        var silentCount = 0
+        try wait {
+            silentCount = try nextBatch(countMax: 10, waitMax: .milliseconds(50)).isEmpty ? silentCount + 1 : 0
+            return silentCount == batchCount
+        }
+    }
+}
+
 extension Producer {
     mutating func expectFlushed() {
         let isFlushed = flush(waitMax: deadlineMax)

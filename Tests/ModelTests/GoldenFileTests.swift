@@ -46,6 +46,20 @@ import Testing
         #expect(context.visible && !context.readOnly && !context.required)
     }
 
+    /// Written by whoever; what is stored so is read all the same.
+    @Test func aSectionShowsItemsOrWhatIsBelowANode() throws {
+        func context(_ section: String) -> Data {
+            Data(#"{"name":"Kind","sections":[{"name":"All"\#(section)}]}"#.utf8)
+        }
+        let (items, root) = (#","items":["\#(UUID())"]"#, #","rootNode":"\#(UUID())""#)
+        for section in [items, root, items + #","rootNode":null"#] {
+            #expect(Kind.reportingContext.objection(to: Array(context(section))) == nil)
+        }
+        let objection = Kind.reportingContext.objection(to: Array(context(items + root)))
+        #expect(objection == "the section 'All' has 'items' and 'rootNode'; give one of them")
+        #expect(try JSONDecoder().decode(ReportingContext.self, from: context(items + root)).sections.count == 1)
+    }
+
     @Test func anUnknownStatusIsAnErrorAndNotADraft() {
         #expect(throws: DecodingError.self) {
             try JSONDecoder().decode(TimeEntry.self, from: Data(#"{"status":"lost"}"#.utf8))

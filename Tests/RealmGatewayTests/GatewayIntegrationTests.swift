@@ -63,6 +63,30 @@ import Testing
         }
     }
 
+    /// The gateway takes the lines of an entry along; whoever does it by hand does no harm.
+    @Test func anEntryAndItsLineAreDeletedTogether() async throws {
+        try await withGateway { fixture in
+            let books = GatewayDevice(fixture, bearer: try addKey(fixture))
+            let ana = try await fixture.device("ana@example.com")
+            let (entry, other, realm) = (UUID(), UUID(), await ana.realm)
+            _ = try await ana.send([await ana.mutation("put", entry, "{}"), await ana.mutation("put", other, "{}")])
+            let upper = #"{"entry":"\#(entry.uuidString)","status":"draft","timestamp":"2026-03-30T07:15:00Z"}"#
+            let written = UUID()
+            _ = try await books.send([
+                await books.mutation("put", written, upper, kind: "TimeEntryStatus", in: realm),
+                await books.mutation("put", UUID(), upper, kind: "TimeEntryStatus", in: realm),
+            ])
+            let results = try await books.send([
+                await books.mutation("delete", written, kind: "TimeEntryStatus", in: realm),
+                await books.mutation("delete", entry, in: realm),
+            ]).results
+            #expect(results.allSatisfy { $0.hasPrefix("accepted") } && results.count == 2)
+            let stored = try fixture.stored(realm)
+            #expect(stored.keys.filter { $0.hasPrefix("TimeEntry/") } == ["TimeEntry/\(other.text)"])
+            #expect(stored.count == 2)
+        }
+    }
+
     @Test func aRemovedIntegrationIsShutOut() async throws {
         try await withGateway { fixture in
             let books = GatewayDevice(fixture, bearer: try addKey(fixture))

@@ -107,6 +107,7 @@ import Testing
             let entry = try #require(try object.decoded(as: TimeEntry.self, by: decoder))
             let own = lines.filter { $0.entry == key.id }
             #expect(TimeEntryStatus.objection(to: own, of: entry) == nil)
+            #expect(entry.createdOn == nil)
             #expect(own.first?.message == (entry.status == .rejected ? "not your project" : nil))
         }
     }

@@ -196,7 +196,7 @@ struct BenchPolls: Sendable {
             _ = try connection.run(
                 """
                 UPDATE poll.run SET started_at = now() - interval '2 days'
-                WHERE environment_id = \(environment.rawValue)
+                WHERE environment_id = \(environment.rawValue) AND full_started_at IS NULL
                 """)
         }
     }

@@ -56,8 +56,8 @@ struct StatusLineSweep: Sweep {
     private func excessive(in realm: RealmWalk.Place) -> Statement {
         """
         SELECT id, position, entry, timestamp FROM (
-            SELECT id, position, fields->>'entry' AS entry, fields->>'timestamp' AS timestamp,
-                count(*) OVER (PARTITION BY fields->>'entry') AS n
+            SELECT id, position, lower(fields->>'entry') AS entry, fields->>'timestamp' AS timestamp,
+                count(*) OVER (PARTITION BY lower(fields->>'entry')) AS n
             FROM realm.object
             WHERE environment_id = \(realm.environment.rawValue) AND realm_id = \(realm.number)
                 AND kind = \(Kind.timeEntryStatus.rawValue) AND NOT deleted

@@ -166,6 +166,47 @@ import Testing
         }
     }
 
+    /// The answer of the commit was lost, and what follows the login has been told since.
+    @Test func theEndOfALoginDoneAgainTakesNothingBack() async throws {
+        try await withOnboarding { fixture in
+            let browser = TestBrowser(fixture: fixture)
+            fixture.identity.add(IdentityPerson(email: OnboardingFixture.known, subject: "ana"))
+            let first = try await TestDevice(fixture)
+            #expect(try await browser.logIn(at: first.loginURL).status == 200)
+            try await fixture.initializeWhenRegistered()
+            let email = "bo@example.com"
+            fixture.identity.add(IdentityPerson(email: email, subject: "ana"))
+            let second = try await TestDevice(fixture, email)
+            let socket = try await second.connect()
+            #expect(try await browser.logIn(at: second.loginURL, as: email).status == 200)
+            try await socket.event("data ready")
+            let session = try #require(Capability(second.session)).key
+            let told: Statement = "SELECT count(*) FROM onboarding.event WHERE session_id = \(session)"
+            #expect(try fixture.count(told) == 3)
+            let isDone = try fixture.withDatabase { connection in
+                let address = try #require(EmailAddress(email))
+                let place = try Organisation.find(address, fixture.secrets, on: &connection)
+                guard case .found(let organisation, _) = place else { return false }
+                let found = SessionStore.Found(
+                    session: session, state: Bytea([]), email: address, organisation: organisation, nonce: "",
+                    verifier: "", deviceAddress: "", deviceName: "")
+                let row = try connection.run("SELECT id, object_id FROM access.person")[0]
+                let person = BoundPerson(
+                    environment: fixture.environment, id: try row.value(0), email: OnboardingFixture.known,
+                    realm: try .user(OnboardingFixture.known), object: try row.value(1))
+                let identity = Identity(
+                    environment: 1, issuer: fixture.issuer, subject: "ana", email: email, name: nil, expires: 0)
+                let token = EventStore.New(
+                    session: session, event: .token(access: "t", expires: 0, credential: nil))
+                return try SessionStore(secrets: fixture.secrets, limits: .quick).complete(
+                    found, person: person, token: token, identity: identity, device: nil, from: "",
+                    events: EventStore(secrets: fixture.secrets), on: &connection)
+            }
+            #expect(isDone)
+            #expect(try fixture.count(told) == 3)
+        }
+    }
+
     /// The acknowledgement was stored, but its answer did not reach the device.
     @Test func whoComesBackAfterTheEndIsToldThatItIsTheEnd() async throws {
         try await withOnboarding { fixture in

@@ -35,6 +35,15 @@ struct DeviceStore: Sendable {
         case loginNeeded(LoginReason)
     }
 
+    /// What became of a renewal's write.
+    enum Written: Equatable, Sendable {
+        case done
+        /// Another renewal has begun since, and nothing was written: the lease had ended.
+        case overtaken
+        /// The device was shut out meanwhile.
+        case shutOut
+    }
+
     /// Whether there is such a device.
     static func isThere(_ device: Capability, on connection: inout Connection) throws -> Bool {
         try connection.run("SELECT FROM onboarding.refresh_token WHERE device = \(device.key)").count == 1
@@ -105,37 +114,50 @@ struct DeviceStore: Sendable {
     }
 
     /// Keeps the refresh token that took the place of the one that was used.
-    ///
-    /// - Returns: Whether the device was not shut out meanwhile.
     func keep(
         _ refreshToken: String, of renewal: Renewal, on connection: inout Connection
-    ) throws -> Bool {
+    ) throws -> Written {
         let place = RefreshTokens.secretPlace(renewal.environment, person: renewal.person)
         let sealed = Bytea(try secrets.seal(refreshToken, at: place))
-        return try connection.run(
+        let answers = try connection.run([
             """
             UPDATE onboarding.refresh_token SET token = \(sealed), obtained_at = now()
             WHERE environment_id = \(renewal.environment.rawValue) AND id = \(renewal.id)
                 AND version = \(renewal.version) AND newest = \(renewal.newest) AND revoked_at IS NULL
-            """
-        ).affectedCount == 1
+            """,
+            Self.isOvertaken(renewal),
+        ])
+        return Self.written(answers)
+    }
+
+    private static func isOvertaken(_ renewal: Renewal) -> Statement {
+        """
+        SELECT FROM onboarding.refresh_token
+        WHERE environment_id = \(renewal.environment.rawValue) AND id = \(renewal.id)
+            AND version > \(renewal.version) AND newest IS NOT NULL AND revoked_at IS NULL
+        """
+    }
+
+    private static func written(_ answers: [Rows]) -> Written {
+        if answers[0].affectedCount == 1 { return .done }
+        return answers[1].count == 1 ? .overtaken : .shutOut
     }
 
     /// Ends a renewal: the next credential takes the place of one that was not used. Done again, it does the same.
-    ///
-    /// - Returns: Whether the device was not shut out meanwhile.
     func complete(
         _ renewal: Renewal, used: DeviceCredential, next: DeviceCredential, on connection: inout Connection
-    ) throws -> Bool {
-        try connection.run(
+    ) throws -> Written {
+        let answers = try connection.run([
             """
             UPDATE onboarding.refresh_token SET newest = \(next.secret.key), former = \(used.secret.key),
                 used_at = now(), lease_until = NULL
             WHERE environment_id = \(renewal.environment.rawValue) AND id = \(renewal.id)
                 AND version = \(renewal.version) AND newest IN (\(renewal.newest), \(next.secret.key))
                 AND revoked_at IS NULL
-            """
-        ).affectedCount == 1
+            """,
+            Self.isOvertaken(renewal),
+        ])
+        return Self.written(answers)
     }
 
     /// Ends a renewal that came to nothing: the same credential may be used again at once.

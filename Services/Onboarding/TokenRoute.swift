@@ -88,10 +88,14 @@ struct TokenRoute: Sendable {
             }
             let (token, expires) = try await accepted(tokens, renewal, metadata)
             let next = used.successor
-            let isDone = try await pool.runPatiently(limits.patienceMax) { [devices] connection in
+            let written = try await pool.runPatiently(limits.patienceMax) { [devices] connection in
                 try devices.complete(renewal, used: used, next: next, on: &connection)
             }
-            guard isDone else { throw refusal(.ended) }
+            switch written {
+            case .done: break
+            case .overtaken: throw Problems.renewalUnderWay(seconds: 1)
+            case .shutOut: throw refusal(.ended)
+            }
             logger.info("a token is renewed", metadata: ["environment": "\(renewal.environment)"])
             return try Response.json(
                 Answer(
@@ -136,13 +140,18 @@ struct TokenRoute: Sendable {
     private func keep(
         _ refreshToken: String, of renewal: DeviceStore.Renewal, _ metadata: ProviderMetadata
     ) async throws {
-        let isKept = try await pool.runPatiently(limits.patienceMax) { [devices] connection in
+        let written = try await pool.runPatiently(limits.patienceMax) { [devices] connection in
             try devices.keep(refreshToken, of: renewal, on: &connection)
         }
-        guard !isKept else { return }
-        // Whoever shut the device out has not seen this one.
-        try? await provider.revoke(refreshToken, as: renewal.organisation.client, at: metadata)
-        throw refusal(.ended)
+        switch written {
+        case .done: return
+        // Revoking this one might end what the other got.
+        case .overtaken: throw Problems.renewalUnderWay(seconds: 1)
+        case .shutOut:
+            // Whoever shut the device out has not seen this one.
+            try? await provider.revoke(refreshToken, as: renewal.organisation.client, at: metadata)
+            throw refusal(.ended)
+        }
     }
 
     private func accepted(

@@ -129,7 +129,7 @@ import Testing
                 let tokens = try await provider.refresh(
                     renewal.refreshToken, as: renewal.organisation.client, at: metadata)
                 let refreshToken = try #require(tokens.refreshToken)
-                #expect(try fixture.withDatabase { try store.keep(refreshToken, of: renewal, on: &$0) })
+                #expect(try fixture.withDatabase { try store.keep(refreshToken, of: renewal, on: &$0) } == .done)
             }
             if crash == .completed {
                 let next = presented.successor
@@ -138,7 +138,7 @@ import Testing
                         let isDone = try store.complete(renewal, used: presented, next: next, on: &connection)
                         // The database's answer may have been lost, too.
                         let isDoneAgain = try store.complete(renewal, used: presented, next: next, on: &connection)
-                        return isDone && isDoneAgain
+                        return isDone == .done && isDoneAgain == .done
                     })
             } else {
                 // While it may be under way still.
@@ -151,9 +151,13 @@ import Testing
                 let isKept = try store.keep("stale", of: renewal, on: &connection)
                 let late = presented.successor
                 let isDone = try store.complete(renewal, used: presented, next: late, on: &connection)
-                #expect(!isKept && !isDone)
+                #expect(isKept == .overtaken && isDone == .overtaken)
             }
             #expect(try await fixture.renew(next).status == 200)
+            try fixture.withDatabase { connection in
+                _ = try connection.run("UPDATE onboarding.refresh_token SET newest = NULL, former = NULL")
+                #expect(try store.keep("stale", of: renewal, on: &connection) == .shutOut)
+            }
         }
     }
 

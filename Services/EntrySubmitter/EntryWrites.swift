@@ -28,7 +28,7 @@ struct EntryWrites {
             let line = TimeEntryStatus(
                 entry: key.id, status: entryLine.status, timestamp: time, message: entryLine.message,
                 code: entryLine.code)
-            // The same decision made again writes the same lines.
+            // The ledger's version tells one decision from the next; without a ledger only the time does.
             let name = "\(ledger?.version ?? time.millisecondsSinceEpoch)/\(offset)"
             lines.append(
                 (ObjectKey(realm: key.realm, kind: .timeEntryStatus, id: UUID(name: name, in: key.id)), line, index))

@@ -4,7 +4,7 @@ public import FoundationEssentials
 ///
 /// Inside Fieldpost trees are flat; ``flatten()`` makes them so.
 public struct ReportingTree: Decodable, Sendable {
-    /// The seed's way to point at an object: `{"id": "…"}`.
+    /// The first model's way to point at an object: `{"id": "…"}`.
     public struct Reference: Decodable, Sendable {
         /// The object's id.
         public let id: UUID

@@ -45,7 +45,7 @@ public struct TimeEntry: Codable, Equatable, Sendable {
     public var startTime: ZonedTime?
     /// When the work ended, for an interval.
     public var endTime: ZonedTime?
-    /// The length in seconds, for a duration. (The seed's older `duration` was a fraction of hours.)
+    /// The length in seconds, for a duration. (The first model's older `duration` was a fraction of hours.)
     public var durationSeconds: Int?
     /// The day the entry was first created, as its device says; `nil` for what was made elsewhere.
     public var createdOn: Day?

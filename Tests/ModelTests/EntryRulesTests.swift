@@ -19,7 +19,7 @@ import Testing
         ("2015-03-30T08:00:00Z", nil, "End time is missing", nil),
     ]
 
-    /// An entry on the seed's five contexts, each depending on the one before.
+    /// An entry on the first model's five contexts, each depending on the one before.
     private static func valid(_ objects: ReportingObjects) throws -> TimeEntry {
         let choices = [
             ("Customer", "12346"), ("Project", "ABC124"), ("Phase", "P1"), ("Activity", "A1"), ("Kind", "K1"),

@@ -132,13 +132,8 @@ import Testing
     @Test(arguments: [true, false]) func whoseRealmIsToldIsWhoseTheSessionIs(isWaiting: Bool) async throws {
         try await withOnboarding(settings: "hide_unknown = false") { fixture in
             let browser = TestBrowser(fixture: fixture)
-            fixture.identity.add(IdentityPerson(email: OnboardingFixture.known, subject: "ana"))
-            let first = try await TestDevice(fixture)
-            #expect(try await browser.logIn(at: first.loginURL).status == 200)
-            try await fixture.initializeWhenRegistered()
             let email = "bo@example.com"
-            fixture.identity.add(IdentityPerson(email: email, subject: "ana"))
-            let second = try await TestDevice(fixture, email)
+            let second = try await fixture.deviceAfterChange(to: email)
             let socket = try await second.connect()
             try await socket.event("realm initialized")
             // Who tells needs the counter last, the login the session first.
@@ -170,13 +165,8 @@ import Testing
     @Test func theEndOfALoginDoneAgainTakesNothingBack() async throws {
         try await withOnboarding { fixture in
             let browser = TestBrowser(fixture: fixture)
-            fixture.identity.add(IdentityPerson(email: OnboardingFixture.known, subject: "ana"))
-            let first = try await TestDevice(fixture)
-            #expect(try await browser.logIn(at: first.loginURL).status == 200)
-            try await fixture.initializeWhenRegistered()
             let email = "bo@example.com"
-            fixture.identity.add(IdentityPerson(email: email, subject: "ana"))
-            let second = try await TestDevice(fixture, email)
+            let second = try await fixture.deviceAfterChange(to: email)
             let socket = try await second.connect()
             #expect(try await browser.logIn(at: second.loginURL, as: email).status == 200)
             try await socket.event("data ready")

@@ -174,14 +174,8 @@ import Testing
     @Test(arguments: ["true", "false"]) func aPersonWhoseAddressChangedHasTheirRealm(hidesUnknown: String) async throws
     {
         try await withOnboarding(settings: "hide_unknown = \(hidesUnknown)") { fixture in
-            fixture.identity.add(IdentityPerson(email: OnboardingFixture.known, subject: "ana"))
-            let first = try await TestDevice(fixture)
-            #expect(try await TestBrowser(fixture: fixture).logIn(at: first.loginURL).status == 200)
-            try await fixture.initializeWhenRegistered()
-            // Married: the provider and the back end have another address.
             let email = "bo@example.com"
-            fixture.identity.add(IdentityPerson(email: email, subject: "ana"))
-            let second = try await TestDevice(fixture, email)
+            let second = try await fixture.deviceAfterChange(to: email)
             let socket = try await second.connect()
             #expect(try await TestBrowser(fixture: fixture).logIn(at: second.loginURL, as: email).status == 200)
             try await socket.event("data ready")
@@ -266,6 +260,17 @@ func eventually(_ what: String, _ condition: () async throws -> Bool) async thro
 }
 
 extension OnboardingFixture {
+    /// The known person has come in; then the provider and the back end have another address of theirs, with which
+    /// this device begins.
+    func deviceAfterChange(to email: String) async throws -> TestDevice {
+        identity.add(IdentityPerson(email: Self.known, subject: "ana"))
+        let first = try await TestDevice(self)
+        #expect(try await TestBrowser(fixture: self).logIn(at: first.loginURL).status == 200)
+        try await initializeWhenRegistered()
+        identity.add(IdentityPerson(email: email, subject: "ana"))
+        return try await TestDevice(self, email)
+    }
+
     /// As `initialize`, once the realm is registered.
     func initializeWhenRegistered(_ email: String = known) async throws {
         try await eventually("the realm of \(email) is registered") { try isRegistered(email) }

@@ -2,7 +2,7 @@ public import FoundationEssentials
 
 /// What a back end may be asked to record: the checks that need nothing but the person's own reporting data.
 public enum EntryRules {
-    /// The longest text in characters; the device's own limit (the seed's app shows it beside the field).
+    /// The longest text in characters; the device's own limit (the first model's app shows it beside the field).
     public static let textLengthMax = 40
     /// The longest entry in seconds: 24 hours.
     public static let durationSecondsMax = 86_400

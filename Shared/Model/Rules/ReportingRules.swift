@@ -3,7 +3,7 @@ public import FoundationEssentials
 /// What a person is shown while they choose, context by context: the rules a device follows, as pure functions.
 ///
 /// Dependencies are alternatives: a node with dependencies can be chosen when any of them is among the selections of
-/// the contexts before its own (domain facts 1.2).
+/// the contexts before its own. The first model does not say so; its example with several dependencies means it.
 public enum ReportingRules {
     /// One context of a template, as it is to be shown.
     public struct Choice: Equatable, Sendable {

@@ -113,7 +113,7 @@ let shared: [Target] = [
 
 let tests: [Target] = [
     .target(
-        name: "TestSupport", dependencies: ["CBroker", "CKafka", "Model", "Postgres", "Realms", "Suite"],
+        name: "TestSupport", dependencies: ["CBroker", "CKafka", "Kafka", "Model", "Postgres", "Realms", "Suite"],
         path: "Tests/TestSupport"),
     .target(name: "PermissionTable", dependencies: ["Model"], path: "Tests/PermissionTable"),
     .testTarget(

@@ -24,63 +24,35 @@ extension Consumer {
     /// How far each assigned partition is, ordered by topic and partition.
     package var positions: [Position] {
         context.trackers.values.map { tracker in
-            var low: Int64 = -1
-            var high: Int64 = -1
-            unsafe rd_kafka_get_watermark_offsets(
-                client.pointer, tracker.partition.topic, tracker.partition.partition, &low, &high)
-            return Position(
+            Position(
                 partition: tracker.partition, next: tracker.next, finishedBelow: tracker.finishedBelow,
-                end: high < 0 ? nil : high, unfinishedCount: tracker.unfinishedCount,
+                end: knownEnd(of: tracker.partition), unfinishedCount: tracker.unfinishedCount,
                 oldestUnfinishedTimestamp: tracker.oldestUnfinishedTimestamp)
         }
         .sorted { ($0.partition.topic, $0.partition.partition) < ($1.partition.topic, $1.partition.partition) }
     }
 
-    /// Stops the delivery of a partition until `resume`; what was fetched of it is dropped and fetched again then. What
-    /// is being fetched at this moment may still come, and may come again. Ends with the assignment.
-    package mutating func pause(_ partition: TopicPartition) throws(KafkaError) {
-        context.paused.insert(partition)
-        try setPaused([partition])
-    }
-
-    /// Undoes `pause`. While `pauseAll` is in force, the partition stays paused.
-    package mutating func resume(_ partition: TopicPartition) throws(KafkaError) {
-        context.paused.remove(partition)
-        try setPaused([partition])
-    }
-
-    /// Stops all delivery, also of partitions that are assigned later, until `resumeAll`. Keep calling `nextBatch`:
-    /// the consumer stays in its group.
-    package mutating func pauseAll() throws(KafkaError) {
-        context.isPausedAll = true
-        try setPaused(assignment)
-    }
-
-    /// Undoes `pauseAll`; partitions paused one by one stay so.
-    package mutating func resumeAll() throws(KafkaError) {
-        context.isPausedAll = false
-        try setPaused(assignment)
-    }
-
-    private func setPaused(_ partitions: Set<TopicPartition>) throws(KafkaError) {
-        let assigned = partitions.intersection(assignment)
-        let paused = PartitionList(assigned.filter(context.isPaused))
-        let resumed = PartitionList(assigned.filter { !context.isPaused($0) })
-        unsafe rd_kafka_pause_partitions(client.pointer, paused.pointer)
-        unsafe rd_kafka_resume_partitions(client.pointer, resumed.pointer)
-        try paused.check()
-        try resumed.check()
+    /// As of the last fetch; `nil` before the first.
+    private func knownEnd(of partition: TopicPartition) -> Int64? {
+        var low: Int64 = -1
+        var high: Int64 = -1
+        unsafe rd_kafka_get_watermark_offsets(client.pointer, partition.topic, partition.partition, &low, &high)
+        return high < 0 ? nil : high
     }
 
     /// Delivers the partition again from its first message. What was fetched or delivered of it before no longer
     /// counts: finishing it does nothing.
     ///
-    /// - Throws: When the partition is not assigned, or the client did not answer in `waitMax`.
+    /// - Throws: When the partition is not assigned, nothing was fetched of it yet, or the client did not answer in
+    ///   `waitMax`.
     package mutating func seekToBeginning(
         _ partition: TopicPartition, waitMax: Duration = .seconds(5)
     ) throws(KafkaError) {
-        guard context.trackers[partition] != nil else {
+        guard let tracker = context.trackers[partition] else {
             throw KafkaError(RD_KAFKA_RESP_ERR__STATE, "\(partition) is not assigned")
+        }
+        guard tracker.isStarted || knownEnd(of: partition) != nil else {
+            throw KafkaError(RD_KAFKA_RESP_ERR__STATE, "nothing was fetched of \(partition) yet")
         }
         let list = PartitionList()
         list.add(partition, offset: Int64(RD_KAFKA_OFFSET_BEGINNING))
@@ -88,7 +60,7 @@ extension Consumer {
             throw unsafe KafkaError(consuming: error)
         }
         try list.check()
-        context.restart(partition)
+        context.restart(tracker)
     }
 
     /// Commits the offset of the partition's first message, and waits for the broker's answer.

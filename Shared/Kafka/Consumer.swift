@@ -17,6 +17,8 @@ package struct Consumer: ~Copyable {
     let context: ConsumerContext
     /// Ends a wait in `nextBatch`: signalled by librdkafka, and by whoever else has something for this loop.
     package let wakeup: Wakeup
+    let brokers: String
+    let properties: [String: String]
 
     /// Joins `group` as soon as it is polled.
     ///
@@ -30,6 +32,8 @@ package struct Consumer: ~Copyable {
     package init(
         brokers: String, group: String, topics: [String], properties: [String: String] = [:], wakeup: Wakeup? = nil
     ) throws(KafkaError) {
+        self.brokers = brokers
+        self.properties = properties
         let wakeup = if let wakeup { wakeup } else { try Wakeup() }
         let context = ConsumerContext()
         let client = try Client(
@@ -73,6 +77,7 @@ package struct Consumer: ~Copyable {
             messages = take(countMax)
         }
         if context.sawFatal, let error = client.fatalError { throw error }
+        if messages.isEmpty { context.stalls.ranDry() } else { pauseStarted() }
         return messages
     }
 
@@ -157,7 +162,7 @@ extension Consumer {
         let offset = unsafe pointer.pointee.offset
         let lostFrom = tracker.next.flatMap { offset < $0 ? $0 : nil }
         if lostFrom != nil {
-            tracker = context.restart(tracker.partition)
+            tracker = context.restart(tracker)
             run.tracker = tracker
         }
         return unsafe Message(consuming: pointer, client: client, tracker: tracker, expectedOffset: lostFrom)

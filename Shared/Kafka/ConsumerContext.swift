@@ -23,6 +23,7 @@ final class ConsumerContext: ClientContext {
     var changes: [AssignmentChange] = []
     var isPausedAll = false
     var paused: Set<TopicPartition> = []
+    var stalls = StallWatch()
 
     override func install(in configuration: OpaquePointer) {
         unsafe super.install(in: configuration)
@@ -37,11 +38,11 @@ final class ConsumerContext: ClientContext {
 
     /// Starts afresh in a partition: what was delivered of it so far no longer counts.
     @discardableResult
-    func restart(_ partition: TopicPartition) -> PartitionTracker {
-        trackers[partition]?.close()
-        let tracker = PartitionTracker(partition)
-        trackers[partition] = tracker
-        return tracker
+    func restart(_ tracker: PartitionTracker) -> PartitionTracker {
+        tracker.close()
+        let next = PartitionTracker(after: tracker)
+        trackers[tracker.partition] = next
+        return next
     }
 
     func isPaused(_ partition: TopicPartition) -> Bool { isPausedAll || paused.contains(partition) }
@@ -63,26 +64,30 @@ final class ConsumerContext: ClientContext {
             unsafe note(error)
             begin(partitions)
             if !partitions.isEmpty { refusals.served() }
-            let paused = PartitionList(partitions.filter(isPaused))
-            unsafe rd_kafka_pause_partitions(client, paused.pointer)
-            // librdkafka keeps a partition paused that was taken away while it was: it would stay so for ever.
-            let resumed = PartitionList(partitions.filter { !isPaused($0) })
-            unsafe rd_kafka_resume_partitions(client, resumed.pointer)
         } else if code == RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS {
+            unsafe resume(partitions, client)
             end(partitions, lost: unsafe rd_kafka_assignment_lost(client) != 0)
             let error = unsafe isCooperative ? rd_kafka_incremental_unassign(client, list) : nil
             if !isCooperative { unsafe rd_kafka_assign(client, nil) }
             unsafe note(error)
         } else {
+            unsafe resume(Array(trackers.keys), client)
             end(Array(trackers.keys), lost: true)
             note(KafkaError(code))
             unsafe rd_kafka_assign(client, nil)
         }
     }
 
+    /// librdkafka keeps a partition paused that is taken away while it is: it would stay so when it comes back.
+    private func resume(_ partitions: [TopicPartition], _ client: OpaquePointer) {
+        let resumed = PartitionList(partitions.filter { trackers[$0]?.isPaused ?? false })
+        unsafe rd_kafka_resume_partitions(client, resumed.pointer)
+    }
+
     private func begin(_ partitions: [TopicPartition]) {
         for partition in partitions {
-            restart(partition)
+            trackers[partition]?.close()
+            trackers[partition] = PartitionTracker(partition)
             changes.append(.assigned(partition))
         }
     }

@@ -11,6 +11,10 @@ final class PartitionTracker {
     private var start: Int64?
     /// What was last stored for the next commit.
     var stored: Int64?
+    /// Something was delivered since the assignment, if before a seek: librdkafka is done with starting it.
+    private(set) var isStarted: Bool
+    /// librdkafka was told to pause it.
+    var isPaused: Bool
 
     /// Delivered messages from the lowest unfinished one on are `entries[head...]`; those before it are spent.
     private var entries: [Entry] = []
@@ -24,7 +28,21 @@ final class PartitionTracker {
         var isFinished = false
     }
 
-    init(_ partition: TopicPartition) { self.partition = partition }
+    init(_ partition: TopicPartition) {
+        self.partition = partition
+        isStarted = false
+        isPaused = false
+    }
+
+    /// Goes on in the same assignment, after a seek.
+    init(after tracker: PartitionTracker) {
+        partition = tracker.partition
+        isStarted = tracker.isStarted
+        isPaused = tracker.isPaused
+    }
+
+    /// The offset of the message that is to be delivered next; `nil` until that is known.
+    var expected: Int64? { next ?? start }
 
     /// Counts a message that is about to be delivered. `offset` must not be below `next`.
     ///
@@ -33,6 +51,7 @@ final class PartitionTracker {
         // Where delivery begins is asked beside it, and may have moved on since.
         let expected = next ?? start.map { min($0, offset) } ?? offset
         next = offset + 1
+        isStarted = true
         entries.append(Entry(offset: offset, timestamp: timestamp))
         return (firstSlot + entries.count - 1, expected)
     }

@@ -7,6 +7,8 @@ extension Intake {
     ///
     /// For one that came it finds out how far the group is, and asks for what was removed before the group read it.
     /// When PostgreSQL or Kafka fails on the way, the next call does the same again.
+    ///
+    /// - Throws: Also a fatal error, when a partition delivers nothing that has something.
     mutating func follow(_ consumer: inout Consumer, _ connection: inout Connection) throws {
         for change in consumer.takeAssignmentChanges() {
             epochs[change.partition] = nil
@@ -21,6 +23,10 @@ extension Intake {
         }
         if !begun.isEmpty, ContinuousClock.now >= nextBeginning { try begin(&consumer, &connection) }
         if ContinuousClock.now >= nextEpoch { try followEpoch(&consumer, &connection) }
+        if ContinuousClock.now >= nextDeliveryCheck {
+            nextDeliveryCheck = .now + deliveryInterval
+            try consumer.checkDelivery()
+        }
     }
 
     /// Begins partitions anew when there is a new epoch of which no message has come.

@@ -15,6 +15,9 @@ struct Intake {
     /// When it is looked whether there is a new epoch.
     var nextEpoch = ContinuousClock.now
     static let epochInterval = Duration.seconds(5)
+    /// When it is looked whether every partition that has something delivers it.
+    var nextDeliveryCheck = ContinuousClock.now
+    var deliveryInterval = Duration.seconds(30)
     /// Which epoch of each partition was begun from its beginning.
     var epochs: [TopicPartition: Int64] = [:]
     var gaps = Gaps()

@@ -14,7 +14,7 @@ import Testing
         for code in [RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS, RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS] {
             let context = ConsumerContext()
             let partition = TopicPartition(topic: "t", partition: 0)
-            context.restart(partition)
+            context.restart(PartitionTracker(partition))
             unsafe context.rebalance(client, code, list)
             #expect(context.trackers.isEmpty && context.changes == [.lost(partition)])
         }

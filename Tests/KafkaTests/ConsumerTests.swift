@@ -99,38 +99,6 @@ import Testing
         }
     }
 
-    @Test func aPausedPartitionIsSilentAndLosesNothing() async throws {
-        try await withMockCluster(topics: ["t": 1]) { cluster in
-            var consumer = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
-            // Paused before anything is assigned: the partition comes paused.
-            try consumer.pauseAll()
-            try wait {
-                try consumer.expectSilence(batchCount: 1)
-                return !consumer.assignment.isEmpty
-            }
-            try consumer.expectSilence(batchCount: 10)
-            try produce(["0", "1", "2"], at: cluster.address)
-            try consumer.expectSilence(batchCount: 10)
-            try consumer.resumeAll()
-            let first = try consumer.receive(1, batchMax: 1)
-            #expect(first.map(\.text) == ["0"])
-
-            // What is being fetched just then may still come, and comes again.
-            let partition = TopicPartition(topic: "t", partition: 0)
-            try consumer.pause(partition)
-            try consumer.waitForSilence(batchCount: 10)
-            try produce(["3"], at: cluster.address)
-            try consumer.expectSilence(batchCount: 10)
-            try consumer.pauseAll()
-            try consumer.resume(partition)
-            try consumer.expectSilence(batchCount: 4)
-            try consumer.resumeAll()
-            let rest = try consumer.receive(3)
-            #expect(rest.map(\.text) == ["1", "2", "3"])
-            #expect(rest.allSatisfy { !$0.skippedBefore })
-        }
-    }
-
     @Test func seekingStartsAgainAndForgetsWhatWasDelivered() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             try produce((0..<20).map { "\($0)" }, at: cluster.address)

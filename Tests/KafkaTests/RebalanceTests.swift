@@ -44,10 +44,10 @@ extension RebalanceTests {
 
             var first = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
             try first.pauseAll()
-            try wait { try first.poll().count == 4 }
+            try wait { try first.poll().count == 4 && first.positions.allSatisfy { $0.next != nil } }
             for partition in first.assignment { try first.pause(partition) }
             try first.resumeAll()
-            try first.expectSilence(batchCount: 5)
+            try first.waitForSilence(batchCount: 5)
 
             var second = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
             try second.pauseAll()

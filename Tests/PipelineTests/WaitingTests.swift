@@ -11,9 +11,11 @@ import Testing
 
 /// A worker while its PostgreSQL cannot do what it is asked.
 @Suite(.ownThreads) struct WaitingTests {
+    private let person = UUID()
+
     /// librdkafka, and answers of calls, wake the loop all the time.
     @Test func whateverWakesTheLoopDoesNotShortenItsWait() async throws {
-        try await withAwayWorker { worker, attempts in
+        try await withAwayWorker { worker, attempts, _ in
             let before = attempts.count
             let end = ContinuousClock.now + .seconds(3)
             while ContinuousClock.now < end {
@@ -28,7 +30,7 @@ import Testing
     }
 
     @Test func itIsTriedAgainAndGoesOnWhenItIsThere() async throws {
-        try await withAwayWorker { worker, attempts in
+        try await withAwayWorker { worker, attempts, _ in
             attempts.isAway = false
             try wait("the event is decided, and others are taken") {
                 try worker.step() == nil && worker.isIdle && !worker.isPaused
@@ -38,7 +40,7 @@ import Testing
 
     /// What is held then is left to the next worker: PostgreSQL may be away for long.
     @Test func aStopDoesNotWaitForIt() async throws {
-        try await withAwayWorker { worker, attempts in
+        try await withAwayWorker { worker, attempts, _ in
             let before = attempts.count
             var rounds = 0
             try worker.run {
@@ -51,9 +53,25 @@ import Testing
         }
     }
 
+    /// A new worker, made by who runs it, reads what this one does not get.
+    @Test func aWorkerOfWhichAPartitionIsNotDeliveredEnds() async throws {
+        try await withAwayWorker { worker, attempts, flow in
+            attempts.isAway = false
+            try wait("the event is decided") { try worker.step() == nil && worker.isIdle && !worker.isPaused }
+            worker.intake.deliveryInterval = .milliseconds(20)
+            worker.intake.nextDeliveryCheck = .now
+            let partition = try #require(worker.consumer.positions.first { $0.next == 1 }).partition
+            try worker.consumer.pauseUnknowingly(partition)
+            try flow.put(try flow.key(.users, .realms, person), #"{"userId": "ben"}"#)
+            try flow.publishAll()
+            let error = #expect(throws: KafkaError.self) { try wait("its end") { try worker.step() != nil } }
+            #expect(error?.description.contains("\(partition) delivers nothing") == true, "\(error as Any)")
+        }
+    }
+
     /// Lends a worker with an event at hand that it could not decide once.
     private func withAwayWorker(
-        _ body: @Sendable (inout Worker<AwayHandler>, Attempts) throws -> Void
+        _ body: @Sendable (inout Worker<AwayHandler>, Attempts, inout Flow) throws -> Void
     ) async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
@@ -61,12 +79,12 @@ import Testing
             let place = WorkerPlace(
                 group: "group", topics: [Topics.realm.name], brokers: cluster.address, properties: fastGroup,
                 conninfo: flow.conninfo)
-            try flow.put(try flow.key(.users, .realms, UUID()), #"{"userId": "ana"}"#)
+            try flow.put(try flow.key(.users, .realms, person), #"{"userId": "ana"}"#)
             try flow.publishAll()
             var worker = try Worker(
                 AwayHandler(attempts: attempts), at: place, limits: WorkerLimits(), logger: quiet)
             try wait("a failure") { try worker.step()?.contains("57P03") == true }
-            try body(&worker, attempts)
+            try body(&worker, attempts, &flow)
         }
     }
 }

@@ -23,24 +23,32 @@ extension PollHandler {
     func compareChoices(
         _ contents: RealmContents, _ stored: StoredPerson, _ decision: Int, _ writes: inout PollWrites
     ) throws {
-        try write(stored.contexts, contents.data.contexts, stored.own, .reportingContext, decision, &writes)
-        try write(stored.templates, contents.data.templates, stored.own, .reportingTemplate, decision, &writes)
+        let (others, realm) = (stored.others, stored.own)
+        try write(
+            stored.contexts, contents.data.contexts, but: others, realm, .reportingContext, decision, &writes)
+        try write(
+            stored.templates, contents.data.templates, but: others, realm, .reportingTemplate, decision, &writes)
         let id = RealmContents.userID(of: contents.user.email)
         guard let user = stored.user else { return try writes.put(stored.own, .user, id, contents.user, decision) }
-        // The catalogue is the keeper's to change.
-        let templates = contents.user.reportingTemplates
+        // The catalogue is the keeper's to change. A template of somebody else's is offered as long as it is there.
+        let own = contents.user.reportingTemplates
+        let templates =
+            own
+            + user.reportingTemplates.filter {
+                stored.others.contains($0) && stored.templates[$0] != nil && !own.contains($0)
+            }
         if user.reportingTemplates != templates {
-            try writes.patch(stored.own, .user, id, ["reportingTemplates": templates], decision)
+            try writes.patch(stored.own, .user, id, ["reportingTemplates": templates.map(\.text)], decision)
         }
     }
 
     private func write<Fields: Codable & Equatable>(
-        _ stored: [UUID: Fields], _ wanted: [Identified<Fields>], _ realm: Int32, _ kind: Kind, _ decision: Int,
-        _ writes: inout PollWrites
+        _ stored: [UUID: Fields], _ wanted: [Identified<Fields>], but others: Set<UUID>, _ realm: Int32, _ kind: Kind,
+        _ decision: Int, _ writes: inout PollWrites
     ) throws {
         let differences = PollRule.Differences(stored: stored, wanted: wanted)
         for item in differences.put { try writes.put(realm, kind, item.id, item.fields, decision) }
-        for id in differences.gone { writes.delete(realm, kind, id, decision) }
+        for id in differences.gone where !others.contains(id) { writes.delete(realm, kind, id, decision) }
     }
 
     /// Nodes that entries select and that can no longer be chosen: the person's own realm keeps a copy, so that the
@@ -50,7 +58,7 @@ extension PollHandler {
         _ writes: inout PollWrites, _ connection: inout Connection
     ) throws {
         let retired = stored.selectedNodes.subtracting(tree.digests.ids)
-        for id in stored.retired.keys where !retired.contains(id) {
+        for id in stored.retired.keys where !retired.contains(id) && !stored.others.contains(id) {
             writes.delete(stored.own, .reportingTreeNode, id, decision)
         }
         let missing = retired.subtracting(stored.retired.keys)

@@ -60,6 +60,7 @@ struct PollHandler: Handler {
     let fetcher: RealmFetcher
     let logger: Logger
     var directory = RealmDirectory()
+    private var revisions: [EnvironmentID: Int64] = [:]
     private var reported = ReportedReferences()
     private var compared = ComparedReads()
     private var followed = FollowedChanges(of: StoredPerson.kinds)
@@ -80,7 +81,9 @@ struct PollHandler: Handler {
         let keys = inputs.map { ObjectKey(realm: polls, kind: .poll, id: $0.subject.id) }
         let answers = try connection.run([
             RealmObject.load(keys, in: environment), PollStore.finished(keys.map(\.id), in: environment),
+            BackendConnection.revision(in: environment),
         ])
+        revisions[environment] = try answers[2].count == 1 ? answers[2][0].value(0) : nil
         let objects = try RealmObject.byKey(answers[0])
         let finishedRuns = try PollStore.runs(answers[1])
         var finishing: [PollStore.Finishing] = []
@@ -111,6 +114,8 @@ struct PollHandler: Handler {
         }
         return nexts
     }
+
+    func callerRevision(of environment: EnvironmentID) -> Int64 { revisions[environment] ?? 0 }
 
     func caller(
         on connection: inout Connection, for environment: EnvironmentID

@@ -16,6 +16,8 @@ struct StoredPerson {
     var templates: [UUID: ReportingTemplate] = [:]
     /// Copies of nodes that can no longer be chosen.
     var retired: [UUID: ReportingTreeNode] = [:]
+    /// Choices that somebody else put there, an integration or a person: they are not Fieldpost's to remove.
+    private(set) var others: Set<UUID> = []
     var seen: [UUID: SeenRecord] = [:]
     /// Whether the tree that was read is stored.
     var isTreeKnown = false
@@ -72,6 +74,7 @@ struct StoredPerson {
 
     private mutating func add(_ object: RealmObject, _ decoder: JSONDecoder) {
         let id = object.key.id
+        if object.editPosition > 0, Self.choices.contains(object.key.kind) { others.insert(id) }
         switch object.key.kind {
         case .user: user = try? object.decoded(as: User.self, by: decoder)
         case .reportingContext: contexts[id] = try? object.decoded(as: ReportingContext.self, by: decoder)
@@ -102,7 +105,7 @@ struct StoredPerson {
         return Set(
             open.keys.filter { id in
                 guard let references = seen[id]?.references, !references.isEmpty else { return false }
-                return !lookup.selections(for: references).isEmpty
+                return !lookup.meaning(of: references).selections.isEmpty
             })
     }
 }

@@ -28,6 +28,7 @@ struct EntryHandler: Handler {
 
     var directory = RealmDirectory()
     var reporting = ReportingCache()
+    private var revisions: [EnvironmentID: Int64] = [:]
     let decoder = JSONDecoder()
 
     init(rule: SubmissionRule, adapters: Adapters) {
@@ -56,11 +57,12 @@ struct EntryHandler: Handler {
         let answers = try connection.run([
             RealmObject.load((keys + records).compactMap { $0 }, in: environment),
             EntryStore.loadLedgers(inputs.map(\.subject.id), in: environment),
-            BackendConnection.exists(in: environment),
+            BackendConnection.revision(in: environment),
             EntryStore.loadRestore,
         ])
         // An environment without a back end of ours is looked after by an integration, which submits by itself.
-        guard try answers[2][0].value(0, as: Bool.self) else { return inputs.map { _ in .finished } }
+        guard answers[2].count == 1 else { return inputs.map { _ in .finished } }
+        revisions[environment] = try answers[2][0].value(0)
         let objects = try RealmObject.byKey(answers[0])
         let ledgers = try EntryStore.ledgers(answers[1])
         let restore = try EntryStore.restore(answers[3])
@@ -117,6 +119,8 @@ struct EntryHandler: Handler {
             rule.decide(state, .answer(answer.found, version: answer.version), attemptCount: input.attemptCount)
         }
     }
+
+    func callerRevision(of environment: EnvironmentID) -> Int64 { revisions[environment] ?? 0 }
 
     func caller(
         on connection: inout Connection, for environment: EnvironmentID
@@ -188,7 +192,9 @@ struct EntryHandler: Handler {
     ) throws -> (Wanted?, problems: [String]) {
         let objects = try reporting.objects(
             realm: key.realm, in: environment, isFresh: isFresh, directory: &directory, on: &connection)
-        var problems = EntryRules.problems(of: entry, in: objects)
+        let textLengthMax = try reporting.textLengthMax(
+            in: environment, revision: callerRevision(of: environment), adapters, on: &connection)
+        var problems = EntryRules.problems(of: entry, in: objects, textLengthMax: textLengthMax)
         var references: [String: String] = [:]
         for selection in EntryRules.selections(of: entry, in: objects) {
             let found = selection.nodes.compactMap { objects.nodes[$0]?.referenceId }

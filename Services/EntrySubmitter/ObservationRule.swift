@@ -235,9 +235,10 @@ extension Seen {
             fields.reporting = confirmed.fields.reporting
             fields.reportingTemplate = confirmed.fields.reportingTemplate
         } else {
-            let data = ReportingData(objects)
-            fields.reportingTemplate = entry?.reportingTemplate ?? data.templates.first?.id
-            fields.reporting = data.selections(for: record.references)
+            let meaning = ReportingData(objects).meaning(
+                of: record.references, preferring: entry?.reportingTemplate)
+            fields.reportingTemplate = meaning.template ?? entry?.reportingTemplate
+            fields.reporting = meaning.selections
             for selection in EntryRules.selections(of: fields, in: objects) {
                 guard references[selection.name] == nil, let node = selection.nodes.first else { continue }
                 references[selection.name] = objects.nodes[node]?.referenceId

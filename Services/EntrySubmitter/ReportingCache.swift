@@ -31,6 +31,7 @@ struct ReportingCache {
     private var own: [Name: Entry<Own>] = [:]
     private var nodes: [Name: Entry<[UUID: ReportingTreeNode]>] = [:]
     private var people: [String: Entry<BackendPerson?>] = [:]
+    private var textLengths: [EnvironmentID: (revision: Int64, length: Int)] = [:]
 
     private static func forgetOld<Name, Value>(_ entries: inout [Name: Entry<Value>]) {
         guard entries.count >= countMax else { return }
@@ -66,6 +67,20 @@ struct ReportingCache {
         let person = try BackendPerson.load([email], in: environment, on: &connection)[email]
         people[name] = Entry(value: person, loadedAt: .now)
         return person
+    }
+
+    /// How long a text the back end keeps; the usual length while there is no adapter to ask.
+    mutating func textLengthMax(
+        in environment: EnvironmentID, revision: Int64, _ adapters: Adapters, on connection: inout Connection
+    ) throws -> Int {
+        if let kept = textLengths[environment], kept.revision == revision { return kept.length }
+        do {
+            let length = try adapters.adapter(of: environment, on: &connection).capabilities.textLengthMax
+            textLengths[environment] = (revision, length)
+            return length
+        } catch is MissingBackend {
+            return EntryRules.textLengthMax
+        }
     }
 
     private mutating func own(

@@ -14,6 +14,7 @@ struct RealmHandler: Handler {
 
     let fetcher: RealmFetcher
     private var directory = RealmDirectory()
+    private var revisions: [EnvironmentID: Int64] = [:]
     private let encoder = JSONEncoder()
     private let decoder = JSONDecoder()
 
@@ -28,10 +29,11 @@ struct RealmHandler: Handler {
         }
         let keys = inputs.map { ObjectKey(realm: users, kind: .realms, id: $0.subject.id) }
         let answers = try connection.run([
-            RealmObject.load(keys, in: environment), BackendConnection.exists(in: environment),
+            RealmObject.load(keys, in: environment), BackendConnection.revision(in: environment),
         ])
         // An environment without a back end of ours is looked after by an integration, which fills realms by itself.
-        guard try answers[1][0].value(0, as: Bool.self) else { return inputs.map { _ in .finished } }
+        guard answers[1].count == 1 else { return inputs.map { _ in .finished } }
+        revisions[environment] = try answers[1][0].value(0)
         let objects = try RealmObject.byKey(answers[0])
         var filling = Filling()
         var nexts: [Next<Call>] = []
@@ -64,6 +66,8 @@ struct RealmHandler: Handler {
         }
         return nexts
     }
+
+    func callerRevision(of environment: EnvironmentID) -> Int64 { revisions[environment] ?? 0 }
 
     func caller(
         on connection: inout Connection, for environment: EnvironmentID

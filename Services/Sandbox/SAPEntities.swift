@@ -28,19 +28,23 @@ enum SAPEntities {
 
     private static func dataFields(_ record: SAPRecord) -> JSONText {
         let hours = decimal(record.hundredths)
+        let assignments = record.assignments ?? [:]
+        func assigned(_ field: String) -> (String, JSONText) { (field, .string(assignments[field] ?? "")) }
         return .object([
             (
                 "__metadata",
                 .object([("type", "API_MANAGE_WORKFORCE_TIMESHEET.TimeSheetDataFields")])
             ),
-            ("ControllingArea", ""), ("SenderCostCenter", ""), ("ReceiverCostCenter", ""), ("InternalOrder", ""),
+            ("ControllingArea", ""), assigned("SenderCostCenter"), assigned("ReceiverCostCenter"),
+            assigned("InternalOrder"),
             ("ActivityType", .string(record.activityType)), ("WBSElement", .string(record.wbsElement)),
-            ("WorkItem", ""), ("BillingControlCategory", ""), ("PurchaseOrder", ""), ("PurchaseOrderItem", "00000"),
-            ("TimeSheetTaskType", ""), ("TimeSheetTaskLevel", ""), ("TimeSheetTaskComponent", ""),
+            assigned("WorkItem"), assigned("BillingControlCategory"), ("PurchaseOrder", ""),
+            ("PurchaseOrderItem", "00000"),
+            assigned("TimeSheetTaskType"), assigned("TimeSheetTaskLevel"), assigned("TimeSheetTaskComponent"),
             ("TimeSheetNote", .string(record.note)), ("RecordedHours", .string(hours)),
             ("RecordedQuantity", .string(hours + "0")), ("HoursUnitOfMeasure", "H"),
             ("RejectionReason", .string(record.rejectionReason ?? "")),
-            ("TimeSheetWrkLocCode", ""), ("TimeSheetOvertimeCategory", ""),
+            assigned("TimeSheetWrkLocCode"), assigned("TimeSheetOvertimeCategory"),
         ])
     }
 

@@ -42,6 +42,8 @@ struct SAPOrganisation: Codable, Sendable {
     var projects: [Project] = []
     /// UUIDs of projects that are no more.
     var deletedProjects: [String]?
+    /// What other fields of a record may hold, by the field's name; a field that is not here may hold anything.
+    var values: [String: [String]]?
 }
 
 /// The master data with what is looked up in it.
@@ -92,7 +94,8 @@ struct SAPMasterData {
                 },
                 customers: Self.merged(organisation.customers, more.customers, by: \.businessPartnerUuid),
                 projects: Self.merged(organisation.projects, more.projects, by: \.projectUuid)
-                    .filter { more.deletedProjects?.contains($0.projectUuid) != true }))
+                    .filter { more.deletedProjects?.contains($0.projectUuid) != true },
+                values: (organisation.values ?? [:]).merging(more.values ?? [:]) { $1 }))
     }
 
     private static func merged<Value, ID: Hashable>(

@@ -13,6 +13,8 @@ struct SAPRecord: Codable, Equatable, Sendable {
     var note: String
     var wbsElement: String
     var activityType: String
+    /// The other fields that time is assigned by, those that are not empty; `nil`: none.
+    var assignments: [String: String]?
     var status: Status
     /// The record this one replaces.
     var predecessor: Int?
@@ -43,6 +45,16 @@ struct SAPEntryRequest: Decodable, Sendable {
     struct DataFields: Decodable, Sendable {
         var ActivityType: String?
         var WBSElement: String?
+        var InternalOrder: String?
+        var ReceiverCostCenter: String?
+        var SenderCostCenter: String?
+        var TimeSheetTaskType: String?
+        var TimeSheetTaskLevel: String?
+        var TimeSheetTaskComponent: String?
+        var TimeSheetOvertimeCategory: String?
+        var WorkItem: String?
+        var BillingControlCategory: String?
+        var TimeSheetWrkLocCode: String?
         var TimeSheetNote: String?
         var RecordedHours: String?
         var HoursUnitOfMeasure: String?
@@ -55,6 +67,21 @@ struct SAPEntryRequest: Decodable, Sendable {
     var TimeSheetIsReleasedOnSave: Bool?
     var TimeSheetOperation: String?
     var TimeSheetDataFields: DataFields?
+
+    /// The fields of `SAPRecord.assignments` that are given, as far as they are not empty.
+    var assignments: [String: String] {
+        guard let fields = TimeSheetDataFields else { return [:] }
+        let all = [
+            ("InternalOrder", fields.InternalOrder), ("ReceiverCostCenter", fields.ReceiverCostCenter),
+            ("SenderCostCenter", fields.SenderCostCenter), ("TimeSheetTaskType", fields.TimeSheetTaskType),
+            ("TimeSheetTaskLevel", fields.TimeSheetTaskLevel),
+            ("TimeSheetTaskComponent", fields.TimeSheetTaskComponent),
+            ("TimeSheetOvertimeCategory", fields.TimeSheetOvertimeCategory), ("WorkItem", fields.WorkItem),
+            ("BillingControlCategory", fields.BillingControlCategory),
+            ("TimeSheetWrkLocCode", fields.TimeSheetWrkLocCode),
+        ]
+        return Dictionary(all.map { ($0.0, $0.1 ?? "") }) { first, _ in first }.filter { !$0.value.isEmpty }
+    }
 
     /// `/Date(1427673600000)/` or `2015-03-30T00:00:00`
     var day: Day? {

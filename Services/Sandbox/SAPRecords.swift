@@ -131,7 +131,7 @@ enum SAPTimeSheetRules {
             problems.append("Enter a valid number of hours")
         }
         if request.TimeSheetDataFields?.HoursUnitOfMeasure != "H" { problems.append("Enter hours in unit H") }
-        problems += elementProblems(request.TimeSheetDataFields?.WBSElement ?? "", master)
+        problems += assignmentProblems(request, master)
         guard problems.isEmpty, let day = request.day, let hundredths = request.hundredths else {
             throw Refusal(messages: problems)
         }
@@ -141,6 +141,7 @@ enum SAPTimeSheetRules {
             note: request.TimeSheetDataFields?.TimeSheetNote ?? "",
             wbsElement: request.TimeSheetDataFields?.WBSElement ?? "",
             activityType: request.TimeSheetDataFields?.ActivityType ?? "",
+            assignments: request.assignments.isEmpty ? nil : request.assignments,
             status: isReleased ? (switches.approvalNeeded ? .released : .approved) : .inProcess, predecessor: nil,
             releasedOnSave: isReleased)
     }
@@ -156,10 +157,24 @@ enum SAPTimeSheetRules {
         return isEarly || isLate ? ["Personnel assignment \(key.agreement) is not active on \(day)"] : []
     }
 
-    private static func elementProblems(_ element: String, _ master: SAPMasterData) -> [String] {
-        guard let found = master.elements[element] else {
-            return [element.isEmpty ? "Enter a WBS element" : "WBS element \(element) does not exist"]
+    /// Time is assigned by a WBS element, an order, a cost centre or a task type, and each of them must be there.
+    private static func assignmentProblems(_ request: SAPEntryRequest, _ master: SAPMasterData) -> [String] {
+        let element = request.TimeSheetDataFields?.WBSElement ?? ""
+        let assignments = request.assignments
+        let isAssigned = !element.isEmpty || !Self.objects.isDisjoint(with: assignments.keys)
+        if !isAssigned { return ["Enter a WBS element"] }
+        var problems = element.isEmpty ? [] : elementProblems(element, master)
+        for (field, value) in assignments.sorted(by: { $0.key < $1.key }) {
+            guard let known = master.organisation.values?[field], !known.contains(value) else { continue }
+            problems.append("\(field) \(value) does not exist")
         }
+        return problems
+    }
+
+    private static let objects: Set = ["InternalOrder", "ReceiverCostCenter", "TimeSheetTaskType"]
+
+    private static func elementProblems(_ element: String, _ master: SAPMasterData) -> [String] {
+        guard let found = master.elements[element] else { return ["WBS element \(element) does not exist"] }
         let project = master.organisation.projects[found.project]
         if project.timeRecordingBlocked == true {
             return ["Project \(project.project) is blocked for time recording"]

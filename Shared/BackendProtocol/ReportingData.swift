@@ -1,4 +1,4 @@
-internal import FoundationEssentials
+public import FoundationEssentials
 public import Model
 
 /// What one person may report on.
@@ -20,61 +20,33 @@ public struct ReportingData: Equatable, Sendable {
         self.templates = templates
     }
 
-    /// The selections that a record's references stand for.
-    ///
-    /// A choice the record does not tell follows when a chosen node depends on exactly one node of another context:
-    /// an accounting code's project, and the project's customer. References to nodes that are gone give nothing.
-    public func selections(for references: [String: String]) -> [ReportingSelection] {
-        Lookup(self).selections(for: references)
+    /// What a record's references stand for.
+    public struct Meaning: Equatable, Sendable {
+        /// The template of which it is an entry; `nil` when there is none that it could be one of.
+        public var template: UUID?
+        /// What is chosen in that template's contexts, in their order.
+        public var selections: [ReportingSelection]
     }
 
-    /// What selections are looked up in: for who asks for those of many records.
-    package struct Lookup {
-        private let contexts: [Identified<ReportingContext>]
-        private let nodes: [UUID: ReportingTreeNode]
-        private let contextsByRoot: [UUID: Identified<ReportingContext>]
-        private let nodesByReference: [String: [UUID]]
+    /// What a record's references stand for: the template they fit best, and the selections in it.
+    ///
+    /// - They fit a template better when it has contexts for all of them, when what is preselected for good in it is
+    ///   what they say, when the nodes are there, and when no required choice stays open; in that order. Of templates
+    ///   that they fit as well, it is the one with the most preselected choices that they say, else `preferred`, else
+    ///   the first by id.
+    /// - A choice the record does not tell follows when a chosen node depends on exactly one node of another context:
+    ///   an accounting code's project, and the project's customer. References to nodes that are gone give nothing.
+    /// - With a single template an entry is always one of it.
+    ///
+    /// - Parameters:
+    ///   - references: Context name → `referenceId`.
+    ///   - preferred: The template that it is known to have had.
+    public func meaning(of references: [String: String], preferring preferred: UUID? = nil) -> Meaning {
+        Lookup(self).meaning(of: references, preferring: preferred)
+    }
 
-        /// Levels of a tree that are followed.
-        private static let depthMax = 64
-
-        package init(_ data: ReportingData) {
-            contexts = data.contexts
-            nodes = Dictionary(data.nodes.map { ($0.id, $0.fields) }) { first, _ in first }
-            contextsByRoot = Dictionary(
-                data.contexts.flatMap { context in
-                    context.fields.sections.compactMap(\.rootNode).map { ($0, context) }
-                }
-            ) { first, _ in first }
-            nodesByReference = Dictionary(
-                grouping: data.nodes.filter { $0.fields.referenceId != nil }, by: { $0.fields.referenceId ?? "" }
-            ).mapValues { $0.map(\.id) }
-        }
-
-        package func selections(for references: [String: String]) -> [ReportingSelection] {
-            var chosen: [UUID: UUID] = [:]
-            var open: [UUID] = Set(references.values).sorted().flatMap { reference in
-                (nodesByReference[reference] ?? []).filter { node in
-                    context(of: node).map { references[$0.fields.name] == reference } ?? false
-                }
-            }
-            while let node = open.popLast() {
-                guard let context = context(of: node), chosen[context.id] == nil else { continue }
-                chosen[context.id] = node
-                if let dependencies = nodes[node]?.dependencies, dependencies.count == 1 { open += dependencies }
-            }
-            return contexts.compactMap { context in
-                chosen[context.id].map { ReportingSelection(context: context.id, node: $0) }
-            }
-        }
-
-        private func context(of node: UUID) -> Identified<ReportingContext>? {
-            var top = node
-            for _ in 0..<Self.depthMax {
-                guard let parent = nodes[top]?.parent else { break }
-                top = parent
-            }
-            return contextsByRoot[top]
-        }
+    /// The selections of ``meaning(of:preferring:)``.
+    public func selections(for references: [String: String]) -> [ReportingSelection] {
+        meaning(of: references).selections
     }
 }

@@ -78,7 +78,8 @@ extension TimeBackend {
 
 /// What back ends do differently.
 ///
-/// The poller reads ``tellsChanges``, to know whether it can ask for changes. The others are for the contract suite
+/// The poller reads ``tellsChanges``, to know whether it can ask for changes, and the submitter ``textLengthMax``, to
+/// tell a person before the back end cuts a text. The others are for the contract suite
 /// alone, which checks that the adapter does as they say: the submitter learns what a back end does from its answers.
 public struct BackendCapabilities: Equatable, Sendable {
     /// What can still be done with an approved record.
@@ -97,15 +98,19 @@ public struct BackendCapabilities: Equatable, Sendable {
     public var durationStepSeconds: Int
     /// Whether ``TimeBackend/changes(of:since:)`` can be asked, because records have a time stamp of their last change.
     public var tellsChanges: Bool
+    /// How many characters of a person's text it keeps, the marker not counted.
+    public var textLengthMax: Int
 
     /// Capabilities.
     public init(
-        approvedRecord: ApprovedRecord, hasRejection: Bool, durationStepSeconds: Int, tellsChanges: Bool = false
+        approvedRecord: ApprovedRecord, hasRejection: Bool, durationStepSeconds: Int, tellsChanges: Bool = false,
+        textLengthMax: Int = EntryRules.textLengthMax
     ) {
         self.approvedRecord = approvedRecord
         self.hasRejection = hasRejection
         self.durationStepSeconds = durationStepSeconds
         self.tellsChanges = tellsChanges
+        self.textLengthMax = textLengthMax
     }
 }
 

@@ -12,6 +12,9 @@ package struct BackendConnection: Sendable, Equatable {
     package let userName: String
     /// Where the password is.
     package let password: Password
+    /// ``TemplateDeclarations`` and the adapter's settings, as JSON.
+    private let templates: [UInt8]?
+    private let settings: [UInt8]
 
     package enum Password: Sendable, Equatable {
         /// In the environment variable of this process that it names.
@@ -31,7 +34,8 @@ package struct BackendConnection: Sendable, Equatable {
     ) throws(PostgresError) -> BackendConnection? {
         let rows = try connection.run(
             """
-            SELECT kind, url, user_name, password_variable, password FROM backend.connection
+            SELECT kind, url, user_name, password_variable, password, templates::text, settings::text
+            FROM backend.connection
             WHERE environment_id = \(environment.rawValue)
             """)
         guard rows.count == 1 else { return nil }
@@ -43,12 +47,13 @@ package struct BackendConnection: Sendable, Equatable {
         }
         return BackendConnection(
             kind: try rows[0].value(0), url: try rows[0].value(1), userName: try rows[0].value(2), password: password,
-            environment: environment)
+            templates: try rows[0].optional(5, as: String.self).map { Array($0.utf8) },
+            settings: Array(try rows[0].value(6, as: String.self).utf8), environment: environment)
     }
 
-    /// Whether an environment has a back end. Rows: one boolean.
-    package static func exists(in environment: EnvironmentID) -> Statement {
-        "SELECT EXISTS (SELECT FROM backend.connection WHERE environment_id = \(environment.rawValue))"
+    /// Which edit of an environment's back end holds. Rows: the revision; none without a back end.
+    package static func revision(in environment: EnvironmentID) -> Statement {
+        "SELECT revision FROM backend.connection WHERE environment_id = \(environment.rawValue)"
     }
 
     /// Makes the adapter.
@@ -59,17 +64,23 @@ package struct BackendConnection: Sendable, Equatable {
     /// - Throws: `MissingBackend`, which says what is not there.
     package func make(client: Client, secrets: SecretBox, callMax: Duration) throws(MissingBackend) -> any TimeBackend {
         let today: @Sendable () -> Day = { Clock.now().day }
+        let templates = try templates.map { json throws(MissingBackend) in
+            try decoded(TemplateDeclarations.self, json, "templates")
+        }
+        let values = BackendSettingValues(values: try decoded([String: String].self, self.settings, "settings"))
         switch kind {
         case "sap":
             var settings = SAPSettings(baseURL: url, user: userName, password: try passwordText(secrets))
             settings.totalMax = callMax
-            return SAPBackend(settings, client: client, today: today)
+            settings.apply(values)
+            return SAPBackend(settings, templates: templates, client: client, today: today)
         case "economic":
             guard var settings = EconomicSettings(baseURL: url, password: try passwordText(secrets)) else {
                 throw MissingBackend("the back end's password is not appSecretToken:agreementGrantToken")
             }
             settings.totalMax = callMax
-            return EconomicBackend(settings, client: client, today: today)
+            settings.apply(values)
+            return EconomicBackend(settings, templates: templates, client: client, today: today)
         default:
             throw MissingBackend("there is no adapter for the back end '\(kind)'")
         }
@@ -80,6 +91,16 @@ package struct BackendConnection: Sendable, Equatable {
 }
 
 extension BackendConnection {
+    private func decoded<Value: Decodable>(
+        _: Value.Type, _ json: [UInt8], _ what: String
+    ) throws(MissingBackend) -> Value {
+        do {
+            return try JSONDecoder().decode(Value.self, from: Data(json))
+        } catch {
+            throw MissingBackend("the back end's \(what) cannot be read: \(error)")
+        }
+    }
+
     private func passwordText(_ secrets: SecretBox) throws(MissingBackend) -> String {
         switch password {
         case .variable(let name):

@@ -38,9 +38,10 @@ package struct RealmContents: Sendable {
         user = User(
             email: email, name: String(email.prefix { $0 != "@" }),
             reportingTemplates: data.templates.map(\.id))
+        let lookup = ReportingData.Lookup(data)
         entries = records.compactMap { record in
             // What carries a marker came from a device: its entry exists, or was deleted on purpose.
-            guard record.marker == nil, var entry = TimeEntry(record, in: data) else { return nil }
+            guard record.marker == nil, var entry = TimeEntry(record, in: lookup) else { return nil }
             entry.statusAt = readAt
             return Identified(id: Self.entryID(of: record, of: email), fields: entry)
         }
@@ -66,11 +67,12 @@ extension TimeEntry {
     /// The entry that a record was made elsewhere of.
     ///
     /// - Returns: `nil` for a record that stands for nothing of its own: superseded or cancelled.
-    package init?(_ record: BackendEntry, in data: ReportingData) {
+    package init?(_ record: BackendEntry, in data: ReportingData.Lookup) {
         guard let status = EntryStatus(observed: record.status) else { return nil }
+        let meaning = data.meaning(of: record.references)
         self.init(
-            backendId: record.id, status: status, text: record.text, reportingTemplate: data.templates.first?.id,
-            reporting: data.selections(for: record.references), timeType: .duration, entryDate: record.day,
+            backendId: record.id, status: status, text: record.text, reportingTemplate: meaning.template,
+            reporting: meaning.selections, timeType: .duration, entryDate: record.day,
             durationSeconds: record.durationSeconds)
     }
 }

@@ -48,6 +48,9 @@ public struct ReportingContext: Codable, Hashable, Sendable {
         self.readOnly = readOnly
     }
 
+    /// Whether nobody chooses: the preselected nodes, if any, are selected.
+    public var isFixed: Bool { readOnly || !visible }
+
     /// What is wrong with it, for whoever writes one; what is stored is read whatever it says.
     var objection: String? {
         sections.first { $0.items != nil && $0.rootNode != nil }.map {

@@ -32,6 +32,10 @@ package protocol Handler: SendableMetatype {
     func caller(on connection: inout Connection, for environment: EnvironmentID) throws
         -> @Sendable (Call) async -> Answer
 
+    /// Which edit of how an environment's calls are made the last `decide` saw: after another one than before, `caller`
+    /// is asked anew. So a call is never made as things were before what it was decided from.
+    func callerRevision(of environment: EnvironmentID) -> Int64
+
     /// How fast it may be called. Asked for as often as `caller`, and while calls wait.
     func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRates
 
@@ -47,6 +51,7 @@ extension Handler {
     package func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRates {
         CallRates()
     }
+    package func callerRevision(of environment: EnvironmentID) -> Int64 { 0 }
     package func unmade(_ call: Call) -> Answer? { nil }
     package func kind(of call: Call) -> CallKind { .read }
 }

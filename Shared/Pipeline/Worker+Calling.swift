@@ -123,10 +123,15 @@ extension Worker {
     ///
     /// - Returns: `nil`, or why they cannot be made.
     private mutating func findCaller(of environment: EnvironmentID) throws -> String? {
-        if let kept = callers[environment], ContinuousClock.now - kept.madeAt < limits.callerAgeMax { return nil }
+        let revision = handler.callerRevision(of: environment)
+        if let kept = callers[environment], kept.revision == revision,
+            ContinuousClock.now - kept.madeAt < limits.callerAgeMax
+        {
+            return nil
+        }
         do {
             callers[environment] = Caller(
-                make: try handler.caller(on: &connection, for: environment), madeAt: .now)
+                make: try handler.caller(on: &connection, for: environment), madeAt: .now, revision: revision)
             try setRates(of: environment)
             unavailable[environment] = nil
             return nil

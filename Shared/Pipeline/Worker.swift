@@ -112,6 +112,7 @@ package struct Worker<H: Handler>: ~Copyable {
     struct Caller {
         let make: @Sendable (H.Call) async -> H.Answer
         let madeAt: ContinuousClock.Instant
+        let revision: Int64
     }
 
     /// PostgreSQL or Kafka cannot be used for now.

@@ -203,12 +203,16 @@ import Testing
              "TimeSheetDate":"/Date(1427673600000)/","TimeSheetStatus":\#(try Self.quoted(status)),
              "TimeSheetDataFields":{"RecordedHours":"\#(hours)","RejectionReason":\#(try Self.quoted(reason))}}
             """#
-        return try BackendEntry(try HTTPAnswer.decode(SAPTimeSheetEntry.self, from: Array(body.utf8)))
+        return try BackendEntry(
+            try HTTPAnswer.decode(SAPTimeSheetEntry.self, from: Array(body.utf8)),
+            FieldNames(SAPReporting.vocabulary.builtIn))
     }
 
     private func economicEntry(hours: String, date: String = "2015-03-30") throws -> BackendEntry {
         let body = Self.economicEntry(hours: hours, date: date)
-        return try BackendEntry(try HTTPAnswer.decode(EconomicTimeEntry.self, from: Array(body.utf8)))
+        return try BackendEntry(
+            try HTTPAnswer.decode(EconomicTimeEntry.self, from: Array(body.utf8)),
+            FieldNames(EconomicReporting.vocabulary.builtIn))
     }
 
     private static func economicEntry(hours: String, date: String = "2015-03-30") -> String {

@@ -11,6 +11,7 @@ final class Calls: Sendable {
     private struct State {
         var unavailable: [EnvironmentID: String] = [:]
         var version = 0
+        var revision: Int64 = 0
         var isHeld = false
         var heldEnvironments: Set<EnvironmentID> = []
         var ends: Set<UUID> = []
@@ -35,6 +36,11 @@ final class Calls: Sendable {
     var version: Int {
         get { state.withLock { $0.version } }
         set { state.withLock { $0.version = newValue } }
+    }
+    /// Which edit of how calls are made decisions see.
+    var revision: Int64 {
+        get { state.withLock { $0.revision } }
+        set { state.withLock { $0.revision = newValue } }
     }
     /// Calls do not end while it is set.
     var isHeld: Bool {
@@ -137,6 +143,8 @@ struct CallingHandler: Handler {
             }
         }
     }
+
+    func callerRevision(of environment: EnvironmentID) -> Int64 { calls.revision }
 
     func kind(of call: UUID) -> CallKind { calls.writes.contains(call) ? .write : .read }
 

@@ -85,16 +85,19 @@ import Testing
         }
     }
 
-    @Test func aCallerIsMadeAnewAfterAWhile() async throws {
+    @Test func aCallerIsMadeAnewAfterAWhileAndAfterAnEdit() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             let flow = try Flow(cluster)
-            for (age, versions) in [(Duration.zero, [0, 1]), (.seconds(600), [0, 0])] {
+            for (age, isEdited, versions) in [
+                (Duration.zero, false, [0, 1]), (.seconds(600), false, [0, 0]), (.seconds(600), true, [0, 1]),
+            ] {
                 let calls = Calls()
                 var limits = WorkerLimits()
                 limits.callerAgeMax = age
                 var worker = try makeWorker(flow, calls, limits)
                 for version in [0, 1] {
                     calls.version = version
+                    if isEdited { calls.revision = Int64(version) }
                     hold(UUID(), flow.environment, &worker)
                     try wait("the call is done") {
                         _ = try worker.step()

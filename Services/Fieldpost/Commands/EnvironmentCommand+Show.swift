@@ -48,6 +48,9 @@ extension EnvironmentCommand {
         /// This and the next are `nil` when the back end is called as fast as it answers.
         let callsPerSecond: Int32?
         let personCallsPerSecond: Int32?
+        let backendSettings: [String: String]
+        /// Whether it has templates of its own.
+        let hasTemplates: Bool
 
         init(_ stored: StoredEnvironment) {
             name = stored.name
@@ -72,6 +75,8 @@ extension EnvironmentCommand {
             fullPollIntervalSeconds = stored.hasBackend ? stored.fullPollSeconds : nil
             callsPerSecond = stored.callsPerSecond
             personCallsPerSecond = stored.personCallsPerSecond
+            backendSettings = stored.backendSettings
+            hasTemplates = stored.templates != nil
         }
 
         var lines: [(String, String)] {
@@ -90,7 +95,7 @@ extension EnvironmentCommand {
             guard let backendURL, let backendUser, let pollIntervalSeconds, let fullPollIntervalSeconds else {
                 return [("back end", "none: an integration looks after it")]
             }
-            return [
+            let lines: [(String, String)] = [
                 ("back end", "\(backend) \(backendURL)"), ("back end's user", backendUser),
                 (
                     "its password",
@@ -100,7 +105,9 @@ extension EnvironmentCommand {
                 ("full poll interval", "\(fullPollIntervalSeconds) s"),
                 ("calls a second", callsPerSecond.map { "\($0)" } ?? "as it answers"),
                 ("calls a second, of one person", personCallsPerSecond.map { "\($0)" } ?? "as it answers"),
+                ("templates", hasTemplates ? "its own: fieldpost environment templates" : "the adapter's"),
             ]
+            return lines + backendSettings.keys.sorted().map { ("setting \($0)", backendSettings[$0] ?? "") }
         }
     }
 }

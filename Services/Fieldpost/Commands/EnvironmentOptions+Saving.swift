@@ -20,6 +20,7 @@ extension EnvironmentOptions {
         let missing = missing(environment)
         guard missing.isEmpty else { throw CommandFailure("missing: \(missing.joined(separator: ", "))") }
         try checkVouching(environment)
+        try set(backendSettings, of: &environment)
         if let conflict = try EnvironmentStore.conflict(of: environment, on: &connection) {
             throw CommandFailure(conflict)
         }
@@ -33,7 +34,7 @@ extension EnvironmentOptions {
         let changes = environment.changes(from: stored) + (people.isEmpty ? [] : ["people"])
         do {
             try connection.run(
-                EnvironmentStore.save(environment)
+                try EnvironmentStore.save(environment)
                     + [
                         try EnvironmentStore.addPeople(people, to: environment.name),
                         Administrator.audit(
@@ -51,6 +52,23 @@ extension EnvironmentOptions {
     private var describesBackend: Bool {
         backendUrl != nil || backendUser != nil || backendPasswordVariable != nil || backendPasswordFrom != nil
             || pollInterval != nil || fullPollInterval != nil || callsPerSecond != nil || personCallsPerSecond != nil
+            || !backendSettings.isEmpty
+    }
+
+    private func set(_ settings: [String], of environment: inout StoredEnvironment) throws {
+        guard !settings.isEmpty, let vocabulary = BackendVocabulary.of(environment.backend) else { return }
+        for text in settings {
+            guard let equals = text.firstIndex(of: "=") else {
+                throw CommandFailure("--backend-setting is name=value, not \(text)")
+            }
+            let (name, value) = (String(text[..<equals]), String(text[text.index(after: equals)...]))
+            guard let setting = vocabulary.settings.first(where: { $0.name == name }) else {
+                let known = vocabulary.settings.map(\.name).joined(separator: ", ")
+                throw CommandFailure("\(environment.backend) has no setting '\(name)'; there are \(known)")
+            }
+            if let problem = value.isEmpty ? nil : setting.problem(with: value) { throw CommandFailure(problem) }
+            environment.backendSettings[name] = value.isEmpty ? nil : value
+        }
     }
 
     /// An issuer that many organisations share would let each one's administrators say who is who here.
@@ -97,7 +115,10 @@ extension EnvironmentOptions {
         if !scopes.isEmpty { environment.scopes = scopes }
         if let initialiseOn { environment.initialiseOn = initialiseOn }
         if let hideUnknown { environment.hidesUnknown = hideUnknown == "yes" }
-        if let backend { environment.backend = backend }
+        // What was said of another kind of back end does not hold for this one.
+        if let backend, backend != stored.backend {
+            (environment.backend, environment.backendSettings, environment.templates) = (backend, [:], nil)
+        }
         if !environment.hasBackend { environment.removeBackend() }
         if let addressVouchedBy { environment.addressVouchedBy = addressVouchedBy.rawValue }
         if let backendUrl { environment.backendURL = backendUrl }

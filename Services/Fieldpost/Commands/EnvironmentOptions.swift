@@ -19,10 +19,20 @@ struct EnvironmentOptions: ParsableArguments {
         The back end economic (e-conomic) is called with two tokens instead of a user: its password is
         appSecretToken:agreementGrantToken, and --backend-user is not needed.
 
+        Settings of --backend-setting:
+        \(settings)
+
         Secrets are never given as arguments. --client-secret-from and --backend-password-from name an environment
         variable of this command, whose value is stored sealed with the first of FIELDPOST_SECRET_KEYS.
         --backend-password-variable names one of the services' variables instead, and nothing is stored.
         """
+
+    /// The adapters' settings, for a person.
+    private static var settings: String {
+        BackendConnection.kinds.compactMap(BackendVocabulary.of).map { vocabulary in
+            vocabulary.settings.map { "\(vocabulary.backend) \($0.name): \($0.help)" }.joined(separator: "\n")
+        }.joined(separator: "\n")
+    }
 
     @Option(name: .customLong("domain"), help: "An e-mail domain of its people; may be repeated. Replaces all.")
     var domains: [String] = []
@@ -63,6 +73,12 @@ struct EnvironmentOptions: ParsableArguments {
     var callsPerSecond: Int32?
     @Option(help: "Entries of one person submitted to it a second, 1…10000; 0: as fast as it answers.")
     var personCallsPerSecond: Int32?
+    @Option(
+        name: .customLong("backend-setting"),
+        help: ArgumentHelp(
+            "A further setting of the adapter; may be repeated. Without a value it is removed.",
+            valueName: "name=value"))
+    var backendSettings: [String] = []
     @Option(help: ArgumentHelp("The people, as a JSON file.", valueName: "file")) var people: String?
 
     func validate() throws {

@@ -52,7 +52,8 @@ enum EnvironmentStore {
                 b.poll_interval_seconds,
                 coalesce(
                     (SELECT array_agg(email ORDER BY email) FROM access.address WHERE environment_id = e.id), '{}'),
-                b.full_poll_interval_seconds, b.calls_per_second, b.person_calls_per_second, p.address_vouched_by
+                b.full_poll_interval_seconds, b.calls_per_second, b.person_calls_per_second, p.address_vouched_by,
+                b.settings::text, b.templates::text
             FROM realm.environment e
             LEFT JOIN access.provider p ON p.environment_id = e.id
             LEFT JOIN backend.connection b ON b.environment_id = e.id
@@ -62,7 +63,7 @@ enum EnvironmentStore {
     }
 
     /// Stores all of it.
-    static func save(_ environment: StoredEnvironment) -> [Statement] {
+    static func save(_ environment: StoredEnvironment) throws -> [Statement] {
         let (name, e) = (environment.name, environment)
         return [
             "INSERT INTO realm.environment (name) VALUES (\(name)) ON CONFLICT (name) DO NOTHING",
@@ -78,7 +79,7 @@ enum EnvironmentStore {
                 initialise_on = excluded.initialise_on, hide_unknown = excluded.hide_unknown,
                 address_vouched_by = excluded.address_vouched_by
             """,
-            connect(e),
+            try connect(e),
             """
             DELETE FROM access.domain d USING realm.environment e
             WHERE e.name = \(name) AND d.environment_id = e.id AND d.domain <> ALL (\(e.domains))
@@ -103,27 +104,29 @@ enum EnvironmentStore {
     }
 
     /// What is stored of the back end goes when there is none.
-    private static func connect(_ e: StoredEnvironment) -> Statement {
+    private static func connect(_ e: StoredEnvironment) throws -> Statement {
         guard e.hasBackend else {
             return """
                 DELETE FROM backend.connection
                 WHERE environment_id = (SELECT id FROM realm.environment WHERE name = \(e.name))
                 """
         }
+        let settings = JSONBytes(Array(try JSONEncoder().encode(e.backendSettings)))
         return """
             INSERT INTO backend.connection
                 (environment_id, kind, url, user_name, password_variable, password, poll_interval_seconds,
-                full_poll_interval_seconds, calls_per_second, person_calls_per_second)
+                full_poll_interval_seconds, calls_per_second, person_calls_per_second, settings, templates)
             SELECT id, \(e.backend), \(e.backendURL), \(e.backendUser), \(e.backendPasswordVariable),
                 \(e.backendPassword), \(e.pollSeconds), \(e.fullPollSeconds), \(e.callsPerSecond),
-                \(e.personCallsPerSecond)
+                \(e.personCallsPerSecond), \(settings), \(e.templates)::jsonb
             FROM realm.environment WHERE name = \(e.name)
             ON CONFLICT (environment_id) DO UPDATE SET kind = excluded.kind, url = excluded.url,
                 user_name = excluded.user_name, password_variable = excluded.password_variable,
                 password = excluded.password, poll_interval_seconds = excluded.poll_interval_seconds,
                 full_poll_interval_seconds = excluded.full_poll_interval_seconds,
                 calls_per_second = excluded.calls_per_second,
-                person_calls_per_second = excluded.person_calls_per_second
+                person_calls_per_second = excluded.person_calls_per_second, settings = excluded.settings,
+                templates = excluded.templates, revision = backend.connection.revision + 1
             """
     }
 

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Identity
 import Model
 import Postgres
@@ -32,6 +33,10 @@ struct StoredEnvironment: Equatable {
     /// How fast the back end is called; `nil`: as fast as it answers.
     var callsPerSecond: Int32?
     var personCallsPerSecond: Int32?
+    /// The adapter's further settings, by name.
+    var backendSettings: [String: String] = [:]
+    /// What its people can register, as it is stored; `nil`: what the adapter has by itself.
+    var templates: String?
 
     /// An integration looks after the environment.
     static let noBackend = "none"
@@ -70,6 +75,9 @@ struct StoredEnvironment: Equatable {
             fullPollSeconds = try row.value(18)
             callsPerSecond = try row.optional(19)
             personCallsPerSecond = try row.optional(20)
+            let settings = Data(try row.value(22, as: String.self).utf8)
+            backendSettings = try JSONDecoder().decode([String: String].self, from: settings)
+            templates = try row.optional(23)
         }
     }
 
@@ -93,6 +101,7 @@ struct StoredEnvironment: Equatable {
             ("full-poll-interval", fullPollSeconds != old.fullPollSeconds),
             ("calls-per-second", callsPerSecond != old.callsPerSecond),
             ("person-calls-per-second", personCallsPerSecond != old.personCallsPerSecond),
+            ("backend-setting", backendSettings != old.backendSettings), ("templates", templates != old.templates),
         ]
         return (identity + backEnd).filter(\.1).map(\.0)
     }
@@ -101,6 +110,6 @@ struct StoredEnvironment: Equatable {
     mutating func removeBackend() {
         (backend, backendURL, backendUser) = (Self.noBackend, "", "")
         (backendPasswordVariable, backendPassword, pollSeconds, fullPollSeconds) = (nil, nil, 300, 3_600)
-        (callsPerSecond, personCallsPerSecond) = (nil, nil)
+        (callsPerSecond, personCallsPerSecond, backendSettings, templates) = (nil, nil, [:], nil)
     }
 }

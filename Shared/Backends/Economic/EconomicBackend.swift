@@ -19,21 +19,29 @@ package import Model
 package struct EconomicBackend: TimeBackend {
     let connection: EconomicConnection
     let listings: EconomicListings
+    let names: FieldNames
     let today: @Sendable () -> Day
 
     static let entries = "/timeentries"
 
-    /// - Parameter today: Where the days of suggestions are counted back from.
-    package init(_ settings: EconomicSettings, client: Client, today: @escaping @Sendable () -> Day) {
+    /// - Parameters:
+    ///   - templates: What the environment declares; `nil`: a project and an activity.
+    ///   - today: Where the days of suggestions are counted back from.
+    package init(
+        _ settings: EconomicSettings, templates: TemplateDeclarations? = nil, client: Client,
+        today: @escaping @Sendable () -> Day
+    ) {
+        let templates = templates ?? EconomicReporting.vocabulary.builtIn
         connection = EconomicConnection(settings: settings, client: client)
-        listings = EconomicListings(connection)
+        listings = EconomicListings(connection, as: templates)
+        names = FieldNames(templates)
         self.today = today
     }
 
     package var capabilities: BackendCapabilities {
         BackendCapabilities(
             approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: Hours.secondsPerHundredth,
-            tellsChanges: true)
+            tellsChanges: true, textLengthMax: connection.settings.textLengthMax)
     }
 
     package func create(_ submission: Submission) async throws(BackendError) -> String {
@@ -70,7 +78,7 @@ package struct EconomicBackend: TimeBackend {
 
     package func readBack(_ id: String, of person: BackendPerson) async throws(BackendError) -> BackendEntry? {
         guard let entry = try await find(id, of: person) else { return nil }
-        return try BackendEntry(entry)
+        return try BackendEntry(entry, names)
     }
 
     package func lookUp(
@@ -86,7 +94,7 @@ package struct EconomicBackend: TimeBackend {
         let filter = "employeeNumber$eq:\(employee)$and:date$gte:\(from)$and:date$lt:\(through.adding(days: 1))"
         let rows = try await connection.rows(EconomicBackend.entries, filter: filter, as: EconomicTimeEntry.self)
         var entries: [BackendEntry] = []
-        for row in rows { entries.append(try BackendEntry(row)) }
+        for row in rows { entries.append(try BackendEntry(row, names)) }
         return entries
     }
 
@@ -125,14 +133,15 @@ package struct EconomicBackend: TimeBackend {
     private func entry(of submission: Submission) throws(BackendError) -> EconomicTimeEntry {
         EconomicTimeEntry(
             number: 0, employeeNumber: try EconomicBackend.employee(submission.person),
-            projectNumber: try EconomicBackend.number(EconomicReporting.project, of: submission),
-            activityNumber: try EconomicBackend.number(EconomicReporting.activity, of: submission),
+            projectNumber: try number(EconomicReporting.projectNumber, of: submission),
+            activityNumber: try number(EconomicReporting.activityNumber, of: submission),
             date: EconomicTime.date(submission.day),
             numberOfHours: EconomicTime.number(of: Hours(seconds: submission.durationSeconds)),
             text: EntryMarker.note(text: submission.text, marker: submission.marker))
     }
 
-    private static func number(_ context: String, of submission: Submission) throws(BackendError) -> Int {
+    private func number(_ field: String, of submission: Submission) throws(BackendError) -> Int {
+        let context = names.name(of: field) ?? field
         guard let reference = submission.references[context] else { throw .refused(["No \(context) is chosen"]) }
         guard let number = Int(reference) else { throw .refused(["\(context) \(reference) is not in e-conomic"]) }
         return number

@@ -36,7 +36,7 @@ extension EconomicBackend {
         }
         let changes = page.rows.flatMap { row in
             (emails[row.employeeNumber] ?? []).compactMap { email in
-                (try? BackendEntry(row)).map { BackendChanges.Change(person: email, entry: $0) }
+                (try? BackendEntry(row, names)).map { BackendChanges.Change(person: email, entry: $0) }
             }
         }
         if !isWhole, let next = page.next {

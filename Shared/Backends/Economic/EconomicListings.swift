@@ -24,10 +24,14 @@ actor EconomicListings {
     private typealias Fetch = Task<Result<EconomicChoices, BackendError>, Never>
 
     private let connection: EconomicConnection
+    private let templates: TemplateDeclarations
     private var known: (choices: EconomicChoices, readAt: ContinuousClock.Instant)?
     private var fetching: Fetch?
 
-    init(_ connection: EconomicConnection) { self.connection = connection }
+    init(_ connection: EconomicConnection, as templates: TemplateDeclarations) {
+        self.connection = connection
+        self.templates = templates
+    }
 
     func choices() async throws(BackendError) -> EconomicChoices {
         while true {
@@ -47,7 +51,7 @@ actor EconomicListings {
     private func begin() -> Fetch {
         let readAt = ContinuousClock.now
         let fetch = Task { [connection] in
-            let result = await EconomicListings.fetch(connection)
+            let result = await EconomicListings.fetch(connection, templates)
             finish(result, readAt)
             return result
         }
@@ -60,13 +64,15 @@ actor EconomicListings {
         if case .success(let choices) = result { known = (choices, readAt) }
     }
 
-    private static func fetch(_ connection: EconomicConnection) async -> Result<EconomicChoices, BackendError> {
+    private static func fetch(
+        _ connection: EconomicConnection, _ templates: TemplateDeclarations
+    ) async -> Result<EconomicChoices, BackendError> {
         do throws(BackendError) {
             var found = EconomicProjects()
             found.projects = try await connection.rows("/projects", as: EconomicProject.self)
             found.activities = try await connection.rows("/activities", as: EconomicActivity.self)
             found.links = try await connection.rows("/project-activities", as: EconomicProjectActivity.self)
-            return .success(EconomicChoices(EconomicReporting.data(found)))
+            return .success(EconomicChoices(EconomicReporting.data(found, as: templates)))
         } catch {
             return .failure(error)
         }

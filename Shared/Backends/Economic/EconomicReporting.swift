@@ -50,20 +50,40 @@ struct EconomicProjects {
     var links: [EconomicProjectActivity] = []
 }
 
-/// Trees, contexts and the template made of projects and activities: both are required.
+/// What is reported on in e-conomic: a project and an activity, both of them always.
 ///
 /// Everybody sees all open projects: which employee may register on which project is not in the API; e-conomic refuses
 /// what a person may not do, with a message. The same goes for the dates between which an activity can be used.
 enum EconomicReporting {
-    static let project = "Project"
-    static let activity = "Activity"
+    private static let projects = "projects"
+    private static let activities = "activities"
+    static let projectNumber = "projectNumber"
+    static let activityNumber = "activityNumber"
 
-    static let trees = ReportingTrees(of: "e-conomic", contexts: [project, activity])
+    static let vocabulary = BackendVocabulary(
+        backend: "economic",
+        lists: [
+            BackendVocabulary.List(name: projects, root: "Project", field: projectNumber),
+            BackendVocabulary.List(name: activities, root: "Activity", after: projects, field: activityNumber),
+        ],
+        fields: [projectNumber, activityNumber].map {
+            BackendVocabulary.Field(name: $0, lengthMax: 10, isNumber: true, isRequired: true)
+        },
+        builtIn: TemplateDeclarations(templates: [
+            TemplateDeclarations.Template(
+                key: ReportingTrees.builtInKey, name: "Project time registration", type: "project",
+                contexts: [
+                    TemplateDeclarations.Context(name: "Project", list: projects, field: projectNumber),
+                    TemplateDeclarations.Context(name: "Activity", list: activities, field: activityNumber),
+                ])
+        ]), settings: EconomicSettings.all)
 
-    static func data(_ found: EconomicProjects) -> ReportingData {
+    static let trees = ReportingTrees("e-conomic", vocabulary)
+
+    static func data(_ found: EconomicProjects, as templates: TemplateDeclarations) -> ReportingData {
         let open = found.projects.filter { $0.isBarred != true && $0.isClosed != true }
         let projects = open.filter { $0.isMainProject != true }
-        return trees.data(nodes(of: projects, below: open) + nodes(of: found, on: projects))
+        return trees.data(nodes(of: projects, below: open) + nodes(of: found, on: projects), as: templates)
     }
 
     private static func projectID(_ number: Int) -> UUID { trees.id("project", String(number)) }
@@ -76,12 +96,12 @@ enum EconomicReporting {
         let groups = open.filter { $0.isMainProject == true && used.contains($0.number) }
         let known = Set(groups.map(\.number))
         return groups.map {
-            trees.node(projectID($0.number), in: project, referenceId: nil, name: $0.name, dependsOn: [])
+            trees.node(projectID($0.number), in: Self.projects, referenceId: nil, name: $0.name, dependsOn: [])
         }
             + projects.map { entry in
                 let group = entry.mainProjectNumber.flatMap { known.contains($0) ? projectID($0) : nil }
                 return trees.node(
-                    projectID(entry.number), in: project, below: group, referenceId: String(entry.number),
+                    projectID(entry.number), in: Self.projects, below: group, referenceId: String(entry.number),
                     name: entry.name, dependsOn: [])
             }
     }
@@ -100,7 +120,7 @@ enum EconomicReporting {
             }
             if usable.isEmpty && !projects.isEmpty { return nil }
             return trees.node(
-                trees.id("activity", String(entry.number)), in: activity, referenceId: String(entry.number),
+                trees.id("activity", String(entry.number)), in: activities, referenceId: String(entry.number),
                 name: entry.name,
                 dependsOn: usable.count == projects.count ? [] : usable.map { projectID($0.number) })
         }

@@ -18,6 +18,9 @@ package struct EconomicSettings: Sendable, CustomStringConvertible {
     package var changesOverlap: Duration = .seconds(15 * 60)
     /// How long the listings that are the same for everybody serve all calls.
     package var listingAgeMax: Duration = .seconds(10)
+    /// Characters of an entry's text. The vendor tells no limit; the first model's apps allow as many, and what is cut
+    /// off a longer text would be the marker.
+    package var textLengthMax = 40
 
     package init(baseURL: String, appSecretToken: String, agreementGrantToken: String) {
         self.baseURL = baseURL.hasSuffix("/") ? String(baseURL.dropLast()) : baseURL
@@ -31,6 +34,24 @@ package struct EconomicSettings: Sendable, CustomStringConvertible {
         let tokens = password.split(separator: ":", omittingEmptySubsequences: false)
         guard tokens.count == 2, !tokens[0].isEmpty, !tokens[1].isEmpty else { return nil }
         self.init(baseURL: baseURL, appSecretToken: String(tokens[0]), agreementGrantToken: String(tokens[1]))
+    }
+
+    static let all: [BackendSetting] = [
+        .suggestionDays, .suggestionsMax, .pagesMax, changesOverlapSetting, .textLengthMax,
+    ]
+    private static let changesOverlapSetting = BackendSetting(
+        name: "changesOverlapSeconds", help: "seconds of changes that are read again each time",
+        values: .number(60...86_400))
+
+    /// Takes an environment's settings over; they were checked when they were stored.
+    mutating func apply(_ settings: BackendSettingValues) {
+        settings.apply(.suggestionDays, to: &suggestionDays)
+        settings.apply(.suggestionsMax, to: &suggestionsMax)
+        settings.apply(.pagesMax, to: &pagesMax)
+        settings.apply(.textLengthMax, to: &textLengthMax)
+        var seconds = Int(changesOverlap.components.seconds)
+        settings.apply(Self.changesOverlapSetting, to: &seconds)
+        changesOverlap = .seconds(seconds)
     }
 
     /// Without the tokens, because settings end up in logs.

@@ -52,19 +52,23 @@ enum EconomicTime {
 }
 
 extension BackendEntry {
-    init(_ entry: EconomicTimeEntry) throws(BackendError) {
+    init(_ entry: EconomicTimeEntry, _ names: FieldNames) throws(BackendError) {
         guard let day = EconomicTime.day(entry.date), let hours = EconomicTime.hours(entry.numberOfHours ?? 0) else {
             let reason = "time entry \(entry.number) has a date or hours that cannot be read: \(entry.date)"
             throw .notProcessed(reason: BackendMessage.bounded(reason), retryAfter: nil)
         }
         let (text, marker) = EntryMarker.split(note: entry.text ?? "")
+        var references: [String: String] = [:]
+        for (field, number) in [
+            (EconomicReporting.projectNumber, entry.projectNumber),
+            (EconomicReporting.activityNumber, entry.activityNumber),
+        ] {
+            if let name = names.name(of: field) { references[name] = names.reference(of: String(number), in: field) }
+        }
         let isRecorded = entry.isReconciled == true
         self.init(
             id: String(entry.number), marker: marker, day: day, durationSeconds: hours.seconds, text: text,
             status: isRecorded ? .recorded : entry.isApproved == true ? .approved : .released,
-            references: [
-                EconomicReporting.project: String(entry.projectNumber),
-                EconomicReporting.activity: String(entry.activityNumber),
-            ], version: entry.lastUpdated)
+            references: references, version: entry.lastUpdated)
     }
 }

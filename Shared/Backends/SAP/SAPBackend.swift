@@ -11,19 +11,29 @@ package import Model
 /// hundredth of an hour, count as a whole one). What a record's id is to Fieldpost is its `TimeSheetRecord`.
 package struct SAPBackend: TimeBackend {
     let connection: SAPConnection
+    let templates: TemplateDeclarations
+    let names: FieldNames
     let today: @Sendable () -> Day
 
     static let entries = SAPConnection.timeSheet + "/TimeSheetEntryCollection"
 
-    /// - Parameter today: Where the days of suggestions are counted back from.
-    package init(_ settings: SAPSettings, client: Client, today: @escaping @Sendable () -> Day) {
+    /// - Parameters:
+    ///   - templates: What the environment declares; `nil`: projects, customer by customer.
+    ///   - today: Where the days of suggestions are counted back from.
+    package init(
+        _ settings: SAPSettings, templates: TemplateDeclarations? = nil, client: Client,
+        today: @escaping @Sendable () -> Day
+    ) {
         connection = SAPConnection(settings: settings, client: client)
+        self.templates = templates ?? SAPReporting.vocabulary.builtIn
+        names = FieldNames(self.templates)
         self.today = today
     }
 
     package var capabilities: BackendCapabilities {
         BackendCapabilities(
-            approvedRecord: .isReplaced, hasRejection: true, durationStepSeconds: Hours.secondsPerHundredth)
+            approvedRecord: .isReplaced, hasRejection: true, durationStepSeconds: Hours.secondsPerHundredth,
+            textLengthMax: connection.settings.textLengthMax)
     }
 
     package func create(_ submission: Submission) async throws(BackendError) -> String {
@@ -51,7 +61,7 @@ package struct SAPBackend: TimeBackend {
             + "TimeSheetRecord=\(OData.literal(id)))"
         let path = SAPBackend.entries + URLText.escape(predicate)
         guard let entry = try await connection.entity(path, as: SAPTimeSheetEntry.self) else { return nil }
-        return try BackendEntry(entry)
+        return try BackendEntry(entry, names)
     }
 
     package func lookUp(
@@ -78,7 +88,7 @@ package struct SAPBackend: TimeBackend {
             + "CompanyCode eq \(OData.literal(key.company)) and \(condition)"
         let rows = try await connection.rows(SAPBackend.entries, filter: filter, as: SAPTimeSheetEntry.self)
         var entries: [BackendEntry] = []
-        for row in rows { entries.append(try BackendEntry(row)) }
+        for row in rows { entries.append(try BackendEntry(row, names)) }
         return entries.filter(\.status.isLive)
     }
 
@@ -90,13 +100,20 @@ package struct SAPBackend: TimeBackend {
         guard hours <= SAPTime.hoursMax else {
             throw .refused(["\(hours) hours are more than one record of the time sheet can hold (\(SAPTime.hoursMax))"])
         }
-        guard let element = submission.references[SAPReporting.accountingCode] else {
-            throw .refused(["No \(SAPReporting.accountingCode) is chosen"])
+        // What a record is assigned to no more has to go from it.
+        var assignments: [String: String] = [:]
+        if record != nil { for field in names.fields { assignments[field] = "" } }
+        if let activityType = connection.settings.activityType { assignments["ActivityType"] = activityType }
+        var isAssigned = false
+        for (name, reference) in submission.references {
+            guard let field = names.field(of: name) else { continue }
+            assignments[field] = reference
+            isAssigned = true
         }
+        guard isAssigned else { throw .refused(["None of \(names.names.joined(separator: ", ")) is chosen"]) }
         let fields = SAPTimeSheetEntry.DataFields(
-            ActivityType: connection.settings.activityType, WBSElement: element,
             TimeSheetNote: EntryMarker.note(text: submission.text, marker: submission.marker),
-            RecordedHours: hours.description, HoursUnitOfMeasure: "H")
+            RecordedHours: hours.description, HoursUnitOfMeasure: "H", assignments: assignments)
         return SAPTimeSheetEntry(
             TimeSheetDataFields: fields, PersonWorkAgreementExternalID: key.agreement, CompanyCode: key.company,
             TimeSheetRecord: record, TimeSheetDate: SAPTime.date(submission.day), TimeSheetIsReleasedOnSave: true,

@@ -10,24 +10,47 @@ extension SAPBackend {
         let last = today()
         let recent = try await entries(
             of: person, from: last.adding(days: -connection.settings.suggestionDays), through: last)
-        return SAPReporting.data(
-            projects, recent: recent, suggestionsMax: connection.settings.suggestionsMax)
+        var data = SAPReporting.data(projects, as: templates)
+        data.suggest(what: recent, selectionsMax: connection.settings.suggestionsMax)
+        return data
     }
 }
 
-/// Trees, contexts and the template made of projects: customer → project → accounting code (a WBS element).
+/// What is reported on in SAP: projects, as customer → project → accounting code (a WBS element), and what an
+/// environment's templates declare.
 enum SAPReporting {
-    static let customer = "Customer"
-    static let project = "Project"
-    static let accountingCode = "Accounting code"
+    private static let customers = "customers"
+    private static let projects = "projects"
+    private static let elements = "wbsElements"
 
-    private static let trees = ReportingTrees(of: "sap-s4hana", contexts: [customer, project, accountingCode])
+    /// The fields are those of `TimeSheetDataFields` by which time is assigned; their lengths are the service's.
+    static let vocabulary = BackendVocabulary(
+        backend: "sap",
+        lists: [
+            BackendVocabulary.List(name: customers, root: "Customer"),
+            BackendVocabulary.List(name: projects, root: "Project", after: customers),
+            BackendVocabulary.List(name: elements, root: "Accounting code", after: projects, field: "WBSElement"),
+        ],
+        fields: [
+            ("WBSElement", 24), ("InternalOrder", 12), ("ReceiverCostCenter", 10), ("SenderCostCenter", 10),
+            ("ActivityType", 6), ("TimeSheetTaskType", 4), ("TimeSheetTaskLevel", 8), ("TimeSheetTaskComponent", 8),
+            ("TimeSheetOvertimeCategory", 4), ("WorkItem", 10), ("BillingControlCategory", 8),
+            ("TimeSheetWrkLocCode", 4),
+        ].map { BackendVocabulary.Field(name: $0.0, lengthMax: $0.1) },
+        builtIn: TemplateDeclarations(templates: [
+            TemplateDeclarations.Template(
+                key: ReportingTrees.builtInKey, name: "Project time registration", type: "project",
+                contexts: [
+                    TemplateDeclarations.Context(name: "Customer", list: customers),
+                    TemplateDeclarations.Context(name: "Project", list: projects),
+                    TemplateDeclarations.Context(name: "Accounting code", list: elements, field: "WBSElement"),
+                ])
+        ]), settings: SAPSettings.all)
 
-    /// - Parameter recent: The person's records, from which the suggestions come, the latest day first.
-    static func data(_ projects: SAPProjects, recent: [BackendEntry], suggestionsMax: Int) -> ReportingData {
-        var data = trees.data(nodes(of: projects))
-        data.suggest(what: recent, selectionsMax: suggestionsMax)
-        return data
+    private static let trees = ReportingTrees("sap-s4hana", vocabulary)
+
+    static func data(_ projects: SAPProjects, as templates: TemplateDeclarations) -> ReportingData {
+        trees.data(nodes(of: projects), as: templates)
     }
 
     private static func nodes(of projects: SAPProjects) -> [Identified<ReportingTreeNode>] {
@@ -35,7 +58,7 @@ enum SAPReporting {
         let known = Set(customers.map { $0.BusinessPartnerUUID.lowercased() })
         var nodes = customers.map {
             trees.node(
-                trees.id("customer", $0.BusinessPartnerUUID), in: customer, referenceId: $0.BusinessPartner,
+                trees.id("customer", $0.BusinessPartnerUUID), in: Self.customers, referenceId: $0.BusinessPartner,
                 name: $0.BusinessPartnerFullName, dependsOn: [])
         }
         // Every project needs a customer to be reached through.
@@ -45,16 +68,17 @@ enum SAPReporting {
             let owner = entry.CustomerUUID.flatMap { known.contains($0.lowercased()) ? trees.id("customer", $0) : nil }
             if owner == nil && !hasInternal {
                 hasInternal = true
-                nodes.append(trees.node(internalID, in: customer, referenceId: nil, name: "Internal", dependsOn: []))
+                nodes.append(
+                    trees.node(internalID, in: Self.customers, referenceId: nil, name: "Internal", dependsOn: []))
             }
             nodes.append(
                 trees.node(
-                    trees.id("project", entry.ProjectUUID), in: project, referenceId: entry.Project,
+                    trees.id("project", entry.ProjectUUID), in: Self.projects, referenceId: entry.Project,
                     name: entry.ProjectDescription, dependsOn: [owner ?? internalID]))
         }
         nodes += projects.elements.sorted { $0.ProjectElement < $1.ProjectElement }.map {
             trees.node(
-                trees.id("element", $0.ProjectElementUUID), in: accountingCode, referenceId: $0.ProjectElement,
+                trees.id("element", $0.ProjectElementUUID), in: elements, referenceId: $0.ProjectElement,
                 name: $0.ProjectElementDescription, dependsOn: [trees.id("project", $0.ProjectUUID)])
         }
         return nodes

@@ -20,11 +20,39 @@ package struct SAPSettings: Sendable, CustomStringConvertible {
     /// Processing statuses of projects that take no more time, beside those whose time recording is blocked. The
     /// codes are customizing of the system, so none is assumed.
     package var closedProjectStatuses: Set<String> = []
+    /// Characters of an entry's text. The note is free text in the service; the first model's apps allow as many, and
+    /// what a system cuts off a longer note would be the marker.
+    package var textLengthMax = 40
 
     package init(baseURL: String, user: String, password: String) {
         self.baseURL = baseURL.hasSuffix("/") ? String(baseURL.dropLast()) : baseURL
         self.user = user
         self.password = password
+    }
+
+    static let all: [BackendSetting] = [
+        activityTypeSetting, closedProjectStatusesSetting, .suggestionDays, .suggestionsMax, pageRowsMaxSetting,
+        .pagesMax, .textLengthMax,
+    ]
+    private static let activityTypeSetting = BackendSetting(
+        name: "activityType", help: "ActivityType of records that no template gives one", values: .text(lengthMax: 6))
+    private static let closedProjectStatusesSetting = BackendSetting(
+        name: "closedProjectStatuses", help: "processing statuses of projects that take no time, with commas between",
+        values: .texts)
+    private static let pageRowsMaxSetting = BackendSetting(
+        name: "pageRowsMax", help: "rows that a listing asks for at a time", values: .number(2...5_000))
+
+    /// Takes an environment's settings over; they were checked when they were stored.
+    mutating func apply(_ settings: BackendSettingValues) {
+        if let value = settings.values[Self.activityTypeSetting.name] { activityType = value.isEmpty ? nil : value }
+        if let value = settings.values[Self.closedProjectStatusesSetting.name] {
+            closedProjectStatuses = Set(value.split(separator: ",").map { $0.filter { $0 != " " } })
+        }
+        settings.apply(.suggestionDays, to: &suggestionDays)
+        settings.apply(.suggestionsMax, to: &suggestionsMax)
+        settings.apply(Self.pageRowsMaxSetting, to: &pageRowsMax)
+        settings.apply(.pagesMax, to: &pagesMax)
+        settings.apply(.textLengthMax, to: &textLengthMax)
     }
 
     /// Without the password, because settings end up in logs.

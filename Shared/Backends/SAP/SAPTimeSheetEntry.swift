@@ -4,13 +4,13 @@ internal import Model
 struct SAPTimeSheetEntry: Codable, SAPRow {
     struct DataFields: Codable {
         // The names are the service's own.
-        var ActivityType: String?
-        var WBSElement: String?
         var TimeSheetNote: String?
         /// decimal(4,2), as a string.
         var RecordedHours: String?
         var HoursUnitOfMeasure: String?
         var RejectionReason: String?
+        /// What the time is assigned to: the fields of `SAPReporting.vocabulary`, by name. An empty one clears it.
+        var assignments: [String: String] = [:]
     }
 
     var TimeSheetDataFields: DataFields?
@@ -25,6 +25,40 @@ struct SAPTimeSheetEntry: Codable, SAPRow {
     var TimeSheetOperation: String?
 
     var key: String { TimeSheetRecord ?? "" }
+}
+
+extension SAPTimeSheetEntry.DataFields {
+    private struct Key: CodingKey {
+        let stringValue: String
+        let intValue: Int? = nil
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+
+        static let note = Key(stringValue: "TimeSheetNote")
+        static let hours = Key(stringValue: "RecordedHours")
+        static let unit = Key(stringValue: "HoursUnitOfMeasure")
+        static let rejection = Key(stringValue: "RejectionReason")
+    }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        TimeSheetNote = try container.decodeIfPresent(String.self, forKey: .note)
+        RecordedHours = try container.decodeIfPresent(String.self, forKey: .hours)
+        HoursUnitOfMeasure = try container.decodeIfPresent(String.self, forKey: .unit)
+        RejectionReason = try container.decodeIfPresent(String.self, forKey: .rejection)
+        for field in SAPReporting.vocabulary.fields {
+            let value = try container.decodeIfPresent(String.self, forKey: Key(stringValue: field.name)) ?? ""
+            if !value.isEmpty { assignments[field.name] = value }
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encodeIfPresent(TimeSheetNote, forKey: .note)
+        try container.encodeIfPresent(RecordedHours, forKey: .hours)
+        try container.encodeIfPresent(HoursUnitOfMeasure, forKey: .unit)
+        for (field, value) in assignments { try container.encode(value, forKey: Key(stringValue: field)) }
+    }
 }
 
 /// Time in SAP's spelling.
@@ -76,7 +110,7 @@ extension BackendStatus {
 }
 
 extension BackendEntry {
-    init(_ entry: SAPTimeSheetEntry) throws(BackendError) {
+    init(_ entry: SAPTimeSheetEntry, _ names: FieldNames) throws(BackendError) {
         guard let id = entry.TimeSheetRecord, let day = entry.TimeSheetDate.flatMap(SAPTime.day),
             let hours = entry.TimeSheetDataFields?.RecordedHours.flatMap({ Hours($0) }),
             let status = entry.TimeSheetStatus.flatMap(BackendStatus.init(sap:))
@@ -88,8 +122,8 @@ extension BackendEntry {
         }
         let (text, marker) = EntryMarker.split(note: entry.TimeSheetDataFields?.TimeSheetNote ?? "")
         var references: [String: String] = [:]
-        if let element = entry.TimeSheetDataFields?.WBSElement, !element.isEmpty {
-            references[SAPReporting.accountingCode] = element
+        for (field, value) in entry.TimeSheetDataFields?.assignments ?? [:] {
+            if let name = names.name(of: field) { references[name] = names.reference(of: value, in: field) }
         }
         let rejection = entry.TimeSheetDataFields?.RejectionReason.flatMap { $0.isEmpty ? nil : $0 }
         self.init(

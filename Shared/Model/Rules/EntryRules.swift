@@ -2,7 +2,8 @@ public import FoundationEssentials
 
 /// What a back end may be asked to record: the checks that need nothing but the person's own reporting data.
 public enum EntryRules {
-    /// The longest text in characters; the device's own limit (the first model's app shows it beside the field).
+    /// The longest text in characters, unless the back end keeps another number (the first model's app shows it beside
+    /// the field).
     public static let textLengthMax = 40
     /// The longest entry in seconds: 24 hours.
     public static let durationSecondsMax = 86_400
@@ -19,10 +20,13 @@ public enum EntryRules {
 
     /// What keeps the entry from being submitted, each problem a sentence for the person who wrote the entry.
     ///
+    /// - Parameter textLengthMax: How many characters of a text the back end keeps.
     /// - Returns: No problem when the entry can be submitted. The order is stable: template, contexts in the template's
     ///   order, selections beside them, time, text.
-    public static func problems(of entry: TimeEntry, in objects: ReportingObjects) -> [String] {
-        reportingProblems(of: entry, in: objects) + timeProblems(of: entry) + textProblems(of: entry)
+    public static func problems(
+        of entry: TimeEntry, in objects: ReportingObjects, textLengthMax: Int = EntryRules.textLengthMax
+    ) -> [String] {
+        reportingProblems(of: entry, in: objects) + timeProblems(of: entry) + textProblems(of: entry, textLengthMax)
     }
 
     /// The entry's length in seconds; `nil` when the fields its time type needs are missing.
@@ -70,7 +74,7 @@ public enum EntryRules {
         return []
     }
 
-    private static func textProblems(of entry: TimeEntry) -> [String] {
+    private static func textProblems(of entry: TimeEntry, _ textLengthMax: Int) -> [String] {
         let length = entry.text?.count ?? 0
         return length > textLengthMax ? ["Text has \(length) characters; at most \(textLengthMax) are allowed"] : []
     }

@@ -1,0 +1,122 @@
+import ArgumentParser
+import Backends
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+extension EnvironmentCommand {
+    /// `fieldpost environment templates`: what the people of an environment can register.
+    struct Templates: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "What people can register: show it, or declare it with a file.",
+            discussion: """
+                Without a file it prints what holds, in the form that a file has. FILE is JSON:
+
+                {"lists": [{"name": "absences", "nodes": [{"referenceId": "0100", "title": "Paid leave"}]}],
+                 "templates": [{"key": "leave", "name": "Leave", "type": "absence", "contexts": [
+                    {"name": "Kind of absence", "list": "absences", "field": "TimeSheetTaskType",
+                     "required": true, "preselected": ["0100"], "visible": true, "readOnly": true}]}]}
+
+                A list is one of the file's, whose nodes may have "children", or one of the back end's. A field is one
+                of the back end's record; a context that only narrows down those after it has none. A name means the
+                same field in all templates. "required" and "visible" are true, "readOnly" is false, and nothing is
+                "preselected" unless it is said.
+
+                \(vocabularies)
+
+                Who is polled next gets them; an entry of a template that is gone keeps what it says.
+                """)
+        @Argument(help: "The environment.") var name: String
+        @Option(help: ArgumentHelp("Declare what is in this file, in place of all there is.", valueName: "file"))
+        var file: String?
+        @Flag(help: "Go back to what the adapter has by itself.") var builtIn = false
+        @OptionGroup var database: DatabaseOptions
+
+        private static let bytesMax = 1024 * 1024
+
+        private static var vocabularies: String {
+            BackendConnection.kinds.compactMap(BackendVocabulary.of).map { vocabulary in
+                "\(vocabulary.backend): lists \(vocabulary.listNames.joined(separator: ", ")); fields "
+                    + vocabulary.fieldNames.joined(separator: ", ")
+            }.joined(separator: "\n")
+        }
+
+        func validate() throws {
+            guard file == nil || !builtIn else { throw ValidationError("give --file or --built-in, not both") }
+        }
+
+        func run() throws {
+            var connection = try database.connect(EnvironmentStore.limits)
+            if file != nil || builtIn { try EnvironmentStore.lock(name, on: &connection) }
+            guard let stored = try EnvironmentStore.load(name, on: &connection), let id = stored.id else {
+                throw CommandFailure("there is no environment \(name)")
+            }
+            guard let vocabulary = BackendVocabulary.of(stored.backend) else {
+                throw CommandFailure("\(name) has no back end of Fieldpost's: its integration writes the templates")
+            }
+            guard file != nil || builtIn else {
+                return print(try stored.templates.map(Self.pretty) ?? Self.json(vocabulary.builtIn, pretty: true))
+            }
+            var changed = stored
+            var declared = vocabulary.builtIn
+            if let file {
+                declared = try Self.read(file)
+                let problems = declared.problems(for: vocabulary)
+                guard problems.isEmpty else { throw CommandFailure("\(file): \(problems.joined(separator: "; "))") }
+                changed.templates = try Self.json(declared, pretty: false)
+            } else {
+                changed.templates = nil
+            }
+            try connection.run(
+                try EnvironmentStore.save(changed) + [
+                    // Everybody is compared in full, and soon.
+                    """
+                    UPDATE poll.run SET started_at = '-infinity', full_started_at = NULL
+                    WHERE environment_id = \(id.rawValue)
+                    """,
+                    Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "templates"]),
+                ])
+            print("\(name) has \(declared.templates.map(\.name).joined(separator: ", "))")
+        }
+
+        private static func read(_ path: String) throws -> TemplateDeclarations {
+            guard let data = try? Data(contentsOf: URL(filePath: path)) else {
+                throw CommandFailure("cannot read \(path)")
+            }
+            guard data.count <= bytesMax else { throw CommandFailure("\(path) has more than \(bytesMax) bytes") }
+            do {
+                return try JSONDecoder().decode(TemplateDeclarations.self, from: data)
+            } catch let error as DecodingError {
+                throw CommandFailure("\(path): \(error.place)")
+            }
+        }
+
+        private static func json(_ declarations: TemplateDeclarations, pretty: Bool) throws -> String {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = pretty ? [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes] : [.sortedKeys]
+            return String(decoding: try encoder.encode(declarations), as: UTF8.self)
+        }
+
+        private static func pretty(_ stored: String) throws -> String {
+            try json(JSONDecoder().decode(TemplateDeclarations.self, from: Data(stored.utf8)), pretty: true)
+        }
+    }
+}
+
+extension DecodingError {
+    /// Where something is wrong, and what, in one line.
+    fileprivate var place: String {
+        func place(_ context: Context, _ more: String = "") -> String {
+            let path = context.codingPath.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)" }
+            let text = path.joined().drop { $0 == "." }
+            return (text.isEmpty ? "" : text + ": ") + (more.isEmpty ? context.debugDescription : more)
+        }
+        switch self {
+        case .keyNotFound(let key, let context): return place(context, "'\(key.stringValue)' is missing")
+        case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
+            return place(context)
+        @unknown default: return "\(self)"
+        }
+    }
+}

@@ -152,6 +152,7 @@ struct LoginFlow: Sendable {
                 let person = try PersonBinding.person(
                     accepted.identity, email: found.email.description, mayJoin: true, from: browser,
                     on: &connection)
+                try LoginName.take(accepted.identity, of: person, on: &connection)
                 return try store.complete(
                     found, person: person, token: EventStore.New(session: found.session, event: event),
                     identity: accepted.identity, device: device, from: browser, events: events, on: &connection)

@@ -107,8 +107,10 @@ struct RealmHandler: Handler {
         _ environment: EnvironmentID, _ batch: inout WriteBatch, _ filling: inout Filling,
         _ connection: inout Connection
     ) throws {
+        let names = try connection.run(People.loginName(of: registration.userId, in: environment))
         let contents = RealmContents(
-            email: registration.userId, data: found.data, records: found.records, readAt: found.readAt)
+            email: registration.userId, name: try names.first { _ in true }?.optional(0), data: found.data,
+            records: found.records, readAt: found.readAt)
         let tree = NodeTree(found.data.nodes)
         let catalogue = try catalogue(tree, found.data.nodes, environment, &batch, &filling, &connection)
         let realms = try directory.ids(of: [registration.path], in: environment, create: true, on: &connection)

@@ -32,11 +32,15 @@ package struct RealmContents: Sendable {
     /// The lines of the entries' status logs, by id: a record's status is what it had when it was read.
     package let lines: [Identified<TimeEntryStatus>]
 
-    /// - Parameter readAt: When the records were read.
-    package init(email: String, data: ReportingData, records: [BackendEntry], readAt: Timestamp) {
+    /// - Parameters:
+    ///   - name: The person's; what is before the `@` of the address when it is not known.
+    ///   - readAt: When the records were read.
+    package init(
+        email: String, name: String? = nil, data: ReportingData, records: [BackendEntry], readAt: Timestamp
+    ) {
         self.data = data
         user = User(
-            email: email, name: String(email.prefix { $0 != "@" }),
+            email: email, name: name ?? String(email.prefix { $0 != "@" }),
             reportingTemplates: data.templates.map(\.id))
         let lookup = ReportingData.Lookup(data)
         entries = records.compactMap { record in

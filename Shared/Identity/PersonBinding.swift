@@ -30,8 +30,7 @@ package enum PersonBinding {
         let person =
             try find(identity, on: &connection)
             ?? bind(identity, email: email, mayJoin: mayJoin, from: address, on: &connection)
-        let name = identity.name.map { String($0.prefix(100)) } ?? ""
-        try People.add([(person.object, name)], in: person.environment, on: &connection)
+        try People.add([(person.object, LoginName.of(identity) ?? "")], in: person.environment, on: &connection)
         return person
     }
 

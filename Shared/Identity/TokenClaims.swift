@@ -117,7 +117,8 @@ struct TokenClaims: Decodable {
         nbf = try container.decodeIfPresent(Double.self, forKey: .nbf)
         iat = try container.decodeIfPresent(Double.self, forKey: .iat)
         email = try container.decodeIfPresent(String.self, forKey: .email)
-        name = try container.decodeIfPresent(String.self, forKey: .name)
+        // What cannot be read of it keeps nobody out.
+        name = try? container.decode(String.self, forKey: .name)
         nonce = try container.decodeIfPresent(String.self, forKey: .nonce)
         authorizedParty = try container.decodeIfPresent(String.self, forKey: .authorizedParty)
         client =

@@ -4,6 +4,14 @@ package import Postgres
 
 /// The `Person` objects that the server makes in `/common`.
 package enum People {
+    /// The name that the last login told of somebody. Rows: a name or null; none before their first.
+    package static func loginName(of email: String, in environment: EnvironmentID) -> Statement {
+        "SELECT name FROM access.person WHERE environment_id = \(environment.rawValue) AND email = \(email)"
+    }
+
+    /// What somebody is called of whom nothing but the address is known.
+    package static func defaultName(of email: String) -> String { String(email.prefix { $0 != "@" }) }
+
     /// Makes the objects of people who have none, so that a manager can name them; others stay as they are.
     ///
     /// One that an integration deleted comes back as a worker's: its id is the person's.

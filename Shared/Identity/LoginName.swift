@@ -62,4 +62,5 @@ package enum LoginName {
             WHERE id = \(person.id) AND 0 <> ALL ((SELECT realm.missed())::int[])
             """)
         return try batch.commit(on: &connection).missed.isEmpty
-    }}
+    }
+}

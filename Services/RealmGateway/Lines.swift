@@ -11,29 +11,32 @@ enum Lines {
         ByteBuffer(string: "{\"open\":{\"realm\":\"\(realm)\"\(isReset ? ",\"reset\":true" : "")}}\n")
     }
 
+    /// The whole environment, of the kinds that were asked for.
+    static func openAll(isReset: Bool) -> ByteBuffer {
+        ByteBuffer(string: "{\"open\":{\"all\":true\(isReset ? ",\"reset\":true" : "")}}\n")
+    }
+
     static func closed(_ realm: String) -> ByteBuffer {
         ByteBuffer(string: "{\"closed\":{\"realm\":\"\(realm)\"}}\n")
     }
 
-    /// Up to `position` all the caller's realms are whole.
-    static func checkpoint(_ position: Int64, generation: Int64, realms: [RealmPath]) -> ByteBuffer {
-        let cursors = cursors(position, generation: generation, realms: realms)
-        return ByteBuffer(string: "{\"checkpoint\":{\"position\":\(position),\(cursors)}}\n")
+    /// Up to the cursor's position all the caller's realms are whole.
+    ///
+    /// - Parameter realms: Those that are open; `nil` when the cursor is the environment's.
+    static func checkpoint(_ cursor: Cursor, realms: [RealmPath]?) -> ByteBuffer {
+        ByteBuffer(string: "{\"checkpoint\":{\"position\":\(cursor.position),\(cursors(cursor, realms))}}\n")
     }
 
     /// The token is good for `seconds` more. The cursors are those of a stream in which nothing has happened.
-    static func keepalive(
-        expiresIn seconds: Int64, position: Int64, generation: Int64, realms: [RealmPath]
-    ) -> ByteBuffer {
-        let cursors = cursors(position, generation: generation, realms: realms)
+    static func keepalive(expiresIn seconds: Int64, _ cursor: Cursor, realms: [RealmPath]?) -> ByteBuffer {
+        let cursors = cursors(cursor, realms)
         return ByteBuffer(
-            string: "{\"keepalive\":{\"expiresIn\":\(seconds),\"position\":\(position),\(cursors)}}\n")
+            string: "{\"keepalive\":{\"expiresIn\":\(seconds),\"position\":\(cursor.position),\(cursors)}}\n")
     }
 
-    private static func cursors(_ position: Int64, generation: Int64, realms: [RealmPath]) -> String {
-        let cursor = Cursor(generation: generation, start: position, position: position)
+    private static func cursors(_ cursor: Cursor, _ realms: [RealmPath]?) -> String {
         let shared = "\"cursor\":\"\(cursor)\""
-        guard realms.count <= namedCountMax else { return shared }
+        guard let realms, realms.count <= namedCountMax else { return shared }
         let named = realms.map { "\"\($0)\":\"\(cursor)\"" }.joined(separator: ",")
         return "\(shared),\"cursors\":{\(named)}"
     }

@@ -50,7 +50,11 @@ final class LiveHub: Service, Sendable {
         if isClosed { outbox.close() }
     }
 
-    func join(_ outbox: Outbox, in environment: EnvironmentID, realms: [OpenRealm], from counter: EnvironmentCounter) {
+    /// Has a session told of what changes; see ``LiveReader``.
+    func join(
+        _ outbox: Outbox, in environment: EnvironmentID, realms: [OpenRealm] = [], kinds: [Kind] = [],
+        from counter: EnvironmentCounter
+    ) {
         let reader: LiveReader? = state.withLock { state in
             // Its session may have ended while its next page was still being read.
             guard state.outboxes[ObjectIdentifier(outbox)] != nil else { return nil }
@@ -61,7 +65,7 @@ final class LiveHub: Service, Sendable {
             state.outboxes[ObjectIdentifier(outbox)]?.reader = reader
             return reader
         }
-        reader?.join(outbox, realms: realms, from: counter)
+        reader?.join(outbox, realms: realms, kinds: kinds, from: counter)
     }
 
     func leave(_ outbox: Outbox, in environment: EnvironmentID) {

@@ -76,6 +76,8 @@ struct LivePage: Sendable {
     /// or an earlier page has looked further.
     let touchesPosition: Int64
     let chunks: [LiveChunk]
+    /// What changed, in whatever realm.
+    let kinds: Set<String>
     let isFull: Bool
     /// So much concerns permissions that all devices are to look for themselves; the page is not handed on.
     let isOverfull: Bool
@@ -100,12 +102,14 @@ struct LivePage: Sendable {
             let cursor = Cursor(generation: counter.generation, start: position, position: position)
             chunks.append(LiveChunk(realm: realm, objects: line, cursor: cursor, touches: touches))
         }
+        var kinds: Set<String> = []
         var last = position
         for row in answers[1] {
             last = try row.value(0)
             let realm: Int32 = try row.value(1)
-            guard let path = path(realm) else { continue }
             let kind: String = try row.value(2)
+            kinds.insert(kind)
+            guard let path = path(realm) else { continue }
             let id: UUID = try row.value(3)
             let isCurrent: Bool = try row.value(6)
             let isThere = unsafe isCurrent && row.withJSON(5) { unsafe $0 != nil }
@@ -132,8 +136,8 @@ struct LivePage: Sendable {
         }
         for realm in open.keys.sorted() { take(realm, at: last) }
         return LivePage(
-            counter: counter, position: reached, touchesPosition: touchesPosition, chunks: chunks, isFull: isFull,
-            isOverfull: isOverfull)
+            counter: counter, position: reached, touchesPosition: touchesPosition, chunks: chunks, kinds: kinds,
+            isFull: isFull, isOverfull: isOverfull)
     }
 
     /// What the rest of the change log says of permissions, up to the counter: where a transaction ends.

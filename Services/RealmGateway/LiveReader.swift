@@ -16,6 +16,8 @@ final class LiveReader: Sendable {
     private struct State {
         var realms: [Int32: Realm] = [:]
         var memberships: [ObjectIdentifier: [Int32]] = [:]
+        /// Those that follow all realms, and what they want to hear of: they read it by themselves.
+        var followers: [ObjectIdentifier: (outbox: Outbox, kinds: Set<String>)] = [:]
         /// Everything up to here was pushed; `nil`: nobody is live.
         var position: Int64?
         /// That position is of this one.
@@ -74,8 +76,10 @@ final class LiveReader: Sendable {
 
     /// Hands the device what changes in these realms from now on, instead of those it had before.
     ///
-    /// - Parameter counter: As the device has seen it: where reading begins when nobody was live.
-    func join(_ outbox: Outbox, realms: [OpenRealm], from counter: EnvironmentCounter) {
+    /// - Parameters:
+    ///   - kinds: When something of them changes, in whatever realm, the session is told to read the log by itself.
+    ///   - counter: As the device has seen it: where reading begins when nobody was live.
+    func join(_ outbox: Outbox, realms: [OpenRealm] = [], kinds: [Kind] = [], from counter: EnvironmentCounter) {
         state.withLock { state in
             Self.remove(outbox, &state)
             if state.memberships.isEmpty { state.lastChange = .now }
@@ -83,6 +87,9 @@ final class LiveReader: Sendable {
                 state.realms[realm.number, default: Realm(path: realm.path)].outboxes[ObjectIdentifier(outbox)] = outbox
             }
             state.memberships[ObjectIdentifier(outbox)] = realms.map(\.number)
+            if !kinds.isEmpty {
+                state.followers[ObjectIdentifier(outbox)] = (outbox, Set(kinds.map(\.rawValue)))
+            }
             if state.position == nil {
                 (state.position, state.wholePosition) = (counter.position, counter.position)
                 state.generation = counter.generation
@@ -98,6 +105,7 @@ final class LiveReader: Sendable {
     }
 
     private static func remove(_ outbox: Outbox, _ state: inout State) {
+        state.followers[ObjectIdentifier(outbox)] = nil
         for realm in state.memberships.removeValue(forKey: ObjectIdentifier(outbox)) ?? [] {
             state.realms[realm]?.outboxes[ObjectIdentifier(outbox)] = nil
             if state.realms[realm]?.outboxes.isEmpty == true { state.realms[realm] = nil }
@@ -136,7 +144,8 @@ final class LiveReader: Sendable {
     /// Whether there is more to read; else the reading is over.
     private func goesOn(after page: LivePage) -> Bool {
         state.withLock { state in
-            if !page.chunks.isEmpty { state.lastChange = .now }
+            let isHeard = state.followers.values.contains { !$0.kinds.isDisjoint(with: page.kinds) }
+            if isHeard || !page.chunks.isEmpty { state.lastChange = .now }
             let goesOn = page.isFull || state.isDue
             state.isDue = false
             state.isReading = goesOn
@@ -165,7 +174,7 @@ final class LiveReader: Sendable {
             guard !isSame else { return (true, []) }
             (state.position, state.wholePosition) = (page.counter.position, page.counter.position)
             state.touchesPosition = 0
-            return (false, state.realms.values.flatMap(\.outboxes.values))
+            return (false, state.realms.values.flatMap(\.outboxes.values) + state.followers.values.map(\.outbox))
         }
         for outbox in outboxes { outbox.lag() }
         return isSame
@@ -188,6 +197,8 @@ final class LiveReader: Sendable {
                     isWhole: !page.isFull))
         }
         unfinished = page.isFull ? outboxes : [:]
+        let followers = state.withLock { Array($0.followers.values) }
+        for follower in followers where !follower.kinds.isDisjoint(with: page.kinds) { follower.outbox.lag() }
         state.withLock { state in
             state.position = page.position
             state.touchesPosition = max(state.touchesPosition, page.touchesPosition)

@@ -1,14 +1,12 @@
 import Model
 import Realms
 
-/// A realm a device has open, and how far it has got.
-struct OpenRealm: Sendable {
-    enum Progress: Sendable, Equatable {
-        /// Everything up to here is held; what is new comes from the change log.
-        case whole(Int64)
-        /// A download in key order is under way; what changes meanwhile is caught up with from `start`.
-        case download(Download)
-    }
+/// How far a caller has got with a realm, or with the whole environment.
+enum Progress: Sendable, Equatable {
+    /// Everything up to here is held; what is new comes from the change log.
+    case whole(Int64)
+    /// A download in key order is under way; what changes meanwhile is caught up with from `start`.
+    case download(Download)
 
     struct Download: Sendable, Equatable {
         /// The counter when it began.
@@ -19,26 +17,23 @@ struct OpenRealm: Sendable {
         var key: Cursor.Key?
     }
 
-    let path: RealmPath
-    let number: Int32
-    var progress: Progress
-
     /// How a device with this cursor goes on; `nil` when what it holds must be thrown away.
-    static func progress(from cursor: Cursor?, _ counter: EnvironmentCounter, catchUpCountMax: Int64) -> Progress? {
+    init?(_ cursor: Cursor?, _ counter: EnvironmentCounter, catchUpCountMax: Int64) {
         guard let cursor, cursor.isGood(for: counter) else { return nil }
         if let key = cursor.key {
             // Tombstones it has not been told of yet must still be there, unless it began with nothing.
             guard cursor.position == 0 || cursor.position >= counter.compactedPosition else { return nil }
-            return .download(Download(start: cursor.start, base: cursor.position, key: key))
+            self = .download(Download(start: cursor.start, base: cursor.position, key: key))
+            return
         }
         guard cursor.position >= counter.compactedPosition else { return nil }
-        return progress(from: cursor.position, counter, catchUpCountMax: catchUpCountMax)
+        self.init(from: cursor.position, counter, catchUpCountMax: catchUpCountMax)
     }
 
     /// A device that lags much reads its realm, in which an object stands once however often it changed.
-    static func progress(from position: Int64, _ counter: EnvironmentCounter, catchUpCountMax: Int64) -> Progress {
-        guard counter.position - position > catchUpCountMax else { return .whole(position) }
-        return .download(Download(start: counter.position, base: position))
+    init(from position: Int64, _ counter: EnvironmentCounter, catchUpCountMax: Int64) {
+        let isFar = counter.position - position > catchUpCountMax
+        self = isFar ? .download(Download(start: counter.position, base: position)) : .whole(position)
     }
 
     /// A device that holds nothing.
@@ -48,7 +43,7 @@ struct OpenRealm: Sendable {
 
     /// Whether compaction has not overtaken it.
     func isGood(for counter: EnvironmentCounter) -> Bool {
-        switch progress {
+        switch self {
         case .whole(let position): position >= counter.compactedPosition
         case .download(let download):
             download.start >= counter.compactedPosition
@@ -57,6 +52,13 @@ struct OpenRealm: Sendable {
     }
 
     var download: Download? {
-        if case .download(let download) = progress { download } else { nil }
+        if case .download(let download) = self { download } else { nil }
     }
+}
+
+/// A realm a device has open, and how far it has got.
+struct OpenRealm: Sendable {
+    let path: RealmPath
+    let number: Int32
+    var progress: Progress
 }

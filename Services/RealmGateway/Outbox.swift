@@ -9,7 +9,7 @@ final class Outbox: Sendable {
         case deliveries([Delivery])
         /// Nothing happened for a while; the device has everything up to the position.
         case quiet(position: Int64)
-        /// Something was dropped.
+        /// Something was dropped, or is for the session to read by itself.
         case lagging
         case closed
     }
@@ -94,7 +94,7 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Drops what is queued: the reader itself has lost its place.
+    /// Drops what is queued: the reader itself has lost its place, or the session reads by itself.
     func lag() {
         wake { state in
             state.queue = []

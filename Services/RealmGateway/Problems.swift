@@ -22,6 +22,13 @@ enum Problems {
     static let emailUnusable = Problem(
         .forbidden, name: "email-unusable", detail: "This e-mail address cannot name a realm.")
 
+    static let integrationOnly = Problem(
+        .forbidden, name: "integration-only",
+        detail: """
+            'all' is for integrations. A device gets the realms that its person has to do with without naming them, \
+            and may name others in 'realms'.
+            """)
+
     static func refused(_ refusal: BindingRefusal) -> Problem {
         switch refusal {
         case .boundElsewhere: boundElsewhere

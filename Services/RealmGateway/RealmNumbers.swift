@@ -10,8 +10,14 @@ final class RealmNumbers: Sendable {
         let path: RealmPath
     }
 
+    private struct Number: Hashable {
+        let environment: EnvironmentID
+        let realm: Int32
+    }
+
     private static let countMax = 200_000
     private let numbers = Mutex<[Name: Int32]>([:])
+    private let paths = Mutex<[Number: RealmPath]>([:])
 
     /// The realms' numbers.
     ///
@@ -32,6 +38,25 @@ final class RealmNumbers: Sendable {
         numbers.withLock { numbers in
             if numbers.count + read.count > Self.countMax { numbers.removeAll() }
             for (path, number) in read { numbers[Name(environment: environment, path: path)] = number }
+        }
+        return found.merging(read) { old, _ in old }
+    }
+
+    /// The paths of realms, in at most one round trip. One that is written as no path is has none.
+    func paths(
+        of realms: Set<Int32>, in environment: EnvironmentID, on connection: inout Connection
+    ) throws(PostgresError) -> [Int32: RealmPath] {
+        var found: [Int32: RealmPath] = [:]
+        paths.withLock { paths in
+            for realm in realms { found[realm] = paths[Number(environment: environment, realm: realm)] }
+        }
+        let unknown = realms.filter { found[$0] == nil }
+        if unknown.isEmpty { return found }
+        var directory = RealmDirectory()
+        let read = try directory.paths(of: unknown, in: environment, on: &connection)
+        paths.withLock { paths in
+            if paths.count + read.count > Self.countMax { paths.removeAll() }
+            for (realm, path) in read { paths[Number(environment: environment, realm: realm)] = path }
         }
         return found.merging(read) { old, _ in old }
     }

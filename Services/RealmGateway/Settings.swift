@@ -68,6 +68,8 @@ struct GatewayLimits: Sendable {
     var changeCountMax = 1_000
     /// Objects read from a realm at a time; fewer when they are large.
     var pageCountMax = 2_000
+    /// Realms of the whole environment looked through at a time.
+    var pageRealmCountMax = 256
     /// Bytes queued for a live device.
     var queueBytesMax = 262_144
     /// How long a live device may take nothing.

@@ -8,7 +8,7 @@ import Realms
 struct DownloadPage: Sendable {
     let counter: EnvironmentCounter
     let lines: [ByteBuffer]
-    let next: OpenRealm.Download
+    let next: Progress.Download
     let isLast: Bool
     /// Whether the caller may still read the realm, after what was read here.
     let isPermitted: Bool
@@ -19,7 +19,7 @@ struct DownloadPage: Sendable {
 
     /// Reads one page. No snapshot is held afterwards.
     static func read(
-        _ realm: OpenRealm, _ download: OpenRealm.Download, in environment: EnvironmentID, generation: Int64,
+        _ realm: OpenRealm, _ download: Progress.Download, in environment: EnvironmentID, generation: Int64,
         count: Int, countMax: Int, access: AccessReader, on connection: inout Connection
     ) throws -> DownloadPage {
         // The floor is read after the page: tombstones go only after it has moved. So are the permissions.
@@ -85,7 +85,7 @@ struct ChangePage: Sendable {
                 counter: counter, access: try access.state(answers[1...]), position: counter.position)
             var held: [Int32: Int64] = [:]
             for realm in realms {
-                guard case .whole(let position) = realm.progress, realm.isGood(for: counter),
+                guard case .whole(let position) = realm.progress, realm.progress.isGood(for: counter),
                     counter.position - position <= limits.catchUpCountMax
                 else { return page }
                 held[realm.number] = position

@@ -13,6 +13,7 @@ struct SyncRoute: Sendable {
         let limits = services.limits
         let body = try await JSONBody.read(request, bytesMax: limits.syncBodyBytesMax)
         let sync = try SyncRequest(body, realmCountMax: limits.syncRealmCountMax)
+        guard sync.whole == nil || login.caller.object == nil else { throw Problems.integrationOnly }
         let channel = context.channel
         let left = login.expires - Timestamp.nowMilliseconds() / 1000
         let outbox = Outbox(bytesMax: limits.queueBytesMax, expiresIn: .seconds(max(left, 0))) {

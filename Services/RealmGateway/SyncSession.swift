@@ -28,6 +28,9 @@ struct SyncSession {
     /// What the last snapshot permitted.
     private var state: AccessState
     private var realms: [OpenRealm] = []
+    /// What an integration follows instead of realms.
+    private var feed: EnvironmentFeed?
+    private var isFollowed = false
     /// Realms that may be opened once they are there; nothing tells of that, so they are looked for now and then.
     private var absent: Set<RealmPath> = []
     private var lookedAt = ContinuousClock.now
@@ -35,8 +38,8 @@ struct SyncSession {
     private var joined: [Int32] = []
     /// Cursors of the request that were not used yet.
     private var cursors: [String: Cursor?]
-    /// The device holds everything up to here.
-    private var checkpoint: Int64 = 0
+    /// The device holds everything up to here; below 0: it was told of none yet.
+    private var checkpoint: Int64 = -1
     /// Objects of the next page of a download: pages grow.
     private var pageCount = firstPageCount
     private static let firstPageCount = 200
@@ -59,11 +62,18 @@ struct SyncSession {
         self.request = request
         self.outbox = outbox
         cursors = request.cursors
-        (access, generation) = try await services.pool.run { connection in
+        let (access, counter) = try await services.pool.run { connection in
             let access = try AccessReader(caller, named: named, numbers, on: &connection)
             let answers = try connection.run([EnvironmentCounter.load(caller.environment)] + access.statements)
             guard try !access.state(answers[1...]).isRemoved else { throw Problems.keyUnknown }
-            return (access, try EnvironmentCounter(try firstRow(answers[0])).generation)
+            return (access, try EnvironmentCounter(try firstRow(answers[0])))
+        }
+        self.access = access
+        generation = counter.generation
+        if let whole = request.whole {
+            let (feed, isReset) = EnvironmentFeed.open(whole, services, access, counter)
+            self.feed = feed
+            pending = [Lines.openAll(isReset: isReset)]
         }
     }
 
@@ -103,7 +113,8 @@ struct SyncSession {
     ///
     /// - Returns: Whether the device is up to date with it.
     private mutating func advance() async throws -> Bool {
-        if let index = realms.firstIndex(where: { $0.download != nil }) {
+        if feed != nil { return try await advanceFeed() }
+        if let index = realms.firstIndex(where: { $0.progress.download != nil }) {
             try await download(index)
             return false
         }
@@ -117,7 +128,7 @@ struct SyncSession {
             }
             return false
         }
-        guard page.isRead, realms.allSatisfy({ $0.download == nil }) else { return false }
+        guard page.isRead, realms.allSatisfy({ $0.progress.download == nil }) else { return false }
         pending += page.lines
         for index in realms.indices {
             guard case .whole(let held) = realms[index].progress else { continue }
@@ -126,6 +137,25 @@ struct SyncSession {
         if page.isFull { return false }
         add(checkpoint: page.counter.position)
         return true
+    }
+
+    /// As ``advance()``, of the whole environment.
+    private mutating func advanceFeed() async throws -> Bool {
+        guard var feed else { return true }
+        if feed.isDownloaded {
+            // Who is told from here on reads what is new with the next snapshot, or is told again.
+            if request.isLive, !isFollowed {
+                isFollowed = true
+                services.hub.join(outbox, in: environment, kinds: feed.kinds, from: feed.counter)
+            }
+            outbox.clear()
+        }
+        let step = try await feed.advance()
+        self.feed = feed
+        pending += step.lines
+        // Nothing new: it was told of something that the snapshot before this one had already.
+        if let position = step.checkpoint, position > checkpoint { add(checkpoint: position) }
+        return step.checkpoint != nil
     }
 
     private func readChanges() async throws -> ChangePage {
@@ -180,19 +210,18 @@ struct SyncSession {
                 if cursor != nil { pending.append(Lines.closed(path.description)) }
                 continue
             }
-            let progress = OpenRealm.progress(
-                from: cursor ?? nil, counter, catchUpCountMax: services.limits.catchUpCountMax)
+            let progress = Progress(cursor ?? nil, counter, catchUpCountMax: services.limits.catchUpCountMax)
             pending.append(Lines.open(path, isReset: progress == nil))
-            realms.append(OpenRealm(path: path, number: number, progress: progress ?? OpenRealm.fresh(counter)))
+            realms.append(OpenRealm(path: path, number: number, progress: progress ?? .fresh(counter)))
         }
     }
 
     private mutating func goOn(_ index: Int, _ counter: EnvironmentCounter) {
-        if !realms[index].isGood(for: counter) {
+        if !realms[index].progress.isGood(for: counter) {
             pending.append(Lines.open(realms[index].path, isReset: true))
-            realms[index].progress = OpenRealm.fresh(counter)
+            realms[index].progress = .fresh(counter)
         } else if case .whole(let position) = realms[index].progress {
-            realms[index].progress = OpenRealm.progress(
+            realms[index].progress = Progress(
                 from: position, counter, catchUpCountMax: services.limits.catchUpCountMax)
         }
     }
@@ -200,12 +229,12 @@ struct SyncSession {
     /// Reads the next page of a realm.
     private mutating func download(_ index: Int) async throws {
         let realm = realms[index]
-        guard let begun = realm.download else { return }
+        guard let begun = realm.progress.download else { return }
         let page = try await readPage(realm, begun, count: pageCount)
         guard page.counter.generation == generation else { throw Ended() }
         realms[index].progress = .download(page.next)
         pageCount = page.isLast ? Self.firstPageCount : page.countNext
-        guard realms[index].isGood(for: page.counter) else { return goOn(index, page.counter) }
+        guard realms[index].progress.isGood(for: page.counter) else { return goOn(index, page.counter) }
         guard page.isPermitted else {
             // Half a realm is none: should it be permitted again, it begins anew.
             pending.append(Lines.closed(realm.path.description))
@@ -217,7 +246,7 @@ struct SyncSession {
         if page.isLast { realms[index].progress = .whole(page.next.start) }
     }
 
-    private func readPage(_ realm: OpenRealm, _ download: OpenRealm.Download, count: Int) async throws -> DownloadPage {
+    private func readPage(_ realm: OpenRealm, _ download: Progress.Download, count: Int) async throws -> DownloadPage {
         let (environment, access) = (environment, access)
         let (generation, countMax) = (generation, services.limits.pageCountMax)
         return try await services.pool.run { connection in
@@ -241,9 +270,7 @@ struct SyncSession {
                 guard left > 0 else { return }
                 checkpoint = max(position, checkpoint)
                 moveOn(to: checkpoint)
-                pending.append(
-                    Lines.keepalive(
-                        expiresIn: left, position: checkpoint, generation: generation, realms: realms.map(\.path)))
+                pending.append(Lines.keepalive(expiresIn: left, cursor(at: checkpoint), realms: paths))
                 try await flush(&writer)
             case .deliveries(let deliveries): try await send(deliveries, &writer)
             }
@@ -282,13 +309,20 @@ struct SyncSession {
 
     private mutating func moveOn(to position: Int64) {
         for index in realms.indices { realms[index].progress = .whole(position) }
+        feed?.moveOn(to: position)
+    }
+
+    private var paths: [RealmPath]? { feed == nil ? realms.map(\.path) : nil }
+
+    private func cursor(at position: Int64) -> Cursor {
+        Cursor(generation: generation, start: position, position: position, kinds: feed?.digest)
     }
 
     // MARK: Writing
 
     private mutating func add(checkpoint position: Int64) {
         checkpoint = position
-        pending.append(Lines.checkpoint(position, generation: generation, realms: realms.map(\.path)))
+        pending.append(Lines.checkpoint(cursor(at: position), realms: paths))
     }
 
     @concurrent private mutating func flush(_ writer: inout any ResponseBodyWriter) async throws {

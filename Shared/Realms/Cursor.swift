@@ -1,8 +1,11 @@
 package import FoundationEssentials
-import Model
+package import Model
 
 /// What a device holds of a realm: opaque to it, `generation:start:position`, and while a first download is under way
 /// also the last key it got: `generation:start:position:kind:id`.
+///
+/// What an integration holds of its whole environment has a digest of the kinds it asked for, and the realm in its
+/// key: `generation:start:position:kinds`, `generation:start:position:kinds:realm:kind:id`.
 ///
 /// It is good while `compactedPosition ≤ start`: all tombstones since are still there. So a long download can be
 /// resumed, and what changed behind its back is caught up with from `start`.
@@ -12,44 +15,70 @@ package struct Cursor: Equatable, Sendable, LosslessStringConvertible {
     package var start: Int64
     /// Everything up to here is held, except while `key` is set: then what the device held before the download.
     package var position: Int64
+    /// Of an environment's cursor, the digest of its kinds; `nil`: it is one realm's.
+    package var kinds: UInt64?
     /// The last key of a download under way.
     package var key: Key?
 
     package struct Key: Equatable, Sendable {
+        /// The realm's number; `nil` in a realm's cursor.
+        package var realm: Int32?
         package var kind: String
         package var id: UUID
-        package init(kind: String, id: UUID) {
+        package init(realm: Int32? = nil, kind: String, id: UUID) {
+            self.realm = realm
             self.kind = kind
             self.id = id
         }
     }
 
-    package init(generation: Int64, start: Int64, position: Int64, key: Key? = nil) {
+    package init(generation: Int64, start: Int64, position: Int64, kinds: UInt64? = nil, key: Key? = nil) {
         self.generation = generation
         self.start = start
         self.position = position
+        self.kinds = kinds
         self.key = key
     }
 
     package init?(_ description: String) {
         guard description.utf8.count <= 200 else { return nil }
-        let parts = description.split(separator: ":", omittingEmptySubsequences: false)
-        guard parts.count == 3 || parts.count == 5, let generation = Int64(parts[0]), let start = Int64(parts[1]),
-            let position = Int64(parts[2]), position >= 0, start >= position, generation >= 1
+        var parts = description.split(separator: ":", omittingEmptySubsequences: false)[...]
+        guard [3, 4, 5, 7].contains(parts.count), let generation = Int64(parts.removeFirst()),
+            let start = Int64(parts.removeFirst()), let position = Int64(parts.removeFirst()), position >= 0,
+            start >= position, generation >= 1
         else { return nil }
         self.init(generation: generation, start: start, position: position)
-        if parts.count == 5 {
-            guard let kind = Kind(rawValue: String(parts[3])), let id = UUID(uuidString: String(parts[4])) else {
-                return nil
-            }
-            key = Key(kind: kind.rawValue, id: id)
+        if parts.count == 1 || parts.count == 4 {
+            guard let kinds = UInt64(parts.removeFirst(), radix: 16) else { return nil }
+            self.kinds = kinds
         }
+        if parts.isEmpty { return }
+        var realm: Int32?
+        if kinds != nil {
+            guard let number = Int32(parts.removeFirst()), number >= 0 else { return nil }
+            realm = number
+        }
+        guard let kind = Kind(rawValue: String(parts.removeFirst())),
+            let id = UUID(uuidString: String(parts.removeFirst()))
+        else { return nil }
+        key = Key(realm: realm, kind: kind.rawValue, id: id)
     }
 
     package var description: String {
-        let whole = "\(generation):\(start):\(position)"
+        let kinds = kinds.map { ":" + String($0, radix: 16) } ?? ""
+        let whole = "\(generation):\(start):\(position)\(kinds)"
         guard let key else { return whole }
-        return "\(whole):\(key.kind):\(key.id.text)"
+        return "\(whole):\(key.realm.map { "\($0):" } ?? "")\(key.kind):\(key.id.text)"
+    }
+
+    /// What tells a set of kinds from others in a cursor (FNV-1a of their names in order). A kind that is added to what
+    /// an integration may read makes it another set: its objects are in no copy yet.
+    package static func digest(of kinds: some Sequence<Kind>) -> UInt64 {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in Set(kinds.map(\.rawValue)).sorted().joined(separator: ",").utf8 {
+            hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3
+        }
+        return hash
     }
 
     /// Whether what the device holds can be continued, or must be thrown away.

@@ -77,6 +77,50 @@ package enum Feed {
         ORDER BY kind, id LIMIT \(Int64(countMax))
         """
     }
+
+    /// A page of all an environment's realms in key order (realm, kind, id): the objects that are there and have not
+    /// changed since a position.
+    ///
+    /// Rows: realm_id, path, kind, id, position, fields. One more row, whose `kind` is null, tells how many realms were
+    /// looked through (`position`) and the last of them (`realm_id`, null when there was none): unless the page has
+    /// `countMax` objects, those realms are done with. Objects are in order.
+    ///
+    /// Each realm and kind is looked up by its key, from where the page before ended (`LATERAL … ORDER BY id LIMIT`):
+    /// a page takes at most `countMax` objects of each of `realmCountMax` realms × kinds, whatever the statistics say,
+    /// and reads nothing of other kinds.
+    ///
+    /// - Parameter key: The last key of the page before, or `nil` for the first page.
+    package static func page(
+        in environment: EnvironmentID, after key: Cursor.Key?, kinds: [Kind], unchangedSince start: Int64,
+        realmCountMax: Int, countMax: Int
+    ) -> Statement {
+        """
+        WITH r AS MATERIALIZED (
+            SELECT id, path FROM realm.realm
+            WHERE environment_id = \(environment.rawValue) AND id >= \(key?.realm ?? 0)
+            ORDER BY id LIMIT \(Int64(realmCountMax))
+        )
+        (SELECT p.realm_id, p.path, o.kind, o.id, o.position, o.fields
+        FROM (
+            SELECT r.id AS realm_id, r.path, k.kind,
+                CASE WHEN r.id = \(key?.realm ?? 0) AND k.kind = \(key?.kind ?? "") THEN \(key?.id ?? UUID.zero)
+                    ELSE \(UUID.zero) END AS after
+            FROM r CROSS JOIN unnest(\(kinds.map(\.rawValue))) AS k(kind)
+            WHERE r.id > \(key?.realm ?? 0) OR k.kind COLLATE "C" >= \(key?.kind ?? "")
+            OFFSET 0
+        ) p
+        CROSS JOIN LATERAL (
+            SELECT o.kind, o.id, o.position, o.fields FROM realm.object o
+            WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = p.realm_id AND o.kind = p.kind
+                AND o.id > p.after AND NOT o.deleted AND o.position <= \(start)
+            ORDER BY o.id LIMIT \(Int64(countMax))
+        ) o
+        ORDER BY p.realm_id, o.kind, o.id LIMIT \(Int64(countMax)))
+        UNION ALL
+        SELECT max(id), NULL, NULL, NULL, count(*), NULL FROM r
+        ORDER BY 1, 3 NULLS LAST, 4
+        """
+    }
 }
 
 extension UUID {

@@ -59,6 +59,54 @@ import Testing
         }
     }
 
+    /// The state of a whole environment comes in pages that read what they hand out, and a few entries for each realm
+    /// and kind that was asked for: nothing before the key they go on from, and nothing of other kinds.
+    @Test(arguments: [false, true]) func aPageOfAllRealmsReadsItsOwnKeys(isFresh: Bool) throws {
+        try withRealm { connection, known, large, conninfo in
+            try connection.run("ALTER TABLE realm.object SET (autovacuum_enabled = false)")
+            try Self.fill(known, large, 20_000, &connection)
+            try connection.runScript("ANALYZE realm.object")
+            let rows = try connection.run("INSERT INTO realm.environment (name) VALUES ('new') RETURNING id")
+            let environment = EnvironmentID(rawValue: try rows[0].value(0))
+            var directory = RealmDirectory()
+            for _ in 0..<100 {
+                let realm = try directory.id(of: .team(UUID()), in: environment, create: true, on: &connection) ?? 0
+                try Self.fill(environment, realm, 2, &connection)
+            }
+            let realm = try directory.id(of: .common, in: environment, create: true, on: &connection) ?? 0
+            try Self.fill(environment, realm, 5_000, &connection)
+            try connection.run(
+                """
+                INSERT INTO realm.object
+                    (environment_id, realm_id, kind, id, position, source_position, edit_position, deleted, fields)
+                SELECT environment_id, realm_id, 'Membership', id, position, -1, 0, false, '{}' FROM realm.object
+                WHERE environment_id = \(environment.rawValue)
+                """)
+            _ = try Self.entriesRead(&connection)
+            var (key, found): (Cursor.Key?, Set<String>) = (nil, [])
+            for _ in 0..<100 {
+                if isFresh { connection = try Connection(conninfo) }
+                let before = try Self.entriesRead(&connection)
+                let page = try connection.run(
+                    Feed.page(
+                        in: environment, after: key, kinds: [.fieldTask, .timeEntry, .user], unchangedSince: 10_000,
+                        realmCountMax: 20, countMax: 200))
+                #expect(try Self.entriesRead(&connection) - before <= 260)
+                for row in page {
+                    let realm: Int32? = try row.optional(0)
+                    if let kind = try row.optional(2, as: String.self) {
+                        let next = Cursor.Key(realm: realm, kind: kind, id: try row.value(3))
+                        (key, _) = (next, found.insert("\(next)"))
+                    } else if page.count <= 200 {
+                        key = realm.map { Cursor.Key(realm: $0 + 1, kind: "", id: .zero) }
+                    }
+                }
+                if key == nil { break }
+            }
+            #expect(key == nil && found.count == 5_200)
+        }
+    }
+
     /// Objects as an initialisation writes them.
     private static func fill(
         _ environment: EnvironmentID, _ realm: Int32, _ count: Int64, _ connection: inout Connection

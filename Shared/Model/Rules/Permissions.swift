@@ -111,6 +111,16 @@ public enum Permissions {
         }
     }
 
+    /// Whether an integration may read a kind: it is in some realm that is not the services' own.
+    public static func isReadByIntegrations(_ kind: Kind) -> Bool {
+        switch kind {
+        case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
+            .person, .personLookup, .team, .membership, .location, .fieldTask, .share:
+            true
+        case .poll, .seenRecord: false
+        }
+    }
+
     /// What a caller may write of an object in a realm; `nil`: nothing.
     public static func grant(_ object: ObjectStanding, in realm: RealmClass, _ access: Access) -> Grant? {
         guard kinds(in: realm).contains(object.kind) else { return nil }

@@ -43,7 +43,7 @@ import Testing
                 (ana, "GET", "/v1/realms", nil), (ana, "GET", "/v1/realms?after=x", nil),
                 (nobody, "GET", "/v1/realms", nil), (stranger, "GET", "/v1/realms", nil),
                 (ana, "POST", "/v1/sync", "{}"), (ana, "POST", "/v1/sync", "["), (nobody, "POST", "/v1/sync", "{}"),
-                (stranger, "POST", "/v1/sync", "{}"),
+                (stranger, "POST", "/v1/sync", "{}"), (ana, "POST", "/v1/sync", "{\"all\":true}"),
                 (ana, "POST", "/v1/sync", "{\"x\":\"\(String(repeating: "x", count: 600_000))\"}"),
                 (ana, "POST", "/v1/mutations", good), (ana, "POST", "/v1/mutations", "{}"),
                 (nobody, "POST", "/v1/mutations", good), (stranger, "POST", "/v1/mutations", good),
@@ -90,6 +90,9 @@ import Testing
         let kinds = Set(realms.flatMap(Permissions.kinds(in:)))
         #expect(Set(Kind.allCases).subtracting(kinds) == [.poll, .seenRecord])
         for kind in kinds { #expect(lines.contains("- \(kind.rawValue)"), "\(kind)") }
+        #expect(kinds == Set(Kind.allCases.filter(Permissions.isReadByIntegrations)))
+        let list = kinds.map(\.rawValue).sorted().joined(separator: ", ")
+        #expect(lines.contains("enum: [\(list)]"))
     }
 }
 

@@ -27,11 +27,12 @@ indirect enum ODataFilter: Sendable {
         }
     }
 
-    /// The value that `field` must equal for anything to pass, where the filter says so.
-    func required(_ field: String) -> String? {
+    /// The value that `field` must equal for anything to pass, or what else it must be to it, where the filter says
+    /// so.
+    func required(_ field: String, _ comparison: Comparison = .eq) -> String? {
         switch self {
-        case .compare(field, .eq, let value): value
-        case .all(let parts): parts.lazy.compactMap { $0.required(field) }.first
+        case .compare(field, comparison, let value): value
+        case .all(let parts): parts.lazy.compactMap { $0.required(field, comparison) }.first
         case .any, .compare: nil
         }
     }

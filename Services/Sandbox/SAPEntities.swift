@@ -27,7 +27,7 @@ enum SAPEntities {
     }
 
     private static func dataFields(_ record: SAPRecord) -> JSONText {
-        let hours = decimal(record.hundredths)
+        let hours = record.hoursText ?? decimal(record.hundredths)
         let assignments = record.assignments ?? [:]
         func assigned(_ field: String) -> (String, JSONText) { (field, .string(assignments[field] ?? "")) }
         return .object([

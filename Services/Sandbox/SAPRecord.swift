@@ -22,6 +22,8 @@ struct SAPRecord: Codable, Equatable, Sendable {
 
     /// Why an approver refused it: a code of the customer's own, at most four characters.
     var rejectionReason: String?
+    /// What is told as its hours, where that is not what they are.
+    var hoursText: String?
 
     /// CATS statuses. Source: SAP Help Portal.
     enum Status: Int, Codable, Sendable {

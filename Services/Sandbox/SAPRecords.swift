@@ -11,6 +11,7 @@ struct SAPRecords {
     private(set) var all: [SAPRecord] = []
     private var byPersonDay: [PersonDay: [Int]] = [:]
     private var byPerson: [SAPMasterData.PersonKey: [Int]] = [:]
+    private var byDay: [Day: Set<Int>] = [:]
 
     var nextNumber: Int { all.count + 1 }
 
@@ -25,10 +26,13 @@ struct SAPRecords {
             all.append(record)
             byPerson[person, default: []].append(record.number)
             byPersonDay[key, default: []].append(record.number)
+            byDay[record.date, default: []].insert(record.number)
             return
         }
         all[record.number - 1] = record
         if old.date != record.date {
+            byDay[old.date]?.remove(record.number)
+            byDay[record.date, default: []].insert(record.number)
             byPersonDay[PersonDay(person: person, day: old.date)]?.removeAll { $0 == record.number }
             byPersonDay[key, default: []].append(record.number)
         }
@@ -38,6 +42,11 @@ struct SAPRecords {
 
     func numbers(of person: SAPMasterData.PersonKey, on day: Day) -> [Int] {
         byPersonDay[PersonDay(person: person, day: day)] ?? []
+    }
+
+    /// In their order.
+    func numbers(from: Day, through: Day) -> [Int] {
+        byDay.filter { $0.key >= from && $0.key <= through }.flatMap(\.value).sorted()
     }
 }
 

@@ -20,6 +20,15 @@ extension SAPResponder {
                 else { throw SandboxProblem(message: "record \(approval.record) has no such move") }
                 return try SandboxControl.encoded(["record": approval.record, "status": approval.status])
             }
+        case (.post, "/sandbox/records"):
+            return try await SandboxControl.change(request) { (changes: Changes) in
+                let records = changes.records.map { $0.applied(to: $0.record.flatMap(Int.init).flatMap(system.record)) }
+                let numbers = system.put(records.compactMap(\.self))
+                guard numbers.count == records.count else {
+                    throw SandboxProblem(message: "a record is not there, or a new one lacks something")
+                }
+                return try SandboxControl.encoded(["records": numbers.map(SAPRecord.text(ofNumber:))])
+            }
         case (.post, "/sandbox/sessions/end"):
             sessions.endAll()
             return try SandboxControl.encoded(["ended": true])
@@ -37,6 +46,40 @@ extension SAPResponder {
         let record: String
         let status: String
         let reason: String?
+    }
+
+    private struct Changes: Decodable { let records: [Change] }
+
+    /// What happens to a record in SAP itself, without a rule that it must keep. One without a number is added; what is
+    /// not named stays as it is.
+    private struct Change: Decodable {
+        let record: String?
+        let person: String?
+        let companyCode: String?
+        let date: Day?
+        let hundredths: Int?
+        let hoursText: String?
+        let note: String?
+        let wbsElement: String?
+        let status: SAPRecord.Status?
+
+        func applied(to known: SAPRecord?) -> SAPRecord? {
+            if var changed = known {
+                // A record keeps its person: it would otherwise be found below the wrong one.
+                if let date { changed.date = date }
+                if let hundredths { changed.hundredths = hundredths }
+                if let hoursText { changed.hoursText = hoursText.isEmpty ? nil : hoursText }
+                if let note { changed.note = note }
+                if let wbsElement { changed.wbsElement = wbsElement }
+                if let status { changed.status = status }
+                return changed
+            }
+            guard record == nil, let person, let companyCode, let date else { return nil }
+            return SAPRecord(
+                number: 0, person: person, companyCode: companyCode, date: date, hundredths: hundredths ?? 100,
+                note: note ?? "", wbsElement: wbsElement ?? "", activityType: "", status: status ?? .released,
+                predecessor: nil, releasedOnSave: true, hoursText: hoursText)
+        }
     }
 
     private static func line(of record: SAPRecord) -> JSONText {

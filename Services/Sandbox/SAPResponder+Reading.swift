@@ -33,7 +33,10 @@ extension SAPResponder {
         switch path {
         case SAPPath.timeSheet + "/TimeSheetEntryCollection":
             system.count("listings")
-            let records = system.records(query.filter, skip: query.skip, top: query.top)
+            if query.filter?.required("PersonWorkAgreementExternalID") == nil { system.count("companyListings") }
+            let rowsMax = system.withDials { $0.switches.rowsMax }
+            let top = rowsMax > 0 ? min(query.top, rowsMax) : query.top
+            let records = system.records(query.filter, skip: query.skip, top: top)
             return rows(records.map { SAPEntities.timeSheetEntry($0) }, query)
         case SAPPath.project + "/A_EnterpriseProjectTeamMember":
             return rows(page(teamMembers(query.filter), query).map(SAPEntities.teamMember), query)

@@ -12,6 +12,7 @@ struct SAPResponder: HTTPResponder {
 
     func respond(to request: Request, context: ConnectionContext) async throws -> Response {
         if request.uri.path.hasPrefix("/sandbox/") { return try await control(request) }
+        system.count("requests")
         guard request.headers[.authorization] == credentials else {
             system.count("unauthorized")
             var response = Response.json(.unauthorized, SAPEntities.error(["Logon failed"]))

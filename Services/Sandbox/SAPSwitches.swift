@@ -9,6 +9,8 @@ struct SAPSwitches: Switches, Equatable {
     var savesInProcess = false
     /// No record on or before this day, `yyyy-MM-dd`, may be created, changed or deleted.
     var lockedThrough: String?
+    /// Rows of a listing of records, however many are asked for; 0: as many as that.
+    var rowsMax = 0
 
     mutating func change(_ name: SwitchName, in values: KeyedDecodingContainer<SwitchName>) throws -> Bool {
         switch name.stringValue {
@@ -16,6 +18,7 @@ struct SAPSwitches: Switches, Equatable {
         case "approvalNeeded": approvalNeeded = try values.decode(Bool.self, forKey: name)
         case "savesInProcess": savesInProcess = try values.decode(Bool.self, forKey: name)
         case "lockedThrough": lockedThrough = try values.decodeIfPresent(String.self, forKey: name)
+        case "rowsMax": rowsMax = try values.decode(Int.self, forKey: name)
         default: return try faults.change(name, in: values)
         }
         return true
@@ -24,9 +27,10 @@ struct SAPSwitches: Switches, Equatable {
     func check() throws {
         try faults.check()
         try FaultSwitches.check(rates: [validationRate])
+        guard rowsMax >= 0 else { throw SandboxProblem(message: "a number of rows is 0 or more") }
     }
 
-    private enum CodingKeys: CodingKey { case validationRate, approvalNeeded, savesInProcess, lockedThrough }
+    private enum CodingKeys: CodingKey { case validationRate, approvalNeeded, savesInProcess, lockedThrough, rowsMax }
 
     /// All switches in one object.
     func encode(to encoder: any Encoder) throws {
@@ -36,5 +40,6 @@ struct SAPSwitches: Switches, Equatable {
         try values.encode(approvalNeeded, forKey: .approvalNeeded)
         try values.encode(savesInProcess, forKey: .savesInProcess)
         try values.encodeIfPresent(lockedThrough, forKey: .lockedThrough)
+        try values.encode(rowsMax, forKey: .rowsMax)
     }
 }

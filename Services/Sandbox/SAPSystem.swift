@@ -104,6 +104,23 @@ final class SAPSystem: SandboxSystem {
         }
     }
 
+    /// Puts records in their places; one with the number 0 is added.
+    ///
+    /// - Returns: Their numbers; none when one of them is not there, and nothing is done then.
+    func put(_ records: [SAPRecord]) -> [Int] {
+        state.withLock { state in
+            var next = state.records.nextNumber
+            guard records.allSatisfy({ (0..<next).contains($0.number) }) else { return [] }
+            var records = records
+            for index in records.indices where records[index].number == 0 {
+                records[index].number = next
+                next += 1
+            }
+            state.write(records)
+            return records.map(\.number)
+        }
+    }
+
     func record(_ number: Int) -> SAPRecord? { state.withLock { $0.records[number] } }
 
     /// At most `countMax` records with numbers above `number`.
@@ -134,11 +151,16 @@ extension SAPSystem.State {
 }
 
 extension SAPRecords {
-    /// The numbers that can match: by person and day where the filter names them, otherwise all.
+    /// The numbers that can match: by person and day, or by days, where the filter names them, otherwise all.
     func candidates(for filter: ODataFilter?) -> AnySequence<Int> {
         guard let agreement = filter?.required("PersonWorkAgreementExternalID"),
             let company = filter?.required("CompanyCode")
-        else { return AnySequence(1..<nextNumber) }
+        else {
+            guard let from = filter?.required("TimeSheetDate", .ge).flatMap({ Day($0) }),
+                let through = filter?.required("TimeSheetDate", .le).flatMap({ Day($0) })
+            else { return AnySequence(1..<nextNumber) }
+            return AnySequence(numbers(from: from, through: through))
+        }
         let person = SAPMasterData.PersonKey(agreement: agreement, company: company)
         guard let day = filter?.required("TimeSheetDate").flatMap({ Day($0) }) else {
             return AnySequence(numbers(of: person))

@@ -6,7 +6,7 @@ public import BackendProtocol
 /// ``Failure`` that says what is wrong.
 public enum Contract {
     /// All checks, in the order in which a report tells them.
-    public static let checks = recording + changing + reading + following + failing
+    public static let checks = recording + changing + reading + following + listing + failing
 
     /// Runs all checks, one after the other.
     public static func run(_ harness: any BackendHarness) async -> Report {

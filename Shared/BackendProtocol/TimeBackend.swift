@@ -43,6 +43,17 @@ public protocol TimeBackend: Sendable {
     ///   is a cursor to begin at. One that the adapter cannot read counts as none.
     func changes(of people: [BackendPerson], since cursor: String?) async throws(BackendError) -> BackendChanges
 
+    /// The records of all of `people` on the last of the days from `from` through `through`, both included: of each
+    /// person what ``entries(of:from:through:)`` tells of these days, in a few requests for all of them together. Only
+    /// called where ``BackendCapabilities/listsEverybody``.
+    ///
+    /// How many days are read at a time is the adapter's to choose, at least one: so many that a reading costs few
+    /// requests, ends before much has changed meanwhile, and takes little memory. It is called again for the days
+    /// before ``BackendListing/from``, until there are none.
+    ///
+    /// - Returns: All of these days, never a part: a reading that was broken off, or whose pages shifted, throws.
+    func listing(of people: [BackendPerson], from: Day, through: Day) async throws(BackendError) -> BackendListing
+
     /// Writes a new record and asks for its release.
     ///
     /// - Returns: The back end's id of the record. It is no proof: what the record has become is read with
@@ -74,12 +85,20 @@ extension TimeBackend {
     ) async throws(BackendError) -> BackendChanges {
         throw .refused(["The back end cannot tell what has changed"])
     }
+
+    /// For back ends that list the records of one person at a time.
+    public func listing(
+        of people: [BackendPerson], from: Day, through: Day
+    ) async throws(BackendError) -> BackendListing {
+        throw .refused(["The back end cannot list everybody's records"])
+    }
 }
 
 /// What back ends do differently.
 ///
-/// The poller reads ``tellsChanges``, to know whether it can ask for changes, and the submitter ``textLengthMax``, to
-/// tell a person before the back end cuts a text. The others are for the contract suite
+/// The poller reads ``tellsChanges`` and ``listsEverybody``, to know what it can ask for between its comparisons of
+/// everything that people have, and the submitter ``textLengthMax``, to tell a person before the back end cuts a text.
+/// The others are for the contract suite
 /// alone, which checks that the adapter does as they say: the submitter learns what a back end does from its answers.
 public struct BackendCapabilities: Equatable, Sendable {
     /// What can still be done with an approved record.
@@ -98,18 +117,22 @@ public struct BackendCapabilities: Equatable, Sendable {
     public var durationStepSeconds: Int
     /// Whether ``TimeBackend/changes(of:since:)`` can be asked, because records have a time stamp of their last change.
     public var tellsChanges: Bool
+    /// Whether ``TimeBackend/listing(of:from:through:)`` can be asked, because a request can be for the records of many
+    /// people. Where changes are told, nobody asks for it.
+    public var listsEverybody: Bool
     /// How many characters of a person's text it keeps, the marker not counted.
     public var textLengthMax: Int
 
     /// Capabilities.
     public init(
         approvedRecord: ApprovedRecord, hasRejection: Bool, durationStepSeconds: Int, tellsChanges: Bool = false,
-        textLengthMax: Int = EntryRules.textLengthMax
+        listsEverybody: Bool = false, textLengthMax: Int = EntryRules.textLengthMax
     ) {
         self.approvedRecord = approvedRecord
         self.hasRejection = hasRejection
         self.durationStepSeconds = durationStepSeconds
         self.tellsChanges = tellsChanges
+        self.listsEverybody = listsEverybody
         self.textLengthMax = textLengthMax
     }
 }

@@ -14,6 +14,7 @@ package struct SAPBackend: TimeBackend {
     let templates: TemplateDeclarations
     let names: FieldNames
     let today: @Sendable () -> Day
+    let listedDays = SAPListedDays()
 
     static let entries = SAPConnection.timeSheet + "/TimeSheetEntryCollection"
 
@@ -33,7 +34,7 @@ package struct SAPBackend: TimeBackend {
     package var capabilities: BackendCapabilities {
         BackendCapabilities(
             approvedRecord: .isReplaced, hasRejection: true, durationStepSeconds: Hours.secondsPerHundredth,
-            textLengthMax: connection.settings.textLengthMax)
+            listsEverybody: true, textLengthMax: connection.settings.textLengthMax)
     }
 
     package func create(_ submission: Submission) async throws(BackendError) -> String {
@@ -137,7 +138,7 @@ package struct SAPBackend: TimeBackend {
 }
 
 /// What identifies a person in the time sheet.
-struct SAPPersonKey {
+struct SAPPersonKey: Hashable {
     let agreement: String
     let company: String
 

@@ -14,7 +14,7 @@ struct SAPConnection: Sendable {
     /// An answer's body is at most this large: a page of `pageRowsMax` projects is well below.
     private static let answerBytesMax = 32 * 1024 * 1024
     /// How often a listing is read whose pages shift meanwhile.
-    private static let readingsMax = 5
+    static let readingsMax = 5
 
     init(settings: SAPSettings, client: Client) {
         self.settings = settings
@@ -67,7 +67,7 @@ struct SAPConnection: Sendable {
         throw .notProcessed(reason: "\(path) has more than \(rows.count) rows", retryAfter: nil)
     }
 
-    private func read(_ path: String) async throws(BackendError) -> Response {
+    func read(_ path: String) async throws(BackendError) -> Response {
         try await client.read(
             Request(
                 settings.baseURL + path, headers: settings.headers, connectMax: settings.connectMax,

@@ -10,6 +10,8 @@ package struct SAPSettings: Sendable, CustomStringConvertible {
     package var totalMax: Duration = .seconds(30)
     /// Rows asked for at a time (`$top`); at most what the system is ready to give.
     package var pageRowsMax = 500
+    /// Rows asked for at a time where the records of a whole company are listed.
+    package var listingRowsMax = 5_000
     /// Pages of one listing; a listing that is longer fails rather than being cut.
     package var pagesMax = 200
     /// How far back a person's records are read for suggestions.

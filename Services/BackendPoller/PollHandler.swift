@@ -13,12 +13,14 @@ struct PollHandler: Handler {
     enum Call: Sendable {
         case person(BackendPerson, position: Int64)
         case changes(ChangesCall)
+        case listing(ListingCall)
 
         /// That of the poll it is made for.
         var position: Int64 {
             switch self {
             case .person(_, let position): position
             case .changes(let call): call.position
+            case .listing(let call): call.position
             }
         }
     }
@@ -26,12 +28,14 @@ struct PollHandler: Handler {
     enum Answer: Sendable {
         case person(Result<PersonRead, BackendError>, position: Int64)
         case changes(Result<BackendChanges, BackendError>, of: ChangesCall)
+        case listing(Result<ListingRead, BackendError>, of: ListingCall)
 
         /// That of the poll it was read for.
         var position: Int64 {
             switch self {
             case .person(_, let position): position
             case .changes(_, let call): call.position
+            case .listing(_, let call): call.position
             }
         }
     }
@@ -62,13 +66,15 @@ struct PollHandler: Handler {
     var directory = RealmDirectory()
     private var revisions: [EnvironmentID: Int64] = [:]
     private var reported = ReportedReferences()
-    private var compared = ComparedReads()
-    private var followed = FollowedChanges(of: StoredPerson.kinds)
+    var compared = ComparedReads()
+    var listed: ListedDays
+    var followed = FollowedChanges(of: StoredPerson.kinds)
     let decoder = JSONDecoder()
 
     init(_ fetcher: RealmFetcher, logger: Logger) {
         self.fetcher = fetcher
         self.logger = logger
+        listed = ListedDays(dayCount: fetcher.entryDays + fetcher.aheadDays + 1)
     }
 
     mutating func decide(
@@ -134,6 +140,8 @@ struct PollHandler: Handler {
                     } catch {
                         return .changes(.failure(error), of: call)
                     }
+                case .listing(let call):
+                    return .listing(await call.result(from: backend), of: call)
                 }
             }
         } catch let error as MissingBackend {
@@ -150,6 +158,10 @@ struct PollHandler: Handler {
         // What was read for an earlier run counts no more.
         if case .answer(let found) = input.origin, found.position == object.position { answer = found }
         if poll.person == Poll.ofChanges {
+            if try isListed(environment, &connection) {
+                return try followListing(
+                    answer, poll, object, input.attemptCount, decision, environment, &batch, &writes, &connection)
+            }
             return try followChanges(
                 answer, object, input.attemptCount, decision, environment, &batch, &writes, &connection)
         }
@@ -161,7 +173,10 @@ struct PollHandler: Handler {
             guard let own = realms[try .user(poll.person)], let seen = realms[try .seen(poll.person)] else {
                 return .finished
             }
-            if try !followed.follow(environment, on: &connection) { compared.forget(environment) }
+            if try !followed.follow(environment, on: &connection) {
+                compared.forget(environment)
+                listed.forget(environment)
+            }
             let name = ComparedReads.Name(environment: environment, poll: object.key.id)
             if let known = compared.position(of: name, read.hash),
                 try isUnchanged(since: known, own, seen, read.tree, environment, &connection)
@@ -202,7 +217,7 @@ struct PollHandler: Handler {
             return .finished
         case .person(.failure(let error), _):
             return next(after: error, input.attemptCount, poll.person, environment)
-        case .changes, nil:
+        case .changes, .listing, nil:
             return try ask(of: poll.person, object, environment, &connection)
         }
     }
@@ -269,7 +284,7 @@ struct PollHandler: Handler {
         return true
     }
 
-    private func reportAmbiguous(_ ids: Set<UUID>, of email: String, _ environment: EnvironmentID) {
+    func reportAmbiguous(_ ids: Set<UUID>, of email: String, _ environment: EnvironmentID) {
         if ids.isEmpty { return }
         logger.error(
             "several records of the back end carry one entry's marker; a person must look",

@@ -1,3 +1,4 @@
+import Backends
 import FoundationEssentials
 import Model
 
@@ -14,7 +15,7 @@ enum ScheduleRule {
 
     /// How an environment is polled.
     struct Beat: Equatable {
-        /// Whether its back end tells what has changed.
+        /// Whether its back end tells what has changed, or lists everybody's records together.
         var tellsChanges: Bool
         /// Whether the interval between full comparisons is over.
         var isFullDue: Bool
@@ -23,8 +24,18 @@ enum ScheduleRule {
         var isFull: Bool { isFullDue || !tellsChanges }
     }
 
-    /// Whose polls belong to a run: the one of changes, where they are told, and those of the people who are to be
-    /// compared. Somebody who was never compared does not wait for the next full comparison.
+    /// Fewer people are compared in full by each run, though their back end lists everybody's records: that is a
+    /// hundred requests or so, whatever the size of their company, and tells new choices at once.
+    static let listedPeopleMin = 20
+
+    /// Whether a run between full comparisons finds changes.
+    static func tellsChanges(_ capabilities: BackendCapabilities, peopleCount: Int) -> Bool {
+        capabilities.tellsChanges || capabilities.listsEverybody && peopleCount >= listedPeopleMin
+    }
+
+    /// Whose polls belong to a run: the one of changes, where they are told or found in a listing of everybody's
+    /// records, and those of the people who are to be compared. Somebody who was never compared does not wait for the
+    /// next full comparison.
     static func polls(of people: [String], known: [String: Known], beat: Beat) -> [String] {
         (beat.tellsChanges ? [Poll.ofChanges] : []) + people.filter { beat.isFull || known[$0] == nil }
     }

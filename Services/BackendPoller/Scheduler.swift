@@ -58,9 +58,7 @@ struct Scheduler: ~Copyable {
             let environment = EnvironmentID(rawValue: try row.value(0))
             let (run, isFullDue) = (try row.value(1, as: Int64.self), try row.value(2, as: Bool.self))
             try alone(environment) { scheduler in
-                let beat = ScheduleRule.Beat(
-                    tellsChanges: try scheduler.tellsChanges(environment), isFullDue: isFullDue)
-                try scheduler.begin(run, beat, in: environment, now)
+                try scheduler.begin(run, isFullDue: isFullDue, in: environment, now)
             }
         }
         return true
@@ -103,9 +101,10 @@ struct Scheduler: ~Copyable {
     }
 
     /// One whose adapter cannot be made is polled in full: what is wrong with it is said where it would be called.
-    private mutating func tellsChanges(_ environment: EnvironmentID) throws -> Bool {
+    private mutating func tellsChanges(_ environment: EnvironmentID, peopleCount: Int) throws -> Bool {
         do {
-            return try fetcher.adapters.adapter(of: environment, on: &connection).capabilities.tellsChanges
+            return ScheduleRule.tellsChanges(
+                try fetcher.adapters.adapter(of: environment, on: &connection).capabilities, peopleCount: peopleCount)
         } catch is MissingBackend {
             return false
         }
@@ -113,20 +112,22 @@ struct Scheduler: ~Copyable {
 
     /// The run counts as begun when all of it is written: after a crash the rest follows.
     private mutating func begin(
-        _ run: Int64, _ beat: ScheduleRule.Beat, in environment: EnvironmentID, _ now: Timestamp
+        _ run: Int64, isFullDue: Bool, in environment: EnvironmentID, _ now: Timestamp
     ) throws {
         let realms = try directory.ids(of: [.users, .polls], in: environment, create: true, on: &connection)
         guard let users = realms[.users], let polls = realms[.polls] else { return }
+        var people: [String] = []
+        for row in try connection.run(PollStore.people(users: users, in: environment)) {
+            people.append(try row.value(0))
+        }
+        let beat = ScheduleRule.Beat(
+            tellsChanges: try tellsChanges(environment, peopleCount: people.count), isFullDue: isFullDue)
         if beat.isFull { try connection.run(PollStore.beginFull(in: environment)) }
         let answers = try connection.run([
-            PollStore.people(users: users, in: environment),
-            RealmObject.load(kinds: [.poll], realm: polls, in: environment),
-            PollStore.finished(in: environment),
+            RealmObject.load(kinds: [.poll], realm: polls, in: environment), PollStore.finished(in: environment),
         ])
-        var people: [String] = []
-        for row in answers[0] { people.append(try row.value(0)) }
-        let objects = try RealmObject.byKey(answers[1])
-        let finished = try PollStore.runs(answers[2])
+        let objects = try RealmObject.byKey(answers[0])
+        let finished = try PollStore.runs(answers[1])
         var known: [String: ScheduleRule.Known] = [:]
         for (key, object) in objects {
             // One that does not decode is written anew.

@@ -9,7 +9,8 @@ import Testing
     }
 
     static let ofSAP = checks(
-        BackendCapabilities(approvedRecord: .isReplaced, hasRejection: true, durationStepSeconds: 36, listsEverybody: true))
+        BackendCapabilities(
+            approvedRecord: .isReplaced, hasRejection: true, durationStepSeconds: 36, listsEverybody: true))
     static let ofEconomic = checks(
         BackendCapabilities(approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: 36, tellsChanges: true))
 
@@ -35,7 +36,17 @@ import Testing
     }
 
     /// Each mistake is found by the check it concerns.
-    @Test(arguments: Mistake.allCases) func aMistakeIsFound(mistake: Mistake) async throws {
+    @Test(arguments: Mistake.allCases.filter { $0.isOfListing }) func aMistakeInAListingIsFound(
+        mistake: Mistake
+    ) async throws {
+        try await SandboxFixture.run { sap in
+            let harness = MistakenHarness(right: SAPHarness(fixture: sap), mistake: mistake)
+            let check = try #require(Contract.checks.first { $0.name == mistake.foundBy })
+            await #expect(throws: Contract.Failure.self) { try await check.run(harness) }
+        }
+    }
+
+    @Test(arguments: Mistake.allCases.filter { !$0.isOfListing }) func aMistakeIsFound(mistake: Mistake) async throws {
         try await EconomicFixture.run(settings: { $0.totalMax = .seconds(25) }) { economic in
             let harness = MistakenHarness(right: EconomicHarness(fixture: economic), mistake: mistake)
             let check = try #require(Contract.checks.first { $0.name == mistake.foundBy })
@@ -49,6 +60,14 @@ enum Mistake: CaseIterable {
     case repeatsAfterServerError, forgetsMarker, cutsListing, ignoresOwner, updatesAnew, takesOpenForRefused
     case losesRetryAfter, changesIDs, swallowsCancellation, saysNothing, losesChanges, tellsAnothersChanges
     case createsTooLate, deletesTooLate
+    case listsFewer, listsStrangers, listsBeyond, takesAFailureForAnEnd, saysNothingOfWhoIsUnknown
+
+    var isOfListing: Bool {
+        switch self {
+        case .listsFewer, .listsStrangers, .listsBeyond, .takesAFailureForAnEnd, .saysNothingOfWhoIsUnknown: true
+        default: false
+        }
+    }
 
     var foundBy: String {
         switch self {
@@ -63,6 +82,10 @@ enum Mistake: CaseIterable {
         case .swallowsCancellation: "a call ends when its task is cancelled"
         case .saysNothing: "what cannot be is refused in words, and not written"
         case .losesChanges: "what is written while changes are read is told"
+        case .listsFewer, .listsStrangers: "a listing of everybody has each person's records, and nobody else's"
+        case .listsBeyond: "a listing of everybody has its last day, and nothing beyond its days"
+        case .takesAFailureForAnEnd: "a listing of everybody that fails tells nothing"
+        case .saysNothingOfWhoIsUnknown: "a person without references costs the others nothing"
         case .createsTooLate, .deletesTooLate: "a write whose time is over is not sent"
         case .tellsAnothersChanges: "a record is told as its person's, and to nobody who did not ask"
         }

@@ -3,7 +3,7 @@ import Backends
 import FoundationEssentials
 import Model
 
-/// The e-conomic adapter with one mistake in it.
+/// An adapter with one mistake in it.
 struct MistakenBackend: TimeBackend {
     let right: any TimeBackend
     let mistake: Mistake
@@ -98,6 +98,22 @@ struct MistakenBackend: TimeBackend {
         }
     }
 
+    func listing(
+        of people: [BackendPerson], from: Day, through: Day
+    ) async throws(BackendError) -> BackendListing {
+        let asked = mistake == .listsStrangers ? [SandboxFixture.ana, SandboxFixture.bo] : people
+        do throws(BackendError) {
+            let last = mistake == .listsBeyond ? through.adding(days: 1) : through
+            var listing = try await right.listing(of: asked, from: from, through: last)
+            if mistake == .listsFewer { _ = listing.entries[SandboxFixture.ana.email]?.popLast() }
+            if mistake == .saysNothingOfWhoIsUnknown { listing.unreadable = [] }
+            return listing
+        } catch {
+            if mistake == .takesAFailureForAnEnd { return BackendListing(from: from) }
+            throw error
+        }
+    }
+
     func reportingData(of person: BackendPerson) async throws(BackendError) -> ReportingData {
         do throws(BackendError) {
             var data = try await right.reportingData(of: person)
@@ -111,7 +127,7 @@ struct MistakenBackend: TimeBackend {
 
 /// The harness of the adapter with the mistake.
 struct MistakenHarness: BackendHarness {
-    let right: EconomicHarness
+    let right: any BackendHarness
     let mistake: Mistake
 
     func backend(_ access: BackendAccess) -> any TimeBackend {

@@ -25,6 +25,9 @@ struct BenchPoll: AsyncParsableCommand {
     @Option(help: "How often each is measured.")
     var rounds = 3
 
+    @Option(help: "economic; or sap: what listing everybody's records costs, where changes are not told.")
+    var backend = "economic"
+
     @Flag(help: "Only the audiences: leave the comparison out.")
     var noComparison = false
 
@@ -36,10 +39,14 @@ struct BenchPoll: AsyncParsableCommand {
         guard (10...100_000).contains(people) else { throw ValidationError("--people is 10…100000, not \(people)") }
         guard (1...10_000).contains(entries) else { throw ValidationError("--entries is 1…10000, not \(entries)") }
         guard (60...20_000).contains(nodes) else { throw ValidationError("--nodes is 60…20000, not \(nodes)") }
+        guard ["economic", "sap"].contains(backend) else {
+            throw ValidationError("--backend is economic or sap, not \(backend)")
+        }
         guard (1...100).contains(rounds) else { throw ValidationError("--rounds is 1…100, not \(rounds)") }
     }
 
     func run() async throws {
+        if backend == "sap" { return try await list() }
         var figures = BenchFigures()
         if noComparison {
             try await with(people: 1) { try await spread($0, &figures) }

@@ -104,9 +104,10 @@ struct BenchPolls: Sendable {
         }
     }
 
+    func initialise() async throws { try await Self.initialise(people, in: environment, pool) }
+
     /// Everybody's realm counts as filled, so that everybody is polled from now on.
-    func initialise() async throws {
-        let (people, environment) = (people, environment)
+    static func initialise(_ people: [BackendPerson], in environment: EnvironmentID, _ pool: Pool) async throws {
         try await pool.run { connection in
             var directory = RealmDirectory()
             guard let users = try directory.id(of: .users, in: environment, create: true, on: &connection) else {
@@ -245,8 +246,10 @@ struct BenchPolls: Sendable {
         }
     }
 
+    func memory() throws -> Double { try Self.memory(suite) }
+
     /// The most that the poller has held, in MB.
-    func memory() throws -> Double {
+    static func memory(_ suite: Suite) throws -> Double {
         guard let id = suite.process(.poller)?.id,
             let status = try? String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8),
             let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") }),

@@ -93,7 +93,7 @@ struct SAPAskedPeople {
 
     mutating func take(_ row: SAPListedRow, on days: ClosedRange<Day>) {
         guard let people = emails[row.person] else { return }
-        guard let entry = row.entry.flatMap({ try? BackendEntry($0) }) else { return unreadable.formUnion(people) }
+        guard let entry = row.entry.flatMap({ try? BackendEntry($0, names) }) else { return unreadable.formUnion(people) }
         guard entry.status.isLive, days.contains(entry.day) else { return }
         for email in people { entries[email, default: []].append(entry) }
     }

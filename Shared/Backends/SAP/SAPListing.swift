@@ -12,7 +12,7 @@ extension SAPBackend {
     package func listing(
         of people: [BackendPerson], from: Day, through: Day
     ) async throws(BackendError) -> BackendListing {
-        var asked = SAPAskedPeople(people)
+        var asked = SAPAskedPeople(people, names)
         guard from <= through, !asked.companies.isEmpty else {
             return BackendListing(from: min(from, through), unreadable: asked.unreadable)
         }
@@ -74,8 +74,10 @@ struct SAPAskedPeople {
     private(set) var unreadable: Set<String> = []
     /// Those without an assignment.
     private let unknown: Set<String>
+    private let names: FieldNames
 
-    init(_ people: [BackendPerson]) {
+    init(_ people: [BackendPerson], _ names: FieldNames) {
+        self.names = names
         var unknown: Set<String> = []
         for person in people {
             if let key = try? SAPPersonKey(person) {
@@ -93,7 +95,9 @@ struct SAPAskedPeople {
 
     mutating func take(_ row: SAPListedRow, on days: ClosedRange<Day>) {
         guard let people = emails[row.person] else { return }
-        guard let entry = row.entry.flatMap({ try? BackendEntry($0, names) }) else { return unreadable.formUnion(people) }
+        guard let entry = row.entry.flatMap({ try? BackendEntry($0, names) }) else {
+            return unreadable.formUnion(people)
+        }
         guard entry.status.isLive, days.contains(entry.day) else { return }
         for email in people { entries[email, default: []].append(entry) }
     }

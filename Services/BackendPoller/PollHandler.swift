@@ -11,14 +11,14 @@ import Realms
 /// what is stored.
 struct PollHandler: Handler {
     enum Call: Sendable {
-        case person(BackendPerson, position: Int64)
+        case person(BackendPerson, position: Int64, revision: Int64 = 0)
         case changes(ChangesCall)
         case listing(ListingCall)
 
         /// That of the poll it is made for.
         var position: Int64 {
             switch self {
-            case .person(_, let position): position
+            case .person(_, let position, _): position
             case .changes(let call): call.position
             case .listing(let call): call.position
             }
@@ -43,13 +43,16 @@ struct PollHandler: Handler {
     /// What a person's poll read.
     struct PersonRead: Sendable {
         let found: RealmFetcher.Found
+        /// Which edit of the environment's back end it was asked by.
+        let revision: Int64
         let tree: NodeTree
         /// The same in this process for reads that found the same.
         let hash: Int
 
         /// Takes the tree's digest here, where the call is made, and not where the worker decides.
-        init(_ found: RealmFetcher.Found) {
+        init(_ found: RealmFetcher.Found, revision: Int64 = 0) {
             self.found = found
+            self.revision = revision
             tree = NodeTree(found.data.nodes)
             var hasher = Hasher()
             hasher.combine(tree.digest)
@@ -131,8 +134,9 @@ struct PollHandler: Handler {
             let backend = try fetcher.adapters.adapter(of: environment, on: &connection)
             return { call in
                 switch call {
-                case .person(let person, let position):
-                    return .person(await fetcher.fetch(person, from: backend).map(PersonRead.init), position: position)
+                case .person(let person, let position, let revision):
+                    let found = await fetcher.fetch(person, from: backend)
+                    return .person(found.map { PersonRead($0, revision: revision) }, position: position)
                 case .changes(let call):
                     do throws(BackendError) {
                         return .changes(
@@ -166,6 +170,9 @@ struct PollHandler: Handler {
                 answer, object, input.attemptCount, decision, environment, &batch, &writes, &connection)
         }
         switch answer {
+        case .person(.success(let read), _) where read.revision != callerRevision(of: environment):
+            // It was edited while it was asked: what people may report on may be otherwise now.
+            return try ask(of: poll.person, object, environment, &connection)
         case .person(.success(let read), _):
             let found = read.found
             let realms = try directory.ids(
@@ -236,7 +243,9 @@ struct PollHandler: Handler {
     ) throws -> Next<Call> {
         let people = try BackendPerson.load([email], in: environment, on: &connection)
         guard let person = people[email] else { return .finished }
-        return .call(.person(person, position: object.position), startBefore: .now + .seconds(600))
+        return .call(
+            .person(person, position: object.position, revision: callerRevision(of: environment)),
+            startBefore: .now + .seconds(600))
     }
 
     /// What happens after a read that failed.

@@ -178,16 +178,21 @@ struct EntryHandler: Handler {
         guard mayBeSubmitted, person != nil, !isAnothers, !input.isObservation else {
             return (state, person)
         }
-        (state.wanted, state.problems) = try wanted(entry, key, environment, isFresh: false, &connection)
+        let confirmed = ledger?.confirmed?.wanted
+        (state.wanted, state.problems) = try wanted(
+            entry, over: confirmed, key, environment, isFresh: false, &connection)
         if !state.problems.isEmpty {
             // A refusal is not made from what was read a while ago.
-            (state.wanted, state.problems) = try wanted(entry, key, environment, isFresh: true, &connection)
+            (state.wanted, state.problems) = try wanted(
+                entry, over: confirmed, key, environment, isFresh: true, &connection)
         }
         return (state, person)
     }
 
+    /// - Parameter confirmed: What the back end is known to hold. What it holds in a context of the same template, and
+    ///   nobody can choose here, no person has taken away: it stays.
     private mutating func wanted(
-        _ entry: TimeEntry, _ key: ObjectKey, _ environment: EnvironmentID, isFresh: Bool,
+        _ entry: TimeEntry, over confirmed: Wanted?, _ key: ObjectKey, _ environment: EnvironmentID, isFresh: Bool,
         _ connection: inout Connection
     ) throws -> (Wanted?, problems: [String]) {
         let objects = try reporting.objects(
@@ -200,6 +205,14 @@ struct EntryHandler: Handler {
             let found = selection.nodes.compactMap { objects.nodes[$0]?.referenceId }
             if found.count > 1 { problems.append("Only one \(selection.name) can be selected") }
             references[selection.name] = found.first
+        }
+        if let confirmed, confirmed.fields.reportingTemplate == entry.reportingTemplate {
+            let contexts = entry.reportingTemplate.flatMap { objects.templates[$0]?.reportingContexts } ?? []
+            let names = Set(contexts.compactMap { objects.contexts[$0]?.name })
+            for (name, reference) in confirmed.references where references[name] == nil && names.contains(name) {
+                if objects.nodes.values.contains(where: { $0.referenceId == reference }) { continue }
+                references[name] = reference
+            }
         }
         guard problems.isEmpty, let day = entry.entryDate, let seconds = EntryRules.seconds(of: entry) else {
             return (nil, problems)

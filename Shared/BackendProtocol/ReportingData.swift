@@ -30,13 +30,14 @@ public struct ReportingData: Equatable, Sendable {
 
     /// What a record's references stand for: the template they fit best, and the selections in it.
     ///
-    /// - They fit a template better when it has contexts for all of them, when what is preselected for good in it is
-    ///   what they say, when the nodes are there, and when no required choice stays open; in that order. Of templates
-    ///   that they fit as well, it is the one with the most preselected choices that they say, else `preferred`, else
-    ///   the first by id.
+    /// - They fit a template better when it has contexts for all of them and they say what is preselected for good in
+    ///   it, when the nodes are there, and when no required choice stays open; in that order. Of templates that they
+    ///   fit as well, it is the one with the most preselected choices that they say, else `preferred`, else the first
+    ///   by id.
     /// - A choice the record does not tell follows when a chosen node depends on exactly one node of another context:
     ///   an accounting code's project, and the project's customer. References to nodes that are gone give nothing.
-    /// - With a single template an entry is always one of it.
+    /// - With a single template an entry is always one of it. Of several, one that they contradict is none: then there
+    ///   is no template, and the selections are those of `preferred`.
     ///
     /// - Parameters:
     ///   - references: Context name → `referenceId`.

@@ -36,14 +36,18 @@ extension ReportingData {
                 if next.fit.isBetter(than: best.fit) { best = next }
                 if next.candidate.id == preferred, !best.fit.isBetter(than: next.fit) { best = next }
             }
-            let isOne = templates.count == 1 || best.fit.contradictionCount == 0
-            return Meaning(template: isOne ? best.candidate.id : nil, selections: best.fit.selections)
+            if templates.count == 1 || best.fit.contradictionCount == 0 {
+                return Meaning(template: best.candidate.id, selections: best.fit.selections)
+            }
+            // It is of none: what it had is kept, with what fits in it.
+            let known = fits.first { $0.candidate.id == preferred }
+            return Meaning(template: nil, selections: (known ?? best).fit.selections)
         }
 
         /// How well references fit a template.
         private struct Fit {
             var selections: [ReportingSelection] = []
-            /// References without a context, and those that are not what is preselected for good.
+            /// References without a context, and choices that are fixed and are not what was preselected.
             var contradictionCount = 0
             var unknownCount = 0
             var missingCount = 0
@@ -69,13 +73,6 @@ extension ReportingData {
                     fit.unknownCount += 1
                     continue
                 }
-                if context.fields.isFixed, !context.fields.preselected.isEmpty {
-                    if context.fields.preselected.contains(node) {
-                        fit.fixedCount += 1
-                    } else {
-                        fit.contradictionCount += 1
-                    }
-                }
                 open.append((node, context))
             }
             while let (node, context) = open.popLast() {
@@ -88,8 +85,14 @@ extension ReportingData {
             fit.selections = template.contexts.compactMap { context in
                 chosen[context.id].map { ReportingSelection(context: context.id, node: $0) }
             }
-            fit.missingCount = template.contexts.count {
-                $0.fields.required && chosen[$0.id] == nil && $0.fields.preselected.isEmpty
+            for context in template.contexts {
+                let isFixed = context.fields.isFixed && !context.fields.preselected.isEmpty
+                switch chosen[context.id] {
+                case let node? where isFixed && context.fields.preselected.contains(node): fit.fixedCount += 1
+                case _ where isFixed: fit.contradictionCount += 1
+                case nil where context.fields.required: fit.missingCount += 1
+                default: break
+                }
             }
             return fit
         }

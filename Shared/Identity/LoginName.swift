@@ -30,7 +30,6 @@ package enum LoginName {
     private static func take(_ name: String, of person: BoundPerson, on connection: inout Connection) throws -> Bool {
         let former = try connection.run("SELECT name FROM access.person WHERE id = \(person.id)")
             .first { _ in true }.flatMap { try $0.optional(0, as: String.self) }
-        if former == name { return true }
         var directory = RealmDirectory()
         let realms = try directory.ids(
             of: [.common, person.realm], in: person.environment, create: false, on: &connection)
@@ -39,7 +38,7 @@ package enum LoginName {
         let unnamed: Set = ["", People.defaultName(of: person.email), former ?? ""]
         let fields = JSONBytes(Array(try JSONEncoder().encode(["name": name])))
         func write(_ object: RealmObject, _ known: String?) {
-            guard let known, unnamed.contains(known) else { return }
+            guard let known, known != name, unnamed.contains(known) else { return }
             batch.expect(object.key, at: object.position, decision: 0)
             batch.patch(object.key, fields, decision: 0)
         }
@@ -47,19 +46,19 @@ package enum LoginName {
             let key = ObjectKey(realm: common, kind: .person, id: person.object)
             let rows = try connection.run(RealmObject.load([key], in: person.environment))
             if let object = try RealmObject.byKey(rows)[key] {
-                write(object, try object.decoded(as: Person.self, by: decoder)?.name)
+                write(object, try? object.decoded(as: Person.self, by: decoder)?.name)
             }
         }
         if let own = realms[person.realm] {
             let rows = try connection.run(RealmObject.load(kinds: [.user], realm: own, in: person.environment))
             for object in try RealmObject.byKey(rows).values {
-                write(object, try object.decoded(as: User.self, by: decoder)?.name)
+                write(object, try? object.decoded(as: User.self, by: decoder)?.name)
             }
         }
         batch.also(
             """
             UPDATE access.person SET name = \(name)
-            WHERE id = \(person.id) AND 0 <> ALL ((SELECT realm.missed())::int[])
+            WHERE id = \(person.id) AND name IS DISTINCT FROM \(name) AND 0 <> ALL ((SELECT realm.missed())::int[])
             """)
         return try batch.commit(on: &connection).missed.isEmpty
     }

@@ -47,8 +47,11 @@ extension Consumer {
         let resumed = PartitionList(trackers.filter(\.isPaused).map(\.partition))
         unsafe rd_kafka_pause_partitions(client.pointer, paused.pointer)
         unsafe rd_kafka_resume_partitions(client.pointer, resumed.pointer)
+        for element in unsafe Array(paused.pointer.elements) + Array(resumed.pointer.elements)
+        where element.error == RD_KAFKA_RESP_ERR_NO_ERROR {
+            context.trackers[element.partition]?.isPaused.toggle()
+        }
         try paused.check()
         try resumed.check()
-        for tracker in trackers { tracker.isPaused.toggle() }
     }
 }

@@ -25,7 +25,13 @@ extension Intake {
         if ContinuousClock.now >= nextEpoch { try followEpoch(&consumer, &connection) }
         if ContinuousClock.now >= nextDeliveryCheck {
             nextDeliveryCheck = .now + deliveryInterval
-            try consumer.checkDelivery()
+            do {
+                try consumer.checkDelivery()
+            } catch {
+                if error.isFatal { throw error }
+                // A broker that does not answer now is asked again.
+                logger.debug("delivery cannot be checked", metadata: ["reason": "\(error)"])
+            }
         }
     }
 

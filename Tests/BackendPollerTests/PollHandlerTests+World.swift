@@ -103,7 +103,7 @@ extension PollHandlerTests {
     ) throws -> Next<PollHandler.Call> {
         guard case .call(let call, _) = try decide(.event, &acme) else { throw Missing(what: "a call") }
         return try decide(
-            .answer(.person(found.map(PollHandler.PersonRead.init), position: call.position)), &acme)
+            .answer(.person(found.map { PollHandler.PersonRead($0) }, position: call.position)), &acme)
     }
 
     /// What an answer is to write.

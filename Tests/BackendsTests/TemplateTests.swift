@@ -149,8 +149,84 @@ import Testing
             let record = try await sap.backend.readBack(id, of: SandboxFixture.ana)
             #expect(record?.references == ["Accounting code": "P1.1"])
             await #expect(throws: BackendError.refused(["None of Accounting code is chosen"])) {
-                try await sap.backend.create(submission(["Order": "100001"]))
+                try await sap.backend.create(submission([:]))
             }
+        }
+    }
+
+    @Test func whatNobodyDeclaredAnyMoreWaits() async throws {
+        try await SandboxFixture.run { sap in
+            let error = await #expect(throws: BackendError.self) {
+                try await backend(sap).create(submission(["Accounting code": "P1.1", "Shift": "N"]))
+            }
+            #expect(error?.kind == "notProcessed")
+            let stats = try await sap.stats()
+            #expect(stats["creates"] == nil)
+        }
+    }
+
+    /// The setting puts the same activity type into records of templates that have none.
+    @Test func whatASettingFillsIsNobodysChoice() async throws {
+        try await SandboxFixture.run { sap in
+            var settings = sap.settings
+            settings.activityType = "T1"
+            let json = """
+                {"lists": [{"name": "work", "nodes": [{"referenceId": "T1"}, {"referenceId": "T2"}]}],
+                 "templates": [
+                  {"key": "project", "name": "P", "type": "p", "contexts": [
+                    {"name": "Customer", "list": "customers"}, {"name": "Project", "list": "projects"},
+                    {"name": "Accounting code", "list": "wbsElements", "field": "WBSElement"}]},
+                  {"key": "consulting", "name": "C", "type": "p", "contexts": [
+                    {"name": "Customer", "list": "customers"}, {"name": "Project", "list": "projects"},
+                    {"name": "Accounting code", "list": "wbsElements", "field": "WBSElement"},
+                    {"name": "Work", "list": "work", "field": "ActivityType"}]}]}
+                """
+            let backend = SAPBackend(
+                settings, templates: try Self.declarations(json), client: sap.client, today: { SandboxFixture.today })
+            let data = try await backend.reportingData(of: SandboxFixture.ana)
+            for (references, template) in [
+                (["Accounting code": "P1.1"], "P"), (["Accounting code": "P1.1", "Work": "T2"], "C"),
+            ] {
+                let id = try await backend.create(submission(references))
+                let record = try #require(try await backend.readBack(id, of: SandboxFixture.ana))
+                #expect(record.references == references)
+                let meaning = data.meaning(of: record.references)
+                #expect(data.templates.first { $0.id == meaning.template }?.fields.name == template)
+            }
+        }
+    }
+
+    /// What a record does not tell speaks against a template in which it is fixed.
+    @Test(
+        arguments: [
+            ([:], nil), (["Order": "100001"], "Plain"), (["Order": "100001", "Overtime": "OT1"], "Evening"),
+            (["Accounting code": "P2.1"], "Overhead"), (["Accounting code": "P1.1"], "Projects"),
+        ] as [([String: String], String?)])
+    func whatARecordDoesNotTellCounts(references: [String: String], template: String?) async throws {
+        try await SandboxFixture.run { sap in
+            let json = """
+                {\(Self.lists), "templates": [
+                  {"key": "leave", "name": "Leave", "type": "t", "contexts": [
+                    {"name": "Absence", "list": "absences", "field": "TimeSheetTaskType", "preselected": ["0100"],
+                     "visible": false}]},
+                  {"key": "plain", "name": "Plain", "type": "t", "contexts": [
+                    {"name": "Order", "list": "orders", "field": "InternalOrder"}]},
+                  {"key": "evening", "name": "Evening", "type": "t", "contexts": [
+                    {"name": "Order", "list": "orders", "field": "InternalOrder"},
+                    {"name": "Overtime", "list": "overtime", "field": "TimeSheetOvertimeCategory",
+                     "preselected": ["OT1"], "readOnly": true}]},
+                  {"key": "project", "name": "Projects", "type": "t", "contexts": [
+                    {"name": "Customer", "list": "customers"}, {"name": "Project", "list": "projects"},
+                    {"name": "Accounting code", "list": "wbsElements", "field": "WBSElement"}]},
+                  {"key": "overhead", "name": "Overhead", "type": "t", "contexts": [
+                    {"name": "Customer", "list": "customers"},
+                    {"name": "Project", "list": "projects", "preselected": ["P2"], "readOnly": true},
+                    {"name": "Accounting code", "list": "wbsElements", "field": "WBSElement"}]}]}
+                """
+            let data = try await backend(sap, json).reportingData(of: SandboxFixture.ana)
+            let meaning = data.meaning(of: references)
+            let found = data.templates.first { $0.id == meaning.template }?.fields.name
+            if let template { #expect(found == template) } else { #expect(found != "Leave" && found != "Evening") }
         }
     }
 
@@ -183,102 +259,5 @@ import Testing
             #expect(data.templates.first { $0.id == meaning.template }?.fields.name == template)
             #expect(meaning.selections.count == 2)
         }
-    }
-}
-
-/// What is refused, and how it is said.
-@Suite struct TemplateDeclarationTests {
-    /// One template with these contexts, and a list "l" with these nodes.
-    private static func json(_ contexts: String, nodes: String? = nil, more: String = "") -> String {
-        let lists = nodes.map { #"[{"name": "l", "nodes": [\#($0)]}]"# } ?? "[]"
-        let template = #"{"key": "a", "name": "A", "type": "t", "contexts": [\#(contexts)]}"#
-        return #"{"lists": \#(lists), "templates": [\#(template)\#(more)]}"#
-    }
-
-    private static let one = #"{"referenceId": "1"}"#
-    private static let item = #"{"name": "X", "list": "l", "field": "WorkItem"}"#
-
-    @Test(arguments: [
-        (#"{"templates": []}"#, "templates: there are 0, and can be 1 to 50"),
-        (json(""), "template 'a': contexts: there are 0"),
-        (
-            #"{"templates": [{"key": "A b", "name": "", "type": "t", "contexts": []}]}"#,
-            "template 'A b': a key is 1 to 32 small letters"
-        ),
-        (
-            json(#"{"name": "X", "list": "unknown"}"#),
-            "there is no list 'unknown'; there are customers, projects, wbsElements"
-        ),
-        (
-            json(#"{"name": "X", "list": "wbsElements", "field": "WBSElement"}"#),
-            "the choices of wbsElements depend on one of projects: put a context with that list before it"
-        ),
-        (
-            json(#"{"name": "X", "list": "customers", "field": "WBSElement"}"#),
-            "the choices of customers are recorded in no field, not into WBSElement"
-        ),
-        (json(#"{"name": "X", "list": "customers"}"#), "none of its contexts has a field"),
-        (
-            json(
-                #"{"name": "X", "list": "l", "field": "TimeSheetTaskType"}"#, nodes: #"{"referenceId": "12345"}"#),
-            "'12345' is longer than the 4 characters of TimeSheetTaskType"
-        ),
-        (
-            json(#"{"name": "X", "list": "l", "field": "TaskType"}"#, nodes: one),
-            "sap has no field 'TaskType'; there are WBSE"
-        ),
-        (
-            json(#"{"name": "X", "list": "l", "field": "WorkItem", "preselected": ["2"]}"#, nodes: one),
-            "preselected '2' is not in the list 'l'"
-        ),
-        (
-            json(#"{"name": "X", "list": "l", "field": "WorkItem", "visible": false}"#, nodes: one),
-            "nobody can choose anything here, and nothing is preselected"
-        ),
-        (
-            json(item, nodes: #"{"referenceId": "a"}, {"referenceId": "A"}"#),
-            "list 'l': the referenceId 'a' is there twice"
-        ),
-        (json(#"{"name": "X", "list": "l"}"#, nodes: one), "without a field nobody would know what was chosen"),
-        (
-            json(item + #", {"name": "Y", "list": "l", "field": "WorkItem"}"#, nodes: one),
-            "WorkItem is called 'X' elsewhere; a field has one name"
-        ),
-        (
-            json(
-                item, nodes: one,
-                more: #", {"key": "b", "name": "B", "type": "t", "contexts": ["#
-                    + #"{"name": "X", "list": "l", "field": "InternalOrder"}]}"#),
-            "its name means WorkItem in another template; give it another name"
-        ),
-        (
-            #"{"lists": [{"name": "projects", "nodes": []}], "templates": []}"#,
-            "list 'projects': sap has a list of that name"
-        ),
-    ]) func whatCannotWorkIsNamed(json: String, problem: String) throws {
-        let problems = try TemplateTests.declarations(json).problems(for: SAPReporting.vocabulary)
-        #expect(problems.contains { $0.contains(problem) }, "\(problems)")
-    }
-
-    @Test func economicNeedsAProjectAndAnActivity() throws {
-        let json = Self.json(#"{"name": "P", "list": "projects", "field": "projectNumber"}"#)
-        let problems = try TemplateTests.declarations(json).problems(for: EconomicReporting.vocabulary)
-        #expect(problems == ["template 'a': a required context must have the field activityNumber"])
-    }
-
-    @Test(arguments: [
-        #"{"templates": [], "list": []}"#, #"{"templates": [{"key": "a", "name": "A", "contexts": []}]}"#,
-        json(#"{"name": "x", "list": "l", "readonly": true}"#),
-    ]) func whatIsMisspeltIsNotTakenForAbsent(json: String) throws {
-        #expect(throws: DecodingError.self) { try TemplateTests.declarations(json) }
-    }
-
-    @Test func theExampleIsInOrder() throws {
-        let sap = try TemplateTests.declarations(TemplateTests.sap)
-        #expect(sap.problems(for: SAPReporting.vocabulary) == [])
-        let economic = try TemplateTests.declarations(TemplateTests.economic)
-        #expect(economic.problems(for: EconomicReporting.vocabulary) == [])
-        let again = try JSONDecoder().decode(TemplateDeclarations.self, from: JSONEncoder().encode(sap))
-        #expect(again == sap)
     }
 }

@@ -25,14 +25,18 @@ struct BackendWorld: ~Copyable {
     let seen: RealmPath
     let person: BackendPerson
     let backend: any TimeBackend
-    private let url: String
-    private let client: Client
+    let url: String
+    let client: Client
     private var handler: EntryHandler
     private var data = ReportingData(nodes: [], contexts: [], templates: [])
     var acme: TestEnvironment
 
     /// Lends one.
-    static func run(_ vendor: Vendor, _ body: (inout BackendWorld) async throws -> Void) async throws {
+    ///
+    /// - Parameter templates: What the environment declares.
+    static func run(
+        _ vendor: Vendor, templates: String? = nil, _ body: (inout BackendWorld) async throws -> Void
+    ) async throws {
         let serve: @Sendable (@escaping @Sendable (Int) async -> Void) async throws -> Void
         switch vendor {
         case .sap:
@@ -43,7 +47,7 @@ struct BackendWorld: ~Copyable {
             serve = { try await service.run(onRunning: $0) }
         }
         try await withService(serve) { port in
-            var world = try make(vendor, "http://127.0.0.1:\(port)")
+            var world = try make(vendor, templates, "http://127.0.0.1:\(port)")
             try await world.prepare()
             try await body(&world)
             world.client.shutDown()
@@ -65,7 +69,7 @@ struct BackendWorld: ~Copyable {
         self.acme = acme
     }
 
-    private static func make(_ vendor: Vendor, _ url: String) throws -> BackendWorld {
+    private static func make(_ vendor: Vendor, _ templates: String?, _ url: String) throws -> BackendWorld {
         let client = Client()
         let secrets = try SecretBox([Data((0..<32).map { UInt8($0) }).base64EncodedString()])
         let rule = SubmissionRule(
@@ -85,7 +89,7 @@ struct BackendWorld: ~Copyable {
         try acme.connection.run(
             """
             UPDATE backend.connection SET kind = \(vendor == .sap ? "sap" : "economic"), url = \(url),
-                user_name = 'FIELDPOST', password_variable = NULL,
+                user_name = 'FIELDPOST', password_variable = NULL, templates = \(templates)::jsonb,
                 password = \(Bytea(try secrets.seal(password, at: place)))
             """)
         let reference = String(decoding: try JSONEncoder().encode(person.reference), as: UTF8.self)

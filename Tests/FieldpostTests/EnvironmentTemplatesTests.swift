@@ -1,6 +1,7 @@
 import Foundation
 import Model
 import Postgres
+import Realms
 import TestSupport
 import Testing
 
@@ -83,6 +84,26 @@ import Testing
         #expect(try declare(leave, in: "other").errors.contains("economic has no field 'TimeSheetTaskType'"))
         #expect(try run(["templates", "nobody"]).errors.contains("there is no environment nobody"))
         #expect(try run(["show", "acme"]).output.contains("the adapter's"))
+    }
+
+    @Test func aFieldKeepsItsNameOnceThereAreEntries() throws {
+        let renamed = leave.replacingOccurrences(of: "\"Absence\"", with: "\"Fravær\"")
+        #expect(try declare(leave).status == 0)
+        #expect(try declare(renamed).status == 0)
+        #expect(try declare(leave).status == 0)
+        var connection = try Connection(conninfo)
+        var directory = RealmDirectory()
+        let id = EnvironmentID(
+            rawValue: try connection.run("SELECT id FROM realm.environment WHERE name = 'acme'")[0].value(0))
+        let realm = try #require(
+            try directory.id(of: .user("ana@acme.example"), in: id, create: true, on: &connection))
+        var batch = WriteBatch(environment: id)
+        batch.put(ObjectKey(realm: realm, kind: .timeEntry, id: UUID()), JSONBytes("{}"), decision: 0)
+        _ = try batch.commit(on: &connection)
+        let answer = try declare(renamed)
+        #expect(answer.status == 1 && answer.errors.contains("TimeSheetTaskType is called 'Absence'"))
+        #expect(try declare(leave).status == 0)
+        #expect(try run(["templates", "acme", "--built-in"]).status == 0)
     }
 
     @Test func anotherKindOfBackEndHasNothingOfTheOneBefore() throws {

@@ -20,8 +20,8 @@ extension EnvironmentCommand {
 
                 A list is one of the file's, whose nodes may have "children", or one of the back end's. A field is one
                 of the back end's record; a context that only narrows down those after it has none. A name means the
-                same field in all templates. "required" and "visible" are true, "readOnly" is false, and nothing is
-                "preselected" unless it is said.
+                same field in all templates, and once there are entries, a field keeps its name. "required" and
+                "visible" are true, "readOnly" is false, and nothing is "preselected" unless it is said.
 
                 \(vocabularies)
 
@@ -59,14 +59,14 @@ extension EnvironmentCommand {
                 return print(try stored.templates.map(Self.pretty) ?? Self.json(vocabulary.builtIn, pretty: true))
             }
             var changed = stored
-            var declared = vocabulary.builtIn
-            if let file {
-                declared = try Self.read(file)
-                let problems = declared.problems(for: vocabulary)
-                guard problems.isEmpty else { throw CommandFailure("\(file): \(problems.joined(separator: "; "))") }
-                changed.templates = try Self.json(declared, pretty: false)
-            } else {
-                changed.templates = nil
+            let declared = try file.map(Self.read) ?? vocabulary.builtIn
+            changed.templates = file == nil ? nil : try Self.json(declared, pretty: false)
+            var problems = declared.problems(for: vocabulary)
+            let former = try stored.templates.map(Self.decoded) ?? vocabulary.builtIn
+            let renamings = declared.renamings(of: former)
+            if !renamings.isEmpty, try Self.hasEntries(id, on: &connection) { problems += renamings }
+            guard problems.isEmpty else {
+                throw CommandFailure("\(file ?? "--built-in"): \(problems.joined(separator: "; "))")
             }
             try connection.run(
                 try EnvironmentStore.save(changed) + [
@@ -78,6 +78,15 @@ extension EnvironmentCommand {
                     Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "templates"]),
                 ])
             print("\(name) has \(declared.templates.map(\.name).joined(separator: ", "))")
+        }
+
+        private static func hasEntries(_ environment: EnvironmentID, on connection: inout Connection) throws -> Bool {
+            let rows = try connection.run(
+                """
+                SELECT EXISTS (SELECT FROM realm.object
+                    WHERE environment_id = \(environment.rawValue) AND kind = \(Kind.timeEntry.rawValue))
+                """)
+            return try rows[0].value(0)
         }
 
         private static func read(_ path: String) throws -> TemplateDeclarations {
@@ -99,7 +108,11 @@ extension EnvironmentCommand {
         }
 
         private static func pretty(_ stored: String) throws -> String {
-            try json(JSONDecoder().decode(TemplateDeclarations.self, from: Data(stored.utf8)), pretty: true)
+            try json(decoded(stored), pretty: true)
+        }
+
+        private static func decoded(_ stored: String) throws -> TemplateDeclarations {
+            try JSONDecoder().decode(TemplateDeclarations.self, from: Data(stored.utf8))
         }
     }
 }

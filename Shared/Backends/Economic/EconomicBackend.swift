@@ -141,6 +141,7 @@ package struct EconomicBackend: TimeBackend {
     }
 
     private func number(_ field: String, of submission: Submission) throws(BackendError) -> Int {
+        for name in submission.references.keys { _ = try names.field(of: name) }
         let context = names.name(of: field) ?? field
         guard let reference = submission.references[context] else { throw .refused(["No \(context) is chosen"]) }
         guard let number = Int(reference) else { throw .refused(["\(context) \(reference) is not in e-conomic"]) }

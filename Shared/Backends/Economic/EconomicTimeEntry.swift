@@ -63,7 +63,8 @@ extension BackendEntry {
             (EconomicReporting.projectNumber, entry.projectNumber),
             (EconomicReporting.activityNumber, entry.activityNumber),
         ] {
-            if let name = names.name(of: field) { references[name] = names.reference(of: String(number), in: field) }
+            let value = String(number)
+            if let name = names.name(of: value, in: field) { references[name] = names.reference(of: value, in: field) }
         }
         let isRecorded = entry.isReconciled == true
         self.init(

@@ -27,7 +27,8 @@ package struct SAPBackend: TimeBackend {
     ) {
         connection = SAPConnection(settings: settings, client: client)
         self.templates = templates ?? SAPReporting.vocabulary.builtIn
-        names = FieldNames(self.templates)
+        // What the adapter itself puts in is no choice of anybody's.
+        names = FieldNames(self.templates, defaults: settings.activityType.map { ["ActivityType": $0] } ?? [:])
         self.today = today
     }
 
@@ -107,7 +108,7 @@ package struct SAPBackend: TimeBackend {
         if let activityType = connection.settings.activityType { assignments["ActivityType"] = activityType }
         var isAssigned = false
         for (name, reference) in submission.references {
-            guard let field = names.field(of: name) else { continue }
+            guard let field = try names.field(of: name) else { continue }
             assignments[field] = reference
             isAssigned = true
         }

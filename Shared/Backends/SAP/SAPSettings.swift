@@ -17,7 +17,8 @@ package struct SAPSettings: Sendable, CustomStringConvertible {
     /// How far back a person's records are read for suggestions.
     package var suggestionDays = 60
     package var suggestionsMax = 20
-    /// `ActivityType` of every record, where the controlling area wants one.
+    /// `ActivityType` of records that no template gives one, where the controlling area wants one. In a record that is
+    /// read it counts as nobody's choice.
     package var activityType: String?
     /// Processing statuses of projects that take no more time, beside those whose time recording is blocked. The
     /// codes are customizing of the system, so none is assumed.

@@ -123,7 +123,7 @@ extension BackendEntry {
         let (text, marker) = EntryMarker.split(note: entry.TimeSheetDataFields?.TimeSheetNote ?? "")
         var references: [String: String] = [:]
         for (field, value) in entry.TimeSheetDataFields?.assignments ?? [:] {
-            if let name = names.name(of: field) { references[name] = names.reference(of: value, in: field) }
+            if let name = names.name(of: value, in: field) { references[name] = names.reference(of: value, in: field) }
         }
         let rejection = entry.TimeSheetDataFields?.RejectionReason.flatMap { $0.isEmpty ? nil : $0 }
         self.init(

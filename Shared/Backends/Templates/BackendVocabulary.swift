@@ -46,32 +46,55 @@ package struct BackendVocabulary: Sendable {
 
 /// The names of an environment's contexts, and the fields of the back end's records that they stand for.
 struct FieldNames: Sendable {
-    private var fieldByName: [String: String] = [:]
+    /// `nil` for a name that stands for none.
+    private var fieldByName: [String: String?] = [:]
     private var nameByField: [String: String] = [:]
-    /// References of declared choices, by field and by themselves without leading zeros.
-    private var declared: [String: [Substring: String]] = [:]
+    /// References of declared choices by field, and the same by themselves without leading zeros.
+    private var declared: [String: Set<String>] = [:]
+    private var byNumber: [String: [Substring: String]] = [:]
+    /// What the adapter puts into a field when nobody chose anything for it.
+    private let defaults: [String: String]
 
-    init(_ declarations: TemplateDeclarations) {
+    init(_ declarations: TemplateDeclarations, defaults: [String: String] = [:]) {
+        self.defaults = defaults
         for context in declarations.templates.flatMap(\.contexts) {
+            fieldByName.updateValue(context.field, forKey: context.name)
             guard let field = context.field else { continue }
-            fieldByName[context.name] = field
             nameByField[field] = context.name
             for node in declarations.list(named: context.list)?.allNodes ?? [] {
-                declared[field, default: [:]][Self.stripped(node.referenceId)] = node.referenceId
+                declared[field, default: []].insert(node.referenceId)
+                byNumber[field, default: [:]][Self.stripped(node.referenceId)] = node.referenceId
             }
         }
     }
 
     var fields: Set<String> { Set(nameByField.keys) }
-    var names: [String] { fieldByName.keys.sorted() }
+    /// The names that stand for fields.
+    var names: [String] { nameByField.values.sorted() }
 
-    func field(of name: String) -> String? { fieldByName[name] }
+    /// - Returns: `nil` for a name that stands for no field.
+    /// - Throws: For a name that is not declared: the person's choices are of templates from before.
+    func field(of name: String) throws(BackendError) -> String? {
+        guard let field = fieldByName[name] else {
+            let reason = "'\(BackendMessage.bounded(name))' is of none of the environment's templates any more"
+            throw .notProcessed(reason: reason, retryAfter: nil)
+        }
+        return field
+    }
+
     func name(of field: String) -> String? { nameByField[field] }
 
-    /// The reference that a record's value is. Numbers are padded with zeros in some answers, and not in others.
-    func reference(of value: String, in field: String) -> String { declared[field]?[Self.stripped(value)] ?? value }
+    /// The name under which a record's value is told; `nil` when it is not.
+    func name(of value: String, in field: String) -> String? { defaults[field] == value ? nil : nameByField[field] }
 
-    private static func stripped(_ value: String) -> Substring {
+    /// The reference that a record's value is. Numbers are padded with zeros in some answers, and not in others.
+    func reference(of value: String, in field: String) -> String {
+        if declared[field]?.contains(value) ?? false { return value }
+        return byNumber[field]?[Self.stripped(value)] ?? value
+    }
+
+    /// Without the zeros before a number.
+    static func stripped(_ value: String) -> Substring {
         value.utf8.allSatisfy { (48...57).contains($0) } ? value.drop { $0 == "0" } : value[...]
     }
 }

@@ -6,6 +6,7 @@ extension TemplateDeclarations {
         static let lists = 100
         static let nodes = 5_000
         static let textLength = 200
+        static let depth = 32
     }
 
     /// What is wrong with it for a kind of back end, each problem with its place. Empty when it can be used.
@@ -15,11 +16,22 @@ extension TemplateDeclarations {
         return check.problems
     }
 
+    /// Fields that have another name here than in `former`. What entries say is kept by names: once there are some, a
+    /// field keeps the one it has.
+    package func renamings(of former: TemplateDeclarations) -> [String] {
+        let (old, new) = (FieldNames(former), FieldNames(self))
+        return old.fields.intersection(new.fields).sorted().compactMap { field in
+            guard let was = old.name(of: field), let name = new.name(of: field), was != name else { return nil }
+            return "\(field) is called '\(was)' in entries there are, not '\(name)': it keeps its name"
+        }
+    }
+
     private struct DeclarationCheck {
         let declarations: TemplateDeclarations
         let vocabulary: BackendVocabulary
         var problems: [String] = []
-        private var fieldByName: [String: String] = [:]
+        /// `nil` for a name that stands for no field.
+        private var fieldByName: [String: String?] = [:]
         private var nameByField: [String: String] = [:]
 
         init(declarations: TemplateDeclarations, vocabulary: BackendVocabulary) {
@@ -32,7 +44,8 @@ extension TemplateDeclarations {
             bound(declarations.templates.count, 1...Bounds.templates, "templates")
             bound(declarations.lists.count, 0...Bounds.lists, "lists")
             bound(nodeCount, 0...Bounds.nodes, "nodes of all lists")
-            unique(declarations.lists.map(\.name), "lists", "name")
+            // Ids are made from names without regard to case.
+            unique(declarations.lists.map { $0.name.lowercased() }, "lists", "name")
             unique(declarations.templates.map(\.key), "templates", "key")
             for list in declarations.lists { check(list) }
             for template in declarations.templates { check(template) }
@@ -58,14 +71,26 @@ extension TemplateDeclarations {
             }
         }
 
+        private func depth(of nodes: [Node]) -> Int {
+            nodes.isEmpty ? 0 : 1 + (nodes.map { depth(of: $0.children) }.max() ?? 0)
+        }
+
+        private mutating func name(_ name: String, _ place: String) {
+            text(name, "\(place): its name")
+            if name.contains("/") { problems.append("\(place): its name must not contain '/'") }
+        }
+
         private mutating func check(_ list: List) {
             let place = "list '\(list.name)'"
-            text(list.name, "\(place): its name")
+            name(list.name, place)
             if vocabulary.list(named: list.name) != nil {
                 problems.append("\(place): \(vocabulary.backend) has a list of that name")
             }
-            // Their ids are made from them without regard to case.
             unique(list.allNodes.map { $0.referenceId.lowercased() }, place, "referenceId")
+            unique(list.allNodes.map { String(FieldNames.stripped($0.referenceId)) }, place, "number")
+            if depth(of: list.nodes) > Bounds.depth {
+                problems.append("\(place): its tree has more than \(Bounds.depth) levels")
+            }
             for node in list.allNodes {
                 text(node.referenceId, "\(place): a referenceId")
                 text(node.title, "\(place), \(node.referenceId): its title")
@@ -81,7 +106,7 @@ extension TemplateDeclarations {
             text(template.name, "\(place): its name")
             text(template.type, "\(place): its type")
             bound(template.contexts.count, 1...Bounds.contexts, "\(place): contexts")
-            unique(template.contexts.map(\.name), "\(place): contexts", "name")
+            unique(template.contexts.map { $0.name.lowercased() }, "\(place): contexts", "name")
             var before: Set<String> = []
             for context in template.contexts {
                 check(context, in: place, after: before)
@@ -98,7 +123,7 @@ extension TemplateDeclarations {
 
         private mutating func check(_ context: Context, in template: String, after before: Set<String>) {
             let place = "\(template), context '\(context.name)'"
-            text(context.name, "\(place): its name")
+            name(context.name, place)
             let list = vocabulary.list(named: context.list)
             let declared = declarations.list(named: context.list)
             if list == nil && declared == nil {
@@ -117,6 +142,10 @@ extension TemplateDeclarations {
         private mutating func checkField(
             _ context: Context, _ list: BackendVocabulary.List?, _ declared: List?, _ place: String
         ) {
+            if let known = fieldByName.updateValue(context.field, forKey: context.name), known != context.field {
+                let other = known ?? "no field"
+                problems.append("\(place): its name means \(other) in another template; give it another name")
+            }
             guard let name = context.field else {
                 if declared != nil {
                     problems.append("\(place): without a field nobody would know what was chosen from a list like this")
@@ -140,9 +169,6 @@ extension TemplateDeclarations {
                 if field.isNumber, Int32(node.referenceId) == nil {
                     problems.append("\(place): '\(node.referenceId)' is no number, as \(name) is")
                 }
-            }
-            if let other = fieldByName.updateValue(name, forKey: context.name), other != name {
-                problems.append("\(place): its name means \(other) in another template; give it another name")
             }
             if let other = nameByField.updateValue(context.name, forKey: name), other != context.name {
                 problems.append("\(place): \(name) is called '\(other)' elsewhere; a field has one name")

@@ -13,6 +13,7 @@ struct FieldpostCommand: AsyncParsableCommand {
             RestoreCommand.self,
             TopicsCommand.self,
             EnvironmentCommand.self,
+            ImportCommand.self,
             LagCommand.self,
             ParkedCommand.self,
             AuditCommand.self,

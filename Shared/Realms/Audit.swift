@@ -37,6 +37,8 @@ package struct AuditRecord: Sendable, Equatable {
         case peopleInvited = "people.invited"
         case integrationAdded = "integration.added"
         case integrationRemoved = "integration.removed"
+        /// Reporting trees, contexts and templates of a file were written into a realm.
+        case treeImported = "tree.imported"
         case schemaMigrated = "schema.migrated"
         /// What may have been lost was set apart, or the database was accepted as whole.
         case databaseRestored = "database.restored"

@@ -1,0 +1,115 @@
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// Writes what is in a ``TreeFile`` into one realm, as far as it is not there.
+struct TreeImport {
+    /// How many objects were written, and how many were so already.
+    struct Counts: Encodable {
+        var nodes = 0
+        var contexts = 0
+        var templates = 0
+        var unchanged = 0
+
+        var written: Int { nodes + contexts + templates }
+    }
+
+    private struct Write {
+        let key: ObjectKey
+        let fields: JSONBytes
+    }
+
+    let file: TreeFile
+    let realm: Int32
+    let environment: EnvironmentID
+    /// The realm of the nodes that a person's contexts point at; `nil` of another realm, or where there is none.
+    let catalogue: Int32?
+
+    /// Objects that are read, or written in one transaction.
+    static let batchCountMax = 500
+
+    private(set) var counts = Counts()
+    private var writes: [Write] = []
+
+    init(_ file: TreeFile, realm: Int32, catalogue: Int32?, in environment: EnvironmentID) {
+        (self.file, self.realm, self.catalogue, self.environment) = (file, realm, catalogue, environment)
+    }
+
+    /// Compares with what is stored, and decides what to write.
+    ///
+    /// - Returns: What cannot be written; nothing is, then.
+    mutating func check(on connection: inout Connection) throws -> TreeFileProblems {
+        let (nodes, contexts) = file.outside
+        var realms = [realm]
+        if let catalogue { realms.append(catalogue) }
+        let keys =
+            realms.flatMap { realm in nodes.map { ObjectKey(realm: realm, kind: .reportingTreeNode, id: $0) } }
+            + contexts.map { ObjectKey(realm: realm, kind: .reportingContext, id: $0) }
+        let found = try load(keys, on: &connection).values.filter { !$0.isDeleted }
+        var problems = file.problems(
+            there: (
+                Set(found.filter { $0.key.kind == .reportingTreeNode }.map(\.key.id)),
+                Set(found.filter { $0.key.kind == .reportingContext }.map(\.key.id))
+            ))
+        (counts, writes) = (Counts(), [])
+        try compare(file.nodes, .reportingTreeNode, \.nodes, &problems, on: &connection)
+        try compare(file.contexts, .reportingContext, \.contexts, &problems, on: &connection)
+        try compare(file.templates, .reportingTemplate, \.templates, &problems, on: &connection)
+        return problems
+    }
+
+    private mutating func compare<Fields: Codable & Equatable>(
+        _ wanted: [Identified<Fields>], _ kind: Kind, _ count: WritableKeyPath<Counts, Int>,
+        _ problems: inout TreeFileProblems, on connection: inout Connection
+    ) throws {
+        let (encoder, decoder) = (JSONEncoder(), JSONDecoder())
+        let stored = try load(
+            wanted.map { ObjectKey(realm: realm, kind: kind, id: $0.id) }, on: &connection)
+        for item in wanted {
+            let key = ObjectKey(realm: realm, kind: kind, id: item.id)
+            if let fields = stored[key]?.fields,
+                (try? decoder.decode(Fields.self, from: Data(fields.bytes))) == item.fields
+            {
+                counts.unchanged += 1
+                continue
+            }
+            let fields = Array(try encoder.encode(item.fields))
+            if fields.count > DeviceWrites.fieldsBytesMax {
+                problems.add("\(kind.rawValue) \(item.id.text): it has more than \(DeviceWrites.fieldsBytesMax) bytes")
+            }
+            counts[keyPath: count] += 1
+            writes.append(Write(key: key, fields: JSONBytes(fields)))
+        }
+    }
+
+    private func load(
+        _ keys: [ObjectKey], on connection: inout Connection
+    ) throws -> [ObjectKey: RealmObject] {
+        var found: [ObjectKey: RealmObject] = [:]
+        for start in stride(from: 0, to: keys.count, by: Self.batchCountMax) {
+            let page = keys[start..<min(start + Self.batchCountMax, keys.count)]
+            let objects = try RealmObject.byKey(try connection.run(RealmObject.load(page, in: environment)))
+            found.merge(objects) { first, _ in first }
+        }
+        return found
+    }
+
+    /// Writes what ``check(on:)`` found, as edits: the poller takes back only what Fieldpost itself made.
+    ///
+    /// - Parameters:
+    ///   - audit: Goes out with the first batch, so that it is there when the rest is interrupted.
+    ///   - progress: Told how many are written, of how many, after each batch.
+    func write(
+        audit: Statement, on connection: inout Connection, progress: (_ done: Int, _ of: Int) -> Void
+    ) throws {
+        for start in stride(from: 0, to: writes.count, by: Self.batchCountMax) {
+            let end = min(start + Self.batchCountMax, writes.count)
+            var batch = WriteBatch(environment: environment)
+            for write in writes[start..<end] { batch.put(write.key, write.fields, decision: 0, isEdit: true) }
+            if start == 0 { batch.also(audit) }
+            _ = try batch.commit(on: &connection)
+            progress(end, writes.count)
+        }
+    }
+}

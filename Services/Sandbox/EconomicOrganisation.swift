@@ -3,6 +3,7 @@ struct EconomicOrganisation: Codable, Sendable {
     struct Employee: Codable, Sendable {
         var number: Int
         var name: String
+        var email: String?
         var isBarred: Bool?
     }
 

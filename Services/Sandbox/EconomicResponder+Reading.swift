@@ -21,9 +21,19 @@ extension EconomicResponder {
             return listing(master.activities, from: first) { EconomicResponder.json($0) }
         case "project-activities":
             return listing(master.links, from: first) { EconomicResponder.json($0) }
+        case "employees":
+            return listing(master.employees, from: first) {
+                .present([
+                    ("number", .number($0.number)), ("name", .string($0.name)),
+                    ("email", $0.email.map { .string($0) } ?? .null), ("access", .bool(!($0.isBarred ?? false))),
+                ])
+            }
         case "project-employees":
             return listing(master.employees, from: first) {
-                .present([("number", .number($0.number)), ("name", .string($0.name))])
+                .present([
+                    ("number", .number($0.number)), ("name", .string($0.name)),
+                    ("isBarred", .bool($0.isBarred ?? false)),
+                ])
             }
         default:
             return .economicNotFound

@@ -29,6 +29,19 @@ extension Contract {
             try subject.expect(
                 !entries.contains { $0.marker == submission.marker }, "a deleted record is still listed")
         },
+        Check("the people who may register are told once each, and not as barred", where: \.tellsPeople) { subject in
+            let people = try await subject.backend.people()
+            for person in [subject.person, subject.harness.otherPerson] {
+                let told = people.filter { $0.reference == person.reference }
+                try subject.expect(told.count == 1, "\(person.email) is told \(told.count) times by their reference")
+                try subject.expect(told.allSatisfy { !$0.isBarred }, "\(person.email) is told as barred")
+                let emails = told.compactMap { $0.email.map(EmailAddress.lowered) }
+                try subject.expect(emails == [person.email], "\(person.email) is told with the address \(emails)")
+            }
+            let references = people.map(\.reference)
+            try subject.expect(Set(references).count == references.count, "somebody is told twice")
+            try subject.expect(references.allSatisfy { !$0.isEmpty }, "somebody is told without a reference")
+        },
         Check("reporting data is the same when nothing has changed") { subject in
             let first = try await subject.backend.reportingData(of: subject.person)
             let second = try await subject.backend.reportingData(of: subject.person)

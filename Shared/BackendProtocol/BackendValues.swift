@@ -15,6 +15,26 @@ public struct BackendPerson: Codable, Equatable, Hashable, Sendable {
     }
 }
 
+/// Somebody whom a back end knows: a proposal, until an administrator says that the address is theirs.
+public struct BackendPersonProposal: Equatable, Sendable {
+    /// The e-mail address as the back end has it; `nil` without one.
+    public var email: String?
+    /// What the back end calls them, for whoever confirms.
+    public var name: String
+    /// As ``BackendPerson/reference``.
+    public var reference: [String: String]
+    /// Whether the back end takes no time of theirs.
+    public var isBarred: Bool
+
+    /// A proposal.
+    public init(email: String?, name: String, reference: [String: String], isBarred: Bool = false) {
+        self.email = email
+        self.name = name
+        self.reference = reference
+        self.isBarred = isBarred
+    }
+}
+
 /// A time entry as it is to stand in the back end.
 public struct Submission: Equatable, Sendable {
     /// Identifies the entry in the back end; see ``EntryMarker``.

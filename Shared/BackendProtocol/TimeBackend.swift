@@ -54,6 +54,11 @@ public protocol TimeBackend: Sendable {
     /// - Returns: All of these days, never a part: a reading that was broken off, or whose pages shifted, throws.
     func listing(of people: [BackendPerson], from: Day, through: Day) async throws(BackendError) -> BackendListing
 
+    /// Everybody whom the back end knows as somebody whose time it keeps, each once, those who may not register time
+    /// too. They are proposals: an administrator confirms who is whom. Only called where
+    /// ``BackendCapabilities/tellsPeople``.
+    func people() async throws(BackendError) -> [BackendPersonProposal]
+
     /// Writes a new record and asks for its release.
     ///
     /// - Returns: The back end's id of the record. It is no proof: what the record has become is read with
@@ -92,13 +97,18 @@ extension TimeBackend {
     ) async throws(BackendError) -> BackendListing {
         throw .refused(["The back end cannot list everybody's records"])
     }
+
+    /// For back ends in which nothing leads from a person to an e-mail address.
+    public func people() async throws(BackendError) -> [BackendPersonProposal] {
+        throw .refused(["The back end cannot tell its people"])
+    }
 }
 
 /// What back ends do differently.
 ///
 /// The poller reads ``tellsChanges`` and ``listsEverybody``, to know what it can ask for between its comparisons of
-/// everything that people have, and the submitter ``textLengthMax``, to tell a person before the back end cuts a text.
-/// The others are for the contract suite
+/// everything that people have, the command line ``tellsPeople``, and the submitter ``textLengthMax``, to tell a person
+/// before the back end cuts a text. The others are for the contract suite
 /// alone, which checks that the adapter does as they say: the submitter learns what a back end does from its answers.
 public struct BackendCapabilities: Equatable, Sendable {
     /// What can still be done with an approved record.
@@ -120,19 +130,22 @@ public struct BackendCapabilities: Equatable, Sendable {
     /// Whether ``TimeBackend/listing(of:from:through:)`` can be asked, because a request can be for the records of many
     /// people. Where changes are told, nobody asks for it.
     public var listsEverybody: Bool
+    /// Whether ``TimeBackend/people()`` can be asked, because the back end knows its people's e-mail addresses.
+    public var tellsPeople: Bool
     /// How many characters of a person's text it keeps, the marker not counted.
     public var textLengthMax: Int
 
     /// Capabilities.
     public init(
         approvedRecord: ApprovedRecord, hasRejection: Bool, durationStepSeconds: Int, tellsChanges: Bool = false,
-        listsEverybody: Bool = false, textLengthMax: Int = EntryRules.textLengthMax
+        listsEverybody: Bool = false, tellsPeople: Bool = false, textLengthMax: Int = EntryRules.textLengthMax
     ) {
         self.approvedRecord = approvedRecord
         self.hasRejection = hasRejection
         self.durationStepSeconds = durationStepSeconds
         self.tellsChanges = tellsChanges
         self.listsEverybody = listsEverybody
+        self.tellsPeople = tellsPeople
         self.textLengthMax = textLengthMax
     }
 }

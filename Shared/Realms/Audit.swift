@@ -35,6 +35,8 @@ package struct AuditRecord: Sendable, Equatable {
         /// It was removed here without a word to the provider.
         case tokenForgotten = "token.forgotten"
         case peopleInvited = "people.invited"
+        /// A person whom the back end proposed was taken, with the reference that it has of them.
+        case personAccepted = "person.accepted"
         case integrationAdded = "integration.added"
         case integrationRemoved = "integration.removed"
         /// Reporting trees, contexts and templates of a file were written into a realm.

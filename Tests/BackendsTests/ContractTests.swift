@@ -12,7 +12,9 @@ import Testing
         BackendCapabilities(
             approvedRecord: .isReplaced, hasRejection: true, durationStepSeconds: 36, listsEverybody: true))
     static let ofEconomic = checks(
-        BackendCapabilities(approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: 36, tellsChanges: true))
+        BackendCapabilities(
+            approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: 36, tellsChanges: true,
+            tellsPeople: true))
 
     @Test(arguments: ofSAP) func sapKeepsTheContract(check: Contract.Check) async throws {
         try await SandboxFixture.run { sap in try await check.run(SAPHarness(fixture: sap)) }
@@ -59,7 +61,7 @@ import Testing
 enum Mistake: CaseIterable {
     case repeatsAfterServerError, forgetsMarker, cutsListing, ignoresOwner, updatesAnew, takesOpenForRefused
     case losesRetryAfter, changesIDs, swallowsCancellation, saysNothing, losesChanges, tellsAnothersChanges
-    case createsTooLate, deletesTooLate
+    case createsTooLate, deletesTooLate, tellsPeopleTwice
     case listsFewer, listsStrangers, listsBeyond, takesAFailureForAnEnd, saysNothingOfWhoIsUnknown
 
     var isOfListing: Bool {
@@ -87,6 +89,7 @@ enum Mistake: CaseIterable {
         case .takesAFailureForAnEnd: "a listing of everybody that fails tells nothing"
         case .saysNothingOfWhoIsUnknown: "a person without references costs the others nothing"
         case .createsTooLate, .deletesTooLate: "a write whose time is over is not sent"
+        case .tellsPeopleTwice: "the people who may register are told once each, and not as barred"
         case .tellsAnothersChanges: "a record is told as its person's, and to nobody who did not ask"
         }
     }

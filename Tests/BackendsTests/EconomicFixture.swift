@@ -23,8 +23,8 @@ struct EconomicFixture: RunningSandbox {
     }
 
     static let organisation = """
-        {"employees": [{"number": 7, "name": "Ana"}, {"number": 8, "name": "Bo"}, {"number": 9, "name": "Gone",
-          "isBarred": true}],
+        {"employees": [{"number": 7, "name": "Ana", "email": "Ana@example.com"},
+          {"number": 8, "name": "Bo", "email": "bo@example.com"}, {"number": 9, "name": "Gone", "isBarred": true}],
          "projects": [
           {"number": 10, "name": "Harbour", "isMainProject": true},
           {"number": 11, "name": "Piers", "mainProjectNumber": 10},

@@ -114,6 +114,11 @@ struct MistakenBackend: TimeBackend {
         }
     }
 
+    func people() async throws(BackendError) -> [BackendPersonProposal] {
+        let people = try await right.people()
+        return mistake == .tellsPeopleTwice ? people + people.prefix(1) : people
+    }
+
     func reportingData(of person: BackendPerson) async throws(BackendError) -> ReportingData {
         do throws(BackendError) {
             var data = try await right.reportingData(of: person)

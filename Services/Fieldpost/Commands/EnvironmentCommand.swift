@@ -9,7 +9,7 @@ struct EnvironmentCommand: ParsableCommand {
         commandName: "environment", abstract: "The tenants: their people, identity provider and back end.",
         subcommands: [
             Add.self, Edit.self, Show.self, List.self, Check.self, Invite.self, Devices.self, Revoke.self,
-            Unbind.self, Templates.self,
+            Unbind.self, Templates.self, People.self,
             RoleCommand.self,
             IntegrationCommand.self,
         ])

@@ -41,7 +41,7 @@ package struct EconomicBackend: TimeBackend {
     package var capabilities: BackendCapabilities {
         BackendCapabilities(
             approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: Hours.secondsPerHundredth,
-            tellsChanges: true, textLengthMax: connection.settings.textLengthMax)
+            tellsChanges: true, tellsPeople: true, textLengthMax: connection.settings.textLengthMax)
     }
 
     package func create(_ submission: Submission) async throws(BackendError) -> String {

@@ -1,0 +1,160 @@
+import ArgumentParser
+import Backends
+import FoundationEssentials
+import HTTP
+import Model
+import Postgres
+import Realms
+
+extension EnvironmentCommand {
+    /// `fieldpost environment people`: who an environment's people are, and whom its back end proposes.
+    struct People: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List the people, and take those whom the back end knows.",
+            discussion: """
+                With --from-backend the back end is asked for its people, and nothing changes until some are accepted: \
+                whoever accepts says that an address is its person's, and time is booked on the reference it comes \
+                with. --accept-all takes those who are new; a reference that differs from the stored one is only \
+                taken where it is named with --accept. Nobody is removed. A back end may be unable to tell (sap).
+                """)
+        @Argument(help: "The environment.") var name: String
+        @Flag(help: "Ask the back end for its people.") var fromBackend = false
+        @Option(
+            name: .customLong("accept"), parsing: .upToNextOption,
+            help: ArgumentHelp("Take these, in place of what is stored of them.", valueName: "email"))
+        var accepted: [String] = []
+        @Flag(help: "Take all who are new.") var acceptAll = false
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        private static let callMax = Duration.seconds(30)
+
+        func validate() throws {
+            guard fromBackend || (accepted.isEmpty && !acceptAll) else {
+                throw ValidationError("--accept and --accept-all need --from-backend")
+            }
+            guard accepted.isEmpty || !acceptAll else {
+                throw ValidationError("give --accept or --accept-all, not both")
+            }
+        }
+
+        func run() async throws {
+            var connection = try database.connect(EnvironmentStore.limits)
+            if acceptAll || !accepted.isEmpty { try EnvironmentStore.lock(name, on: &connection) }
+            guard let stored = try EnvironmentStore.load(name, on: &connection), let id = stored.id else {
+                throw CommandFailure("there is no environment \(name)")
+            }
+            guard fromBackend else { return try list(id, on: &connection) }
+            var proposals = PersonProposals(
+                try await told(id, on: &connection), stored: try PeopleStore.references(in: id, on: &connection),
+                domains: stored.domains, addresses: stored.addresses)
+            if acceptAll || !accepted.isEmpty {
+                let people = acceptAll ? proposals.acceptAll() : try proposals.accept(accepted)
+                try save(people, in: id, on: &connection)
+            }
+            try show(proposals.rows)
+        }
+
+        private func list(_ id: EnvironmentID, on connection: inout Connection) throws {
+            let people = try PeopleStore.list(in: id, on: &connection)
+            var table = Table(
+                [("PERSON", .left), ("REFERENCE", .left), ("REALM", .left)],
+                empty: "there is nobody; add people with: fieldpost environment edit \(name) --people FILE")
+            for person in people {
+                table.add([person.email, PersonProposals.text(person.reference), person.hasRealm ? "yes" : "no"])
+            }
+            try output.show(people, table)
+        }
+
+        private func told(
+            _ id: EnvironmentID, on connection: inout Connection
+        ) async throws -> [BackendPersonProposal] {
+            guard let backend = try BackendConnection.load(id, on: &connection) else {
+                throw CommandFailure("\(name) has no back end of Fieldpost's: its integration knows its people")
+            }
+            let client = Client()
+            defer { client.shutDown() }
+            let adapter: any TimeBackend
+            let secrets = try SecretOptions.box()
+            do throws(MissingBackend) {
+                adapter = try backend.make(client: client, secrets: secrets, callMax: Self.callMax)
+            } catch {
+                throw CommandFailure(error.description)
+            }
+            guard adapter.capabilities.tellsPeople else {
+                throw CommandFailure(
+                    "\(backend.kind) cannot tell its people: nothing it offers leads to their e-mail addresses; give "
+                        + "them with: fieldpost environment edit \(name) --people FILE")
+            }
+            do throws(BackendError) { return try await adapter.people() } catch {
+                switch error {
+                case .refused(let messages):
+                    throw CommandFailure("\(backend.kind) refuses: \(messages.joined(separator: "; "))")
+                case .notProcessed(let reason, _), .outcomeUnknown(let reason, _):
+                    throw CommandFailure("\(backend.kind) does not answer: \(reason)")
+                case .unauthorized(let reason):
+                    throw CommandFailure("\(backend.kind) does not accept Fieldpost's credentials: \(reason)")
+                case .tooLate: throw CommandFailure("\(backend.kind) was not asked in time")
+                }
+            }
+        }
+
+        private func save(
+            _ people: [EnvironmentCommand.Person], in id: EnvironmentID, on connection: inout Connection
+        ) throws {
+            guard !people.isEmpty else { return }
+            try connection.run([
+                try EnvironmentStore.addPeople(people, to: name),
+                Administrator.audit(.personAccepted, people.map(\.email), in: id),
+            ])
+        }
+
+        private func show(_ rows: [PersonProposals.Row]) throws {
+            var table = Table(
+                [("PERSON", .left), ("NAME", .left), ("REFERENCE", .left), ("STATE", .left), ("DETAIL", .left)],
+                empty: "the back end knows nobody")
+            for row in rows {
+                table.add([
+                    row.email ?? "-", row.name, PersonProposals.text(row.reference), row.state.rawValue,
+                    row.detail ?? "",
+                ])
+            }
+            try output.show(rows, table)
+        }
+    }
+}
+
+/// The SQL of an environment's people.
+enum PeopleStore {
+    struct Row: Encodable {
+        let email: String
+        let reference: [String: String]
+        /// Whether they have come in, or were invited.
+        let hasRealm: Bool
+    }
+
+    /// In the order of addresses.
+    static func list(in environment: EnvironmentID, on connection: inout Connection) throws -> [Row] {
+        try connection.run(
+            """
+            SELECT p.email, p.reference::text, p.email IN (
+                SELECT o.fields->>'userId' FROM realm.realm r
+                JOIN realm.object o ON o.environment_id = r.environment_id AND o.realm_id = r.id
+                WHERE r.environment_id = \(environment.rawValue) AND r.path = \(RealmPath.users.description)
+                    AND o.kind = \(Kind.realms.rawValue) AND NOT o.deleted)
+            FROM backend.person p WHERE p.environment_id = \(environment.rawValue) ORDER BY p.email COLLATE "C"
+            """
+        ).map { row in
+            let reference = Data(try row.value(1, as: String.self).utf8)
+            return Row(
+                email: try row.value(0),
+                reference: try JSONDecoder().decode([String: String].self, from: reference), hasRealm: try row.value(2))
+        }
+    }
+
+    static func references(
+        in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> [String: [String: String]] {
+        Dictionary(try list(in: environment, on: &connection).map { ($0.email, $0.reference) }) { first, _ in first }
+    }
+}

@@ -1,0 +1,167 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import Sandbox
+
+/// `fieldpost environment people`, against e-conomic's stand-in.
+@Suite(.ownThreads) struct EnvironmentPeopleTests {
+    private let conninfo: String
+
+    init() throws { conninfo = try makeFoundationDatabase() }
+
+    private static let employees = """
+        {"employees": [
+          {"number": 7, "name": "Ana", "email": "Ana@acme.example"},
+          {"number": 8, "name": "Bo", "email": "bo@acme.example"},
+          {"number": 9, "name": "Gone", "email": "gone@acme.example", "isBarred": true},
+          {"number": 10, "name": "Nobody"},
+          {"number": 11, "name": "Guest", "email": "guest@other.example"},
+          {"number": 12, "name": "Cy", "email": "cy@else.example"},
+          {"number": 13, "name": "Twin", "email": "twin@acme.example"},
+          {"number": 14, "name": "Twin", "email": "TWIN@acme.example"}, {"number": 15, "name": "Bad", "email": "x@y"}],
+         "projects": [], "activities": []}
+        """
+
+    private func run(_ arguments: [String], password: String = "sandbox-app:sandbox-grant") throws -> Answer {
+        try fieldpost(
+            ["environment"] + arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo, "PASSWORD": password])
+    }
+
+    private func add(_ name: String, _ kind: String, port: Int, people: String? = nil) throws {
+        var arguments = [
+            "add", name, "--domain", name + ".example", "--address", "cy@else.example",
+            "--issuer", "http://127.0.0.1:8081/" + name, "--audience", "fieldpost",
+            "--jwks-url", "http://127.0.0.1:8081/jwks", "--backend", kind,
+            "--backend-url", "http://127.0.0.1:\(port)", "--backend-user", "FIELDPOST",
+            "--backend-password-variable", "PASSWORD",
+        ]
+        try withFolder { folder in
+            if let people {
+                let file = folder.appendingPathComponent("people.json")
+                try people.write(to: file, atomically: true, encoding: .utf8)
+                arguments += ["--people", file.path]
+            }
+            let answer = try run(arguments)
+            try #require(answer.status == 0, "\(answer.errors)")
+        }
+    }
+
+    private func stored() throws -> [String] {
+        var connection = try Connection(conninfo)
+        return try connection.run(
+            "SELECT email || ' ' || (reference->>'employeeNumber') FROM backend.person ORDER BY email"
+        ).map { try $0.value(0, as: String.self) }
+    }
+
+    private func audited() throws -> [String] {
+        var connection = try Connection(conninfo)
+        return try connection.run(
+            "SELECT subject FROM access.audit WHERE action = 'person.accepted' ORDER BY id"
+        ).map { try $0.value(0, as: String.self) }
+    }
+
+    /// Runs `body` with the stand-in and an environment that has Bo, by another number than the back end.
+    private func withEconomic(_ body: @Sendable (EconomicService) throws -> Void) async throws {
+        let service = try EconomicService(EconomicService.Configuration())
+        service.system.load(try JSONDecoder().decode(EconomicOrganisation.self, from: Data(Self.employees.utf8)))
+        try await withService({ try await service.run(onRunning: $0) }) { port in
+            try await withOwnThread {
+                try add(
+                    "acme", "economic", port: port,
+                    people: #"[{"email": "bo@acme.example", "reference": {"employeeNumber": "80"}}]"#)
+                try body(service)
+            }
+        }
+    }
+
+    @Test func whoIsProposedIsShownAndNothingChanges() async throws {
+        try await withEconomic { _ in
+            let answer = try run(["people", "acme", "--from-backend", "--json"])
+            #expect(answer.status == 0, "\(answer.errors)")
+            let states = try answer.rows().map { row in
+                "\(row["email"] as? String ?? "-") \(row["state"] as? String ?? "") \(row["detail"] as? String ?? "")"
+            }
+            #expect(
+                states == [
+                    "ana@acme.example new ", "bo@acme.example differs stored is employeeNumber=80",
+                    "gone@acme.example unusable barred in the back end", "- unusable no e-mail address",
+                    "guest@other.example unusable of none of the environment's domains and addresses",
+                    "cy@else.example new ", "twin@acme.example unusable the address is there twice",
+                    "twin@acme.example unusable the address is there twice",
+                    "x@y unusable 'x@y' is not an e-mail address that can be used",
+                ])
+            #expect(try stored() == ["bo@acme.example 80"])
+            #expect(try audited().isEmpty)
+            let table = try run(["people", "acme", "--from-backend"])
+            #expect(table.output.contains("employeeNumber=7") && table.output.contains("STATE"))
+        }
+    }
+
+    @Test func allWhoAreNewAreTakenAndNobodyIsOverwritten() async throws {
+        try await withEconomic { _ in
+            let answer = try run(["people", "acme", "--from-backend", "--accept-all", "--json"])
+            #expect(answer.status == 0, "\(answer.errors)")
+            #expect(
+                try answer.rows().filter { $0["state"] as? String == "accepted" }.map { $0["email"] as? String }
+                    == ["ana@acme.example", "cy@else.example"])
+            #expect(try stored() == ["ana@acme.example 7", "bo@acme.example 80", "cy@else.example 12"])
+            #expect(try audited() == ["ana@acme.example", "cy@else.example"])
+            // Again there is nobody new, and nothing to tell of.
+            let again = try run(["people", "acme", "--from-backend", "--accept-all", "--json"])
+            #expect(try again.rows().filter { $0["state"] as? String == "known" }.count == 2)
+            #expect(try audited().count == 2)
+        }
+    }
+
+    @Test func anotherReferenceIsTakenByNameAlone() async throws {
+        try await withEconomic { _ in
+            let answer = try run(["people", "acme", "--from-backend", "--accept", "BO@acme.example"])
+            #expect(answer.status == 0 && answer.output.contains("accepted"), "\(answer.errors)")
+            #expect(try stored() == ["bo@acme.example 8"])
+            #expect(try audited() == ["bo@acme.example"])
+            for (email, problem) in [
+                ("gone@acme.example", "cannot be taken: barred"), ("twin@acme.example", "the address is there twice"),
+                ("me@acme.example", "knows nobody with the address me@acme.example"),
+            ] {
+                let answer = try run(["people", "acme", "--from-backend", "--accept", "ana@acme.example", email])
+                #expect(answer.status == 1 && answer.errors.contains(problem), "\(answer.errors)")
+            }
+            #expect(try stored() == ["bo@acme.example 8"], "with one who cannot be taken nobody is")
+        }
+    }
+
+    @Test func thePeopleAreListed() async throws {
+        try await withEconomic { _ in
+            let before = try run(["people", "acme"]).output
+            #expect(before.contains("bo@acme.example") && before.contains("employeeNumber=80"))
+            #expect(before.contains(" no\n"))
+            #expect(try run(["invite", "bo@acme.example"]).status == 0)
+            #expect(try run(["people", "acme", "--json"]).rows().map { $0["hasRealm"] as? Bool } == [true])
+        }
+    }
+
+    @Test func aBackEndThatDoesNotAnswerIsToldInOneLine() async throws {
+        try await withEconomic { _ in
+            let answer = try run(["people", "acme", "--from-backend"], password: "sandbox-app:wrong")
+            #expect(answer.status == 1 && answer.errors.contains("credentials"), "\(answer.errors)")
+            #expect(!answer.errors.contains("wrong") && answer.errors.split(separator: "\n").count == 1)
+        }
+    }
+
+    @Test func aBackEndThatCannotTellSaysSo() throws {
+        try add("acme", "sap", port: 1)
+        let answer = try run(["people", "acme", "--from-backend"])
+        #expect(answer.status == 1 && answer.errors.contains("sap cannot tell its people"), "\(answer.errors)")
+        #expect(answer.errors.split(separator: "\n").count == 1)
+        #expect(try run(["people", "acme"]).output.contains("there is nobody"))
+        #expect(try run(["people", "nobody"]).status == 1)
+        for arguments in [
+            ["--accept-all"], ["--accept", "a@acme.example"],
+            ["--from-backend", "--accept-all", "--accept", "a@b.example"],
+        ] {
+            #expect(try run(["people", "acme"] + arguments).status == 2)
+        }
+    }
+}

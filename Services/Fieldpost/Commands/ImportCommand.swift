@@ -1,4 +1,5 @@
 import ArgumentParser
+import Backends
 import Foundation
 import Model
 import Postgres
@@ -23,6 +24,8 @@ struct ImportCommand: ParsableCommand {
                  [{"id": UUID}], "visible": true, "readOnly": false}
                 A template: {"id": UUID, "name": "…", "type": "…", "reportingContexts": [{"id": UUID}]}
 
+                It is for environments that an integration looks after (--backend none).
+
                 All is checked before anything is written. What is stored and not in the file stays, and what is so
                 already is not written again.
                 """)
@@ -39,6 +42,11 @@ struct ImportCommand: ParsableCommand {
             let tree = try TreeFile.read(file)
             var connection = try database.connect()
             let environment = try EnvironmentStore.find(environment, on: &connection)
+            if try connection.run(BackendConnection.revision(in: environment)).count > 0 {
+                throw CommandFailure(
+                    "the environment has a back end of Fieldpost's, from which its choices come; declare further lists "
+                        + "with: fieldpost environment templates")
+            }
             var directory = RealmDirectory()
             guard let realm = try directory.id(of: path, in: environment, create: false, on: &connection) else {
                 throw CommandFailure("there is no realm \(path)")

@@ -10,11 +10,13 @@ enum PollStore {
 
     static func tryLock() -> Statement { "SELECT pg_try_advisory_lock(\(lockKey))" }
 
-    /// Environments whose next run is due. Rows: environment, the run, whether a full comparison is due.
+    /// Environments whose next run is due. Rows: environment, the run, whether a full comparison is due, how many
+    /// seconds ago the last one was begun; null when there was none, or another one was asked for.
     static let due: Statement = """
         SELECT c.environment_id, coalesce(r.run, 0) + 1,
             r.full_started_at IS NULL
-                OR r.full_started_at <= now() - make_interval(secs => c.full_poll_interval_seconds)
+                OR r.full_started_at <= now() - make_interval(secs => c.full_poll_interval_seconds),
+            CASE WHEN isfinite(r.full_started_at) THEN extract(epoch FROM now() - r.full_started_at)::bigint END
         FROM backend.connection c LEFT JOIN poll.run r ON r.environment_id = c.environment_id
         WHERE r.started_at IS NULL OR r.started_at <= now() - make_interval(secs => c.poll_interval_seconds)
         ORDER BY c.environment_id

@@ -22,6 +22,25 @@ enum ScheduleRule {
 
         /// Whether a run compares all that everybody has: where changes are not told, each one does.
         var isFull: Bool { isFullDue || !tellsChanges }
+
+        init(tellsChanges: Bool, isFullDue: Bool) { (self.tellsChanges, self.isFullDue) = (tellsChanges, isFullDue) }
+
+        /// - Parameters:
+        ///   - capabilities: The back end's; `nil` while it cannot be called.
+        ///   - fullAge: Since when the last full comparison was begun; `nil`: one is asked for.
+        init(_ capabilities: BackendCapabilities?, peopleCount: Int, isFullDue: Bool, fullAge: Duration?) {
+            let tellsChanges = capabilities.map { ScheduleRule.tellsChanges($0, peopleCount: peopleCount) } ?? false
+            let isTooEarly = capabilities.map { capabilities in
+                fullAge.map { $0 < ScheduleRule.fullMin(capabilities, peopleCount: peopleCount) } ?? false
+            }
+            self.init(tellsChanges: tellsChanges, isFullDue: isFullDue && !(isTooEarly ?? false))
+        }
+    }
+
+    /// The least time between full comparisons, whatever interval is set: one that asks for each person by themselves,
+    /// six times, and finds everybody's records together in between, is not to ask more than 0.75 times a second.
+    static func fullMin(_ capabilities: BackendCapabilities, peopleCount: Int) -> Duration {
+        capabilities.tellsChanges || !capabilities.listsEverybody ? .zero : .seconds(8) * peopleCount
     }
 
     /// Fewer people are compared in full by each run, though their back end lists everybody's records: that is a

@@ -57,8 +57,9 @@ struct Scheduler: ~Copyable {
         for row in due {
             let environment = EnvironmentID(rawValue: try row.value(0))
             let (run, isFullDue) = (try row.value(1, as: Int64.self), try row.value(2, as: Bool.self))
+            let fullAge = try row.optional(3, as: Int64.self).map { Duration.seconds($0) }
             try alone(environment) { scheduler in
-                try scheduler.begin(run, isFullDue: isFullDue, in: environment, now)
+                try scheduler.begin(run, isFullDue: isFullDue, fullAge: fullAge, in: environment, now)
             }
         }
         return true
@@ -101,18 +102,17 @@ struct Scheduler: ~Copyable {
     }
 
     /// One whose adapter cannot be made is polled in full: what is wrong with it is said where it would be called.
-    private mutating func tellsChanges(_ environment: EnvironmentID, peopleCount: Int) throws -> Bool {
+    private mutating func capabilities(of environment: EnvironmentID) throws -> BackendCapabilities? {
         do {
-            return ScheduleRule.tellsChanges(
-                try fetcher.adapters.adapter(of: environment, on: &connection).capabilities, peopleCount: peopleCount)
+            return try fetcher.adapters.adapter(of: environment, on: &connection).capabilities
         } catch is MissingBackend {
-            return false
+            return nil
         }
     }
 
     /// The run counts as begun when all of it is written: after a crash the rest follows.
     private mutating func begin(
-        _ run: Int64, isFullDue: Bool, in environment: EnvironmentID, _ now: Timestamp
+        _ run: Int64, isFullDue: Bool, fullAge: Duration?, in environment: EnvironmentID, _ now: Timestamp
     ) throws {
         let realms = try directory.ids(of: [.users, .polls], in: environment, create: true, on: &connection)
         guard let users = realms[.users], let polls = realms[.polls] else { return }
@@ -121,7 +121,7 @@ struct Scheduler: ~Copyable {
             people.append(try row.value(0))
         }
         let beat = ScheduleRule.Beat(
-            tellsChanges: try tellsChanges(environment, peopleCount: people.count), isFullDue: isFullDue)
+            try capabilities(of: environment), peopleCount: people.count, isFullDue: isFullDue, fullAge: fullAge)
         if beat.isFull { try connection.run(PollStore.beginFull(in: environment)) }
         let answers = try connection.run([
             RealmObject.load(kinds: [.poll], realm: polls, in: environment), PollStore.finished(in: environment),

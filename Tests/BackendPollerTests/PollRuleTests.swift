@@ -154,6 +154,24 @@ import Testing
         #expect(polls(tellsChanges: true, isFullDue: false) == [Poll.ofChanges, "new"])
     }
 
+    /// Six requests for each of 5,000 people every hour would be eight a second.
+    @Test func whoIsAskedForSinglyIsNotAskedForTooOften() {
+        func isFull(_ people: Int, lists: Bool, tells: Bool = false, hoursAgo: Int?) -> Bool {
+            let capabilities = BackendCapabilities(
+                approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: 36, tellsChanges: tells,
+                listsEverybody: lists)
+            return ScheduleRule.Beat(
+                capabilities, peopleCount: people, isFullDue: true, fullAge: hoursAgo.map { .seconds($0 * 3_600) }
+            ).isFull
+        }
+        #expect(!isFull(5_000, lists: true, hoursAgo: 11) && isFull(5_000, lists: true, hoursAgo: 12))
+        #expect(isFull(400, lists: true, hoursAgo: 1) && !isFull(500, lists: true, hoursAgo: 1))
+        // What is asked for comes at once, and others' full comparisons are cheap.
+        #expect(isFull(5_000, lists: true, hoursAgo: nil) && isFull(5_000, lists: true, tells: true, hoursAgo: 1))
+        #expect(isFull(5_000, lists: false, hoursAgo: 1) && isFull(19, lists: true, hoursAgo: 0))
+        #expect(ScheduleRule.Beat(nil, peopleCount: 5_000, isFullDue: false, fullAge: nil).isFull)
+    }
+
     @Test func aPollUnderWayIsNotOvertakenUnlessItIsOverdue() {
         func due(_ run: Int64, finished: Int64, age: Int64) -> Bool {
             let known = ["ana": ScheduleRule.Known(run: run, dueAt: Self.time(0), finishedRun: finished)]

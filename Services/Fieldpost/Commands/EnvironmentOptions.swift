@@ -67,7 +67,7 @@ struct EnvironmentOptions: ParsableArguments {
     @Option(help: "Variable of this command that holds that user's password.") var backendPasswordFrom: String?
     @Option(help: "Seconds between the poller's looks into the back end, 5…86400.") var pollInterval: Int32?
     @Option(
-        help: "Seconds between comparisons of everything, where a look asks for what has changed, 5…604800.")
+        help: "Seconds between comparisons of everything, where a look finds what has changed, 5…604800.")
     var fullPollInterval: Int32?
     @Option(help: "Entries submitted to the back end a second, 1…10000; 0: as fast as it answers.")
     var callsPerSecond: Int32?

@@ -2,7 +2,7 @@ import Foundation
 import Model
 import Testing
 
-/// What is shown while somebody chooses, on the seed's five contexts, each of which depends on the one before.
+/// What is shown while somebody chooses, on the first model's five contexts, each of which depends on the one before.
 @Suite struct ReportingRulesTests {
     private static func template(_ objects: ReportingObjects) throws -> ReportingTemplate {
         try #require(objects.templates[Seed.templateID])

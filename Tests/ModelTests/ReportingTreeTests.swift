@@ -2,7 +2,7 @@ import Foundation
 import Model
 import Testing
 
-/// The seed document's examples ("Reporting structures" and "Reporting template"), its `...` left out.
+/// The first model's examples ("Reporting structures" and "Reporting template"), its `...` left out.
 struct Seed: Decodable {
     let trees: [ReportingTree]
     let contexts: [ReportingTree.Context]

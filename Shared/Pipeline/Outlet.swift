@@ -2,7 +2,7 @@ package import FoundationEssentials
 package import Kafka
 package import Model
 
-/// Turns objects into messages, as the README's table of topics and `asyncapi.yaml` describe them.
+/// Turns objects into messages, as `asyncapi.yaml` describe them.
 ///
 /// On the hot path of the relay: a message's texts are written as bytes into one buffer that is used again.
 package struct Outlet {

@@ -3,9 +3,9 @@ import Suite
 import Testing
 
 extension FlowTests {
-    /// The package that README's chapter "Writing an adapter" shows, built as it stands there beside this one, keeps
+    /// The package that docs/adapters.md shows, built as it stands there beside this one, keeps
     /// the contract. The network is not asked: what this package depends on is fetched already.
-    @Test(.timeLimit(.minutes(20))) func theReadmesAdapterKeepsTheContract() async throws {
+    @Test(.timeLimit(.minutes(20))) func theDocumentsAdapterKeepsTheContract() async throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let folder = try SuiteFolder("adapter")
@@ -52,11 +52,9 @@ extension FlowTests {
 
     /// The files of the chapter: blocks whose first line is a comment with the file's path.
     private static func files(_ root: URL) throws -> [String: String] {
-        let text = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
-        let chapter = try #require(
-            text.components(separatedBy: "\n## Writing an adapter\n").last?.components(separatedBy: "\n## ").first)
+        let text = try String(contentsOf: root.appendingPathComponent("docs/adapters.md"), encoding: .utf8)
         var files: [String: String] = [:]
-        for block in chapter.components(separatedBy: "```swift\n// ").dropFirst() {
+        for block in text.components(separatedBy: "```swift\n// ").dropFirst() {
             let lines = try #require(block.components(separatedBy: "\n```").first).split(
                 separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
             files[String(lines[0])] = lines.count > 1 ? String(lines[1]) + "\n" : ""

@@ -5,8 +5,8 @@ import Suite
 import Testing
 
 extension FlowTests {
-    /// The integration that README shows, run as it stands there, does what the services would.
-    @Test(.timeLimit(.minutes(20))) func theReadmesIntegrationDoesABackEndsThreeJobs() async throws {
+    /// The integration that docs/integrations.md shows, run as it stands there, does what the services would.
+    @Test(.timeLimit(.minutes(20))) func theDocumentsIntegrationDoesABackEndsThreeJobs() async throws {
         let suite = try await Suite("integration")
         do { try await run(suite) } catch {
             await suite.stop()
@@ -86,14 +86,13 @@ extension FlowTests {
         #expect(suite.fallen.isEmpty, "\(suite.fallen)")
     }
 
-    /// The first Python program of README's chapter, which promises at most 60 lines of it.
+    /// The first Python program of docs/integrations.md, which promises at most 60 lines of it.
     private static func program() throws -> String {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
-        let text = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
-        let chapter = try #require(text.components(separatedBy: "\n## Integrations\n").last)
+        let text = try String(contentsOf: root.appendingPathComponent("docs/integrations.md"), encoding: .utf8)
         let program = try #require(
-            chapter.components(separatedBy: "```python\n").dropFirst().first?.components(separatedBy: "```").first)
+            text.components(separatedBy: "```python\n").dropFirst().first?.components(separatedBy: "```").first)
         #expect(program.split(separator: "\n", omittingEmptySubsequences: false).count <= 63)
         return program
     }

@@ -47,13 +47,14 @@ import Testing
         for name in names { #expect(text.contains("\n        \(name):"), "\(name)") }
     }
 
-    /// The rows of README's table below the heading "Topics": `| `name` | … | partitions | … |`.
-    @Test(.enabled(if: projectText("README.md") != nil)) func theReadmeNamesTheTopicsWithTheirPartitions() throws {
-        let text = try #require(projectText("README.md"))
+    /// The rows of the table of docs/topics.md: `| `name` | … | partitions | … |`.
+    @Test(.enabled(if: projectText("docs/topics.md") != nil)) func theDocumentNamesTheTopicsWithTheirPartitions() throws
+    {
+        let text = try #require(projectText("docs/topics.md"))
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         let heading = try #require(
             lines.firstIndex { $0.hasPrefix("#") && $0.drop { $0 == "#" || $0 == " " }.hasPrefix("Topics") },
-            "README.md has no heading Topics")
+            "docs/topics.md has no heading Topics")
         let section = lines[(heading + 1)...].prefix { !$0.hasPrefix("#") }
         let rows = section.filter { $0.hasPrefix("|") }.map { row in
             row.split(separator: "|").map { $0.trimmingCharacters(in: [" ", "`"]) }

@@ -24,47 +24,56 @@ let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 
 /// Executable → folder in `Services/` → what it imports. One list, so a new service is one line.
 let services: [(executable: String, target: String, dependencies: [Target.Dependency])] = [
-    ("change-relay", "ChangeRelay", ["Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime"]),
+    (
+        "change-relay", "ChangeRelay",
+        ["Environments", "Essentials", "Kafka", "Model", "Postgres", "Realms", "Runtime", "Work", logging, metrics]
+    ),
     (
         "realm-gateway", "RealmGateway",
         [
-            "HTTP", "Identity", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, hummingbird, lifecycle,
-            logging, nio,
+            "Environments", "Essentials", "HTTP", "Identity", "Model", "Postgres", "Realms", "Runtime", crypto,
+            httpTypes, hummingbird, lifecycle, logging, nio,
         ]
     ),
     (
         "onboarding", "Onboarding",
         [
-            "HTTP", "Identity", "Model", "Postgres", "Realms", "Runtime", "Secrets", crypto, httpTypes, hummingbird,
-            lifecycle, logging, nio,
+            "Environments", "Essentials", "HTTP", "Identity", "Model", "Postgres", "Realms", "Runtime", crypto,
+            httpTypes, hummingbird, lifecycle, logging, nio,
         ]
     ),
     (
         "realm-initializer", "RealmInitializer",
-        ["Audiences", "Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", "Secrets"]
+        [
+            "BackendProtocol", "Catalogues", "Environments", "HTTP", "Kafka", "Model", "Postgres", "Realms", "Runtime",
+            "Work",
+        ]
     ),
     (
         "entry-submitter", "EntrySubmitter",
-        ["Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", "Secrets"]
+        [
+            "BackendProtocol", "Environments", "Essentials", "HTTP", "Kafka", "Model", "NameBasedIDs", "Postgres",
+            "Realms", "Runtime", "Work",
+        ]
     ),
     (
         "backend-poller", "BackendPoller",
         [
-            "Audiences", "Backends", "HTTP", "Kafka", "Model", "Pipeline", "Postgres", "Realms", "Runtime", "Secrets",
-            logging, metrics,
+            "BackendProtocol", "Catalogues", "Environments", "Essentials", "HTTP", "Kafka", "Model", "Postgres",
+            "Realms", "Runtime", "Work", logging, metrics,
         ]
     ),
     (
         "fieldpost", "Fieldpost",
         [
-            "Audiences", "Backends", "Commands", "HTTP", "Identity", "Kafka", "Model", "Pipeline", "Postgres", "Realms",
-            "Runtime", "Secrets", "Seeded", "Suite", argumentParser, crypto, logging, nio, nioPosix,
+            "BackendProtocol", "Backends", "Commands", "Environments", "Essentials", "HTTP", "Identity", "Kafka",
+            "Model", "Postgres", "Realms", "Runtime", "Work", argumentParser, crypto,
         ]
     ),
     (
         "sandbox", "Sandbox",
         [
-            "CBroker", "CKafka", "Commands", "Model", "Runtime", "Seeded", argumentParser, crypto, cryptoExtras,
+            "CBroker", "CKafka", "Commands", "Essentials", "Model", "Runtime", argumentParser, crypto, cryptoExtras,
             httpTypes, hummingbird, jwtKit, logging, nio, nioHTTPTypes,
         ]
     ),
@@ -76,138 +85,165 @@ let shared: [Target] = [
     .systemLibrary(name: "CKafka", path: "Shared/CLibraries/CKafka", pkgConfig: "rdkafka"),
     .systemLibrary(name: "CPostgres", path: "Shared/CLibraries/CPostgres", pkgConfig: "libpq"),
     .target(name: "CBroker", path: "Shared/CLibraries/CBroker"),
-    .target(name: "Model", path: "Shared/Model"),
-    .target(name: "Seeded", path: "Shared/Seeded"),
-    .target(name: "Postgres", dependencies: ["CPostgres"], path: "Shared/Postgres"),
+    .target(name: "Essentials", path: "Shared/Essentials"),
+    .target(name: "NameBasedIDs", dependencies: [crypto], path: "Shared/NameBasedIDs"),
+    .target(name: "Model", dependencies: ["Essentials"], path: "Shared/Model"),
+    .target(name: "Postgres", dependencies: ["CPostgres", "Essentials"], path: "Shared/Postgres"),
     .target(name: "Kafka", dependencies: ["CKafka"], path: "Shared/Kafka"),
-    .target(name: "HTTP", dependencies: ["CCurl"], path: "Shared/HTTP"),
-    .target(name: "Realms", dependencies: ["Model", "Postgres"], path: "Shared/Realms"),
+    .target(name: "HTTP", dependencies: ["CCurl", "Essentials"], path: "Shared/HTTP"),
+    .target(name: "Realms", dependencies: ["Essentials", "Model", "Postgres"], path: "Shared/Realms"),
     .target(
-        name: "Pipeline", dependencies: ["Kafka", "Model", "Postgres", "Realms", "Runtime", logging, metrics],
-        path: "Shared/Pipeline"),
-    .target(name: "Secrets", dependencies: [crypto], path: "Shared/Secrets"),
-    .target(name: "BackendProtocol", dependencies: ["Model"], path: "Shared/BackendProtocol"),
-    .target(name: "BackendContract", dependencies: ["BackendProtocol", "Model"], path: "Shared/BackendContract"),
+        name: "Work",
+        dependencies: ["Essentials", "Kafka", "Model", "Postgres", "Realms", "Runtime", logging, metrics],
+        path: "Shared/Work"),
+    .target(name: "BackendProtocol", dependencies: ["Essentials", "Model"], path: "Shared/BackendProtocol"),
     .target(
-        name: "Backends", dependencies: ["BackendProtocol", "HTTP", "Model", "Postgres", "Secrets", crypto],
+        name: "BackendContract", dependencies: ["BackendProtocol", "Essentials", "Model"],
+        path: "Shared/BackendContract"),
+    .target(
+        name: "Backends", dependencies: ["BackendProtocol", "Essentials", "HTTP", "Model", "NameBasedIDs"],
         path: "Shared/Backends"),
     .target(
-        name: "Audiences", dependencies: ["Backends", "Model", "Postgres", "Realms", crypto, logging],
-        path: "Shared/Audiences"),
+        name: "Environments",
+        dependencies: [
+            "BackendProtocol", "Backends", "Essentials", "HTTP", "Model", "NameBasedIDs", "Postgres", "Realms", crypto,
+        ],
+        path: "Shared/Environments"),
+    .target(
+        name: "Catalogues",
+        dependencies: [
+            "BackendProtocol", "Environments", "Essentials", "Model", "NameBasedIDs", "Postgres", "Realms", crypto,
+            logging,
+        ],
+        path: "Shared/Catalogues"),
     .target(
         name: "Identity",
-        dependencies: [
-            "Backends", "HTTP", "Model", "Postgres", "Realms", "Runtime", crypto, httpTypes, jwtKit, lifecycle, logging,
-        ],
+        dependencies: ["Environments", "Essentials", "HTTP", "Model", "Runtime", crypto, httpTypes, jwtKit],
         path: "Shared/Identity"),
-    .target(name: "Suite", dependencies: ["HTTP", "Postgres"], path: "Shared/Suite"),
     .target(name: "Commands", dependencies: [argumentParser], path: "Shared/Commands"),
     .target(
         name: "Runtime",
         dependencies: [
-            hummingbird, hummingbirdCore, hummingbirdTLS, httpTypes, lifecycle, logging, metrics, nio, nioHTTP1,
-            nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix, nioSSL, nioWebSocket, signals,
+            "Essentials", httpTypes, hummingbird, hummingbirdCore, hummingbirdTLS, lifecycle, logging, metrics, nio,
+            nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix, nioSSL, nioWebSocket, signals,
         ],
         path: "Shared/Runtime"),
 ]
 
+/// The tools of developers: nothing that ships imports them.
+let tools: [Target] = [
+    .target(name: "LocalCluster", dependencies: ["Essentials", "HTTP", "Postgres"], path: "Workbench/LocalCluster"),
+    .executableTarget(
+        name: "Workbench",
+        dependencies: [
+            "BackendProtocol", "Backends", "Catalogues", "Commands", "Environments", "Essentials", "HTTP", "Identity",
+            "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Work", argumentParser, crypto, logging,
+            nio, nioPosix,
+        ],
+        path: "Workbench", exclude: ["LocalCluster"]),
+]
+
 let tests: [Target] = [
     .target(
-        name: "TestSupport", dependencies: ["CBroker", "CKafka", "Kafka", "Model", "Postgres", "Realms", "Suite"],
+        name: "TestSupport",
+        dependencies: ["CBroker", "CKafka", "Kafka", "LocalCluster", "Model", "Postgres", "Realms"],
         path: "Tests/TestSupport"),
-    .target(name: "PermissionTable", dependencies: ["Model"], path: "Tests/PermissionTable"),
-    .testTarget(
-        name: "ModelTests", dependencies: ["Model", "PermissionTable", "Seeded"], path: "Tests/ModelTests"),
-    .testTarget(
-        name: "PostgresTests", dependencies: ["Postgres", "Suite", "TestSupport"], path: "Tests/PostgresTests"),
-    .testTarget(
-        name: "PipelineTests",
-        dependencies: ["Kafka", "Model", "Pipeline", "Postgres", "Realms", "TestSupport", logging],
-        path: "Tests/PipelineTests"),
-    .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
-    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "TestSupport"], path: "Tests/HTTPTests"),
-    .testTarget(
-        name: "RealmGatewayTests",
-        dependencies: [
-            "HTTP", "Identity", "Kafka", "Model", "PermissionTable", "Pipeline", "Postgres", "RealmGateway", "Realms",
-            "Runtime", "Sandbox", "Seeded", "TestSupport", crypto, httpTypes, jwtKit, lifecycle, logging, nio, nioPosix,
-        ],
-        path: "Tests/RealmGatewayTests"),
-    .testTarget(
-        name: "OnboardingTests",
-        dependencies: [
-            "HTTP", "Identity", "Model", "Onboarding", "Postgres", "Realms", "Runtime", "Sandbox", "Secrets", "Suite",
-            "TestSupport", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging,
-            nio,
-            nioPosix, nioWebSocket,
-        ],
-        path: "Tests/OnboardingTests"),
-    .testTarget(
-        name: "BackendsTests",
-        dependencies: ["BackendContract", "Backends", "HTTP", "Model", "Sandbox", "Seeded", "TestSupport"],
-        path: "Tests/BackendsTests"),
-    .testTarget(
-        name: "FieldpostTests",
-        dependencies: [
-            "Backends", "Fieldpost", "Identity", "Kafka", "Model", "Postgres", "Realms", "Runtime", "Sandbox",
-            "Secrets", "Seeded", "Suite", "TestSupport", httpTypes, hummingbird, lifecycle, logging, nioPosix,
-        ],
-        path: "Tests/FieldpostTests"),
-    .testTarget(
-        name: "RuntimeTests",
-        dependencies: [
-            "ChangeRelay", "HTTP", "Postgres", "Runtime", "TestSupport", hummingbird, lifecycle, logging, metrics,
-            nio, nioEmbedded, nioPosix,
-        ],
-        path: "Tests/RuntimeTests"),
-    .testTarget(
-        name: "EntrySubmitterTests",
-        dependencies: [
-            "Backends", "EntrySubmitter", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Sandbox", "Secrets",
-            "Seeded", "TestSupport",
-        ],
-        path: "Tests/EntrySubmitterTests"),
-    .testTarget(
-        name: "AudiencesTests", dependencies: ["Audiences", "Backends", "Model"], path: "Tests/AudiencesTests"),
     .testTarget(
         name: "BackendPollerTests",
         dependencies: [
-            "Audiences", "BackendPoller", "Backends", "HTTP", "Model", "Pipeline", "Postgres", "Realms", "Sandbox",
-            "Secrets",
-            "Seeded", "TestSupport", logging,
-        ],
-        path: "Tests/BackendPollerTests"),
-    .testTarget(name: "SecretsTests", dependencies: ["Secrets"], path: "Tests/SecretsTests"),
+            "BackendPoller", "BackendProtocol", "Backends", "Catalogues", "Environments", "Essentials", "HTTP", "Model",
+            "NameBasedIDs", "Postgres", "Realms", "Sandbox", "TestSupport", "Work", logging,
+        ], path: "Tests/BackendPollerTests"),
     .testTarget(
-        name: "RealmInitializerTests",
+        name: "BackendsTests",
         dependencies: [
-            "Audiences", "Backends", "HTTP", "Model", "Pipeline", "Postgres", "RealmInitializer", "Realms", "Secrets",
-            "TestSupport",
-        ],
-        path: "Tests/RealmInitializerTests"),
+            "BackendContract", "BackendProtocol", "Backends", "Catalogues", "Environments", "Essentials", "HTTP",
+            "Model", "NameBasedIDs", "Runtime", "Sandbox", "TestSupport", "Work",
+        ], path: "Tests/BackendsTests"),
     .testTarget(
-        name: "RealmsTests", dependencies: ["Model", "Postgres", "Realms", "Suite", "TestSupport"],
-        path: "Tests/RealmsTests"),
+        name: "CataloguesTests", dependencies: ["Backends", "Catalogues", "Essentials", "Model"],
+        path: "Tests/CataloguesTests"),
+    .testTarget(
+        name: "EntrySubmitterTests",
+        dependencies: [
+            "BackendProtocol", "Backends", "Catalogues", "EntrySubmitter", "Environments", "Essentials", "HTTP",
+            "Model", "Postgres", "RealmGateway", "Realms", "Sandbox", "TestSupport", "Work",
+        ], path: "Tests/EntrySubmitterTests"),
+    .testTarget(name: "EnvironmentsTests", dependencies: ["Environments"], path: "Tests/EnvironmentsTests"),
+    .testTarget(
+        name: "FieldpostTests",
+        dependencies: [
+            "Backends", "Environments", "Essentials", "Fieldpost", "HTTP", "Identity", "Kafka", "LocalCluster", "Model",
+            "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", httpTypes, hummingbird, lifecycle, logging,
+            nioPosix,
+        ], path: "Tests/FieldpostTests"),
     .testTarget(
         name: "FlowTests",
-        dependencies: ["Backends", "HTTP", "Kafka", "Model", "Postgres", "Realms", "Seeded", "Suite"],
-        path: "Tests/FlowTests"),
+        dependencies: [
+            "BackendProtocol", "Backends", "Essentials", "HTTP", "LocalCluster", "Model", "Postgres", "Realms",
+        ], path: "Tests/FlowTests"),
+    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "Model", "TestSupport"], path: "Tests/HTTPTests"),
     .testTarget(
         name: "InterleavingTests",
         dependencies: [
-            "BackendPoller", "Audiences", "Backends", "EntrySubmitter", "HTTP", "Model", "Pipeline", "Postgres",
-            "Realms", "Secrets",
-            "Seeded", "Suite", "TestSupport", logging,
-        ],
-        path: "Tests/InterleavingTests"),
-    .testTarget(name: "TidyTests", dependencies: ["Model", "Realms", "TestSupport"], path: "Tests/TidyTests"),
+            "BackendPoller", "BackendProtocol", "Backends", "Catalogues", "EntrySubmitter", "Environments",
+            "Essentials", "HTTP", "LocalCluster", "Model", "Postgres", "RealmGateway", "Realms", "TestSupport", "Work",
+            logging,
+        ], path: "Tests/InterleavingTests"),
+    .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
+    .testTarget(name: "ModelTests", dependencies: ["Essentials", "Model", "TestSupport"], path: "Tests/ModelTests"),
+    .testTarget(
+        name: "OnboardingTests",
+        dependencies: [
+            "Environments", "Essentials", "HTTP", "Identity", "LocalCluster", "Model", "Onboarding", "Postgres",
+            "Realms", "Runtime", "Sandbox", "TestSupport", crypto, jwtKit, lifecycle, logging, nio, nioPosix,
+        ], path: "Tests/OnboardingTests"),
+    .testTarget(
+        name: "PostgresTests", dependencies: ["LocalCluster", "Postgres", "TestSupport"], path: "Tests/PostgresTests"),
+    .testTarget(
+        name: "RealmGatewayTests",
+        dependencies: [
+            "ChangeRelay", "Environments", "Essentials", "HTTP", "Identity", "Kafka", "Model", "Postgres",
+            "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", "Work", crypto, httpTypes, jwtKit, lifecycle,
+            logging, nio, nioPosix,
+        ], path: "Tests/RealmGatewayTests"),
+    .testTarget(
+        name: "RealmInitializerTests",
+        dependencies: [
+            "BackendProtocol", "Backends", "Catalogues", "Environments", "Essentials", "HTTP", "Model", "Postgres",
+            "RealmInitializer", "Realms", "TestSupport", "Work",
+        ], path: "Tests/RealmInitializerTests"),
+    .testTarget(
+        name: "RealmsTests", dependencies: ["LocalCluster", "Model", "Postgres", "Realms", "TestSupport"],
+        path: "Tests/RealmsTests"),
+    .testTarget(
+        name: "RuntimeTests",
+        dependencies: [
+            "Essentials", "HTTP", "Postgres", "Runtime", "TestSupport", hummingbird, hummingbirdCore, lifecycle,
+            logging, metrics, nio, nioEmbedded, nioPosix,
+        ], path: "Tests/RuntimeTests"),
+    .testTarget(
+        name: "TidyTests", dependencies: ["Backends", "Model", "Postgres", "Realms", "TestSupport"],
+        path: "Tests/TidyTests"),
+    .testTarget(
+        name: "WorkTests",
+        dependencies: [
+            "ChangeRelay", "Essentials", "HTTP", "Kafka", "Model", "Postgres", "Realms", "TestSupport", "Work", logging,
+        ], path: "Tests/WorkTests"),
+    .testTarget(
+        name: "WorkbenchTests",
+        dependencies: [
+            "BackendProtocol", "Backends", "EntrySubmitter", "Essentials", "LocalCluster", "Model", "RealmGateway",
+            "TestSupport", "Workbench",
+        ], path: "Tests/WorkbenchTests"),
 ]
 
 let package = Package(
     name: "fieldpost",
     products: services.map { .executable(name: $0.executable, targets: [$0.target]) } + [
+        .executable(name: "workbench", targets: ["Workbench"]),
         // For adapters outside this package.
-        .library(name: "BackendProtocol", targets: ["BackendProtocol", "Model"]),
+        .library(name: "BackendProtocol", targets: ["BackendProtocol", "Essentials", "Model"]),
         .library(name: "BackendContract", targets: ["BackendContract"]),
     ],
     dependencies: [
@@ -223,7 +259,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
     ],
-    targets: shared + tests
+    targets: shared + tools + tests
         + services.map { service in
             .executableTarget(
                 name: service.target, dependencies: service.dependencies, path: "Services/\(service.target)")

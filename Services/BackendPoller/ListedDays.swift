@@ -1,3 +1,4 @@
+import Essentials
 import Model
 
 /// What was listed of people's days and found to be as it is stored: a day that is listed the same, while nobody has

@@ -1,10 +1,12 @@
-import Backends
+import BackendProtocol
+import Catalogues
+import Environments
 import FoundationEssentials
 import Logging
 import Model
-import Pipeline
 import Postgres
 import Realms
+import Work
 
 /// What has changed in an environment's back end, read part by part.
 extension PollHandler {
@@ -23,7 +25,7 @@ extension PollHandler {
     mutating func followChanges(
         _ answer: Answer?, _ object: RealmObject, _ attemptCount: Int, _ decision: Int, _ environment: EnvironmentID,
         _ batch: inout WriteBatch, _ writes: inout PollWrites, _ connection: inout Connection
-    ) throws -> Next<Call> {
+    ) throws -> Disposition<Call> {
         let stored = try connection.run(PollStore.watermark(of: environment))
         guard stored.count == 1 else { return .finished }
         let cursor: String? = try stored[0].optional(0)
@@ -54,7 +56,7 @@ extension PollHandler {
     private mutating func ask(
         since cursor: String?, at position: Int64, _ object: RealmObject, _ environment: EnvironmentID,
         _ connection: inout Connection
-    ) throws -> Next<Call> {
+    ) throws -> Disposition<Call> {
         guard let users = try directory.id(of: .users, in: environment, create: false, on: &connection) else {
             return .finished
         }

@@ -1,5 +1,6 @@
-import Audiences
-import Backends
+import BackendProtocol
+import Catalogues
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres
@@ -19,7 +20,7 @@ extension PollHandler {
     }
 
     /// Contexts and templates, as far as they differ. The nodes are compared by their digest, and reach catalogues when
-    /// everybody has been read; see `AudienceKeeper`.
+    /// everybody has been read; see `CatalogueReconciler`.
     func compareChoices(
         _ contents: RealmContents, _ stored: StoredPerson, _ decision: Int, _ writes: inout PollWrites
     ) throws {

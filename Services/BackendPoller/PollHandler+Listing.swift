@@ -1,10 +1,13 @@
-import Backends
+import BackendProtocol
+import Catalogues
+import Environments
+import Essentials
 import FoundationEssentials
 import Logging
 import Model
-import Pipeline
 import Postgres
 import Realms
+import Work
 
 /// Everybody's records, where a back end lists them together, read some days at a time.
 extension PollHandler {
@@ -104,7 +107,7 @@ extension PollHandler {
         _ answer: Answer?, _ poll: Poll, _ object: RealmObject, _ attemptCount: Int, _ decision: Int,
         _ environment: EnvironmentID, _ batch: inout WriteBatch, _ writes: inout PollWrites,
         _ connection: inout Connection
-    ) throws -> Next<Call> {
+    ) throws -> Disposition<Call> {
         let stored = try connection.run(PollStore.watermark(of: environment))
         guard stored.count == 1 else { return .finished }
         let (cursor, position) = (try stored[0].optional(0, as: String.self), try stored[0].value(1, as: Int64.self))
@@ -133,7 +136,7 @@ extension PollHandler {
 
     private func list(
         _ people: [BackendPerson], since cursor: String?, _ poll: Poll, _ object: RealmObject, at position: Int64
-    ) -> Next<Call> {
+    ) -> Disposition<Call> {
         let days = fetcher.followedDays()
         guard !people.isEmpty, let rest = ListingCursor.rest(of: days, since: cursor, run: poll.run) else {
             return .finished

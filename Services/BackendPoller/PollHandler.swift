@@ -1,11 +1,13 @@
-import Audiences
-import Backends
+import BackendProtocol
+import Catalogues
+import Environments
+import Essentials
 import FoundationEssentials
 import Logging
 import Model
-import Pipeline
 import Postgres
 import Realms
+import Work
 
 /// Reads what has changed, or a polled person's choices and records, from the back end, and writes what differs from
 /// what is stored.
@@ -81,23 +83,23 @@ struct PollHandler: Handler {
     }
 
     mutating func decide(
-        _ inputs: [Input<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
+        _ inputs: [WorkItem<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
-    ) throws -> [Next<Call>] {
+    ) throws -> [Disposition<Call>] {
         guard let polls = try directory.id(of: .polls, in: environment, create: false, on: &connection) else {
             return inputs.map { _ in .finished }
         }
         let keys = inputs.map { ObjectKey(realm: polls, kind: .poll, id: $0.subject.id) }
         let answers = try connection.run([
             RealmObject.load(keys, in: environment), PollStore.finished(keys.map(\.id), in: environment),
-            BackendConnection.revision(in: environment),
+            BackendConfiguration.revision(in: environment),
         ])
         revisions[environment] = try answers[2].count == 1 ? answers[2][0].value(0) : nil
         let objects = try RealmObject.byKey(answers[0])
         let finishedRuns = try PollStore.runs(answers[1])
         var finishing: [PollStore.Finishing] = []
         var writes = PollWrites()
-        var nexts: [Next<Call>] = []
+        var nexts: [Disposition<Call>] = []
         for (index, input) in inputs.enumerated() {
             let key = keys[index]
             batch.expect(key, at: objects[key]?.position ?? 0, decision: index)
@@ -155,9 +157,9 @@ struct PollHandler: Handler {
 
     /// - Returns: `.finished` when the run is done with this poll.
     private mutating func decide(
-        _ poll: Poll, _ object: RealmObject, _ input: Input<Answer>, _ decision: Int, _ environment: EnvironmentID,
+        _ poll: Poll, _ object: RealmObject, _ input: WorkItem<Answer>, _ decision: Int, _ environment: EnvironmentID,
         _ batch: inout WriteBatch, _ writes: inout PollWrites, _ connection: inout Connection
-    ) throws -> Next<Call> {
+    ) throws -> Disposition<Call> {
         var answer: Answer?
         // What was read for an earlier run counts no more.
         if case .answer(let found) = input.origin, found.position == object.position { answer = found }
@@ -240,7 +242,7 @@ struct PollHandler: Handler {
 
     private func ask(
         of email: String, _ object: RealmObject, _ environment: EnvironmentID, _ connection: inout Connection
-    ) throws -> Next<Call> {
+    ) throws -> Disposition<Call> {
         let people = try BackendPerson.load([email], in: environment, on: &connection)
         guard let person = people[email] else { return .finished }
         return .call(
@@ -251,7 +253,7 @@ struct PollHandler: Handler {
     /// What happens after a read that failed.
     func next(
         after error: BackendError, _ attemptCount: Int, _ person: String, _ environment: EnvironmentID
-    ) -> Next<Call> {
+    ) -> Disposition<Call> {
         if let retry = error.retry(afterAttempts: attemptCount) {
             return .park(
                 reason: retry.reason, after: retry.wait, cause: .away(askingFor: retry.asked))

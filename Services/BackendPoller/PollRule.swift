@@ -1,4 +1,6 @@
-import Backends
+import BackendProtocol
+import Catalogues
+import Essentials
 import FoundationEssentials
 import Model
 

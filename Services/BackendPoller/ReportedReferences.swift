@@ -1,4 +1,4 @@
-import Backends
+import BackendProtocol
 import FoundationEssentials
 import Logging
 import Metrics

@@ -1,4 +1,5 @@
-import Backends
+import BackendProtocol
+import Essentials
 import FoundationEssentials
 import Model
 

@@ -1,5 +1,7 @@
-import Audiences
-import Backends
+import BackendProtocol
+import Catalogues
+import Environments
+import Essentials
 import FoundationEssentials
 import Logging
 import Model
@@ -19,7 +21,7 @@ struct Scheduler: ~Copyable {
     private let decoder = JSONDecoder()
     private let encoder = JSONEncoder()
     private var lockedOpenCount = -1
-    private var audiences: AudienceKeeper
+    private var audiences: CatalogueReconciler
 
     /// - Parameters:
     ///   - conninfo: It has a connection of its own: its session holds the lock of the active scheduler.
@@ -34,7 +36,7 @@ struct Scheduler: ~Copyable {
         self.fetcher = fetcher
         self.overdueMax = overdueMax
         self.logger = logger
-        audiences = AudienceKeeper(logger: logger)
+        audiences = CatalogueReconciler(logger: logger)
     }
 
     /// Begins the runs that are due, and settles catalogues after those that are done.

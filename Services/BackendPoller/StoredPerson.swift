@@ -1,5 +1,6 @@
-import Audiences
-import Backends
+import BackendProtocol
+import Catalogues
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres

@@ -2,13 +2,14 @@
 // changed, or all of a person's choices and records, and write what differs. Reads `poll.events`; what a record means
 // for its entry `entry-submitter` decides.
 
-import Backends
+import Catalogues
+import Environments
+import Essentials
 import HTTP
 import Kafka
 import Model
-import Pipeline
 import Runtime
-import Secrets
+import Work
 
 await serve("backend-poller", settings: Settings.all) { context in
     let configuration = context.configuration
@@ -22,7 +23,7 @@ await serve("backend-poller", settings: Settings.all) { context in
         group: "backend-poller", topics: [Topics.poll.name], brokers: try configuration.text(.kafkaBrokers),
         properties: try configuration.properties(under: "kafka.", problem: Property.problem), conninfo: conninfo)
     let fetcher = RealmFetcher(
-        Adapters(
+        BackendRegistry(
             client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)),
             callMax: try configuration.duration(Settings.callMax)),
         entryDays: try configuration.integer(Settings.entryDays),
@@ -33,7 +34,7 @@ await serve("backend-poller", settings: Settings.all) { context in
             var scheduler = try Scheduler(
                 conninfo: conninfo, fetcher: fetcher, overdueMax: overdueMax, logger: control.logger)
             while !control.isStopping {
-                _ = try scheduler.step(now: Clock.now())
+                _ = try scheduler.step(now: Timestamp.now())
                 control.progressed()
                 control.pause(.milliseconds(500))
             }

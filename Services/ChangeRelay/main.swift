@@ -1,9 +1,10 @@
 // Publishes changed objects to Kafka in position order, one instance is active, others are ready to take over. And
 // removes what is old and in nobody's use.
 
+import Essentials
 import Kafka
-import Pipeline
 import Runtime
+import Work
 
 await serve("change-relay", settings: Settings.all) { context in
     let configuration = context.configuration

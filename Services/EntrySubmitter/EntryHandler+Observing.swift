@@ -1,16 +1,17 @@
-import Backends
+import BackendProtocol
+import Essentials
 import FoundationEssentials
 import Model
-import Pipeline
 import Postgres
 import Realms
+import Work
 
 extension EventSubject {
     /// The realm of the entry that this is, or is a record of.
     var entryRealm: RealmPath? { kind == .seenRecord ? realm.seenEmail.flatMap { try? .user($0) } : realm }
 }
 
-extension Input {
+extension WorkItem {
     /// Whether it is about what the back end was seen to hold, and not about the entry itself.
     var isObservation: Bool { subject.kind == .seenRecord }
 }
@@ -18,7 +19,7 @@ extension Input {
 extension EntryHandler {
     /// Lets `ObservationRule` decide.
     mutating func observe(
-        _ object: RealmObject?, _ state: SubmissionState, _ input: Input<Answer>, _ key: ObjectKey,
+        _ object: RealmObject?, _ state: SubmissionState, _ input: WorkItem<Answer>, _ key: ObjectKey,
         _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> SubmissionDecision {
         let origin: ObservationRule.Origin

@@ -1,9 +1,11 @@
-import Backends
+import BackendProtocol
+import Environments
+import Essentials
 import FoundationEssentials
 import Model
-import Pipeline
 import Postgres
 import Realms
+import Work
 
 /// Loads what entries concern, lets `SubmissionRule` decide, and writes what it decided.
 struct EntryHandler: Handler {
@@ -24,22 +26,22 @@ struct EntryHandler: Handler {
     var observationRule: ObservationRule {
         ObservationRule(waitMin: rule.settleMin, retryMin: rule.retryMin, retryMax: rule.retryMax)
     }
-    let adapters: Adapters
+    let adapters: BackendRegistry
 
     var directory = RealmDirectory()
     var reporting = ReportingCache()
     private var revisions: [EnvironmentID: Int64] = [:]
     let decoder = JSONDecoder()
 
-    init(rule: SubmissionRule, adapters: Adapters) {
+    init(rule: SubmissionRule, adapters: BackendRegistry) {
         self.rule = rule
         self.adapters = adapters
     }
 
     mutating func decide(
-        _ inputs: [Input<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
+        _ inputs: [WorkItem<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
-    ) throws -> [Next<Call>] {
+    ) throws -> [Disposition<Call>] {
         let started = ContinuousClock.now
         let realms = try directory.ids(
             of: Set(inputs.flatMap { [$0.subject.realm, $0.subject.entryRealm].compactMap(\.self) }), in: environment,
@@ -57,7 +59,7 @@ struct EntryHandler: Handler {
         let answers = try connection.run([
             RealmObject.load((keys + records).compactMap { $0 }, in: environment),
             EntryStore.loadLedgers(inputs.map(\.subject.id), in: environment),
-            BackendConnection.revision(in: environment),
+            BackendConfiguration.revision(in: environment),
             EntryStore.loadRestore,
         ])
         // An environment without a back end of ours is looked after by an integration, which submits by itself.
@@ -71,7 +73,7 @@ struct EntryHandler: Handler {
         // Realms whose entry gets the ledger of an id with this batch.
         var begun: [UUID: Int32] = [:]
         var decided: Set<ObjectKey> = []
-        var nexts = inputs.map { _ in Next<Call>.finished }
+        var nexts = inputs.map { _ in Disposition<Call>.finished }
         // Entries before what was seen of them.
         let observations = inputs.indices.filter { inputs[$0].isObservation }
         for index in inputs.indices.filter({ !inputs[$0].isObservation }) + observations {
@@ -102,7 +104,7 @@ struct EntryHandler: Handler {
                 if decision.ledger != nil { begun[key.id] = key.realm }
                 writes.add(
                     decision, about: state, key: key, version: stored?.version ?? 0, decision: index,
-                    now: Clock.now())
+                    now: Timestamp.now())
                 nexts[index] = next(decision.step, key, person, started)
             } catch let error as Undecodable {
                 nexts[index] = .dead(reason: error.description)
@@ -112,7 +114,7 @@ struct EntryHandler: Handler {
         return nexts
     }
 
-    private func decide(_ state: SubmissionState, _ input: Input<Answer>) -> SubmissionDecision {
+    private func decide(_ state: SubmissionState, _ input: WorkItem<Answer>) -> SubmissionDecision {
         switch input.origin {
         case .event, .retry: rule.decide(state, .look, attemptCount: input.attemptCount)
         case .answer(let answer):
@@ -154,7 +156,7 @@ struct EntryHandler: Handler {
     // MARK: State
 
     private mutating func state(
-        _ object: RealmObject?, _ ledger: Ledger?, _ isAnothers: Bool, _ input: Input<Answer>, _ key: ObjectKey,
+        _ object: RealmObject?, _ ledger: Ledger?, _ isAnothers: Bool, _ input: WorkItem<Answer>, _ key: ObjectKey,
         in environment: EnvironmentID,
         on connection: inout Connection
     ) throws -> (SubmissionState, BackendPerson?) {
@@ -224,7 +226,7 @@ struct EntryHandler: Handler {
 
     private func next(
         _ step: SubmissionDecision.Step, _ key: ObjectKey, _ person: BackendPerson?, _ started: ContinuousClock.Instant
-    ) -> Next<Call> {
+    ) -> Disposition<Call> {
         switch step {
         case .finished: return .finished
         case .again: return .again

@@ -1,10 +1,10 @@
-import Backends
+import Essentials
 import FoundationEssentials
 import Model
-import Pipeline
 import Postgres
 import Realms
 import Runtime
+import Work
 
 /// The SQL of `submission.ledger`, and of what the submitter writes into realms.
 enum EntryStore {

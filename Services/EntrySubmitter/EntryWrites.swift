@@ -1,6 +1,7 @@
-import Backends
+import Essentials
 import FoundationEssentials
 import Model
+import NameBasedIDs
 import Postgres
 import Realms
 

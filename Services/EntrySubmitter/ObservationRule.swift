@@ -1,7 +1,8 @@
-import Backends
+import BackendProtocol
+import Essentials
 import FoundationEssentials
 import Model
-import Pipeline
+import Work
 
 /// What the poller's observation of a record means for its entry.
 ///

@@ -1,4 +1,5 @@
-import Backends
+import BackendProtocol
+import Environments
 import FoundationEssentials
 import Model
 import Postgres
@@ -71,7 +72,7 @@ struct ReportingCache {
 
     /// How long a text the back end keeps; the usual length while there is no adapter to ask.
     mutating func textLengthMax(
-        in environment: EnvironmentID, revision: Int64, _ adapters: Adapters, on connection: inout Connection
+        in environment: EnvironmentID, revision: Int64, _ adapters: BackendRegistry, on connection: inout Connection
     ) throws -> Int {
         if let kept = textLengths[environment], kept.revision == revision { return kept.length }
         do {
@@ -79,7 +80,7 @@ struct ReportingCache {
             textLengths[environment] = (revision, length)
             return length
         } catch is MissingBackend {
-            return EntryRules.textLengthMax
+            return TimeEntry.submittedTextLengthMax
         }
     }
 

@@ -1,5 +1,5 @@
-import Pipeline
 import Runtime
+import Work
 
 /// What `entry-submitter` can be told, beside what all services can.
 enum Settings {

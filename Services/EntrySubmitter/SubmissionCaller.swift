@@ -1,4 +1,5 @@
-import Backends
+import BackendProtocol
+import Essentials
 import Model
 
 /// Makes a call and reads back what it did: the status of an entry comes from a record that was read, never from an

@@ -1,6 +1,6 @@
-import Backends
+import BackendProtocol
 import Model
-import Pipeline
+import Work
 
 /// What an answer of the back end means.
 extension SubmissionRule {

@@ -1,7 +1,8 @@
-import Backends
+import BackendProtocol
+import Essentials
 import FoundationEssentials
 import Model
-import Pipeline
+import Work
 
 /// What an entry is to be in the back end, with the fields it was made from.
 struct Wanted: Codable, Equatable, Sendable {

@@ -1,13 +1,12 @@
 // Sends each entry whose device asks for it to its back end, once, and records the answer.
 // Reads `entry.events`; the only writer of an entry's status and of `submission.ledger`.
 
-import Backends
+import Environments
 import HTTP
 import Kafka
 import Model
-import Pipeline
 import Runtime
-import Secrets
+import Work
 
 await serve("entry-submitter", settings: Settings.all) { context in
     let configuration = context.configuration
@@ -16,7 +15,7 @@ await serve("entry-submitter", settings: Settings.all) { context in
         lease: callMax * SubmissionRule.leaseCallsMax, settleMin: try configuration.duration(Settings.settleMin),
         retryMin: try configuration.duration(Settings.retryMin), retryMax: try configuration.duration(Settings.retryMax)
     )
-    let adapters = Adapters(
+    let adapters = BackendRegistry(
         client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)), callMax: callMax)
     let limits = try Settings.limits(configuration)
     let place = WorkerPlace(

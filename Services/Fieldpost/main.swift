@@ -18,8 +18,6 @@ struct FieldpostCommand: AsyncParsableCommand {
             ParkedCommand.self,
             AuditCommand.self,
             SecretsCommand.self,
-            DemoCommand.self,
-            BenchCommand.self,
         ])
 }
 

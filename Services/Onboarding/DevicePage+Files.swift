@@ -1,3 +1,6 @@
+import Model
+import Runtime
+
 /// What the device page consists of.
 extension DevicePage {
     static let html = """

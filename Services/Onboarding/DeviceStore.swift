@@ -1,9 +1,9 @@
+import Environments
 import FoundationEssentials
 import Identity
 import Model
 import Postgres
 import Realms
-import Secrets
 
 /// The SQL of devices that renew their tokens. Each is the row of its login's refresh token.
 struct DeviceStore: Sendable {

@@ -1,7 +1,8 @@
+import Environments
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres
-import Secrets
 
 /// The SQL of events.
 struct EventStore: Sendable {
@@ -37,7 +38,7 @@ struct EventStore: Sendable {
     }
 
     private static func place(_ session: Bytea, _ name: String) -> String {
-        "event/\(base64URL(session.bytes))/\(name)"
+        "event/\(Base64URL.text(session.bytes))/\(name)"
     }
 
     /// The statements that store events, the last of their transaction.

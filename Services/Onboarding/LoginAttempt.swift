@@ -1,4 +1,6 @@
 import Crypto
+import Environments
+import Essentials
 import FoundationEssentials
 import Identity
 import Model
@@ -23,7 +25,7 @@ struct LoginAttempt: Sendable {
         fields.add("scope", organisation.scopes.joined(separator: " "))
         fields.add("state", state.text)
         fields.add("nonce", nonce.text)
-        fields.add("code_challenge", base64URL(Array(SHA256.hash(data: Array(verifier.text.utf8)))))
+        fields.add("code_challenge", Base64URL.text(Array(SHA256.hash(data: Array(verifier.text.utf8)))))
         fields.add("code_challenge_method", "S256")
         fields.add("login_hint", email.description)
         let endpoint = metadata.authorizationEndpoint

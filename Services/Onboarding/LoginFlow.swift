@@ -1,3 +1,5 @@
+import Environments
+import Essentials
 import FoundationEssentials
 import Identity
 import Logging
@@ -5,7 +7,6 @@ import Model
 import Postgres
 import Realms
 import Runtime
-import Secrets
 
 /// Brings a login to its end once the browser comes back from the provider.
 struct LoginFlow: Sendable {

@@ -1,3 +1,5 @@
+import Environments
+import Essentials
 import Identity
 import Model
 

@@ -1,3 +1,5 @@
+import Environments
+import Essentials
 import HTTP
 import HTTPTypes
 import Hummingbird
@@ -8,7 +10,6 @@ import NIOCore
 import Postgres
 import Realms
 import Runtime
-import Secrets
 
 /// Onboarding, put together.
 struct Onboarding: Sendable {

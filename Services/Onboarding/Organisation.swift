@@ -1,7 +1,7 @@
+import Environments
 import Identity
 import Model
 import Postgres
-import Secrets
 
 /// What an environment says of its logins.
 struct Organisation: Sendable {

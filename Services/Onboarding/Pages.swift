@@ -1,3 +1,5 @@
+import Essentials
+import HTTP
 import HTTPTypes
 import Hummingbird
 import Model

@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 import Postgres
 
@@ -22,7 +23,7 @@ enum RateLimiter {
 
     /// Renewals of one device's token, also those that come to nothing.
     static func key(device: Capability, _ limits: OnboardingLimits) -> Key {
-        Key(name: "device:\(base64URL(device.key.bytes))", countMax: limits.renewalCountMax)
+        Key(name: "device:\(Base64URL.text(device.key.bytes))", countMax: limits.renewalCountMax)
     }
 
     /// Wrong session ids, states and credentials.

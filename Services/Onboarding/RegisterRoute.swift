@@ -1,4 +1,6 @@
+import Environments
 import FoundationEssentials
+import HTTP
 import HTTPTypes
 import Hummingbird
 import Identity

@@ -1,9 +1,10 @@
+import Environments
+import Essentials
 import FoundationEssentials
 import Identity
 import Model
 import Postgres
 import Realms
-import Secrets
 
 /// The SQL of sessions and of attempts to log in.
 struct SessionStore: Sendable {
@@ -35,7 +36,7 @@ struct SessionStore: Sendable {
         }
     }
 
-    private static func verifierPlace(_ state: Bytea) -> String { "login/\(base64URL(state.bytes))/verifier" }
+    private static func verifierPlace(_ state: Bytea) -> String { "login/\(Base64URL.text(state.bytes))/verifier" }
 
     /// The statements that begin a session with its first attempt.
     func begin(
@@ -214,7 +215,7 @@ struct SessionStore: Sendable {
         return rows.count == 1
     }
 
-    private static func tokensPlace(_ confirm: Bytea) -> String { "login/\(base64URL(confirm.bytes))/tokens" }
+    private static func tokensPlace(_ confirm: Bytea) -> String { "login/\(Base64URL.text(confirm.bytes))/tokens" }
 
     /// Keeps what a provider gave while the person is asked.
     func keep(_ tokens: ProviderTokens, for state: Capability, confirm: Capability) throws -> Statement {

@@ -1,3 +1,5 @@
+import Environments
+import Essentials
 import Identity
 import Model
 import Runtime
@@ -31,7 +33,7 @@ struct TokenCheck: Sendable {
     }
 
     /// The system's clock.
-    static let now: @Sendable () -> Int64 = { Timestamp.nowMilliseconds() / 1000 }
+    static let now: @Sendable () -> Int64 = { Timestamp.now().secondsSinceEpoch }
 
     /// - Throws: `LoginProblem`.
     func accept(

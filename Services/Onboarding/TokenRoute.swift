@@ -1,4 +1,7 @@
+import Environments
+import Essentials
 import FoundationEssentials
+import HTTP
 import HTTPTypes
 import Hummingbird
 import Identity

@@ -1,7 +1,7 @@
 // Lets a device in: registers it, has its person log in at the identity provider, and tells it when its realm is ready.
 
+import Environments
 import Runtime
-import Secrets
 
 await serve("onboarding", settings: Settings.all) { context in
     let configuration = context.configuration

@@ -1,3 +1,4 @@
+import Environments
 import Hummingbird
 import Identity
 import Logging

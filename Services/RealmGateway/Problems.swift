@@ -1,3 +1,4 @@
+import Environments
 import HTTPTypes
 import Identity
 import Runtime

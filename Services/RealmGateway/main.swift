@@ -1,6 +1,7 @@
 // The device API: which realms a person may open, what is in them, and what the device changes.
 // Reads and writes objects in PostgreSQL; never calls a back end.
 
+import Environments
 import Identity
 import Runtime
 

@@ -1,10 +1,11 @@
-import Audiences
-import Backends
+import BackendProtocol
+import Catalogues
+import Environments
 import FoundationEssentials
 import Model
-import Pipeline
 import Postgres
 import Realms
+import Work
 
 /// Initialises the realm of each person that was registered and is not initialised.
 struct RealmHandler: Handler {
@@ -21,31 +22,31 @@ struct RealmHandler: Handler {
     init(_ fetcher: RealmFetcher) { self.fetcher = fetcher }
 
     mutating func decide(
-        _ inputs: [Input<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
+        _ inputs: [WorkItem<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
-    ) throws -> [Next<Call>] {
+    ) throws -> [Disposition<Call>] {
         guard let users = try directory.id(of: .users, in: environment, create: false, on: &connection) else {
             return inputs.map { _ in .finished }
         }
         let keys = inputs.map { ObjectKey(realm: users, kind: .realms, id: $0.subject.id) }
         let answers = try connection.run([
-            RealmObject.load(keys, in: environment), BackendConnection.revision(in: environment),
+            RealmObject.load(keys, in: environment), BackendConfiguration.revision(in: environment),
         ])
         // An environment without a back end of ours is looked after by an integration, which fills realms by itself.
         guard answers[1].count == 1 else { return inputs.map { _ in .finished } }
         revisions[environment] = try answers[1][0].value(0)
         let objects = try RealmObject.byKey(answers[0])
         var filling = Filling()
-        var nexts: [Next<Call>] = []
+        var nexts: [Disposition<Call>] = []
         for (index, input) in inputs.enumerated() {
             guard let object = objects[keys[index]] else {
                 nexts.append(.finished)
                 continue
             }
             batch.expect(keys[index], at: object.position, decision: index)
-            let decoded: Model.Realms?
+            let decoded: RealmRegistration?
             do {
-                decoded = try object.decoded(as: Model.Realms.self, by: decoder)
+                decoded = try object.decoded(as: RealmRegistration.self, by: decoder)
             } catch {
                 nexts.append(.dead(reason: error.description))
                 continue
@@ -82,8 +83,8 @@ struct RealmHandler: Handler {
     }
 
     private func start(
-        _ registration: Model.Realms, _ environment: EnvironmentID, _ connection: inout Connection
-    ) throws -> Next<Call> {
+        _ registration: RealmRegistration, _ environment: EnvironmentID, _ connection: inout Connection
+    ) throws -> Disposition<Call> {
         if registration.isInitialized { return .finished }
         let people = try BackendPerson.load([registration.userId], in: environment, on: &connection)
         guard let person = people[registration.userId] else {
@@ -92,7 +93,7 @@ struct RealmHandler: Handler {
         return .call(Call(person: person), startBefore: .now + .seconds(600))
     }
 
-    private func next(after error: BackendError, _ attemptCount: Int) -> Next<Call> {
+    private func next(after error: BackendError, _ attemptCount: Int) -> Disposition<Call> {
         if case .refused(let messages) = error {
             return .dead(reason: "the back end refuses: \(messages.joined(separator: "; "))")
         }
@@ -103,7 +104,7 @@ struct RealmHandler: Handler {
 
     /// All of it in the one transaction that sets the flag: a crash before leaves it false, and it is done again.
     private mutating func fill(
-        _ registration: Model.Realms, _ found: RealmFetcher.Found, _ key: ObjectKey, decision: Int,
+        _ registration: RealmRegistration, _ found: RealmFetcher.Found, _ key: ObjectKey, decision: Int,
         _ environment: EnvironmentID, _ batch: inout WriteBatch, _ filling: inout Filling,
         _ connection: inout Connection
     ) throws {

@@ -1,3 +1,4 @@
+import Environments
 import Runtime
 
 /// What `realm-initializer` can be told, beside what all services can.

@@ -1,13 +1,13 @@
 // Fills a new user's realm from the back end: trees, contexts, templates, existing entries; then sets `isInitialized`.
 // Reads `realm.events`.
 
-import Backends
+import Catalogues
+import Environments
 import HTTP
 import Kafka
 import Model
-import Pipeline
 import Runtime
-import Secrets
+import Work
 
 await serve("realm-initializer", settings: Settings.all) { context in
     let configuration = context.configuration
@@ -20,7 +20,7 @@ await serve("realm-initializer", settings: Settings.all) { context in
         properties: try configuration.properties(under: "kafka.", problem: Property.problem),
         conninfo: try configuration.text(.databaseURL))
     let fetcher = RealmFetcher(
-        Adapters(
+        BackendRegistry(
             client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)),
             callMax: try configuration.duration(Settings.callMax)),
         entryDays: try configuration.integer(Settings.entryDays))

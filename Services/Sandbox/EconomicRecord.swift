@@ -1,3 +1,4 @@
+import Essentials
 import Model
 
 /// A time entry as the sandbox keeps it, and as a line of its journal.

@@ -1,3 +1,4 @@
+import Essentials
 import Hummingbird
 import Model
 

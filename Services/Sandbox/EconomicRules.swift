@@ -1,3 +1,4 @@
+import Essentials
 import Model
 
 /// What may be registered: rules without a clock or a lot. The codes are the vendor's.

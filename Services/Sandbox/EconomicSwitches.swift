@@ -1,3 +1,4 @@
+import Essentials
 import Model
 
 /// How the e-conomic sandbox behaves; `POST /sandbox/switches` changes those that are named.

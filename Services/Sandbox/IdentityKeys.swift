@@ -1,5 +1,6 @@
 import Crypto
 import CryptoExtras
+import Essentials
 import FoundationEssentials
 import Glibc
 import JWTKit
@@ -63,13 +64,13 @@ actor IdentityKeys {
                 let point = try P256.Signing.PrivateKey(pemRepresentation: key.pem).publicKey.rawRepresentation
                 jwk["kty"] = "EC"
                 jwk["crv"] = "P-256"
-                jwk["x"] = base64URL(point.prefix(32))
-                jwk["y"] = base64URL(point.suffix(32))
+                jwk["x"] = Base64URL.text(point.prefix(32))
+                jwk["y"] = Base64URL.text(point.suffix(32))
             } else {
                 let numbers = try _RSA.Signing.PrivateKey(pemRepresentation: key.pem).publicKey.getKeyPrimitives()
                 jwk["kty"] = "RSA"
-                jwk["n"] = base64URL(numbers.modulus)
-                jwk["e"] = base64URL(numbers.publicExponent)
+                jwk["n"] = Base64URL.text(numbers.modulus)
+                jwk["e"] = Base64URL.text(numbers.publicExponent)
             }
             return jwk
         }
@@ -105,17 +106,4 @@ actor IdentityKeys {
         guard count == bytes.count else { throw IdentityProblem.cannotStore(path) }
         guard unsafe rename(draft, path) == 0 else { throw IdentityProblem.cannotStore(path) }
     }
-}
-
-/// Unpadded base64url (RFC 7515 §2).
-func base64URL(_ bytes: some DataProtocol) -> String {
-    String(
-        Data(bytes).base64EncodedString().compactMap { character -> Character? in
-            switch character {
-            case "+": "-"
-            case "/": "_"
-            case "=": nil
-            default: character
-            }
-        })
 }

@@ -1,4 +1,5 @@
 import Crypto
+import Essentials
 import FoundationEssentials
 import Hummingbird
 import Runtime
@@ -53,7 +54,7 @@ extension IdentityProvider {
         // A person has another subject in each application.
         let subject = Array(SHA256.hash(data: Array("\(tenant) \(name) \(client)".utf8)))
         var claims = IdentityClaims(
-            iss: issuer(of: tenant), sub: person?.subject ?? base64URL(subject), aud: client,
+            iss: issuer(of: tenant), sub: person?.subject ?? Base64URL.text(subject), aud: client,
             exp: state.now + Self.tokenSecondsDefault, iat: state.now, email: person?.tokenEmail, emailVerified: nil,
             name: person?.name)
         claims.ver = "2.0"

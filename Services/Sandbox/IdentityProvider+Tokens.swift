@@ -1,4 +1,5 @@
 import Crypto
+import Essentials
 import FoundationEssentials
 import HTTPTypes
 import Hummingbird
@@ -57,7 +58,7 @@ extension IdentityProvider {
         else { throw TokenFailure(code: "invalid_grant", description: "the code is not valid") }
         if let challenge = login.challenge {
             let verifier = fields["code_verifier"] ?? ""
-            guard base64URL(Array(SHA256.hash(data: Array(verifier.utf8)))) == challenge else {
+            guard Base64URL.text(Array(SHA256.hash(data: Array(verifier.utf8)))) == challenge else {
                 throw TokenFailure(code: "invalid_grant", description: "the code verifier does not match")
             }
         }

@@ -1,4 +1,5 @@
 import Crypto
+import Essentials
 import FoundationEssentials
 import Runtime
 import Synchronization
@@ -122,7 +123,7 @@ final class IdentityState: Sendable {
     }
 
     /// The provider's own idea of the time, in seconds since 1970.
-    var now: Int { Int(Timestamp.nowMilliseconds() / 1000) + (switches.clockSkewSeconds ?? 0) }
+    var now: Int { Int(Timestamp.now().secondsSinceEpoch) + (switches.clockSkewSeconds ?? 0) }
 
     func isRight(_ password: String, of email: String) -> Bool {
         guard email.contains("@") else { return false }
@@ -135,7 +136,7 @@ final class IdentityState: Sendable {
 
     /// Keeps a login under a new random name.
     func keep(_ login: Login, as place: Place) -> String {
-        let name = base64URL((0..<32).map { _ in UInt8.random(in: 0...255) })
+        let name = Base64URL.text((0..<32).map { _ in UInt8.random(in: 0...255) })
         known.withLock { known in
             Self.with(place, &known) { logins in
                 if logins.count >= Self.countMax { logins = logins.filter { $0.value.expires > Self.clock } }
@@ -166,7 +167,7 @@ final class IdentityState: Sendable {
     }
     func forget(_ place: Place) { known.withLock { known in Self.with(place, &known) { $0 = [:] } } }
 
-    static var clock: Int64 { Timestamp.nowMilliseconds() / 1000 }
+    static var clock: Int64 { Timestamp.now().secondsSinceEpoch }
 
     private static func with(_ place: Place, _ known: inout Known, _ body: (inout [String: Login]) -> Void) {
         switch place {

@@ -1,3 +1,4 @@
+import Essentials
 import Model
 
 /// Entities as the three services spell them in JSON.

@@ -1,3 +1,4 @@
+import Essentials
 import Model
 
 /// All records, found by number and by person and day.

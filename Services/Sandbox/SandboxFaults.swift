@@ -1,4 +1,4 @@
-import Seeded
+import Essentials
 
 /// How a call goes before it is looked at.
 struct CallFault {

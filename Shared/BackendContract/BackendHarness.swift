@@ -1,5 +1,6 @@
 public import BackendProtocol
-public import Model
+public import Essentials
+import Model
 
 /// What the contract needs beside an adapter: a back end to try it on, and somebody behind it who makes it misbehave.
 ///

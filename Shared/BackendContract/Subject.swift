@@ -1,4 +1,5 @@
 internal import BackendProtocol
+internal import Essentials
 internal import FoundationEssentials
 internal import Model
 

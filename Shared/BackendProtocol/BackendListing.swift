@@ -1,4 +1,5 @@
-public import Model
+public import Essentials
+import Model
 
 /// Many people's records of some days, read together: what ``TimeBackend/listing(of:from:through:)`` tells.
 ///

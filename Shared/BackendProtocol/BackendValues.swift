@@ -1,5 +1,6 @@
+public import Essentials
 public import FoundationEssentials
-public import Model
+import Model
 
 /// A person as a back end knows them.
 public struct BackendPerson: Codable, Equatable, Hashable, Sendable {
@@ -161,8 +162,7 @@ public enum EntryMarker {
     /// The marker of an entry.
     public static func marker(of entry: UUID) -> String {
         let bytes = unsafe withUnsafeBytes(of: entry.uuid) { unsafe Data($0) }
-        let text = bytes.base64EncodedString().dropLast(2)  // the padding of 16 bytes
-        return "#" + text.map { $0 == "+" ? "-" : $0 == "/" ? "_" : String($0) }.joined() + "#"
+        return "#" + Base64URL.text(bytes) + "#"
     }
 
     /// The note of a record: the text, a space, the marker.
@@ -175,7 +175,7 @@ public enum EntryMarker {
     public static func split(note: String) -> (text: String?, marker: String?) {
         let marker = note.suffix(length)
         guard marker.utf8.count == length, marker.first == "#", marker.last == "#",
-            marker.dropFirst().dropLast().utf8.allSatisfy(isBase64URL)
+            marker.dropFirst().dropLast().utf8.allSatisfy(Base64URL.contains)
         else { return (note.isEmpty ? nil : note, nil) }
         var text = note.dropLast(length)
         if text.last == " " { text.removeLast() }
@@ -185,19 +185,9 @@ public enum EntryMarker {
     /// The entry that a marker names; `nil` when it is none.
     public static func entry(of marker: String) -> UUID? {
         guard marker.utf8.count == length else { return nil }
-        let text = marker.dropFirst().dropLast().map { $0 == "-" ? "+" : $0 == "_" ? "/" : String($0) }.joined()
-        guard let bytes = Data(base64Encoded: text + "=="), bytes.count == 16 else { return nil }
+        guard let bytes = Base64URL.bytes(marker.dropFirst().dropLast().utf8), bytes.count == 16 else { return nil }
         let id = unsafe bytes.withUnsafeBytes { unsafe UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
         // 22 characters have four bits more than an id: one that sets them is no marker of ours.
         return self.marker(of: id) == marker ? id : nil
-    }
-
-    private static func isBase64URL(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-            true
-        default: false
-        }
     }
 }

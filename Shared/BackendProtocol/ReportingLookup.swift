@@ -1,3 +1,4 @@
+internal import Essentials
 package import FoundationEssentials
 internal import Model
 

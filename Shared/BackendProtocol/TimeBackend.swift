@@ -1,3 +1,4 @@
+public import Essentials
 public import Model
 
 /// What Fieldpost needs of a back end that keeps people's time: the whole of an adapter.
@@ -138,7 +139,7 @@ public struct BackendCapabilities: Equatable, Sendable {
     /// Capabilities.
     public init(
         approvedRecord: ApprovedRecord, hasRejection: Bool, durationStepSeconds: Int, tellsChanges: Bool = false,
-        listsEverybody: Bool = false, tellsPeople: Bool = false, textLengthMax: Int = EntryRules.textLengthMax
+        listsEverybody: Bool = false, tellsPeople: Bool = false, textLengthMax: Int = TimeEntry.submittedTextLengthMax
     ) {
         self.approvedRecord = approvedRecord
         self.hasRejection = hasRejection

@@ -1,3 +1,5 @@
+internal import BackendProtocol
+internal import Essentials
 internal import FoundationEssentials
 internal import HTTP
 internal import Model
@@ -69,25 +71,12 @@ enum HTTPAnswer {
         var wait: Int?
         if !value.isEmpty, value.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
             wait = Int(value) ?? .max
-        } else if let then = seconds(ofDate: value), let now = response.headers["date"].flatMap(seconds(ofDate:)) {
+        } else if let then = Timestamp.seconds(ofHTTPDate: value),
+            let now = response.headers["date"].flatMap(Timestamp.seconds(ofHTTPDate:))
+        {
             wait = max(0, then - now)
         }
         return wait.map { .seconds(min($0, retryAfterSecondsMax)) }
-    }
-
-    /// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, the one form RFC 9110, 5.6.7 lets senders use, in the
-    /// years 1 to 9999. The second may be 60, a leap second, which counts as the one after it.
-    static func seconds(ofDate text: String) -> Int? {
-        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-        let parts = text.split(separator: " ")
-        guard parts.count == 6, parts[5] == "GMT", let dayOfMonth = Int(parts[1]),
-            let month = months.firstIndex(of: String(parts[2])), let year = Int(parts[3]),
-            let day = Day(year: year, month: month + 1, day: dayOfMonth)
-        else { return nil }
-        let clock = parts[4].split(separator: ":", omittingEmptySubsequences: false).map { Int($0) ?? -1 }
-        guard clock.count == 3, (0..<24).contains(clock[0]), (0..<60).contains(clock[1]), (0...60).contains(clock[2])
-        else { return nil }
-        return day.daysSinceEpoch * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2]
     }
 }
 

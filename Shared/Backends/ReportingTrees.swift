@@ -1,5 +1,8 @@
+internal import BackendProtocol
+internal import Essentials
 internal import FoundationEssentials
 internal import Model
+internal import NameBasedIDs
 
 /// Makes the trees, contexts and templates of an environment from the back end's lists and its declarations.
 ///

@@ -1,4 +1,5 @@
 internal import CCurl
+internal import Essentials
 
 /// Owns one easy handle, and carries one request after another. Used on its client's thread only.
 @safe final class Transfer {

@@ -1,4 +1,5 @@
 internal import CCurl
+internal import Essentials
 import Glibc
 import Synchronization
 
@@ -213,14 +214,6 @@ private let onTimerChange: curl_multi_timer_callback = { _, milliseconds, contex
     guard let context = unsafe context else { return 0 }
     unsafe Unmanaged<TransferLoop>.fromOpaque(context).takeUnretainedValue().setTimer(milliseconds: milliseconds)
     return 0
-}
-
-extension Duration {
-    func milliseconds(roundedUp: Bool) -> Int64 {
-        let (seconds, attoseconds) = components
-        let rest = roundedUp ? 999_999_999_999_999 : Int64(0)
-        return seconds.multipliedReportingOverflow(by: 1000).partialValue + (attoseconds + rest) / 1_000_000_000_000_000
-    }
 }
 
 /// libcurl's own set-up, once, on the thread that first makes a client: on the client's own it could meet the end of a

@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 package import HTTP
 import Model

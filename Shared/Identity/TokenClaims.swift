@@ -1,22 +1,6 @@
+import Environments
+import Essentials
 import FoundationEssentials
-
-/// Who a token speaks for.
-package struct Identity: Sendable, Equatable {
-    package let environment: Int32
-    package let issuer: String
-    package let subject: String
-    /// Its ASCII letters lowered, vouched for as the environment asks; `nil` in a program's token.
-    package let email: String?
-    package let name: String?
-    /// Seconds since 1970.
-    package let expires: Int64
-    /// What a program's token calls the program: its client id, or else its subject; `nil` in a person's token.
-    package var client: String? = nil
-    /// What an ID token repeats of its authentication request (OpenID Connect Core 1.0 §2).
-    package var nonce: String? = nil
-    /// The client a token was issued to (`azp`), when it says so.
-    package var authorizedParty: String? = nil
-}
 
 /// The parts of a token before anything of it is believed.
 struct TokenParts {
@@ -39,7 +23,7 @@ struct TokenParts {
         guard let header = Self.decode(Header.self, parts[0]) else { throw .malformed("header") }
         guard header.crit == nil else { throw .malformed("critical extensions") }
         guard let claims = Self.decode(TokenClaims.self, parts[1]) else { throw .malformed("claims") }
-        guard let signature = Self.bytes(ofBase64URL: parts[2]) else { throw .malformed("signature") }
+        guard let signature = Base64URL.bytes(parts[2]) else { throw .malformed("signature") }
         self.header = header
         self.claims = claims
         self.signed = token[..<(parts[2].startIndex - 1)]
@@ -47,22 +31,7 @@ struct TokenParts {
     }
 
     static func decode<T: Decodable>(_ type: T.Type, _ part: ArraySlice<UInt8>) -> T? {
-        bytes(ofBase64URL: part).flatMap { try? JSONDecoder().decode(type, from: Data($0)) }
-    }
-
-    private static func bytes(ofBase64URL part: ArraySlice<UInt8>) -> [UInt8]? {
-        var text: [UInt8] = []
-        text.reserveCapacity(part.count + 3)
-        for byte in part {
-            switch byte {
-            case UInt8(ascii: "-"): text.append(UInt8(ascii: "+"))
-            case UInt8(ascii: "_"): text.append(UInt8(ascii: "/"))
-            case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
-            default: text.append(byte)
-            }
-        }
-        while text.count % 4 != 0 { text.append(UInt8(ascii: "=")) }
-        return Data(base64Encoded: Data(text)).map { Array($0) }
+        Base64URL.bytes(part).flatMap { try? JSONDecoder().decode(type, from: Data($0)) }
     }
 }
 

@@ -1,4 +1,6 @@
 import Crypto
+package import Environments
+import Essentials
 import FoundationEssentials
 import JWTKit
 import Runtime
@@ -59,7 +61,7 @@ package final class TokenVerifier: Sendable {
     ///   - fetch: Reads a JWKS document. It sets its own bounds of time and size.
     package init(
         limits: Limits = Limits(), environments: @escaping @Sendable () -> [EnvironmentIdentity] = { [] },
-        now: @escaping @Sendable () -> Int64 = { Timestamp.nowMilliseconds() / 1000 },
+        now: @escaping @Sendable () -> Int64 = { Timestamp.now().secondsSinceEpoch },
         fetch: @escaping @Sendable (String) async throws -> [UInt8]
     ) {
         self.limits = limits

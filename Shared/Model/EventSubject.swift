@@ -1,3 +1,4 @@
+import Essentials
 public import FoundationEssentials
 
 /// Which object an event is about: `<realm path>/<Kind>/<uuid>`,

@@ -1,3 +1,4 @@
+public import Essentials
 public import FoundationEssentials
 
 /// Fields of a `FieldTask` object: a piece of work. The master is in `/manager`, a copy in its team's realm.

@@ -1,6 +1,6 @@
 /// What an object is. The raw value is the kind's name in PostgreSQL, in events and in the device API.
 public enum Kind: String, Codable, CaseIterable, Sendable {
-    /// A user's realm and whether it is filled; fields: ``Realms`` (the type), in the realm `/users`.
+    /// A user's realm and whether it is filled; fields: ``RealmRegistration`` (the type), in the realm `/users`.
     case realms = "Realms"
     /// The person a personal realm belongs to; fields: ``User`` (the type).
     case user = "User"

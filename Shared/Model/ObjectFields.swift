@@ -27,10 +27,25 @@ extension Kind {
         }
     }
 
+    /// The largest fields of an object of any kind, in bytes of JSON.
+    public static let fieldsBytesMax = 65_536
+    /// The largest fields of an object that everybody of an environment holds.
+    public static let commonBytesMax = 4096
+
+    /// The most bytes that the fields of an object of this kind may have.
+    public var fieldsBytesMax: Int {
+        switch self {
+        case .person, .personLookup, .team, .membership, .location: Self.commonBytesMax
+        case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
+            .fieldTask, .share, .poll, .seenRecord:
+            Self.fieldsBytesMax
+        }
+    }
+
     /// Why these fields are not those of an object of this kind; `nil` when they are.
     public func objection(to fields: [UInt8]) -> String? {
         switch self {
-        case .realms: Self.read(Realms.self, fields)
+        case .realms: Self.read(RealmRegistration.self, fields)
         case .user: Self.read(User.self, fields)
         case .reportingTreeNode: Self.read(ReportingTreeNode.self, fields)
         case .reportingContext: Self.read(ReportingContext.self, fields, \.objection)

@@ -1,3 +1,4 @@
+public import Essentials
 public import FoundationEssentials
 
 /// Fields of a `Person` object: what everybody of an environment may know of a person. One per person, in `/common`.

@@ -1,3 +1,5 @@
+public import Essentials
+
 /// Fields of a `Poll` object: one person's choices and records are to be read from the back end, or what has changed
 /// of anybody's records.
 ///

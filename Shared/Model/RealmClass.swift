@@ -1,3 +1,4 @@
+import Essentials
 public import FoundationEssentials
 
 /// What a realm is for, which decides on who may do what in it.

@@ -1,3 +1,4 @@
+import Essentials
 public import FoundationEssentials
 
 /// A text that is not a realm's path, and why.

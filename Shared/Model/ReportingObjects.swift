@@ -1,3 +1,4 @@
+import Essentials
 public import FoundationEssentials
 
 /// The reporting data one person can see, by id: what rules about an entry look things up in.

@@ -1,3 +1,5 @@
+public import Essentials
+
 /// Fields of a `SeenRecord` object: what a back end was last seen to hold of one entry.
 ///
 /// It has the entry's id, and is in a realm of the services, ``RealmPath/seen(_:)``. The poller writes it when it

@@ -1,3 +1,4 @@
+public import Essentials
 public import FoundationEssentials
 
 /// One choice of an entry: a node for a context. A context may have several.
@@ -16,9 +17,16 @@ public struct ReportingSelection: Codable, Hashable, Sendable {
 
 /// Fields of a `TimeEntry` object: time that a person registers on a day.
 ///
-/// A draft may lack anything but its status; ``EntryRules`` says what is missing when it is to be submitted. Which of
-/// the fields a device may write is said by ``DeviceWrites``.
+/// A draft may lack anything but its status; `entry-submitter` says what is missing when it is to be submitted.
 public struct TimeEntry: Codable, Equatable, Sendable {
+    /// The longest text an entry can hold, in characters; when it is submitted ``submittedTextLengthMax`` counts.
+    public static let textLengthMax = 1000
+    /// The longest text of an entry that is submitted, in characters, unless the back end keeps another number (the
+    /// first model's app shows it beside the field).
+    public static let submittedTextLengthMax = 40
+    /// The most selections an entry can hold.
+    public static let selectionsMax = 64
+
     /// How the length of an entry is given.
     public enum TimeType: String, Codable, CaseIterable, Sendable {
         /// By ``TimeEntry/startTime`` and ``TimeEntry/endTime``.
@@ -31,7 +39,7 @@ public struct TimeEntry: Codable, Equatable, Sendable {
     public var backendId: String?
     /// Where the entry is on its way. A device sets only `suggestion` and `draft`.
     public var status: EntryStatus
-    /// What the person wrote; at most ``EntryRules/textLengthMax`` characters when it is submitted.
+    /// What the person wrote; at most ``TimeEntry/submittedTextLengthMax`` characters when it is submitted.
     public var text: String?
     /// The id of the `ReportingTemplate` object.
     public var reportingTemplate: UUID?

@@ -1,3 +1,4 @@
+public import Essentials
 public import FoundationEssentials
 
 /// Fields of a `TimeEntryStatus` object: one line of an entry's status log (the first model's `statusLog`).

@@ -1,3 +1,4 @@
+import Essentials
 import Glibc
 
 /// One connection to PostgreSQL, used by the thread that owns it.

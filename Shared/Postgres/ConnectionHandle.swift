@@ -1,4 +1,5 @@
 import CPostgres
+import Essentials
 import Glibc
 
 /// Owns one `PGconn` in non-blocking mode.

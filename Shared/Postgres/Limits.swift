@@ -27,11 +27,3 @@ package struct Limits: Sendable {
     /// After this long without an answer the connection is given up: the server's own limits have passed.
     var answerMax: Duration { statementMax + lockMax }
 }
-
-extension Duration {
-    /// Whole milliseconds, rounded down.
-    var milliseconds: Int64 {
-        let (seconds, attoseconds) = components
-        return seconds * 1_000 + attoseconds / 1_000_000_000_000_000
-    }
-}

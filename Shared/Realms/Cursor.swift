@@ -1,3 +1,4 @@
+import Essentials
 package import FoundationEssentials
 package import Model
 

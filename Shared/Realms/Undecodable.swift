@@ -1,3 +1,4 @@
+import Essentials
 package import FoundationEssentials
 import Model
 package import Postgres

@@ -1,3 +1,5 @@
+import Essentials
+
 extension Duration {
     private static let units: [(suffix: String, milliseconds: Int64)] = [
         ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
@@ -20,20 +22,5 @@ extension Duration {
         let unit = Self.units.last { milliseconds % $0.milliseconds == 0 && milliseconds >= $0.milliseconds }
         guard let unit else { return "\(milliseconds)ms" }
         return "\(milliseconds / unit.milliseconds)\(unit.suffix)"
-    }
-
-    /// Whole milliseconds, rounded down.
-    package var milliseconds: Int64 {
-        components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
-    }
-
-    /// Whole nanoseconds, rounded down.
-    package var nanoseconds: Int64 {
-        components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
-    }
-
-    /// Seconds with a fraction.
-    package var inSeconds: Double {
-        Double(components.seconds) + Double(components.attoseconds) / 1e18
     }
 }

@@ -1,3 +1,4 @@
+import Essentials
 import HTTPTypes
 import HummingbirdCore
 import Logging
@@ -155,7 +156,7 @@ extension Problem {
         let body = ByteBuffer(bytes: json)
         var headers = HTTPHeaders([
             ("content-type", "application/problem+json"), ("content-length", "\(body.readableBytes)"),
-            ("date", Timestamp.httpText(milliseconds: Timestamp.nowMilliseconds())), ("connection", "close"),
+            ("date", Timestamp.now().httpText), ("connection", "close"),
         ])
         for field in fields { headers.replaceOrAdd(name: field.name.rawName, value: field.value) }
         for field in self.headers { headers.replaceOrAdd(name: field.name.rawName, value: field.value) }

@@ -1,3 +1,4 @@
+import Essentials
 import Synchronization
 
 /// What the process's parts say of themselves, for `/health/live` and `/health/ready`.
@@ -39,7 +40,7 @@ package final class Health: Sendable {
     package func shuttingDown() { state.withLock { $0.isShuttingDown = true } }
 
     /// The loops that are stalled, each with the time since its last progress. Empty: live.
-    package func stalls(now: Int64 = Timestamp.steadyNanoseconds()) -> [String: Duration] {
+    package func stalls(now: Int64 = SteadyClock.nanoseconds()) -> [String: Duration] {
         var stalls: [String: Duration] = [:]
         for loop in state.withLock({ $0.loops }) {
             let age = loop.age(now: now)
@@ -64,10 +65,10 @@ package final class Progress: Sendable {
 
     init(name: String) {
         self.name = name
-        self.last = Atomic(Timestamp.steadyNanoseconds())
+        self.last = Atomic(SteadyClock.nanoseconds())
     }
 
-    package func progressed() { last.store(Timestamp.steadyNanoseconds(), ordering: .relaxed) }
+    package func progressed() { last.store(SteadyClock.nanoseconds(), ordering: .relaxed) }
 
     func age(now: Int64) -> Duration { .nanoseconds(max(0, now - last.load(ordering: .relaxed))) }
 }

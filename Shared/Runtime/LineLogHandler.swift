@@ -1,3 +1,4 @@
+import Essentials
 import Glibc
 package import Logging
 
@@ -45,7 +46,7 @@ package struct LineLogHandler: LogHandler {
         if let given = event.metadata { all.merge(given) { _, new in new } }
         if label != service { all["logger"] = .string(label) }
         if let error = event.error { all["error"] = .string("\(error)") }
-        let time = Timestamp.text(milliseconds: Timestamp.nowMilliseconds())
+        let time = Timestamp.now().description
         let fields = Self.flatten(all)
         let message = event.message.description
         let line =

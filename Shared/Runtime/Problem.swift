@@ -1,3 +1,4 @@
+import Essentials
 package import HTTPTypes
 package import Hummingbird
 import NIOCore

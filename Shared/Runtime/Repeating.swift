@@ -1,3 +1,4 @@
+import Essentials
 package import Logging
 import ServiceLifecycle
 

@@ -1,3 +1,4 @@
+import Essentials
 import HTTPTypes
 import Hummingbird
 import Metrics
@@ -22,7 +23,7 @@ struct RequestMetricsMiddleware<Context: RequestContext>: RouterMiddleware {
     @concurrent func handle(
         _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
     ) async throws -> Response {
-        let start = Timestamp.steadyNanoseconds()
+        let start = SteadyClock.nanoseconds()
         let response = try await next(request, context)
         let method = Self.knownMethods.contains(request.method) ? request.method.rawValue : "_OTHER"
         let key = Key(method: method, route: context.endpointPath ?? "", status: response.status.code)
@@ -37,7 +38,7 @@ struct RequestMetricsMiddleware<Context: RequestContext>: RouterMiddleware {
             timers[key] = timer
             return timer
         }
-        timer.recordNanoseconds(Timestamp.steadyNanoseconds() - start)
+        timer.recordNanoseconds(SteadyClock.nanoseconds() - start)
         return response
     }
 }

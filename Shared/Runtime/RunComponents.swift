@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 import Glibc
 package import Logging
@@ -87,9 +88,9 @@ private final class ShutdownWatch: Service {
     }
 
     private func endInTime() {
-        let deadline = Timestamp.steadyNanoseconds() + shutdownMax.milliseconds * 1_000_000
+        let deadline = SteadyClock.nanoseconds() + shutdownMax.milliseconds * 1_000_000
         while true {
-            let left = (deadline - Timestamp.steadyNanoseconds()) / 1_000_000
+            let left = (deadline - SteadyClock.nanoseconds()) / 1_000_000
             guard left > 0 else { break }
             poll(nil, 0, Int32(min(left, 1000)))
         }

@@ -1,3 +1,4 @@
+import Essentials
 import Glibc
 package import Logging
 import Synchronization
@@ -55,10 +56,10 @@ package final class WorkerControl: Sendable {
 
     /// Waits, but not past the start of a shutdown. The loop counts as live meanwhile.
     package func pause(_ duration: Duration) {
-        let deadline = Timestamp.steadyNanoseconds() + duration.nanoseconds
+        let deadline = SteadyClock.nanoseconds() + duration.nanoseconds
         while !isStopping {
             progress.progressed()
-            let left = deadline - Timestamp.steadyNanoseconds()
+            let left = deadline - SteadyClock.nanoseconds()
             guard left > 0 else { return }
             // In pieces, so that a long pause is no stall.
             stopSignal.wait(milliseconds: Int32(min(1000, (left + 999_999) / 1_000_000)))

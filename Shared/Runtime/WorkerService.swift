@@ -1,3 +1,4 @@
+import Essentials
 import Glibc
 import Logging
 import Metrics
@@ -46,7 +47,7 @@ struct WorkerService: Service {
         var backoff = restart
         var lastProblem: String?
         while !control.isStopping {
-            let start = Timestamp.steadyNanoseconds()
+            let start = SteadyClock.nanoseconds()
             var problem = "the loop ended before it was asked to"
             do {
                 try body(control)
@@ -56,7 +57,7 @@ struct WorkerService: Service {
                 problem = "\(error)"
             }
             // A run that outlived the longest wait had worked: this failure is a new one.
-            if Duration.nanoseconds(Timestamp.steadyNanoseconds() - start) > restart.waitMax {
+            if Duration.nanoseconds(SteadyClock.nanoseconds() - start) > restart.waitMax {
                 backoff.succeeded()
                 lastProblem = nil
             }

@@ -1,8 +1,8 @@
 import Backends
+import Essentials
 import FoundationEssentials
 import Model
 import Realms
-import Seeded
 import TestSupport
 import Testing
 

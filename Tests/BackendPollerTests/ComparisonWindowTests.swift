@@ -1,5 +1,6 @@
-import Audiences
 import Backends
+import Catalogues
+import Essentials
 import FoundationEssentials
 import HTTP
 import Model
@@ -9,7 +10,7 @@ import TestSupport
 import Testing
 
 @testable import BackendPoller
-@testable import Pipeline
+@testable import Work
 
 /// A full comparison reads what its days need, and not all that a person ever had.
 @Suite struct ComparisonWindowTests {

@@ -1,7 +1,7 @@
 import Backends
+import Essentials
 import FoundationEssentials
 import Model
-import Seeded
 import TestSupport
 import Testing
 

@@ -1,4 +1,7 @@
+import BackendProtocol
 import Backends
+import Catalogues
+import Essentials
 import FoundationEssentials
 import Model
 import Testing

@@ -1,4 +1,6 @@
+import BackendProtocol
 import Backends
+import Essentials
 import FoundationEssentials
 import HTTP
 import Model

@@ -1,17 +1,20 @@
-import Audiences
+import BackendProtocol
 import Backends
+import Catalogues
+import Environments
+import Essentials
 import FoundationEssentials
 import HTTP
 import Logging
 import Model
+import NameBasedIDs
 import Postgres
 import Realms
-import Secrets
 import TestSupport
 import Testing
 
 @testable import BackendPoller
-@testable import Pipeline
+@testable import Work
 
 extension PollHandler.Answer {
     /// What was read of a person.
@@ -23,7 +26,7 @@ extension PollHandler.Answer {
 extension RealmFetcher.Found {
     /// Read now.
     static func data(_ data: ReportingData, _ records: [BackendEntry], _ days: ClosedRange<Day>) -> Self {
-        Self(data: data, records: records, days: days, readAt: Clock.now())
+        Self(data: data, records: records, days: days, readAt: Timestamp.now())
     }
 }
 
@@ -48,7 +51,7 @@ extension PollHandlerTests {
 
     static func fetcher(_ client: Client) throws -> RealmFetcher {
         RealmFetcher(
-            Adapters(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1)
+            BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1)
     }
 
     /// As if the interval were over.
@@ -67,9 +70,9 @@ extension PollHandlerTests {
     // MARK: Deciding
 
     static func decide(
-        _ origin: Input<PollHandler.Answer>.Origin, into batch: inout WriteBatch, _ acme: inout TestEnvironment,
+        _ origin: WorkItem<PollHandler.Answer>.Origin, into batch: inout WriteBatch, _ acme: inout TestEnvironment,
         of person: String = "ana@example.com"
-    ) throws -> Next<PollHandler.Call> {
+    ) throws -> Disposition<PollHandler.Call> {
         let client = Client()
         defer { client.shutDown() }
         var handler = try handler(client)
@@ -81,26 +84,27 @@ extension PollHandlerTests {
     }
 
     static func decide(
-        _ origin: Input<PollHandler.Answer>.Origin, by handler: inout PollHandler, into batch: inout WriteBatch,
+        _ origin: WorkItem<PollHandler.Answer>.Origin, by handler: inout PollHandler, into batch: inout WriteBatch,
         _ acme: inout TestEnvironment, of person: String = "ana@example.com"
-    ) throws -> Next<PollHandler.Call> {
+    ) throws -> Disposition<PollHandler.Call> {
         let subject = EventSubject(realm: .polls, kind: .poll, id: RealmContents.pollID(of: person))
-        let input = Input<PollHandler.Answer>(environment: acme.id, subject: subject, origin: origin, attemptCount: 0)
+        let input = WorkItem<PollHandler.Answer>(
+            environment: acme.id, subject: subject, origin: origin, attemptCount: 0)
         return try #require(
             try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection).first)
     }
 
     static func decide(
-        _ origin: Input<PollHandler.Answer>.Origin, _ acme: inout TestEnvironment,
+        _ origin: WorkItem<PollHandler.Answer>.Origin, _ acme: inout TestEnvironment,
         of person: String = "ana@example.com"
-    ) throws -> Next<PollHandler.Call> {
+    ) throws -> Disposition<PollHandler.Call> {
         var batch = WriteBatch(environment: acme.id)
         return try decide(origin, into: &batch, &acme, of: person)
     }
 
     static func answer(
         _ found: Result<RealmFetcher.Found, BackendError>, _ acme: inout TestEnvironment
-    ) throws -> Next<PollHandler.Call> {
+    ) throws -> Disposition<PollHandler.Call> {
         guard case .call(let call, _) = try decide(.event, &acme) else { throw Missing(what: "a call") }
         return try decide(
             .answer(.person(found.map { PollHandler.PersonRead($0) }, position: call.position)), &acme)
@@ -128,7 +132,7 @@ extension PollHandlerTests {
 
     /// Lets catalogues follow.
     static func settle(_ acme: inout TestEnvironment) throws {
-        var keeper = AudienceKeeper(logger: Logger(label: "keeper"))
+        var keeper = CatalogueReconciler(logger: Logger(label: "keeper"))
         #expect(try keeper.settle(acme.id, since: time(0), on: &acme.connection))
     }
 

@@ -1,16 +1,19 @@
+import BackendProtocol
 import Backends
+import Catalogues
+import Environments
+import Essentials
 import FoundationEssentials
 import HTTP
 import Logging
 import Model
 import Postgres
 import Realms
-import Secrets
 import TestSupport
 import Testing
 
 @testable import BackendPoller
-@testable import Pipeline
+@testable import Work
 
 /// What the scheduler and the handler make of a real database; what the back end says is given.
 @Suite(.ownThreads) struct PollHandlerTests {

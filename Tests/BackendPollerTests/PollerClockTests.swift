@@ -1,8 +1,9 @@
 import Backends
+import Catalogues
+import Essentials
 import FoundationEssentials
 import Model
 import Realms
-import Seeded
 import TestSupport
 import Testing
 

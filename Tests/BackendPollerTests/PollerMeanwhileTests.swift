@@ -1,4 +1,5 @@
 import Backends
+import Catalogues
 import FoundationEssentials
 import Model
 import Postgres

@@ -1,18 +1,20 @@
+import BackendProtocol
 import Backends
+import Catalogues
+import Environments
+import Essentials
 import FoundationEssentials
 import HTTP
 import Logging
 import Model
 import Postgres
 import Realms
-import Secrets
-import Seeded
 import TestSupport
 import Testing
 
 @testable import BackendPoller
-@testable import Pipeline
 @testable import Sandbox
+@testable import Work
 
 /// The scheduler and the handler of the poller with a real database and an e-conomic of their own. A worker's steps are
 /// taken one by one, so that anything can happen between them.
@@ -42,7 +44,7 @@ struct PollerWorld: ~Copyable {
         let url = "http://127.0.0.1:\(port)"
         let secrets = try SecretBox([Self.secretKey])
         let sealed = Bytea(
-            try secrets.seal(password, at: BackendConnection.secretPlace(acme.id)))
+            try secrets.seal(password, at: BackendConfiguration.secretPlace(acme.id)))
         try acme.connection.run(
             """
             UPDATE backend.connection SET kind = \(kind), url = \(url), user_name = 'FIELDPOST',
@@ -75,7 +77,7 @@ struct PollerWorld: ~Copyable {
             into: .users)
     }
 
-    static var today: Day { Clock.now().day }
+    static var today: Day { Timestamp.now().day }
 
     // MARK: The back end
 
@@ -123,10 +125,10 @@ struct PollerWorld: ~Copyable {
                 """)
         }
         do {
-            #expect(try scheduler.step(now: Clock.now()))
+            #expect(try scheduler.step(now: Timestamp.now()))
         } catch let error as PostgresError where error.isConnectionLost {
             // On a slow machine its session has said nothing for too long; the service's begins again too.
-            #expect(try scheduler.step(now: Clock.now()))
+            #expect(try scheduler.step(now: Timestamp.now()))
         }
     }
 
@@ -174,10 +176,10 @@ struct PollerWorld: ~Copyable {
 
     private mutating func decide(
         _ polls: [(id: UUID, answer: PollHandler.Answer?)]
-    ) throws -> ([Next<PollHandler.Call>], WriteBatch) {
+    ) throws -> ([Disposition<PollHandler.Call>], WriteBatch) {
         var batch = WriteBatch(environment: acme.id)
         let inputs = polls.map { poll in
-            Input<PollHandler.Answer>(
+            WorkItem<PollHandler.Answer>(
                 environment: acme.id, subject: EventSubject(realm: .polls, kind: .poll, id: poll.id),
                 origin: poll.answer.map { .answer($0) } ?? .event, attemptCount: 0)
         }
@@ -203,7 +205,7 @@ struct PollerWorld: ~Copyable {
 
     static func fetcher(_ client: Client, entryDays: Int) throws -> RealmFetcher {
         RealmFetcher(
-            Adapters(client: client, secrets: try SecretBox([secretKey]), callMax: .seconds(20)),
+            BackendRegistry(client: client, secrets: try SecretBox([secretKey]), callMax: .seconds(20)),
             entryDays: entryDays, aheadDays: 31)
     }
 

@@ -1,4 +1,5 @@
 import BackendContract
+import BackendProtocol
 import Backends
 import Model
 import Testing

@@ -1,6 +1,9 @@
+import BackendProtocol
+import Catalogues
+import Essentials
 import FoundationEssentials
 import Model
-import Seeded
+import NameBasedIDs
 import TestSupport
 import Testing
 

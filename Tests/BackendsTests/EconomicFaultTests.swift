@@ -1,3 +1,4 @@
+import BackendProtocol
 import FoundationEssentials
 import HTTP
 import Model

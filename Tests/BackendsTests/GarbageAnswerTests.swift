@@ -1,6 +1,9 @@
+import BackendProtocol
+import Essentials
 import FoundationEssentials
 import HTTP
 import Model
+import Runtime
 import Testing
 
 @testable import Backends
@@ -24,7 +27,7 @@ import Testing
         ("Sun, 06 Nov 10000 08:49:37 GMT", nil), ("Sun, 06 Nov 1994 08:49:37 CET", nil), ("a b c d e GMT", nil),
         ("", nil), (String(repeating: " ", count: 10_000), nil),
     ]) func aDateIsReadAsItIsOrNotAtAll(text: String, seconds: Int?) {
-        #expect(HTTPAnswer.seconds(ofDate: text) == seconds)
+        #expect(Timestamp.seconds(ofHTTPDate: text) == seconds)
     }
 
     /// Nobody waits for longer than a day because a header says so.

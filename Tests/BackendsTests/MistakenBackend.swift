@@ -1,5 +1,7 @@
 import BackendContract
+import BackendProtocol
 import Backends
+import Essentials
 import FoundationEssentials
 import Model
 

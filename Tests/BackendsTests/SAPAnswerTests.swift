@@ -1,6 +1,9 @@
+import BackendProtocol
+import Essentials
 import FoundationEssentials
 import HTTP
 import Model
+import NameBasedIDs
 import Testing
 
 @testable import Backends

@@ -1,5 +1,7 @@
 import BackendContract
+import BackendProtocol
 import Backends
+import Essentials
 import Model
 
 /// The faults that both stand-ins have, as the contract asks for them.

@@ -1,3 +1,4 @@
+import BackendProtocol
 import Backends
 import FoundationEssentials
 import HTTP

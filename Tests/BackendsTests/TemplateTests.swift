@@ -1,3 +1,6 @@
+import BackendProtocol
+import Catalogues
+import Environments
 import Foundation
 import Model
 import Testing
@@ -52,10 +55,10 @@ import Testing
     }
 
     @Test func theBuiltInTemplatesAreInOrder() {
-        for kind in BackendConnection.kinds {
-            let vocabulary = BackendVocabulary.of(kind)
-            #expect(vocabulary?.builtIn.problems(for: SAPReporting.vocabulary).isEmpty == (kind == "sap"))
-            #expect(vocabulary.map { $0.builtIn.problems(for: $0) } == [])
+        for kind in BackendKind.all {
+            let (vocabulary, isSAP) = (kind.vocabulary, kind.name == "sap")
+            #expect(vocabulary.builtIn.problems(for: SAPReporting.vocabulary).isEmpty == isSAP)
+            #expect(vocabulary.builtIn.problems(for: vocabulary) == [])
         }
     }
 

@@ -1,8 +1,8 @@
 import Backends
 import Model
-import Pipeline
 import TestSupport
 import Testing
+import Work
 
 @testable import EntrySubmitter
 

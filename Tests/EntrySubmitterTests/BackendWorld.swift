@@ -1,16 +1,20 @@
+import BackendProtocol
 import Backends
+import Catalogues
+import Environments
+import Essentials
 import FoundationEssentials
 import HTTP
 import Model
 import Postgres
 import Realms
-import Secrets
 import TestSupport
 import Testing
 
 @testable import EntrySubmitter
-@testable import Pipeline
+@testable import RealmGateway
 @testable import Sandbox
+@testable import Work
 
 /// One person with a realm in PostgreSQL and a back end's stand-in that really runs. The handler decides and calls as
 /// in a worker, one key at a time, and a look into the back end tells what a poll would.
@@ -75,7 +79,7 @@ struct BackendWorld: ~Copyable {
         let rule = SubmissionRule(
             lease: .seconds(70), settleMin: .milliseconds(50), retryMin: .milliseconds(10), retryMax: .milliseconds(50))
         let handler = EntryHandler(
-            rule: rule, adapters: Adapters(client: client, secrets: secrets, callMax: .seconds(10)))
+            rule: rule, adapters: BackendRegistry(client: client, secrets: secrets, callMax: .seconds(10)))
         let person = BackendPerson(
             email: Self.email,
             reference: vendor == .sap
@@ -84,7 +88,7 @@ struct BackendWorld: ~Copyable {
                     "businessPartnerUuid": Self.guid(1),
                 ] : ["employeeNumber": "7"])
         var acme = try TestEnvironment()
-        let place = BackendConnection.secretPlace(acme.id)
+        let place = BackendConfiguration.secretPlace(acme.id)
         let password = vendor == .sap ? "sandbox" : "sandbox-app:sandbox-grant"
         try acme.connection.run(
             """
@@ -122,7 +126,7 @@ struct BackendWorld: ~Copyable {
                  "activities": [{"number": 1, "name": "Diving", "isAccessible": true}]}
                 """)
         data = try await backend.reportingData(of: person)
-        let contents = RealmContents(email: Self.email, data: data, records: [], readAt: Clock.now())
+        let contents = RealmContents(email: Self.email, data: data, records: [], readAt: Timestamp.now())
         func json(_ fields: some Encodable) throws -> String {
             String(decoding: try JSONEncoder().encode(fields), as: UTF8.self)
         }
@@ -241,7 +245,7 @@ struct BackendWorld: ~Copyable {
     }
 
     /// Decides, calls, and records the answers; until it has ended or waits.
-    mutating func step(_ id: UUID, _ kind: Kind = .timeEntry) async throws -> Next<EntryHandler.Call> {
+    mutating func step(_ id: UUID, _ kind: Kind = .timeEntry) async throws -> Disposition<EntryHandler.Call> {
         var next = try decide(id, .event, kind)
         while true {
             switch next {
@@ -253,10 +257,10 @@ struct BackendWorld: ~Copyable {
     }
 
     mutating func decide(
-        _ id: UUID, _ origin: Input<EntryHandler.Answer>.Origin, _ kind: Kind = .timeEntry
-    ) throws -> Next<EntryHandler.Call> {
+        _ id: UUID, _ origin: WorkItem<EntryHandler.Answer>.Origin, _ kind: Kind = .timeEntry
+    ) throws -> Disposition<EntryHandler.Call> {
         let subject = EventSubject(realm: kind == .seenRecord ? seen : realm, kind: kind, id: id)
-        let input = Input(environment: acme.id, subject: subject, origin: origin, attemptCount: 0)
+        let input = WorkItem(environment: acme.id, subject: subject, origin: origin, attemptCount: 0)
         var batch = WriteBatch(environment: acme.id)
         let nexts = try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection)
         #expect(try batch.commit(on: &acme.connection).missed.isEmpty)

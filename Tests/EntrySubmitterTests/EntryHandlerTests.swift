@@ -1,15 +1,16 @@
 import Backends
+import Environments
+import Essentials
 import FoundationEssentials
 import HTTP
 import Model
 import Postgres
 import Realms
-import Secrets
 import TestSupport
 import Testing
 
 @testable import EntrySubmitter
-@testable import Pipeline
+@testable import Work
 
 /// What the handler makes of objects in PostgreSQL.
 @Suite(.ownThreads) struct EntryHandlerTests {
@@ -38,7 +39,8 @@ import Testing
         let client = Client()
         defer { client.shutDown() }
         var handler = EntryHandler(
-            rule: Self.rule, adapters: Adapters(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
+            rule: Self.rule,
+            adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
         let inputs = [(good, ana), (strange, ana), (tried, ana), (misled, ben)].map { id, realm in
             Self.input(id, realm, acme.id)
         }
@@ -62,7 +64,8 @@ import Testing
         let client = Client()
         defer { client.shutDown() }
         let handler = EntryHandler(
-            rule: Self.rule, adapters: Adapters(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
+            rule: Self.rule,
+            adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
         func reason() throws -> String {
             do {
                 _ = try handler.caller(on: &connection, for: environment)
@@ -85,10 +88,10 @@ import Testing
     private static let rule = SubmissionRule(
         lease: .seconds(70), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60))
 
-    private static func input(_ id: UUID, _ realm: RealmPath, _ environment: EnvironmentID) -> Input<
+    private static func input(_ id: UUID, _ realm: RealmPath, _ environment: EnvironmentID) -> WorkItem<
         EntryHandler.Answer
     > {
-        Input(
+        WorkItem(
             environment: environment, subject: EventSubject(realm: realm, kind: .timeEntry, id: id), origin: .event,
             attemptCount: 0)
     }

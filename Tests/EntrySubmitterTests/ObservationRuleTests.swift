@@ -1,8 +1,10 @@
+import BackendProtocol
 import Backends
+import Essentials
 import FoundationEssentials
 import Model
-import Pipeline
 import Testing
+import Work
 
 @testable import EntrySubmitter
 

@@ -1,6 +1,7 @@
+import BackendProtocol
 import Backends
+import Essentials
 import Model
-import Seeded
 import TestSupport
 import Testing
 

@@ -1,16 +1,17 @@
+import BackendProtocol
 import Backends
+import Environments
+import Essentials
 import FoundationEssentials
 import HTTP
 import Model
-import Pipeline
 import Postgres
 import Realms
-import Secrets
 import TestSupport
 import Testing
 
 @testable import EntrySubmitter
-@testable import Pipeline
+@testable import Work
 
 /// What the handler makes of records that were seen, in PostgreSQL.
 @Suite(.ownThreads) struct ObservingTests {
@@ -139,17 +140,17 @@ import Testing
         try acme.put([(id, json)], .seenRecord, into: seen)
     }
 
-    private typealias Asked = (realm: RealmPath, kind: Kind, origin: Input<EntryHandler.Answer>.Origin)
+    private typealias Asked = (realm: RealmPath, kind: Kind, origin: WorkItem<EntryHandler.Answer>.Origin)
 
-    private func decide(_ asked: [Asked], _ acme: inout TestEnvironment) throws -> [Next<EntryHandler.Call>] {
+    private func decide(_ asked: [Asked], _ acme: inout TestEnvironment) throws -> [Disposition<EntryHandler.Call>] {
         let client = Client()
         defer { client.shutDown() }
         let rule = SubmissionRule(
             lease: .seconds(70), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60))
         var handler = EntryHandler(
-            rule: rule, adapters: Adapters(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
+            rule: rule, adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
         let inputs = asked.map {
-            Input<EntryHandler.Answer>(
+            WorkItem<EntryHandler.Answer>(
                 environment: acme.id, subject: EventSubject(realm: $0.realm, kind: $0.kind, id: id), origin: $0.origin,
                 attemptCount: 0)
         }
@@ -159,7 +160,7 @@ import Testing
         return nexts
     }
 
-    private func expectFinished(_ nexts: [Next<EntryHandler.Call>]) throws {
+    private func expectFinished(_ nexts: [Disposition<EntryHandler.Call>]) throws {
         for next in nexts { if case .finished = next {} else { Issue.record("\(next)") } }
     }
 

@@ -1,4 +1,6 @@
+import BackendProtocol
 import Backends
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres
@@ -6,7 +8,7 @@ import TestSupport
 import Testing
 
 @testable import EntrySubmitter
-@testable import Pipeline
+@testable import Work
 
 /// Closed periods, and entries with a start and an end.
 @Suite(.ownThreads) struct PeriodTests {

@@ -1,10 +1,11 @@
+import BackendProtocol
 import Backends
 import FoundationEssentials
 import Model
-import Pipeline
 import Postgres
 import TestSupport
 import Testing
+import Work
 
 @testable import EntrySubmitter
 

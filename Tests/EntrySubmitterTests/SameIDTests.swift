@@ -1,16 +1,16 @@
 import Backends
+import Environments
+import Essentials
 import FoundationEssentials
 import HTTP
 import Model
-import Pipeline
 import Postgres
 import Realms
-import Secrets
 import TestSupport
 import Testing
 
 @testable import EntrySubmitter
-@testable import Pipeline
+@testable import Work
 
 /// Ids are chosen by devices, and an entry's id stands in the back end's record: another person may use it for an entry
 /// of their own.
@@ -121,14 +121,15 @@ import Testing
         _ = try batch.commit(on: &acme.connection)
     }
 
-    private func decide(_ realms: [RealmPath], _ acme: inout TestEnvironment) throws -> [Next<EntryHandler.Call>] {
+    private func decide(_ realms: [RealmPath], _ acme: inout TestEnvironment) throws -> [Disposition<EntryHandler.Call>]
+    {
         let client = Client()
         defer { client.shutDown() }
         var handler = EntryHandler(
             rule: SubmissionWorld.rule,
-            adapters: Adapters(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
+            adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
         let inputs = realms.map { realm in
-            Input<EntryHandler.Answer>(
+            WorkItem<EntryHandler.Answer>(
                 environment: acme.id, subject: EventSubject(realm: realm, kind: .timeEntry, id: id), origin: .event,
                 attemptCount: 0)
         }

@@ -1,6 +1,6 @@
 import Backends
+import Essentials
 import Model
-import Seeded
 import TestSupport
 import Testing
 

@@ -1,9 +1,11 @@
+import BackendProtocol
 import Backends
+import Essentials
 import FoundationEssentials
 import Model
-import Seeded
 
 @testable import EntrySubmitter
+@testable import RealmGateway
 
 /// One entry, its device, its ledger, and a back end that may do anything a real one does: refuse, be away, lose its
 /// answer after writing, commit late. The people file changes. Workers crash, look twice, and answer late. Time is a

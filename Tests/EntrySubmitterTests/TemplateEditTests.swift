@@ -1,3 +1,4 @@
+import BackendProtocol
 import Backends
 import FoundationEssentials
 import Model
@@ -5,7 +6,7 @@ import TestSupport
 import Testing
 
 @testable import EntrySubmitter
-@testable import Pipeline
+@testable import Work
 
 /// Edits of entries whose environment declares its templates.
 @Suite(.ownThreads) struct TemplateEditTests {

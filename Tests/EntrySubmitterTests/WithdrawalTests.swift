@@ -1,4 +1,6 @@
+import BackendProtocol
 import Backends
+import Essentials
 import FoundationEssentials
 import Model
 import Realms
@@ -6,7 +8,7 @@ import TestSupport
 import Testing
 
 @testable import EntrySubmitter
-@testable import Pipeline
+@testable import Work
 
 /// Entries whose device changes its mind about submitting them, and what an edit of a submitted entry means.
 @Suite(.ownThreads) struct WithdrawalTests {

@@ -81,8 +81,8 @@ import Testing
             """)
         try #require(rows.count == 1)
         let fields: JSONBytes = try rows[0].value(0)
-        let realms = try JSONDecoder().decode(Realms.self, from: Data(fields.bytes))
-        #expect(realms == Realms(userId: "p7@example.com", path: try RealmPath.user("p7@example.com")))
+        let realms = try JSONDecoder().decode(RealmRegistration.self, from: Data(fields.bytes))
+        #expect(realms == RealmRegistration(userId: "p7@example.com", path: try RealmPath.user("p7@example.com")))
         let invited = try run("list", "--json").rows().first?["invited"] as? Int
         #expect(invited == 600)
         let named = try connection.run(

@@ -1,9 +1,9 @@
 import Backends
+import Environments
 import Foundation
 import Identity
 import Model
 import Postgres
-import Secrets
 import TestSupport
 import Testing
 
@@ -33,7 +33,7 @@ import Testing
         for id in [Int32(1), 2] {
             let environment = EnvironmentID(rawValue: id)
             let secret = Bytea(try box.seal("client-\(id)", at: OAuthClient.secretPlace(environment)))
-            let password = Bytea(try box.seal("password-\(id)", at: BackendConnection.secretPlace(environment)))
+            let password = Bytea(try box.seal("password-\(id)", at: BackendConfiguration.secretPlace(environment)))
             let tokens = try (1...600).map { number in
                 Bytea(try box.seal("token-\(number)", at: RefreshTokens.secretPlace(environment, person: 7)))
             }
@@ -75,7 +75,7 @@ import Testing
             let secrets = [try row.value(1, as: Bytea.self).bytes, try row.value(2, as: Bytea.self).bytes]
             #expect(try box.openText(secrets[0], at: OAuthClient.secretPlace(environment)) == "client-\(environment)")
             #expect(
-                try box.openText(secrets[1], at: BackendConnection.secretPlace(environment))
+                try box.openText(secrets[1], at: BackendConfiguration.secretPlace(environment))
                     == "password-\(environment)")
         }
         let tokens = try connection.run(

@@ -1,11 +1,13 @@
+import Environments
 import Foundation
+import HTTP
 import HTTPTypes
 import Hummingbird
 import Identity
+import LocalCluster
 import Logging
 import NIOPosix
 import ServiceLifecycle
-import Suite
 import Synchronization
 
 @testable import Runtime

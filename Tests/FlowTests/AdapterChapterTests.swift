@@ -1,5 +1,5 @@
 import Foundation
-import Suite
+import LocalCluster
 import Testing
 
 extension FlowTests {
@@ -8,7 +8,7 @@ extension FlowTests {
     @Test(.timeLimit(.minutes(20))) func theDocumentsAdapterKeepsTheContract() async throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
-        let folder = try SuiteFolder("adapter")
+        let folder = try ClusterFolder("adapter")
         defer { folder.remove() }
         let files = try Self.files(root)
         #expect(
@@ -31,15 +31,15 @@ extension FlowTests {
             try FileManager.default.copyItem(atPath: fetched, toPath: folder.path + "/acme/.build/repositories")
         }
         let variables = ProcessInfo.processInfo.environment
-        let process = try SuiteProcess(
-            SuiteProcess.Command(
+        let process = try ClusterProcess(
+            ClusterProcess.Command(
                 executable: "/usr/bin/env",
                 arguments: [
                     "-C", folder.path + "/acme", "swift", "test", "--disable-automatic-resolution", "--jobs", "2",
                 ],
                 environment: [
                     "PATH": variables["PATH"] ?? "/usr/bin:/bin", "HOME": variables["HOME"] ?? folder.path,
-                    SuiteFolder.mark: folder.path,
+                    ClusterFolder.mark: folder.path,
                 ], logPath: folder.path + "/log"))
         try await eventually("the adapter is built and tried", within: .seconds(1_100)) {
             process.isRunning ? process.logTail(bytesMax: 500) : nil

@@ -1,5 +1,5 @@
 import Foundation
-import Suite
+import LocalCluster
 import Synchronization
 
 /// A headless Chromium, spoken with in the Chrome DevTools Protocol over two pipes.
@@ -14,7 +14,7 @@ actor Browser {
     }
 
     private let folder: String
-    private let process: SuiteProcess
+    private let process: ClusterProcess
     private let commands: FileHandle
     private let answers: FileHandle
     private var waiting: [Int: CheckedContinuation<Data, any Error>] = [:]
@@ -23,7 +23,7 @@ actor Browser {
     /// Starts it.
     ///
     /// - Throws: When there is no Chromium (apt-get install chromium), or when it does not start.
-    init(in suite: Suite) async throws {
+    init(in suite: LocalCluster) async throws {
         folder = suite.folder.path + "/chromium"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let (commandPath, answerPath) = (folder + "/commands", folder + "/answers")
@@ -33,8 +33,8 @@ actor Browser {
         // It reads commands from descriptor 3 and answers on descriptor 4, each message ended by a NUL.
         let options =
             "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --remote-debugging-pipe"
-        process = try SuiteProcess(
-            SuiteProcess.Command(
+        process = try ClusterProcess(
+            ClusterProcess.Command(
                 executable: "/bin/sh",
                 arguments: [
                     "-c", "exec chromium \(options) --user-data-dir=\"$0/profile\" about:blank 3<>\"$1\" 4<>\"$2\"",
@@ -42,7 +42,7 @@ actor Browser {
                 ],
                 environment: [
                     "PATH": "/usr/bin:/bin", "HOME": folder, "TMPDIR": FileManager.default.temporaryDirectory.path,
-                    SuiteFolder.mark: suite.folder.path,
+                    ClusterFolder.mark: suite.folder.path,
                 ], logPath: folder + "/log"))
         guard let commands = FileHandle(forUpdatingAtPath: commandPath),
             let answers = FileHandle(forUpdatingAtPath: answerPath)

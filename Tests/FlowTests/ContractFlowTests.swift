@@ -1,6 +1,6 @@
 import Foundation
 import HTTP
-import Suite
+import LocalCluster
 import Testing
 
 extension FlowTests {
@@ -48,20 +48,20 @@ extension FlowTests {
 
     /// Lends a suite with one service and an environment without a back end.
     private func withContract(
-        _ service: Suite.Part, _ body: (Suite, Client) async throws -> Void
+        _ service: LocalCluster.Part, _ body: (LocalCluster, Client) async throws -> Void
     ) async throws {
-        var options = Suite.Options.quick
+        var options = LocalCluster.Options.quick
         options.services = [service]
         let bounds = ["ADDRESS", "CLIENT", "DOMAIN"].map { ("FIELDPOST_ONBOARDING_\($0)_MAX", "1000000") }
         options.variables[.onboarding] = Dictionary(uniqueKeysWithValues: bounds)
-        let suite = try await Suite("contract", options)
+        let suite = try await LocalCluster("contract", options)
         let client = Client()
         let outcome: Result<Void, any Error>
         do {
             try await suite.runCommand([
                 "environment", "add", "contract", "--domain", "example.com", "--issuer", suite.identityURL,
                 "--audience", "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "none",
-                "--client-id", Suite.clientID, "--client-secret-from", Suite.clientSecretVariable,
+                "--client-id", LocalCluster.clientID, "--client-secret-from", LocalCluster.clientSecretVariable,
             ])
             outcome = .success(try await body(suite, client))
         } catch {
@@ -73,14 +73,14 @@ extension FlowTests {
         try outcome.get()
     }
 
-    private func compare(_ suite: Suite, url: String, paths: String, _ more: [String]) async throws {
+    private func compare(_ suite: LocalCluster, url: String, paths: String, _ more: [String]) async throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let program = root.appendingPathComponent(".build/schemathesis/bin/schemathesis").path
         try #require(
             FileManager.default.isExecutableFile(atPath: program), "there is no \(program); deploy/test installs it")
-        let process = try SuiteProcess(
-            SuiteProcess.Command(
+        let process = try ClusterProcess(
+            ClusterProcess.Command(
                 executable: "/bin/sh",
                 arguments: [
                     // It keeps notes where it runs.

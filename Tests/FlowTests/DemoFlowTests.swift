@@ -1,10 +1,10 @@
 import Foundation
+import LocalCluster
 import Postgres
-import Suite
 import Testing
 
 extension FlowTests {
-    /// The main job: devices, gateway, relay, submitter and SAP, judged by `fieldpost demo`.
+    /// The main job: devices, gateway, relay, submitter and SAP, judged by `workbench demo`.
     struct DemoFlowTests {
         @Test(.timeLimit(.minutes(20)), arguments: [[], ["--entra"]])
         func devicesRealmsAndBackEndAgree(options: [String]) async throws {
@@ -16,7 +16,7 @@ extension FlowTests {
 
         /// The same with the other back end.
         @Test(.timeLimit(.minutes(20))) func devicesRealmsAndEconomicAgree() async throws {
-            var options = Suite.Options.quick
+            var options = LocalCluster.Options.quick
             options.hasEconomic = true
             try await withSuite("demo-economic", options) { suite in
                 let demo = try suite.startDemo(["--people", "4", "--economic", suite.economicURL])
@@ -71,7 +71,7 @@ extension FlowTests {
         /// fault comes at least once.
         @Test(.timeLimit(.minutes(20)), arguments: ScenarioBackend.allCases)
         func theyAgreeWhileTheBackEndMisbehaves(backend: ScenarioBackend) async throws {
-            var options = Suite.Options.quick
+            var options = LocalCluster.Options.quick
             options.hasEconomic = backend == .economic
             try await withSuite("chaos-\(backend.rawValue)", options) { suite in
                 let economic = backend == .economic ? ["--economic", suite.economicURL] : []
@@ -91,8 +91,8 @@ extension FlowTests {
             let count = variables["FLOW_KILLS"].flatMap { Int($0) } ?? 20
             let data = variables["FLOW_DATA"]
             let size = data.map { ["--data", $0, "--time-limit", "3000"] } ?? ["--people", "6", "--seed", "\(seed)"]
-            var options = Suite.Options.quick
-            options.services += [.poller] + Suite.Part.secondInstances
+            var options = LocalCluster.Options.quick
+            options.services += [.poller] + LocalCluster.Part.secondInstances
             // The demo's entries are some years old.
             options.variables[.poller]?["FIELDPOST_POLLER_ENTRY_DAYS"] = "3660"
             // A few people's entries are to be on their way as long as it takes to kill everything several times.
@@ -124,12 +124,12 @@ extension FlowTests {
     }
 }
 
-extension Suite {
-    func startDemo(_ arguments: [String]) throws -> SuiteProcess {
+extension LocalCluster {
+    func startDemo(_ arguments: [String]) throws -> ClusterProcess {
         try startCommand(
             [
                 "demo", "--gateway", gatewayURL, "--identity", identityURL, "--sap", sapURL, "--database", conninfo,
-            ] + arguments, log: "demo")
+            ] + arguments, of: "workbench", log: "demo")
     }
 
     /// The newest run of polls that, or a later one, is done for everybody.
@@ -139,7 +139,7 @@ extension Suite {
     }
 }
 
-extension SuiteProcess {
+extension ClusterProcess {
     func expectNoDifferences(within: Duration = .seconds(600)) async throws {
         try await eventually("the demo ends", within: within) { isRunning ? logTail(bytesMax: 500) : nil }
         let said = logTail(bytesMax: 20_000)

@@ -1,20 +1,22 @@
+import BackendProtocol
 import Backends
+import Essentials
 import FoundationEssentials
+import LocalCluster
 import Model
-import Suite
 import Synchronization
 import Testing
 
 /// Entries that are written straight into realms, through relay, broker, submitter and SAP, and their statuses back.
 struct DirectFlow: Sendable {
-    let suite: Suite
+    let suite: LocalCluster
     let organisation: SmallOrganisation
     let plans: [PlannedEntry]
     /// The number in the back end of each entry's accounting code.
     private let elements: [UUID: String]
 
     /// Brings the people's realms about.
-    init(_ suite: Suite, people: Int, entries: Int, seed: UInt64) async throws {
+    init(_ suite: LocalCluster, people: Int, entries: Int, seed: UInt64) async throws {
         let organisation = SmallOrganisation(peopleCount: people)
         try await organisation.load(into: suite)
         try await eventually("\(people) realms are filled") {
@@ -69,7 +71,7 @@ struct DirectFlow: Sendable {
         try await eventually("all \(plans.count) entries have ended") {
             var writer = try RealmWriter(suite.conninfo)
             let dead = try writer.dead()
-            if !dead.isEmpty { throw SuiteFailure("waits for a person: \(dead)") }
+            if !dead.isEmpty { throw ClusterFailure("waits for a person: \(dead)") }
             let unfinished = try writer.unfinished(plans)
             return unfinished.isEmpty ? nil : "\(unfinished.count) have not, such as \(unfinished.prefix(5))"
         }
@@ -100,7 +102,7 @@ struct DirectFlow: Sendable {
 func eventually(_ what: String, within: Duration = .seconds(300), _ problem: () async throws -> String?) async throws {
     let deadline = ContinuousClock.now + within
     while let found = try await problem() {
-        guard .now < deadline else { throw SuiteFailure("not within \(within): \(what); \(found)") }
+        guard .now < deadline else { throw ClusterFailure("not within \(within): \(what); \(found)") }
         try await Task.sleep(for: .milliseconds(100))
     }
 }

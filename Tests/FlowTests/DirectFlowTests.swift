@@ -1,5 +1,5 @@
 import Foundation
-import Suite
+import LocalCluster
 import Testing
 
 extension FlowTests {
@@ -50,7 +50,7 @@ extension FlowTests {
                 let flow = try await DirectFlow(suite, people: 3, entries: 60, seed: 3)
                 try await suite.post("/sandbox/switches", Data(#"{"latencyMs":200}"#.utf8))
                 try await flow.write(pause: .milliseconds(1))
-                for part in Suite.Part.services {
+                for part in LocalCluster.Part.services {
                     let end = await suite.terminate(part, within: .seconds(120))
                     #expect(end == .exited(status: 0), "\(part.rawValue)")
                     try suite.start(part)
@@ -61,10 +61,10 @@ extension FlowTests {
     }
 }
 
-extension Suite.Options {
+extension LocalCluster.Options {
     /// For flows without devices.
-    static var withoutGateway: Suite.Options {
-        var options = Suite.Options.quick
+    static var withoutGateway: LocalCluster.Options {
+        var options = LocalCluster.Options.quick
         options.services = [.relay, .initializer, .submitter]
         return options
     }
@@ -72,13 +72,13 @@ extension Suite.Options {
 
 /// Lends a suite; when `body` fails, tells what its processes said last.
 func withSuite(
-    _ name: String, _ options: Suite.Options = .quick, _ body: (Suite) async throws -> Void
+    _ name: String, _ options: LocalCluster.Options = .quick, _ body: (LocalCluster) async throws -> Void
 ) async throws {
-    let suite = try await Suite(name, options)
+    let suite = try await LocalCluster(name, options)
     do {
         try await body(suite)
     } catch {
-        for part in Suite.Part.services { print(suite.process(part)?.logTail() ?? "") }
+        for part in LocalCluster.Part.services { print(suite.process(part)?.logTail() ?? "") }
         await suite.stop()
         throw error
     }

@@ -1,10 +1,10 @@
 import Backends
+import Essentials
 import Foundation
 import HTTP
+import LocalCluster
 import Model
 import Postgres
-import Seeded
-import Suite
 import Testing
 
 extension FlowTests {
@@ -15,7 +15,7 @@ extension FlowTests {
         let seed = Killer.printedSeed(
             "the poller under bad clocks", given: ProcessInfo.processInfo.environment["FLOW_SEED"])
         var random = SplitMix64(seed: seed)
-        var options = Suite.Options.withPoller
+        var options = LocalCluster.Options.withPoller
         options.hasEconomic = true
         try await withSuite("economic-poller", options) { suite in
             let flow = try await EconomicPollerFlow(suite)
@@ -62,11 +62,11 @@ extension FlowTests {
 private struct EconomicPollerFlow: Sendable {
     private static let environment = "books"
 
-    let suite: Suite
+    let suite: LocalCluster
     let client = Client()
     private let today = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
 
-    init(_ suite: Suite) async throws {
+    init(_ suite: LocalCluster) async throws {
         self.suite = suite
         try await post(
             "/sandbox/organisation",
@@ -85,7 +85,7 @@ private struct EconomicPollerFlow: Sendable {
         try await suite.runCommand([
             "environment", "add", Self.environment, "--domain", "example.com", "--issuer", suite.identityURL,
             "--audience", "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "economic",
-            "--backend-url", suite.economicURL, "--backend-password-variable", Suite.tokensVariable, "--people",
+            "--backend-url", suite.economicURL, "--backend-password-variable", LocalCluster.tokensVariable, "--people",
             people, "--poll-interval", "5", "--full-poll-interval", "604800",
         ])
         try await suite.runCommand(["environment", "invite", "--all"])

@@ -1,6 +1,6 @@
 import Foundation
+import LocalCluster
 import Postgres
-import Suite
 import Testing
 
 extension FlowTests {
@@ -12,7 +12,7 @@ extension FlowTests {
             let variables = ProcessInfo.processInfo.environment
             let lostMin = variables["FAILOVER_LOST"].flatMap { Int64($0) } ?? 10
             let people = variables["FAILOVER_PEOPLE"] ?? "6"
-            var options = Suite.Options.quick
+            var options = LocalCluster.Options.quick
             options.hasStandby = true
             options.services.append(.poller)
             options.variables[.poller]?["FIELDPOST_POLLER_ENTRY_DAYS"] = "3660"
@@ -52,14 +52,14 @@ extension FlowTests {
     }
 }
 
-extension Suite {
+extension LocalCluster {
     /// How many entries the back end is known to have.
     fileprivate func releasedCount() throws -> Int64 {
         var connection = try Connection(conninfo)
         return try connection.run("SELECT count(*) FROM submission.ledger WHERE confirmed IS NOT NULL")[0].value(0)
     }
 
-    fileprivate func waitForReleases(_ count: Int64, more before: Int64, _ demo: SuiteProcess) async throws {
+    fileprivate func waitForReleases(_ count: Int64, more before: Int64, _ demo: ClusterProcess) async throws {
         try await eventually("\(count) entries are released", within: .seconds(300)) {
             try #require(demo.isRunning, "\(demo.logTail())")
             let found = try releasedCount()

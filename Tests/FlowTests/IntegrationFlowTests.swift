@@ -1,13 +1,14 @@
 import Foundation
 import HTTP
+import LocalCluster
+import Model
 import Postgres
-import Suite
 import Testing
 
 extension FlowTests {
     /// The integration that docs/integrations.md shows, run as it stands there, does what the services would.
     @Test(.timeLimit(.minutes(20))) func theDocumentsIntegrationDoesABackEndsThreeJobs() async throws {
-        let suite = try await Suite("integration")
+        let suite = try await LocalCluster("integration")
         do { try await run(suite) } catch {
             await suite.stop()
             throw error
@@ -15,7 +16,7 @@ extension FlowTests {
         await suite.stop()
     }
 
-    private func run(_ suite: Suite) async throws {
+    private func run(_ suite: LocalCluster) async throws {
         let people = suite.folder.path + "/people.json"
         try Data(#"[{"email": "ana@example.com", "reference": {}}]"#.utf8).write(to: URL(filePath: people))
         try await suite.runCommand([
@@ -23,11 +24,11 @@ extension FlowTests {
             "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "none", "--people", people,
         ])
         let key = try await suite.runCommand(["environment", "integration", "add", "books"]).split(separator: "\n")
-        let command = SuiteProcess.Command(
+        let command = ClusterProcess.Command(
             executable: "/usr/bin/python3", arguments: ["-c", try Self.program()],
             environment: ["GATEWAY_URL": suite.gatewayURL, "FIELDPOST_KEY": String(try #require(key.last))],
             logPath: suite.folder.path + "/integration.log")
-        var python = try SuiteProcess(command)
+        var python = try ClusterProcess(command)
         defer { python.kill9() }
         try await suite.runCommand(["environment", "invite", "--all"])
 
@@ -68,7 +69,7 @@ extension FlowTests {
         // Begun again it knows what is answered: lines are not written anew.
         let before = try await phone.lines(of: good)
         python.kill9()
-        python = try SuiteProcess(command)
+        python = try ClusterProcess(command)
         let third = UUID().uuidString.lowercased()
         try await phone.submit(third, "")
         try await eventually("the third is answered") {
@@ -107,13 +108,13 @@ struct IntegrationPhone {
         let fields: [String: Any]
     }
 
-    let suite: Suite
+    let suite: LocalCluster
     let email: String
     let headers: [(name: String, value: String)]
     let client = Client()
 
     /// - Parameter issuer: The environment that the identity provider is asked as; its own when there is none.
-    init(_ suite: Suite, _ email: String, issuer: String? = nil) async throws {
+    init(_ suite: LocalCluster, _ email: String, issuer: String? = nil) async throws {
         self.suite = suite
         self.email = email
         let asked = try await client.send(

@@ -1,10 +1,10 @@
-import Seeded
-import Suite
+import Essentials
+import LocalCluster
 
 /// Kills parts of a suite at random moments, with signal 9, and starts each again at once; or freezes them for a while.
 struct Killer: Sendable {
-    let suite: Suite
-    let parts: [Suite.Part]
+    let suite: LocalCluster
+    let parts: [LocalCluster.Part]
     let seed: UInt64
     /// The pause between two kills is up to twice as long.
     let pause: Duration
@@ -15,8 +15,8 @@ struct Killer: Sendable {
     /// Kills or freezes `count` times, every part in turn in a random order. At the end nothing is frozen any more.
     func kill(_ count: Int) async throws {
         var random = SplitMix64(seed: seed)
-        var turn: [Suite.Part] = []
-        var thaws: [Suite.Part: ContinuousClock.Instant] = [:]
+        var turn: [LocalCluster.Part] = []
+        var thaws: [LocalCluster.Part: ContinuousClock.Instant] = [:]
         defer { for part in thaws.keys { suite.thaw(part) } }
         for _ in 0..<count {
             // As much chance in each round, whatever the clock says: the seed repeats the run.

@@ -1,13 +1,13 @@
 import Foundation
 import HTTP
-import Suite
+import LocalCluster
 import Testing
 
 extension FlowTests {
     /// Prometheus' own tool has nothing to say about what services tell it.
     @Test(.timeLimit(.minutes(20))) func promtoolIsSilentAboutEveryServicesMetrics() async throws {
-        var options = Suite.Options.quick
-        options.services = Suite.Part.services + [.poller, .onboarding]
+        var options = LocalCluster.Options.quick
+        options.services = LocalCluster.Part.services + [.poller, .onboarding]
         let promtool = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent(".build/promtool").path
         try #require(FileManager.default.isExecutableFile(atPath: promtool), "no \(promtool); deploy/test makes it")
@@ -19,8 +19,8 @@ extension FlowTests {
                 let answer = try await client.send(Request(suite.adminURL(part) + "/metrics"))
                 let path = "\(suite.folder.path)/\(part.rawValue).metrics"
                 try Data(answer.body).write(to: URL(filePath: path))
-                let tool = try SuiteProcess(
-                    SuiteProcess.Command(
+                let tool = try ClusterProcess(
+                    ClusterProcess.Command(
                         executable: "/bin/sh", arguments: ["-c", "exec \"$0\" check metrics <\"$1\"", promtool, path],
                         environment: ["PATH": "/usr/bin:/bin"], logPath: path + ".said"))
                 let end = await onOwnThread { tool.waitForEnd(within: .seconds(240)) }
@@ -33,8 +33,8 @@ extension FlowTests {
 
     /// Whoever the demo made comes in at onboarding.
     @Test(.timeLimit(.minutes(20))) func theDemoLeavesPeopleWhoCanLogIn() async throws {
-        var options = Suite.Options.quick
-        options.services = Suite.Part.services + [.onboarding]
+        var options = LocalCluster.Options.quick
+        options.services = LocalCluster.Part.services + [.onboarding]
         try await withSuite("demo-logins", options) { suite in
             let demo = try suite.startDemo(["--people", "1"])
             try await demo.expectNoDifferences()

@@ -1,6 +1,7 @@
 import Foundation
 import HTTP
-import Suite
+import LocalCluster
+import Model
 import Testing
 
 extension FlowTests {
@@ -10,22 +11,23 @@ extension FlowTests {
         /// people log in with, and do not say that it is verified.
         @Test(.timeLimit(.minutes(20)), arguments: [nil, "6d1f9c2e-8a51-4f3b-9d0e-2b7c5a4e1f60"])
         func aPersonComesInThroughTheDevicePage(tenant: String?) async throws {
-            var options = Suite.Options.quick
+            var options = LocalCluster.Options.quick
             options.services = [.relay, .gateway, .initializer, .onboarding]
             options.deviceHasPage = true
             try await withSuite(tenant == nil ? "browser" : "entra", options) { suite in
                 let organisation = SmallOrganisation(peopleCount: 2)
                 try await organisation.load(into: suite, invites: false)
                 try await suite.runCommand([
-                    "environment", "edit", SmallOrganisation.environment, "--client-id", Suite.clientID,
-                    "--client-secret-from", Suite.clientSecretVariable,
+                    "environment", "edit", SmallOrganisation.environment, "--client-id", LocalCluster.clientID,
+                    "--client-secret-from", LocalCluster.clientSecretVariable,
                 ])
                 if let tenant {
                     let url = "\(suite.identityURL)/\(tenant)"
                     // Without the last option nobody would come in.
                     try await suite.runCommand([
                         "environment", "edit", SmallOrganisation.environment, "--issuer", url + "/v2.0", "--jwks-url",
-                        url + "/discovery/v2.0/keys", "--audience", Suite.clientID, "--address-vouched-by", "issuer",
+                        url + "/discovery/v2.0/keys", "--audience", LocalCluster.clientID, "--address-vouched-by",
+                        "issuer",
                     ])
                 }
                 let checked = try await suite.runCommand(["environment", "check", SmallOrganisation.environment])

@@ -1,21 +1,22 @@
 import Backends
+import Essentials
 import Foundation
 import HTTP
+import LocalCluster
 import Model
 import Postgres
-import Suite
 import Testing
 
 /// A second environment, whose back end is e-conomic.
 struct BooksFlow: Sendable {
-    let suite: Suite
+    let suite: LocalCluster
     private let entry: TimeEntry
 
     static let environment = "books"
     private static let email = "ana@books.example"
 
     /// Brings it about, with one person.
-    init(_ suite: Suite) async throws {
+    init(_ suite: LocalCluster) async throws {
         self.suite = suite
         let client = Client()
         defer { client.shutDown() }
@@ -32,7 +33,7 @@ struct BooksFlow: Sendable {
         try await suite.runCommand([
             "environment", "add", Self.environment, "--domain", "books.example", "--issuer",
             "https://books.example", "--audience", "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend",
-            "economic", "--backend-url", suite.economicURL, "--backend-password-variable", Suite.tokensVariable,
+            "economic", "--backend-url", suite.economicURL, "--backend-password-variable", LocalCluster.tokensVariable,
             "--people", people,
         ])
         try await suite.runCommand(["environment", "invite", Self.email, "--environment", Self.environment])
@@ -126,7 +127,7 @@ struct ParkedRow: Decodable {
     let attempts: Int
 }
 
-extension Suite {
+extension LocalCluster {
     func parked(_ environment: String) async throws -> [ParkedRow] {
         let text = try await runCommand(["parked", "list", "--environment", environment, "--json"])
         return try JSONDecoder().decode([ParkedRow].self, from: Data(text.utf8))

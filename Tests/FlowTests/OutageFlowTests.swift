@@ -1,9 +1,11 @@
+import BackendProtocol
 import Backends
+import Essentials
 import Foundation
 import HTTP
+import LocalCluster
 import Model
 import Postgres
-import Suite
 import Testing
 
 extension FlowTests {
@@ -82,7 +84,7 @@ extension FlowTests {
 
         /// 429 with Retry-After, said to one call, holds all calls of the environment.
         @Test(.timeLimit(.minutes(20))) func aBackEndThatAsksForItIsLeftAlone() async throws {
-            var options = Suite.Options.withoutGateway
+            var options = LocalCluster.Options.withoutGateway
             options.hasEconomic = true
             try await withSuite("retry-after", options) { suite in
                 let books = try await BooksFlow(suite)
@@ -181,18 +183,18 @@ extension FlowTests {
 
         // MARK: Looking
 
-        private static func put(_ plans: [PlannedEntry], _ suite: Suite) throws {
+        private static func put(_ plans: [PlannedEntry], _ suite: LocalCluster) throws {
             var writer = try RealmWriter(suite.conninfo)
             for plan in plans { try writer.put(plan.id, of: plan.person.email, plan.first) }
         }
 
-        private static func releasedCount(_ suite: Suite) throws -> Int {
+        private static func releasedCount(_ suite: LocalCluster) throws -> Int {
             var writer = try RealmWriter(suite.conninfo)
             return try writer.count(.released)
         }
 
         /// What waits can be seen, and none of it has been given up.
-        private static func expectBacklog(_ suite: Suite) async throws {
+        private static func expectBacklog(_ suite: LocalCluster) async throws {
             let rows = try await suite.parked(SmallOrganisation.environment)
             #expect(rows.count >= 50, "\(rows.count)")
             let dead = rows.filter { $0.state == "dead" }
@@ -208,10 +210,10 @@ extension FlowTests {
     }
 }
 
-extension Suite.Options {
+extension LocalCluster.Options {
     /// Keys' waits are 600 times shorter than their defaults.
-    static var outage: Suite.Options {
-        var options = Suite.Options.withoutGateway
+    static var outage: LocalCluster.Options {
+        var options = LocalCluster.Options.withoutGateway
         options.hasEconomic = true
         options.variables[.submitter, default: [:]].merge([
             "FIELDPOST_BACKEND_CALL_MAX": "1s", "FIELDPOST_SUBMITTER_RETRY_MIN": "10ms",
@@ -226,7 +228,7 @@ extension DirectFlow {
     /// Records of a planned entry that the submitter knows nothing of.
     fileprivate func recordElsewhere(_ plan: PlannedEntry, times: Int) async throws {
         let (client, settings) = (
-            Client(), SAPSettings(baseURL: suite.sapURL, user: "FIELDPOST", password: Suite.passwordOfSAP)
+            Client(), SAPSettings(baseURL: suite.sapURL, user: "FIELDPOST", password: LocalCluster.passwordOfSAP)
         )
         defer { client.shutDown() }
         let day = try #require(plan.first.entryDate)

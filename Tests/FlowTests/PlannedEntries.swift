@@ -1,6 +1,6 @@
+import Essentials
 import FoundationEssentials
 import Model
-import Seeded
 
 /// What a device will do with an entry, and what is to be there at the end.
 struct PlannedEntry: Sendable {

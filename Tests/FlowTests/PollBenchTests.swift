@@ -1,14 +1,15 @@
-import Suite
+import LocalCluster
 import Testing
 
 extension FlowTests {
-    /// `fieldpost bench poll` in small: everything is measured, and comparing again writes nothing.
+    /// `workbench bench poll` in small: everything is measured, and comparing again writes nothing.
     @Test(.timeLimit(.minutes(20))) func comparingAgainWritesNothing() async throws {
-        var options = Suite.Options.quick
+        var options = LocalCluster.Options.quick
         options.services = []
         try await withSuite("bench-poll-small", options) { suite in
             let said = try await suite.runCommand(
                 ["bench", "poll", "--people", "10", "--entries", "5", "--nodes", "60", "--rounds", "1"],
+                of: "workbench",
                 within: .seconds(900))
             func line(_ name: String) throws -> Substring {
                 let lines = said.split(separator: "\n").filter { $0.contains(name) && $0.contains(": ") }

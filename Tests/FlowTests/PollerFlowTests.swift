@@ -1,9 +1,11 @@
+import BackendProtocol
 import Backends
+import Essentials
 import Foundation
 import HTTP
+import LocalCluster
 import Model
 import Postgres
-import Suite
 import Testing
 
 extension FlowTests {
@@ -37,9 +39,9 @@ extension FlowTests {
     }
 }
 
-extension Suite.Options {
-    static var withPoller: Suite.Options {
-        var options = Suite.Options.quick
+extension LocalCluster.Options {
+    static var withPoller: LocalCluster.Options {
+        var options = LocalCluster.Options.quick
         options.services = [.relay, .initializer, .submitter, .poller]
         return options
     }
@@ -47,13 +49,13 @@ extension Suite.Options {
 
 /// Two people whose back end is looked at every five seconds.
 private struct PollerFlow: Sendable {
-    let suite: Suite
+    let suite: LocalCluster
     let organisation = SmallOrganisation(peopleCount: 2)
     let today = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
 
     private var person: SmallOrganisation.Person { organisation.people[0] }
 
-    init(_ suite: Suite) async throws {
+    init(_ suite: LocalCluster) async throws {
         self.suite = suite
         try await organisation.load(into: suite)
         try await suite.runCommand(["environment", "edit", SmallOrganisation.environment, "--poll-interval", "5"])
@@ -69,7 +71,7 @@ private struct PollerFlow: Sendable {
     func createElsewhere(_ text: String) async throws -> String {
         let client = Client()
         defer { client.shutDown() }
-        let settings = SAPSettings(baseURL: suite.sapURL, user: "FIELDPOST", password: Suite.passwordOfSAP)
+        let settings = SAPSettings(baseURL: suite.sapURL, user: "FIELDPOST", password: LocalCluster.passwordOfSAP)
         let reference = ["personWorkAgreementExternalId": person.agreement, "companyCode": "1010"]
         let today = today
         return try await SAPBackend(settings, client: client) { today }.create(

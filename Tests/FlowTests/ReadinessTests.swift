@@ -1,14 +1,14 @@
 import Foundation
 import HTTP
-import Suite
+import LocalCluster
 import Testing
 
 extension FlowTests {
     struct ReadinessTests {
         /// Nothing but Kafka is away: a worker lives on, and gets no traffic until Kafka is back.
         @Test(.timeLimit(.minutes(20))) func aWorkerWithoutKafkaIsLiveAndNotReady() async throws {
-            var options = Suite.Options.quick
-            let workers: [Suite.Part] = [.initializer, .submitter]
+            var options = LocalCluster.Options.quick
+            let workers: [LocalCluster.Part] = [.initializer, .submitter]
             options.services = workers + [.relay]
             try await withSuite("readiness", options) { suite in
                 await suite.kill9(.broker)
@@ -33,7 +33,7 @@ extension FlowTests {
     }
 }
 
-extension Suite {
+extension LocalCluster {
     /// What a service says of itself at `/health/live` or `/health/ready`.
     fileprivate func health(_ name: String, of part: Part) async throws -> (status: Int, text: String) {
         let client = Client()

@@ -1,4 +1,5 @@
 import Backends
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres

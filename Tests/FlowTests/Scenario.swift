@@ -1,21 +1,23 @@
+import BackendProtocol
 import Backends
+import Essentials
 import Foundation
 import HTTP
+import LocalCluster
 import Model
 import Postgres
-import Suite
 import Testing
 
 /// One suite with an environment of each back end, for all scenarios: started before the first and stopped after the
 /// last.
 struct SharedSuite: SuiteTrait, TestScoping {
-    @TaskLocal static var suite: Suite?
+    @TaskLocal static var suite: LocalCluster?
 
     @concurrent func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable @concurrent () async throws -> Void
     ) async throws {
-        var options = Suite.Options.quick
-        options.services = Suite.Part.services + [.poller]
+        var options = LocalCluster.Options.quick
+        options.services = LocalCluster.Part.services + [.poller]
         options.hasEconomic = true
         try await withSuite("scenarios", options) { suite in
             for backend in ScenarioBackend.allCases { try await backend.load(into: suite) }
@@ -26,7 +28,7 @@ struct SharedSuite: SuiteTrait, TestScoping {
 
 /// A person of one of the environments, with a phone.
 struct Scenario {
-    let suite: Suite
+    let suite: LocalCluster
     let backend: ScenarioBackend
     let name: String
     let phone: IntegrationPhone
@@ -188,10 +190,11 @@ struct Scenario {
             marker: "", person: person, day: day, durationSeconds: 1_800, text: text, references: references)
         switch backend {
         case .sap:
-            let settings = SAPSettings(baseURL: suite.sapURL, user: "FIELDPOST", password: Suite.passwordOfSAP)
+            let settings = SAPSettings(baseURL: suite.sapURL, user: "FIELDPOST", password: LocalCluster.passwordOfSAP)
             return try await SAPBackend(settings, client: client, today: { day }).create(submission)
         case .economic:
-            let settings = try #require(EconomicSettings(baseURL: suite.economicURL, password: Suite.tokensOfEconomic))
+            let settings = try #require(
+                EconomicSettings(baseURL: suite.economicURL, password: LocalCluster.tokensOfEconomic))
             return try await EconomicBackend(settings, client: client, today: { day }).create(submission)
         }
     }
@@ -213,7 +216,7 @@ struct Scenario {
     // MARK: Services
 
     /// Everything is published again, and the service has read as many messages as objects were published.
-    func republish(to part: Suite.Part, kinds: [Kind]) async throws {
+    func republish(to part: LocalCluster.Part, kinds: [Kind]) async throws {
         let before = try await consumed(by: part)
         var connection = try Connection(suite.conninfo)
         let count: Int64 = try connection.run(
@@ -225,7 +228,7 @@ struct Scenario {
         }
     }
 
-    private func consumed(by part: Suite.Part) async throws -> Double {
+    private func consumed(by part: LocalCluster.Part) async throws -> Double {
         let answer = try await client.send(Request(suite.adminURL(part) + "/metrics"))
         let lines = String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
         return lines.filter { $0.hasPrefix("messaging_client_consumed_messages") }

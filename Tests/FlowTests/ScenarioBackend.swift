@@ -1,8 +1,8 @@
 import Backends
 import Foundation
 import HTTP
+import LocalCluster
 import Model
-import Suite
 import Testing
 
 /// A back end of the scenarios: an environment of its own, and what people in its office do.
@@ -88,7 +88,7 @@ enum ScenarioBackend: String, CaseIterable, CustomTestStringConvertible {
     }
 
     /// Loads the master data and adds the environment.
-    func load(into suite: Suite) async throws {
+    func load(into suite: LocalCluster) async throws {
         let client = Client()
         defer { client.shutDown() }
         let answer = try await client.send(
@@ -104,8 +104,8 @@ enum ScenarioBackend: String, CaseIterable, CustomTestStringConvertible {
         try JSONEncoder().encode(people).write(to: URL(filePath: file))
         let credentials =
             switch self {
-            case .sap: ["--backend-user", "FIELDPOST", "--backend-password-variable", Suite.passwordVariable]
-            case .economic: ["--backend-password-variable", Suite.tokensVariable]
+            case .sap: ["--backend-user", "FIELDPOST", "--backend-password-variable", LocalCluster.passwordVariable]
+            case .economic: ["--backend-password-variable", LocalCluster.tokensVariable]
             }
         try await suite.runCommand(
             [
@@ -116,7 +116,7 @@ enum ScenarioBackend: String, CaseIterable, CustomTestStringConvertible {
         try await suite.runCommand(["environment", "edit", rawValue, "--poll-interval", "5"])
     }
 
-    func url(_ suite: Suite) -> String {
+    func url(_ suite: LocalCluster) -> String {
         switch self {
         case .sap: suite.sapURL
         case .economic: suite.economicURL
@@ -124,7 +124,7 @@ enum ScenarioBackend: String, CaseIterable, CustomTestStringConvertible {
     }
 
     /// How often the stand-in did what.
-    func stats(_ suite: Suite) async throws -> [String: Int] {
+    func stats(_ suite: LocalCluster) async throws -> [String: Int] {
         let client = Client()
         defer { client.shutDown() }
         let answer = try await client.send(Request(url(suite) + "/sandbox/stats"))
@@ -148,7 +148,7 @@ extension ScenarioBackend {
         let isDeleted: Bool
     }
 
-    func records(_ suite: Suite) async throws -> [ScenarioRecord] {
+    func records(_ suite: LocalCluster) async throws -> [ScenarioRecord] {
         switch self {
         case .sap:
             return try await suite.recorded().map {

@@ -1,12 +1,13 @@
+import Essentials
 import Foundation
 import HTTP
+import LocalCluster
 import Model
-import Suite
 import Testing
 
 extension FlowTests {
     /// What the back end's people and a phone's person may count on, with each back end.
-    @Testing.Suite(.serialized, SharedSuite()) struct ScenarioFlowTests {
+    @Suite(.serialized, SharedSuite()) struct ScenarioFlowTests {
         /// 1
         @Test(.timeLimit(.minutes(20)), arguments: ScenarioBackend.allCases)
         func aNewRealmIsFilledBeforeItIsInitialisedAndAgainWithoutDuplicates(backend: ScenarioBackend) async throws {

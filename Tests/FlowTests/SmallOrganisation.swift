@@ -1,7 +1,7 @@
 import FoundationEssentials
 import HTTP
+import LocalCluster
 import Model
-import Suite
 
 /// A back end's master data for a few people, and what it recorded.
 struct SmallOrganisation: Sendable {
@@ -50,7 +50,7 @@ struct SmallOrganisation: Sendable {
     }
 
     /// Loads SAP, adds the environment, and invites everybody, unless they are to come by themselves.
-    func load(into suite: Suite, invites: Bool = true) async throws {
+    func load(into suite: LocalCluster, invites: Bool = true) async throws {
         let data = MasterData(
             people: people.map {
                 .init(
@@ -84,7 +84,7 @@ struct SmallOrganisation: Sendable {
             "environment", "add", Self.environment, "--domain", "example.com", "--issuer", suite.identityURL,
             "--audience", "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "sap",
             "--backend-url", suite.sapURL, "--backend-user", "FIELDPOST",
-            "--backend-password-variable", Suite.passwordVariable, "--people", file,
+            "--backend-password-variable", LocalCluster.passwordVariable, "--people", file,
         ])
         if invites { try await suite.runCommand(["environment", "invite", "--all"]) }
     }
@@ -98,14 +98,14 @@ struct Recorded: Decodable, Sendable {
     var isLive: Bool { status != "60" && status != "50" }
 }
 
-extension Suite {
+extension LocalCluster {
     /// Sends something to the SAP sandbox's own side.
     func post(_ path: String, _ body: Data) async throws {
         let client = Client()
         defer { client.shutDown() }
         let response = try await client.send(Request("POST", sapURL + path, body: Array(body)))
         guard response.status == 200 else {
-            throw SuiteFailure("\(path): \(response.status) \(String(decoding: response.body, as: UTF8.self))")
+            throw ClusterFailure("\(path): \(response.status) \(String(decoding: response.body, as: UTF8.self))")
         }
     }
 

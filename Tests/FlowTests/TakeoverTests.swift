@@ -1,8 +1,8 @@
 import Foundation
+import LocalCluster
 import Model
 import Postgres
 import Realms
-import Suite
 import Testing
 
 extension FlowTests {
@@ -10,7 +10,7 @@ extension FlowTests {
     struct TakeoverTests {
         /// The second relay publishes what the frozen first one does not; the first one, woken up, does no harm.
         @Test(.timeLimit(.minutes(10))) func theSecondRelayTakesOverFromAFrozenOne() async throws {
-            var options = Suite.Options.quick
+            var options = LocalCluster.Options.quick
             options.services = [.relay, .relayTwo]
             try await withSuite("takeover", options) { suite in
                 var log = try ChangeLog(suite.conninfo)
@@ -50,7 +50,7 @@ private struct ChangeLog: ~Copyable {
         var directory = RealmDirectory()
         let path = try RealmPath.user("ana@example.com")
         let found = try directory.id(of: path, in: environment, create: true, on: &connection)
-        guard let found else { throw SuiteFailure("there is no realm \(path)") }
+        guard let found else { throw ClusterFailure("there is no realm \(path)") }
         realm = found
         self.environment = environment
         self.connection = connection

@@ -1,16 +1,18 @@
+import BackendProtocol
 import Backends
+import Essentials
 import Foundation
 import HTTP
+import LocalCluster
 import Model
-import Suite
 import Testing
 
 extension FlowTests {
     /// What an environment declares, from a phone to the back end and back.
     struct TemplateFlowTests {
         @Test(.timeLimit(.minutes(20))) func templatesGoToTheBackEndAndComeBack() async throws {
-            var options = Suite.Options.quick
-            options.services = Suite.Part.services + [.poller]
+            var options = LocalCluster.Options.quick
+            options.services = LocalCluster.Part.services + [.poller]
             options.hasEconomic = true
             try await withSuite("templates", options) { suite in
                 for backend in ScenarioBackend.allCases { try await backend.load(into: suite) }
@@ -128,9 +130,9 @@ extension ScenarioBackend {
 /// One person of an environment with templates of its own.
 private struct TemplateFlow {
     let scenario: Scenario
-    let suite: Suite
+    let suite: LocalCluster
 
-    init(_ backend: ScenarioBackend, _ suite: Suite) async throws {
+    init(_ backend: ScenarioBackend, _ suite: LocalCluster) async throws {
         self.suite = suite
         scenario = try await SharedSuite.$suite.withValue(suite) { try await Scenario(backend, "realm") }
     }
@@ -235,11 +237,11 @@ private struct TemplateFlow {
         let today = scenario.today
         switch scenario.backend {
         case .sap:
-            let settings = SAPSettings(baseURL: suite.sapURL, user: "FIELDPOST", password: Suite.passwordOfSAP)
+            let settings = SAPSettings(baseURL: suite.sapURL, user: "FIELDPOST", password: LocalCluster.passwordOfSAP)
             return SAPBackend(settings, templates: templates, client: scenario.client, today: { today })
         case .economic:
             let settings = try #require(
-                EconomicSettings(baseURL: suite.economicURL, password: Suite.tokensOfEconomic))
+                EconomicSettings(baseURL: suite.economicURL, password: LocalCluster.tokensOfEconomic))
             return EconomicBackend(settings, templates: templates, client: scenario.client, today: { today })
         }
     }

@@ -1,9 +1,11 @@
+import BackendProtocol
 import Backends
+import Catalogues
+import Essentials
 import FoundationEssentials
 import HTTP
+import LocalCluster
 import Model
-import Seeded
-import Suite
 
 /// A live record, as the stand-in itself tells it.
 struct OfficeRecord {

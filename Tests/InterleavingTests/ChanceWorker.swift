@@ -1,10 +1,10 @@
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres
 import Realms
-import Seeded
 
-@testable import Pipeline
+@testable import Work
 
 /// What can happen to a call on its way.
 enum Fault: CaseIterable, Sendable {
@@ -52,8 +52,8 @@ struct ChanceWorker<H: Handler> {
 
     /// Decisions that are still to be committed.
     struct Prepared {
-        fileprivate let inputs: [Input<H.Answer>]
-        fileprivate let nexts: [Next<H.Call>]
+        fileprivate let inputs: [WorkItem<H.Answer>]
+        fileprivate let nexts: [Disposition<H.Call>]
         fileprivate let batch: WriteBatch
     }
 
@@ -114,8 +114,8 @@ struct ChanceWorker<H: Handler> {
     // MARK: Deciding
 
     /// Some of the answers and of the keys that are due, each with the chance `percent`.
-    mutating func take(_ random: inout SplitMix64, percent: Int, countMax: Int = 40) -> [Input<H.Answer>] {
-        var taken: [EventSubject: Input<H.Answer>.Origin] = [:]
+    mutating func take(_ random: inout SplitMix64, percent: Int, countMax: Int = 40) -> [WorkItem<H.Answer>] {
+        var taken: [EventSubject: WorkItem<H.Answer>.Origin] = [:]
         var subjects: [EventSubject] = []
         var left: [(EventSubject, H.Answer?)] = []
         for (subject, answer) in answers {
@@ -139,21 +139,21 @@ struct ChanceWorker<H: Handler> {
             keys[subject]?.isHeld = true
             keys[subject]?.dueAt = nil
             return taken[subject].map {
-                Input(
+                WorkItem(
                     environment: environment, subject: subject, origin: $0,
                     attemptCount: keys[subject]?.attemptCount ?? 0)
             }
         }
     }
 
-    mutating func decide(_ inputs: [Input<H.Answer>], on connection: inout Connection) throws -> Prepared {
+    mutating func decide(_ inputs: [WorkItem<H.Answer>], on connection: inout Connection) throws -> Prepared {
         var batch = WriteBatch(environment: environment)
         let nexts = try handler.decide(inputs, in: environment, batch: &batch, on: &connection)
         return Prepared(inputs: inputs, nexts: nexts, batch: batch)
     }
 
     /// - Returns: What missed, to be decided again.
-    mutating func commit(_ prepared: Prepared, on connection: inout Connection) throws -> [Input<H.Answer>] {
+    mutating func commit(_ prepared: Prepared, on connection: inout Connection) throws -> [WorkItem<H.Answer>] {
         let missed = try prepared.batch.commit(on: &connection).missed
         for (index, input) in prepared.inputs.enumerated() {
             let what = missed.contains(index) ? "missed" : "\(prepared.nexts[index])"
@@ -163,7 +163,7 @@ struct ChanceWorker<H: Handler> {
         return prepared.inputs.indices.filter(missed.contains).map { prepared.inputs[$0] }
     }
 
-    private mutating func follow(_ next: Next<H.Call>, _ input: Input<H.Answer>) {
+    private mutating func follow(_ next: Disposition<H.Call>, _ input: WorkItem<H.Answer>) {
         var key = keys[input.subject] ?? Key()
         (key.isHeld, key.dueAt) = (false, nil)
         switch next {

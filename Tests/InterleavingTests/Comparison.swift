@@ -1,7 +1,11 @@
+import BackendProtocol
 import Backends
+import Essentials
 import FoundationEssentials
 import Model
 import Realms
+
+@testable import EntrySubmitter
 
 /// A person's realm beside what the back end has of them.
 struct Comparison {

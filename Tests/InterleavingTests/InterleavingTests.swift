@@ -1,14 +1,14 @@
 import Foundation
 import HTTP
+import LocalCluster
 import Model
-import Suite
 import TestSupport
 import Testing
 
 /// Edits, submissions and deletions on devices; approvals, refusals, changes and deletions in the back end; calls that
 /// are lost, late or refused; workers that crash or share a key; polls in between: in any order, for 500 entries of
 /// each back end, each with a history of its own.
-@Testing.Suite(.ownThreads) struct InterleavingTests {
+@Suite(.ownThreads) struct InterleavingTests {
     @Test(.timeLimit(.minutes(20))) func deviceAndRealmAndSAPAgreeInTheEnd() async throws {
         try await run(SAPOffice.self)
     }
@@ -40,12 +40,12 @@ import Testing
 
 /// Lends a back end's stand-in with its people, a process of its own.
 func withOffice<Office: BackOffice>(_: Office.Type, _ body: (Office) async throws -> Void) async throws {
-    let folder = try SuiteFolder("interleaving")
+    let folder = try ClusterFolder("interleaving")
     let port = try Ports.free()
-    let sandbox = try SuiteProcess(
-        SuiteProcess.Command(
-            executable: "\(Suite.executables)/sandbox", arguments: [Office.kind, "--port", "\(port)"],
-            environment: ["PATH": "/usr/bin:/bin", SuiteFolder.mark: folder.path],
+    let sandbox = try ClusterProcess(
+        ClusterProcess.Command(
+            executable: "\(LocalCluster.executables)/sandbox", arguments: [Office.kind, "--port", "\(port)"],
+            environment: ["PATH": "/usr/bin:/bin", ClusterFolder.mark: folder.path],
             logPath: "\(folder.path)/sandbox.log"))
     defer { sandbox.kill9() }
     let client = Client()

@@ -1,9 +1,12 @@
+import BackendProtocol
 import Backends
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres
 import Realms
-import Seeded
+
+@testable import RealmGateway
 
 /// The phones of an environment's people: each has a copy of its realm, and edits from what it sees there.
 struct Phones: ~Copyable {
@@ -168,7 +171,7 @@ struct Phones: ~Copyable {
         }
         if let after {
             var fields = after
-            let line = try EntryLog.line(of: id, before: now?.fields?.bytes, after: after, now: Clock.now())
+            let line = try EntryLog.line(of: id, before: now?.fields?.bytes, after: after, now: Timestamp.now())
             if let line {
                 fields = try JSONObject(after).merging(try JSONObject(EntryLog.fields(with: line)))
                 let key = ObjectKey(realm: key.realm, kind: .timeEntryStatus, id: UUID())

@@ -1,14 +1,15 @@
-import Audiences
+import BackendProtocol
 import Backends
+import Catalogues
+import Environments
+import Essentials
 import FoundationEssentials
 import HTTP
+import LocalCluster
 import Logging
 import Model
 import Postgres
 import Realms
-import Secrets
-import Seeded
-import Suite
 import TestSupport
 import Testing
 
@@ -47,7 +48,7 @@ struct World<Office: BackOffice>: ~Copyable {
         var acme = try TestEnvironment()
         let (id, chronicle) = (acme.id, Chronicle())
         let secrets = try SecretBox([Data((0..<32).map { UInt8($0) }).base64EncodedString()])
-        let password = Bytea(try secrets.seal(Office.password, at: BackendConnection.secretPlace(id)))
+        let password = Bytea(try secrets.seal(Office.password, at: BackendConfiguration.secretPlace(id)))
         try acme.connection.run(
             """
             UPDATE backend.connection SET kind = \(Office.kind), url = \(office.url), user_name = 'FIELDPOST',
@@ -57,7 +58,7 @@ struct World<Office: BackOffice>: ~Copyable {
         let people = (0..<Self.peopleCount).map {
             BackendPerson(email: "person\($0)@example.com", reference: Office.reference($0))
         }
-        let adapters = Adapters(client: office.client, secrets: secrets, callMax: .seconds(20))
+        let adapters = BackendRegistry(client: office.client, secrets: secrets, callMax: .seconds(20))
         let fetcher = RealmFetcher(adapters, entryDays: 30)
         let backend = try adapters.adapter(of: id, on: &acme.connection)
         var phones = try Phones(acme.conninfo, in: id, today: today, references: Office.references, chronicle)
@@ -92,7 +93,7 @@ struct World<Office: BackOffice>: ~Copyable {
     }
 
     private mutating func letCataloguesFollow() throws {
-        var keeper = AudienceKeeper(logger: Logger(label: "keeper") { _ in SwiftLogNoOpLogHandler() })
+        var keeper = CatalogueReconciler(logger: Logger(label: "keeper") { _ in SwiftLogNoOpLogHandler() })
         guard
             try keeper.settle(
                 environment, since: Timestamp(millisecondsSinceEpoch: 0), on: &connection)

@@ -1,6 +1,7 @@
+import Essentials
 import Foundation
 import Model
-import Seeded
+import TestSupport
 import Testing
 
 @Suite struct JSONCheckTests {

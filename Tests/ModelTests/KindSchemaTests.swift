@@ -1,5 +1,6 @@
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 /// `deploy/openapi.yaml` tells app teams the fields of each kind as the code reads them: their names, their types,

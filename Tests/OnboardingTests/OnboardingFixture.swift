@@ -1,14 +1,14 @@
+import Environments
 import Foundation
 import HTTP
 import Identity
+import LocalCluster
 import Logging
 import Model
 import NIOPosix
 import Postgres
 import Realms
-import Secrets
 import ServiceLifecycle
-import Suite
 import TestSupport
 import Testing
 

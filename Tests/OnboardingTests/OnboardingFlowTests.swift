@@ -1,9 +1,9 @@
+import Environments
 import Foundation
 import HTTP
 import Identity
 import Model
 import Postgres
-import Secrets
 import TestSupport
 import Testing
 

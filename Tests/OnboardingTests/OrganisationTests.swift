@@ -1,8 +1,8 @@
+import Environments
 import Foundation
 import Identity
 import Model
 import Postgres
-import Secrets
 import TestSupport
 import Testing
 

@@ -1,9 +1,9 @@
 import Foundation
 import HTTP
+import LocalCluster
 import Model
 import NIOCore
 import NIOPosix
-import Suite
 import TestSupport
 import Testing
 

@@ -1,4 +1,6 @@
 import Crypto
+import Environments
+import Essentials
 import Foundation
 import HTTP
 import Identity
@@ -109,23 +111,23 @@ import Testing
             let kid = try #require(await fixture.keys.keys.first { $0.algorithm == "ES256" }).kid
             let mine = P256.Signing.PrivateKey()
             func signed(_ header: String) throws -> String {
-                let text = base64URL(Array(header.utf8)) + "." + parts[1]
-                return text + "." + base64URL(Array(try mine.signature(for: Data(text.utf8)).rawRepresentation))
+                let text = Base64URL.text(Array(header.utf8)) + "." + parts[1]
+                return text + "." + Base64URL.text(Array(try mine.signature(for: Data(text.utf8)).rawRepresentation))
             }
             let point = mine.publicKey.rawRepresentation
             let jwk =
-                "{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"\(base64URL(Array(point.prefix(32))))\","
-                + "\"y\":\"\(base64URL(Array(point.suffix(32))))\"}"
+                "{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"\(Base64URL.text(Array(point.prefix(32))))\","
+                + "\"y\":\"\(Base64URL.text(Array(point.suffix(32))))\"}"
             // What the provider publishes, taken as a shared secret.
             let published = try JSONEncoder().encode(["keys": try await fixture.keys.publicKeys()])
             func shared(_ secret: Data, _ header: String) -> String {
-                let text = base64URL(Array(header.utf8)) + "." + parts[1]
+                let text = Base64URL.text(Array(header.utf8)) + "." + parts[1]
                 let code = HMAC<SHA256>.authenticationCode(for: Data(text.utf8), using: SymmetricKey(data: secret))
-                return text + "." + base64URL(Array(code))
+                return text + "." + Base64URL.text(Array(code))
             }
             let forged: [(String, String)] = [
-                ("no signature", base64URL(Array(#"{"alg":"none"}"#.utf8)) + "." + parts[1] + "."),
-                ("None", base64URL(Array(#"{"alg":"nOnE"}"#.utf8)) + "." + parts[1] + "."),
+                ("no signature", Base64URL.text(Array(#"{"alg":"none"}"#.utf8)) + "." + parts[1] + "."),
+                ("None", Base64URL.text(Array(#"{"alg":"nOnE"}"#.utf8)) + "." + parts[1] + "."),
                 ("another key under the same kid", try signed(#"{"alg":"ES256","kid":"\#(kid)"}"#)),
                 ("a key in the header", try signed(#"{"alg":"ES256","kid":"\#(kid)","jwk":\#(jwk)}"#)),
                 (
@@ -137,7 +139,7 @@ import Testing
                 ("no kid", try signed(#"{"alg":"ES256"}"#)),
                 ("the published keys as a secret", shared(published, #"{"alg":"HS256","kid":"\#(kid)"}"#)),
                 ("an empty secret", shared(Data(), #"{"alg":"HS256","kid":"\#(kid)"}"#)),
-                ("changed claims", parts[0] + "." + base64URL(Array("{}".utf8)) + "." + parts[2]),
+                ("changed claims", parts[0] + "." + Base64URL.text(Array("{}".utf8)) + "." + parts[2]),
                 ("an RSA algorithm", try signed(#"{"alg":"RS256","kid":"\#(kid)"}"#)),
             ]
             for (what, token) in forged {

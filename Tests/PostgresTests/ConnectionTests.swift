@@ -1,10 +1,10 @@
 import FoundationEssentials
+import LocalCluster
 import Postgres
-import Suite
 import TestSupport
 import Testing
 
-@Testing.Suite(.ownThreads) struct ConnectionTests {
+@Suite(.ownThreads) struct ConnectionTests {
     @Test func everyTypeComesBackAsItWasSent() throws {
         try withTestDatabase { connection, _ in
             let id = UUID()
@@ -135,14 +135,14 @@ import Testing
     /// A session that holds a lock is gone at the latest 11 s after its host: it may say nothing for 10 s, and its
     /// socket is asked after 5 s, and again every 2 s, three times.
     @Test func theSessionOfALockHolderThatIsGoneEnds() throws {
-        let folder = try SuiteFolder("tcp")
+        let folder = try ClusterFolder("tcp")
         defer { folder.remove() }
         let port = try Ports.free()
-        let server = try SuiteServer(in: folder, options: ["listen_addresses": "127.0.0.1", "port": "\(port)"])
+        let server = try ClusterServer(in: folder, options: ["listen_addresses": "127.0.0.1", "port": "\(port)"])
         try server.start()
         defer { server.kill9() }
         var connection = try Connection(
-            "host=127.0.0.1 port=\(port) user=\(SuiteServer.user) dbname=postgres", limits: .ofLockHolder)
+            "host=127.0.0.1 port=\(port) user=\(ClusterServer.user) dbname=postgres", limits: .ofLockHolder)
         let shown = try connection.run(
             """
             SELECT current_setting('idle_session_timeout'), current_setting('tcp_keepalives_idle'),

@@ -1,6 +1,6 @@
 import Foundation
+import LocalCluster
 import Postgres
-import Suite
 import TestSupport
 import Testing
 
@@ -8,9 +8,9 @@ import Testing
 @Suite(.ownThreads) struct TLSTests {
     @Test func aServerIsTrustedOnlyThroughItsAuthorityAndForItsName() async throws {
         try await withOwnThread {
-            let folder = try SuiteFolder("tls")
+            let folder = try ClusterFolder("tls")
             let port = try Ports.free()
-            let server = try SuiteServer(
+            let server = try ClusterServer(
                 in: folder,
                 options: [
                     "port": "\(port)", "listen_addresses": "127.0.0.1", "ssl": "on",
@@ -25,7 +25,7 @@ import Testing
             defer { server.kill9() }
 
             func conninfo(host: String = "localhost", authority: String) -> String {
-                "host=\(host) hostaddr=127.0.0.1 port=\(port) user=\(SuiteServer.user) dbname=postgres "
+                "host=\(host) hostaddr=127.0.0.1 port=\(port) user=\(ClusterServer.user) dbname=postgres "
                     + "sslmode=verify-full sslrootcert=\(folder.path)/postgres/\(authority).crt"
             }
             var connection = try Connection(conninfo(authority: "server"))

@@ -5,13 +5,14 @@ import Logging
 import Model
 import NIOCore
 import NIOPosix
-import Pipeline
 import Postgres
 import Realms
 import Synchronization
 import TestSupport
 import Testing
+import Work
 
+@testable import ChangeRelay
 @testable import RealmGateway
 
 /// What the gateway does at its bounds, and what it hands on.

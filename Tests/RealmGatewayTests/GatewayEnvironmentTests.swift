@@ -1,9 +1,9 @@
+import Essentials
 import Foundation
 import HTTP
 import Model
 import Postgres
 import Realms
-import Seeded
 import TestSupport
 import Testing
 

@@ -1,4 +1,5 @@
 import Crypto
+import Environments
 import Foundation
 import HTTP
 import JWTKit

@@ -1,5 +1,6 @@
 import Foundation
 import HTTP
+import Model
 import Postgres
 import TestSupport
 import Testing

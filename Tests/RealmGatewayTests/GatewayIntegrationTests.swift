@@ -1,4 +1,6 @@
 import Crypto
+import Environments
+import Essentials
 import Foundation
 import HTTP
 import Logging

@@ -1,7 +1,7 @@
+import Essentials
 import Foundation
 import HTTP
 import Model
-import PermissionTable
 import Postgres
 import TestSupport
 import Testing

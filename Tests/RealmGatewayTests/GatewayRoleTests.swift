@@ -1,7 +1,6 @@
 import Foundation
 import HTTP
 import Model
-import PermissionTable
 import Postgres
 import TestSupport
 import Testing

@@ -1,10 +1,10 @@
+import Essentials
 import Foundation
 import HTTP
 import Model
 import NIOCore
 import Postgres
 import Realms
-import Seeded
 import TestSupport
 import Testing
 

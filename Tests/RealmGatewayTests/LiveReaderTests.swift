@@ -22,7 +22,7 @@ import Testing
             defer { pool.stop() }
             let reader = LiveReader(
                 environment: fixture.environment, pool: pool, limits: GatewayLimits(), logger: Logger(label: "test"))
-            let outbox = Outbox(bytesMax: 1 << 20, expiresIn: .seconds(600)) {}
+            let outbox = SendBuffer(bytesMax: 1 << 20, expiresIn: .seconds(600)) {}
             defer { outbox.close() }
             let realm = OpenRealm(path: path, number: number, progress: .whole(counter.position))
             reader.join(outbox, realms: [realm], from: counter)

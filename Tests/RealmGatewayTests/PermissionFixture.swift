@@ -1,9 +1,12 @@
 import Crypto
+import Environments
+import Essentials
 import Foundation
 import HTTP
 import Model
 import Postgres
 import Realms
+import TestSupport
 import Testing
 
 @testable import RealmGateway

@@ -1,6 +1,6 @@
+import Essentials
 import Foundation
 import Model
-import Seeded
 import Synchronization
 import TestSupport
 import Testing

@@ -1,7 +1,8 @@
+import Essentials
 import Foundation
 import Model
-import Seeded
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import RealmGateway

@@ -1,4 +1,6 @@
 import Crypto
+import Environments
+import Essentials
 import FoundationEssentials
 import JWTKit
 import Synchronization
@@ -51,9 +53,9 @@ import Testing
                 {"iss":"http://one","sub":"1","aud":"fieldpost","exp":\(now + 600),"iat":\(now),
                 "email":"boss@example.com","email_verified":true}
                 """
-            let signed = base64URL(Array(header.utf8)) + "." + base64URL(Array(claims.utf8))
+            let signed = Base64URL.text(Array(header.utf8)) + "." + Base64URL.text(Array(claims.utf8))
             let signature = try key.signature(for: Array(signed.utf8)).rawRepresentation
-            return signed + "." + base64URL(signature)
+            return signed + "." + Base64URL.text(signature)
         }
 
         func kid(of provider: Int) async throws -> String {
@@ -66,7 +68,7 @@ import Testing
         let world = try await World()
         let mine = P256.Signing.PrivateKey()
         let point = mine.publicKey.rawRepresentation
-        let (x, y) = (base64URL(point.prefix(32)), base64URL(point.suffix(32)))
+        let (x, y) = (Base64URL.text(point.prefix(32)), Base64URL.text(point.suffix(32)))
         let jwk = "{\"kty\":\"EC\",\"crv\":\"P-256\",\"kid\":\"mine\",\"x\":\"\(x)\",\"y\":\"\(y)\"}"
         let kid = try await world.kid(of: 0)
         let headers: [(String, TokenError)] = [

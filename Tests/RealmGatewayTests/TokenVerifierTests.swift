@@ -1,4 +1,6 @@
 import Crypto
+import Environments
+import Essentials
 import FoundationEssentials
 import HTTPTypes
 import JWTKit
@@ -53,7 +55,7 @@ private final class Setup: Sendable {
     struct Away: Error {}
 }
 
-private func base64(_ text: String) -> String { base64URL(Array(text.utf8)) }
+private func base64(_ text: String) -> String { Base64URL.text(Array(text.utf8)) }
 
 /// A token of `token`'s claims with another header, signed by `sign`.
 private func forged(_ token: String, header: String, sign: (String) throws -> String) rethrows -> String {
@@ -133,7 +135,7 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
         let pem = try Insecure.RSA.PrivateKey(pem: key.pem).publicKey.pemRepresentation
         let header = "{\"alg\":\"HS256\",\"kid\":\"\(key.kid)\"}"
         let token = forged(try await setup.token(), header: header) { signed in
-            base64URL(
+            Base64URL.text(
                 Array(
                     HMAC<SHA256>.authenticationCode(
                         for: Array(signed.utf8), using: SymmetricKey(data: Array(pem.utf8)))))

@@ -1,16 +1,18 @@
-import Audiences
+import BackendProtocol
 import Backends
+import Catalogues
+import Environments
+import Essentials
 import FoundationEssentials
 import HTTP
 import Model
 import Postgres
 import Realms
-import Secrets
 import TestSupport
 import Testing
 
-@testable import Pipeline
 @testable import RealmInitializer
+@testable import Work
 
 /// What the handler makes of registrations in PostgreSQL.
 @Suite(.ownThreads) struct RealmHandlerTests {
@@ -27,9 +29,9 @@ import Testing
         defer { client.shutDown() }
         var handler = RealmHandler(
             RealmFetcher(
-                Adapters(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1))
+                BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1))
         let inputs = objects.map { id, _ in
-            Input<RealmHandler.Answer>(
+            WorkItem<RealmHandler.Answer>(
                 environment: acme.id, subject: EventSubject(realm: .users, kind: .realms, id: id), origin: .event,
                 attemptCount: 0)
         }
@@ -125,11 +127,11 @@ import Testing
         defer { client.shutDown() }
         var handler = RealmHandler(
             RealmFetcher(
-                Adapters(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1))
+                BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1))
         let day = Day(daysSinceEpoch: 16_000)
         let found = RealmFetcher.Found(
             data: Self.data, records: records, days: day...day, readAt: Timestamp(millisecondsSinceEpoch: 0))
-        let input = Input<RealmHandler.Answer>(
+        let input = WorkItem<RealmHandler.Answer>(
             environment: acme.id, subject: EventSubject(realm: .users, kind: .realms, id: registration),
             origin: .answer(.success(found)), attemptCount: 0)
         var batch = WriteBatch(environment: acme.id)

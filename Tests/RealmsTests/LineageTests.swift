@@ -1,19 +1,19 @@
 import Foundation
+import LocalCluster
 import Model
 import Postgres
-import Suite
 import TestSupport
 import Testing
 
 @testable import Realms
 
 /// What PostgreSQL may have cut short is noticed, and set apart from what others remember of it.
-@Testing.Suite struct LineageTests {
+@Suite(.ownThreads) struct LineageTests {
     /// A standby that lacks the last transactions takes over: nobody works on it before it is said what that means.
     @Test func aStandbyThatIsPromotedWhileBehindIsNotWorkedOn() throws {
-        let folder = try SuiteFolder("lineage")
+        let folder = try ClusterFolder("lineage")
         defer { folder.remove() }
-        let primary = try SuiteServer(in: folder)
+        let primary = try ClusterServer(in: folder)
         try primary.start()
         defer { primary.kill9() }
         let before = try primary.makeDatabase("fieldpost")
@@ -106,7 +106,7 @@ import Testing
                 GRANT SELECT ON realm.lineage TO \(role);
                 """)
             var reader = try Connection(
-                conninfo.replacing("user=\(SuiteServer.user)", with: "user=\(role)"), check: Lineage.check)
+                conninfo.replacing("user=\(ClusterServer.user)", with: "user=\(role)"), check: Lineage.check)
             #expect(try reader.run("SELECT current_user::text")[0].value(0) == role)
         }
     }

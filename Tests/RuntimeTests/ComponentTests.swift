@@ -1,4 +1,6 @@
 import CoreMetrics
+import Essentials
+import HTTP
 import Hummingbird
 import Logging
 import NIOPosix
@@ -113,7 +115,7 @@ private struct Failure: Error, CustomStringConvertible { let description: String
     @Test func aStalledLoopIsNotLive() {
         let health = Health(stallMax: .seconds(60))
         let progress = health.watch("loop/0")
-        let now = Timestamp.steadyNanoseconds()
+        let now = SteadyClock.nanoseconds()
         #expect(health.stalls(now: now + 59_000_000_000).isEmpty)
         #expect(health.stalls(now: now + 61_000_000_000).keys.sorted() == ["loop/0"])
         health.forget(progress)

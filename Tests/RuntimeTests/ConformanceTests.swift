@@ -1,7 +1,9 @@
 import FoundationEssentials
+import HTTP
 import Hummingbird
 import Logging
 import NIOCore
+import Postgres
 import Synchronization
 import Testing
 

@@ -3,6 +3,7 @@ import HTTP
 import Hummingbird
 import Logging
 import NIOPosix
+import Postgres
 import ServiceLifecycle
 import Synchronization
 import TestSupport

@@ -17,10 +17,23 @@ package struct Answer: Sendable {
 ///
 /// - Parameter environment: All it gets: nothing of the test's own.
 package func fieldpost(_ arguments: [String], environment: [String: String] = [:]) throws -> Answer {
+    try run("fieldpost", arguments, environment: environment)
+}
+
+package func fieldpost(_ arguments: String..., environment: [String: String] = [:]) throws -> Answer {
+    try run("fieldpost", arguments, environment: environment)
+}
+
+/// Runs the built `workbench`, as ``fieldpost(_:environment:)``.
+package func workbench(_ arguments: String..., environment: [String: String] = [:]) throws -> Answer {
+    try run("workbench", arguments, environment: environment)
+}
+
+private func run(_ program: String, _ arguments: [String], environment: [String: String]) throws -> Answer {
     let process = Process()
     let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments.first
     let folder = try #require(bundle.map { URL(filePath: $0).deletingLastPathComponent() })
-    process.executableURL = folder.appendingPathComponent("fieldpost")
+    process.executableURL = folder.appendingPathComponent(program)
     process.arguments = arguments
     process.environment = environment
     // Files, not pipes: a server that another test starts at the same moment would keep a pipe open.
@@ -37,10 +50,6 @@ package func fieldpost(_ arguments: [String], environment: [String: String] = [:
         errors = String(decoding: try Data(contentsOf: files[1]), as: UTF8.self)
     }
     return Answer(status: process.terminationStatus, output: output, errors: errors)
-}
-
-package func fieldpost(_ arguments: String..., environment: [String: String] = [:]) throws -> Answer {
-    try fieldpost(arguments, environment: environment)
 }
 
 /// Waits for a condition.

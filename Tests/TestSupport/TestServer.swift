@@ -1,5 +1,5 @@
+import LocalCluster
 package import Postgres
-import Suite
 import Synchronization
 
 /// A PostgreSQL server of the test process's own: made at first use, removed when the process ends.
@@ -8,14 +8,14 @@ import Synchronization
 package final class TestServer: Sendable {
     package static let shared = TestServer()
 
-    private let folder: SuiteFolder
-    private let server: SuiteServer
+    private let folder: ClusterFolder
+    private let server: ClusterServer
     private let databaseCount = Atomic<Int>(0)
 
     private init() {
         do {
-            folder = try SuiteFolder("test")
-            server = try SuiteServer(in: folder, options: ["max_connections": "800"])
+            folder = try ClusterFolder("test")
+            server = try ClusterServer(in: folder, options: ["max_connections": "800"])
             try server.start()
         } catch {
             fatalError("the tests need a PostgreSQL server: \(error)")

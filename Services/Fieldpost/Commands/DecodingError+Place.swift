@@ -1,3 +1,5 @@
+import Runtime
+
 extension DecodingError {
     /// Where something is wrong, and what, in one line.
     var place: String {

@@ -1,11 +1,13 @@
 import ArgumentParser
+import BackendProtocol
 import Backends
+import Environments
+import Essentials
 import FoundationEssentials
 import HTTP
 import Identity
 import Model
 import Postgres
-import Secrets
 
 extension EnvironmentCommand {
     /// `fieldpost environment check`: calls what an environment depends on, and says what works.
@@ -22,7 +24,7 @@ extension EnvironmentCommand {
             guard let stored = try EnvironmentStore.load(name, on: &connection), let id = stored.id else {
                 throw CommandFailure("there is no environment \(name)")
             }
-            let backend = try BackendConnection.load(id, on: &connection)
+            let backend = try BackendConfiguration.load(id, on: &connection)
             let first = try connection.run(
                 "SELECT email FROM backend.person WHERE environment_id = \(id.rawValue) ORDER BY email LIMIT 1")
             let emails = try first.map { try $0.value(0, as: String.self) }
@@ -51,7 +53,7 @@ struct EnvironmentCheck {
     let id: EnvironmentID
     /// Of the newest login; `nil` before anybody logged in.
     let claims: TokenClaimsSeen?
-    let backend: BackendConnection?
+    let backend: BackendConfiguration?
     /// Somebody whose entries are asked for.
     let person: BackendPerson?
 

@@ -1,5 +1,7 @@
 import ArgumentParser
+import BackendProtocol
 import Backends
+import Environments
 import FoundationEssentials
 import HTTP
 import Model
@@ -69,7 +71,7 @@ extension EnvironmentCommand {
         private func told(
             _ id: EnvironmentID, on connection: inout Connection
         ) async throws -> [BackendPersonProposal] {
-            guard let backend = try BackendConnection.load(id, on: &connection) else {
+            guard let backend = try BackendConfiguration.load(id, on: &connection) else {
                 throw CommandFailure("\(name) has no back end of Fieldpost's: its integration knows its people")
             }
             let client = Client()
@@ -100,7 +102,7 @@ extension EnvironmentCommand {
         }
 
         private func save(
-            _ people: [EnvironmentCommand.Person], in id: EnvironmentID, on connection: inout Connection
+            _ people: [BackendPerson], in id: EnvironmentID, on connection: inout Connection
         ) throws {
             guard !people.isEmpty else { return }
             try connection.run([

@@ -1,11 +1,11 @@
 import ArgumentParser
+import Environments
 import FoundationEssentials
 import HTTP
 import Identity
 import Model
 import Postgres
 import Realms
-import Secrets
 
 extension EnvironmentCommand {
     /// `fieldpost environment revoke`: has the provider and Fieldpost forget people's refresh tokens.

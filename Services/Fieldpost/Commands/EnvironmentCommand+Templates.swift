@@ -1,5 +1,6 @@
 import ArgumentParser
 import Backends
+import Environments
 import FoundationEssentials
 import Model
 import Postgres
@@ -36,7 +37,7 @@ extension EnvironmentCommand {
         private static let bytesMax = 1024 * 1024
 
         private static var vocabularies: String {
-            BackendConnection.kinds.compactMap(BackendVocabulary.of).map { vocabulary in
+            BackendKind.all.map(\.vocabulary).map { vocabulary in
                 "\(vocabulary.backend): lists \(vocabulary.listNames.joined(separator: ", ")); fields "
                     + vocabulary.fieldNames.joined(separator: ", ")
             }.joined(separator: "\n")
@@ -52,7 +53,7 @@ extension EnvironmentCommand {
             guard let stored = try EnvironmentStore.load(name, on: &connection), let id = stored.id else {
                 throw CommandFailure("there is no environment \(name)")
             }
-            guard let vocabulary = BackendVocabulary.of(stored.backend) else {
+            guard let vocabulary = BackendKind.named(stored.backend)?.vocabulary else {
                 throw CommandFailure("\(name) has no back end of Fieldpost's: its integration writes the templates")
             }
             guard file != nil || builtIn else {

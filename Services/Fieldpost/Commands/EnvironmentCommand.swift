@@ -1,4 +1,6 @@
 import ArgumentParser
+import BackendProtocol
+import Environments
 import FoundationEssentials
 import Model
 import Postgres
@@ -70,32 +72,27 @@ struct EnvironmentCommand: ParsableCommand {
         }
     }
 
-    /// A person of `--people`'s file.
-    struct Person: Decodable {
-        let email: String
-        let reference: [String: String]
-
-        static func read(_ path: String, domains: [String], addresses: [String]) throws -> [Person] {
-            guard let data = try? Data(contentsOf: URL(filePath: path)) else {
-                throw CommandFailure("cannot read \(path)")
-            }
-            guard let people = try? JSONDecoder().decode([Person].self, from: data) else {
-                throw CommandFailure(#"\#(path) is not a JSON array of {"email": text, "reference": {name: text}}"#)
-            }
-            var emails: Set<String> = []
-            for person in people {
-                guard let email = EmailAddress(person.email) else {
-                    throw CommandFailure("\(path): '\(person.email)' is not an e-mail address")
-                }
-                guard domains.contains(email.domain) || addresses.contains(email.description) else {
-                    throw CommandFailure("\(path): \(person.email) is of none of the domains")
-                }
-                guard emails.insert(email.description).inserted else {
-                    throw CommandFailure("\(path): \(person.email) is there twice")
-                }
-            }
-            return people
+    /// The people of `--people`'s file.
+    static func readPeople(_ path: String, domains: [String], addresses: [String]) throws -> [BackendPerson] {
+        guard let data = try? Data(contentsOf: URL(filePath: path)) else {
+            throw CommandFailure("cannot read \(path)")
         }
+        guard let people = try? JSONDecoder().decode([BackendPerson].self, from: data) else {
+            throw CommandFailure(#"\#(path) is not a JSON array of {"email": text, "reference": {name: text}}"#)
+        }
+        var emails: Set<String> = []
+        for person in people {
+            guard let email = EmailAddress(person.email) else {
+                throw CommandFailure("\(path): '\(person.email)' is not an e-mail address")
+            }
+            guard domains.contains(email.domain) || addresses.contains(email.description) else {
+                throw CommandFailure("\(path): \(person.email) is of none of the domains")
+            }
+            guard emails.insert(email.description).inserted else {
+                throw CommandFailure("\(path): \(person.email) is there twice")
+            }
+        }
+        return people
     }
 }
 

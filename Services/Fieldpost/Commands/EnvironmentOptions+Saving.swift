@@ -1,4 +1,5 @@
 import Backends
+import Environments
 import FoundationEssentials
 import HTTP
 import Identity
@@ -6,7 +7,6 @@ import Model
 import Postgres
 import Realms
 import Runtime
-import Secrets
 
 extension EnvironmentOptions {
     /// Stores what is there with what was given over it. The caller has locked the environment.
@@ -26,7 +26,7 @@ extension EnvironmentOptions {
         }
         let people =
             try people.map {
-                try EnvironmentCommand.Person.read(
+                try EnvironmentCommand.readPeople(
                     $0, domains: environment.domains, addresses: environment.addresses)
             } ?? []
         if environment.jwksURL.isEmpty { environment.jwksURL = try await discoverKeys(environment) }
@@ -56,7 +56,7 @@ extension EnvironmentOptions {
     }
 
     private func set(_ settings: [String], of environment: inout StoredEnvironment) throws {
-        guard !settings.isEmpty, let vocabulary = BackendVocabulary.of(environment.backend) else { return }
+        guard !settings.isEmpty, let vocabulary = BackendKind.named(environment.backend)?.vocabulary else { return }
         for text in settings {
             guard let equals = text.firstIndex(of: "=") else {
                 throw CommandFailure("--backend-setting is name=value, not \(text)")
@@ -94,9 +94,10 @@ extension EnvironmentOptions {
             ("--issuer", environment.issuer.isEmpty), ("--audience", environment.audience.isEmpty),
             ("--backend", environment.backend.isEmpty),
         ]
+        let needsUser = BackendKind.named(environment.backend)?.needsUser ?? true
         let neededOfBackend = [
             ("--backend-url", environment.backendURL.isEmpty),
-            ("--backend-user", environment.backendUser.isEmpty && environment.backend != "economic"),
+            ("--backend-user", environment.backendUser.isEmpty && needsUser),
             ("--backend-password-variable or --backend-password-from", !hasPassword),
         ]
         return (needed + (environment.hasBackend ? neededOfBackend : [])).filter(\.1).map(\.0)
@@ -157,10 +158,10 @@ extension EnvironmentOptions {
         }
         if let backendPasswordFrom {
             let password = try SecretOptions.value(of: backendPasswordFrom)
-            guard environment.backend != "economic" || EconomicSettings(baseURL: "", password: password) != nil else {
-                throw CommandFailure("\(backendPasswordFrom) is not appSecretToken:agreementGrantToken")
+            if let objection = BackendKind.named(environment.backend)?.objectionToPassword(password) {
+                throw CommandFailure("\(backendPasswordFrom) \(objection)")
             }
-            let sealed = try secrets.seal(password, at: BackendConnection.secretPlace(id))
+            let sealed = try secrets.seal(password, at: BackendConfiguration.secretPlace(id))
             (environment.backendPassword, environment.backendPasswordVariable) = (Bytea(sealed), nil)
         }
     }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Backends
+import Environments
 import FoundationEssentials
 import HTTP
 import Identity
@@ -7,7 +8,6 @@ import Model
 import Postgres
 import Realms
 import Runtime
-import Secrets
 
 /// What `environment add` and `environment edit` are told. What is not given stays as it is.
 struct EnvironmentOptions: ParsableArguments {
@@ -29,7 +29,7 @@ struct EnvironmentOptions: ParsableArguments {
 
     /// The adapters' settings, for a person.
     private static var settings: String {
-        BackendConnection.kinds.compactMap(BackendVocabulary.of).map { vocabulary in
+        BackendKind.all.map(\.vocabulary).map { vocabulary in
             vocabulary.settings.map { "\(vocabulary.backend) \($0.name): \($0.help)" }.joined(separator: "\n")
         }.joined(separator: "\n")
     }
@@ -82,7 +82,7 @@ struct EnvironmentOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The people, as a JSON file.", valueName: "file")) var people: String?
 
     func validate() throws {
-        let kinds = BackendConnection.kinds + [StoredEnvironment.noBackend]
+        let kinds = BackendKind.all.map(\.name) + [StoredEnvironment.noBackend]
         if let backend, !kinds.contains(backend) {
             throw ValidationError("--backend \(backend): there are \(kinds.joined(separator: ", "))")
         }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Backends
+import Environments
 import Foundation
 import Model
 import Postgres
@@ -42,7 +43,7 @@ struct ImportCommand: ParsableCommand {
             let tree = try TreeFile.read(file)
             var connection = try database.connect()
             let environment = try EnvironmentStore.find(environment, on: &connection)
-            if try connection.run(BackendConnection.revision(in: environment)).count > 0 {
+            if try connection.run(BackendConfiguration.revision(in: environment)).count > 0 {
                 throw CommandFailure(
                     "the environment has a back end of Fieldpost's, from which its choices come; declare further lists "
                         + "with: fieldpost environment templates")

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Crypto
+import Environments
 import FoundationEssentials
 import Model
 import Postgres

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Environments
 import Identity
 import Model
 import Postgres
@@ -15,9 +16,6 @@ extension EnvironmentCommand {
         @Option(help: "The environment; needed when there are several.") var environment: String?
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
-
-        /// Objects written in one transaction.
-        static let batchCountMax = 500
 
         func validate() throws {
             guard emails.isEmpty == all else {
@@ -40,8 +38,8 @@ extension EnvironmentCommand {
                 throw CommandFailure("\(stranger) is none of the environment's people; add --people first")
             }
             var rows: [Invitation] = []
-            for start in stride(from: 0, to: people.count, by: Self.batchCountMax) {
-                let batch = people[start..<min(start + Self.batchCountMax, people.count)]
+            for start in stride(from: 0, to: people.count, by: Registration.batchCountMax) {
+                let batch = people[start..<min(start + Registration.batchCountMax, people.count)]
                 let registered = try Registration.register(Array(batch), in: environment, on: &connection).map {
                     Invitation(email: $0.email, realm: $0.path.description, isNew: $0.isNew)
                 }

@@ -1,5 +1,7 @@
 import ArgumentParser
 import Crypto
+import Environments
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres

@@ -1,3 +1,5 @@
+import Environments
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres

@@ -1,3 +1,4 @@
+import BackendProtocol
 import Backends
 import Model
 
@@ -52,12 +53,12 @@ struct PersonProposals {
     }
 
     /// Takes all who are new.
-    mutating func acceptAll() -> [EnvironmentCommand.Person] { take { $0.state == .new } }
+    mutating func acceptAll() -> [BackendPerson] { take { $0.state == .new } }
 
     /// Takes those named: who are new, and who have another reference than is stored.
     ///
     /// - Throws: `CommandFailure` when one of them cannot be taken; nobody is, then.
-    mutating func accept(_ emails: [String]) throws -> [EnvironmentCommand.Person] {
+    mutating func accept(_ emails: [String]) throws -> [BackendPerson] {
         let wanted = Set(emails.map(EmailAddress.lowered))
         for email in wanted.sorted() {
             let found = rows.filter { $0.email == email }
@@ -71,11 +72,11 @@ struct PersonProposals {
         }
     }
 
-    private mutating func take(_ isTaken: (Row) -> Bool) -> [EnvironmentCommand.Person] {
-        var taken: [EnvironmentCommand.Person] = []
+    private mutating func take(_ isTaken: (Row) -> Bool) -> [BackendPerson] {
+        var taken: [BackendPerson] = []
         for index in rows.indices where isTaken(rows[index]) {
             guard let email = rows[index].email else { continue }
-            taken.append(EnvironmentCommand.Person(email: email, reference: rows[index].reference))
+            taken.append(BackendPerson(email: email, reference: rows[index].reference))
             rows[index].state = .accepted
         }
         return taken

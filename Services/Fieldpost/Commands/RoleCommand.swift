@@ -1,4 +1,6 @@
 import ArgumentParser
+import Environments
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres
@@ -55,7 +57,7 @@ struct RoleCommand: ParsableCommand {
                 guard let object = there[key], let fields = object.fields else {
                     throw CommandFailure("somebody deleted the Person \(key.id.text) meanwhile; nothing was changed")
                 }
-                let before = MutationRules.role(in: try JSONObject(fields.bytes)).rawValue
+                let before = Role(of: try JSONObject(fields.bytes)).rawValue
                 batch.expect(key, at: object.position, decision: 0)
                 guard before != role else { continue }
                 batch.patch(key, JSONBytes("{\"role\":\"\(role)\"}"), decision: 0)

@@ -1,8 +1,8 @@
 import ArgumentParser
+import Environments
 import Postgres
 import Realms
 import Runtime
-import Secrets
 
 /// `fieldpost secrets`: what is kept sealed in PostgreSQL.
 struct SecretsCommand: ParsableCommand {

@@ -1,3 +1,4 @@
+import Essentials
 import Runtime
 
 /// Rows with a heading, in columns as wide as what they hold.

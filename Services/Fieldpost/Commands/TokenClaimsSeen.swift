@@ -1,3 +1,4 @@
+import Environments
 import Identity
 import Model
 import Postgres

@@ -1,8 +1,9 @@
 import ArgumentParser
+import Environments
 import Model
-import Pipeline
 import Postgres
 import Realms
+import Work
 
 extension TopicsCommand {
     struct Republish: ParsableCommand {
@@ -27,7 +28,7 @@ extension TopicsCommand {
             let topics = Topics.all.map(\.name).filter { topic == nil || topic == $0 }
             var statements: [Statement] = []
             for topic in topics {
-                statements.append(Pipeline.Republish.ask(topic))
+                statements.append(Work.Republish.ask(topic))
                 statements.append(Administrator.audit(.topicRepublished, topic, in: nil))
             }
             let answers = try connection.run(statements)

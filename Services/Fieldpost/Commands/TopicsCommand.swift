@@ -1,7 +1,9 @@
 import ArgumentParser
+import Essentials
 import Kafka
 import Model
 import Runtime
+import Work
 
 /// `fieldpost topics`: the catalogue of topics and what the broker has of it.
 struct TopicsCommand: ParsableCommand {

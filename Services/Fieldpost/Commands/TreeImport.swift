@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres
@@ -75,8 +76,8 @@ struct TreeImport {
                 continue
             }
             let fields = Array(try encoder.encode(item.fields))
-            if fields.count > DeviceWrites.fieldsBytesMax {
-                problems.add("\(kind.rawValue) \(item.id.text): it has more than \(DeviceWrites.fieldsBytesMax) bytes")
+            if fields.count > Kind.fieldsBytesMax {
+                problems.add("\(kind.rawValue) \(item.id.text): it has more than \(Kind.fieldsBytesMax) bytes")
             }
             counts[keyPath: count] += 1
             writes.append(Write(key: key, fields: JSONBytes(fields)))

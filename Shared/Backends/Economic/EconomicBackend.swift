@@ -1,6 +1,8 @@
+package import BackendProtocol
+package import Essentials
 internal import FoundationEssentials
 package import HTTP
-package import Model
+internal import Model
 
 /// e-conomic: time entries on a project and an activity, over the Projects API v20.
 ///

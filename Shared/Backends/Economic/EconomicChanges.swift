@@ -1,3 +1,5 @@
+package import BackendProtocol
+internal import Essentials
 internal import FoundationEssentials
 internal import Model
 

@@ -1,3 +1,5 @@
+internal import BackendProtocol
+internal import Essentials
 internal import FoundationEssentials
 internal import HTTP
 
@@ -70,7 +72,7 @@ struct EconomicConnection: Sendable {
         let page = try HTTPAnswer.decode(EconomicPage<Row>.self, from: response.body)
         return (
             page.items ?? [], page.cursor.flatMap { $0.isEmpty ? nil : $0 },
-            response.headers["date"].flatMap(HTTPAnswer.seconds(ofDate:))
+            response.headers["date"].flatMap(Timestamp.seconds(ofHTTPDate:))
         )
     }
 

@@ -1,5 +1,8 @@
+internal import BackendProtocol
+internal import Essentials
 internal import FoundationEssentials
 internal import Model
+internal import NameBasedIDs
 
 /// What everybody may report on, without anybody's suggestions.
 struct EconomicChoices: Sendable {

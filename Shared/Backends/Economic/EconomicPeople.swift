@@ -1,3 +1,4 @@
+package import BackendProtocol
 internal import Model
 
 /// An employee with what a person is known by.

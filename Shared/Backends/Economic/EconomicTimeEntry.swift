@@ -1,3 +1,5 @@
+internal import BackendProtocol
+internal import Essentials
 internal import Model
 
 /// `TimeEntry` of the Projects API, as far as it is used. The names are the vendor's own.

@@ -1,6 +1,8 @@
+package import BackendProtocol
+package import Essentials
 internal import FoundationEssentials
 package import HTTP
-package import Model
+internal import Model
 
 /// SAP S/4HANA: time sheets, with projects and business partners as what time is reported on.
 ///

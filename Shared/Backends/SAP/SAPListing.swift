@@ -1,6 +1,8 @@
+package import BackendProtocol
+package import Essentials
 internal import FoundationEssentials
 internal import HTTP
-package import Model
+internal import Model
 internal import Synchronization
 
 /// The records of whole companies, by date and without regard to the person: the time sheet has no time stamp of a

@@ -1,3 +1,4 @@
+internal import BackendProtocol
 internal import HTTP
 
 /// A CSRF token with the session whose cookies it belongs to: the one is refused without the other.

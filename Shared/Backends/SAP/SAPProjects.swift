@@ -1,6 +1,8 @@
 // Entities of API_ENTERPRISE_PROJECT_SRV;v=0002 and API_BUSINESS_PARTNER, as far as they are used. The names are the
 // services' own.
 
+import BackendProtocol
+
 struct SAPTeamMember: SAPRow {
     let ProjectUUID: String
 

@@ -1,3 +1,5 @@
+internal import BackendProtocol
+internal import Essentials
 internal import Model
 
 /// `TimeSheetEntry` of API_MANAGE_WORKFORCE_TIMESHEET, as far as it is used.

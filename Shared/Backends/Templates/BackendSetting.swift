@@ -1,3 +1,5 @@
+import BackendProtocol
+
 /// A setting of an adapter that an environment may have: what `environment edit --backend-setting NAME=VALUE` takes.
 package struct BackendSetting: Sendable {
     /// What its values are.

@@ -1,3 +1,5 @@
+import BackendProtocol
+
 /// What an environment can say about one kind of back end: the lists of choices and the fields of its records that
 /// templates are made of, and the adapter's settings.
 package struct BackendVocabulary: Sendable {
@@ -37,11 +39,6 @@ package struct BackendVocabulary: Sendable {
     func list(named name: String) -> List? { lists.first { $0.name == name } }
 
     func field(named name: String) -> Field? { fields.first { $0.name == name } }
-
-    /// The vocabulary of a kind of back end; `nil` for one that there is no adapter for.
-    package static func of(_ kind: String) -> BackendVocabulary? {
-        [SAPReporting.vocabulary, EconomicReporting.vocabulary].first { $0.backend == kind }
-    }
 }
 
 /// The names of an environment's contexts, and the fields of the back end's records that they stand for.

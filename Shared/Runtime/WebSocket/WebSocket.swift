@@ -1,3 +1,4 @@
+import Essentials
 import NIOCore
 import NIOWebSocket
 import Synchronization
@@ -62,7 +63,7 @@ package final class WebSocket: Sendable {
     /// - Returns: Why the socket is closed; `nil` when the client is gone.
     private func read(_ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>) async -> WebSocketClose? {
         var messages = WebSocketMessages(limits: limits)
-        var minute: (start: Int64, count: Int) = (Timestamp.steadyNanoseconds(), 0)
+        var minute: (start: Int64, count: Int) = (SteadyClock.nanoseconds(), 0)
         var refusal: WebSocketClose?
         func refuse(_ reason: WebSocketClose) async {
             refusal = reason
@@ -72,7 +73,7 @@ package final class WebSocket: Sendable {
             for try await frame in inbound {
                 // What is left unread would reset the connection, and the client would not hear why.
                 if refusal != nil { continue }
-                let now = Timestamp.steadyNanoseconds()
+                let now = SteadyClock.nanoseconds()
                 if now - minute.start > 60_000_000_000 { minute = (now, 0) }
                 minute.count += 1
                 guard minute.count <= limits.framesPerMinuteMax else {
@@ -97,11 +98,11 @@ package final class WebSocket: Sendable {
 
     /// Pings, and ends a socket whose client does not answer or does not read.
     private func watch() async -> WebSocketClose? {
-        var pingedAt = Timestamp.steadyNanoseconds()
+        var pingedAt = SteadyClock.nanoseconds()
         let answerMax = limits.answerMax.milliseconds * 1_000_000
         while !Task.isCancelled {
             try? await Task.sleep(for: min(.seconds(1), limits.pingInterval / 4))
-            let now = Timestamp.steadyNanoseconds()
+            let now = SteadyClock.nanoseconds()
             let waiting = state.withLock { [$0.writingSince, $0.pingedSince].compactMap(\.self).min() }
             if let waiting, now - waiting > answerMax {
                 // What waits in the connection cannot be sent any more, and a close frame would wait behind it.
@@ -120,7 +121,7 @@ package final class WebSocket: Sendable {
     private func write(_ frame: WebSocketFrame) async throws {
         let isFirst = state.withLock { state in
             guard !state.isClosed, state.writingSince == nil else { return false }
-            state.writingSince = Timestamp.steadyNanoseconds()
+            state.writingSince = SteadyClock.nanoseconds()
             return true
         }
         defer { if isFirst { state.withLock { $0.writingSince = nil } } }

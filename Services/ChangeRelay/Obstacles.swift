@@ -1,0 +1,59 @@
+import Essentials
+import FoundationEssentials
+import Kafka
+import Model
+
+/// Topics and partitions that cannot be written now. A value: it knows neither the broker nor the relay.
+///
+/// What is not written to them is owed: the topic is published again once they can be, and the others go on meanwhile.
+struct Obstacles {
+    /// A topic whose messages the broker refuses is tried again after so long.
+    static let asideMax = Duration.seconds(30)
+
+    private var partitionCounts: [String: Int32] = [:]
+    private var missing: Set<String> = []
+    private var leaderless: Set<TopicPartition> = []
+    private var refused: [String: (reason: String, until: ContinuousClock.Instant)] = [:]
+
+    /// Takes in what the cluster has of `topics`.
+    mutating func update(_ metadata: ClusterMetadata, topics: [String], now: ContinuousClock.Instant = .now) {
+        partitionCounts = metadata.topics
+        missing = Set(topics.filter { metadata.topics[$0] == nil })
+        leaderless = metadata.leaderless
+        refused = refused.filter { $0.value.until > now }
+    }
+
+    /// The broker refuses a topic's messages.
+    mutating func refuse(_ topic: String, _ reason: String, now: ContinuousClock.Instant = .now) {
+        refused[topic] = (reason, now + Self.asideMax)
+    }
+
+    /// Whether what is known of the partition says that it cannot be written.
+    func blocks(_ place: TopicPartition) -> Bool {
+        missing.contains(place.topic) || refused[place.topic] != nil || leaderless.contains(place)
+    }
+
+    /// Whether a message of that key could not be written.
+    func blocks(_ topic: String, key id: UUID) -> Bool {
+        if missing.isEmpty, leaderless.isEmpty, refused.isEmpty { return false }
+        if missing.contains(topic) || refused[topic] != nil { return true }
+        guard leaderless.contains(where: { $0.topic == topic }), let count = partitionCounts[topic] else {
+            return false
+        }
+        let partition = TopicPartition.partition(ofKey: Array(id.text.utf8), count: count)
+        return leaderless.contains(TopicPartition(topic: topic, partition: partition))
+    }
+
+    /// Whether the broker has the partition: `nil` when nothing is known of its topic.
+    func has(_ place: TopicPartition) -> Bool? { partitionCounts[place.topic].map { place.partition < $0 } }
+
+    /// Why a topic cannot be written, or not all of it, by topic.
+    func reasons(of topics: [String]) -> [String: String] {
+        var reasons = refused.mapValues(\.reason)
+        for place in leaderless where topics.contains(place.topic) {
+            reasons[place.topic] = "partition \(place.partition) has no leader"
+        }
+        for topic in missing { reasons[topic] = "the broker does not have it; create it with fieldpost topics apply" }
+        return reasons
+    }
+}

@@ -1,0 +1,111 @@
+import Essentials
+import FoundationEssentials
+import Kafka
+import Model
+import Postgres
+import Work
+
+/// What goes to the broker, and what it confirms.
+extension Relay {
+    mutating func send(_ page: Outgoing) throws -> Int {
+        guard var outlet = outlets[page.environment] else { return 0 }
+        let now = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000))
+        let tag = Self.tag(page.environment, page.page)
+        var keptBackCount = 0
+        for (index, (row, route, path)) in page.objects.enumerated() {
+            if index % Self.takeInInterval == 0 { connection.takeInStarted() }
+            let id: UUID = try row.value(3)
+            if obstacles.blocks(route.topic.name, key: id) {
+                owe(route.topic.name, in: page.environment)
+                keptBackCount += 1
+                continue
+            }
+            let changedAt: PostgresTime? = page.hasTimes ? try row.value(8) : nil
+            let object = PublishedObject(
+                realm: path, kind: route.kind, id: id, position: try row.value(0),
+                editPosition: try row.value(4),
+                time: changedAt.map { Timestamp(millisecondsSinceEpoch: $0.millisecondsSince1970) } ?? now,
+                traceparent: page.hasTimes ? try row.optional(7) : nil)
+            do {
+                try unsafe row.withJSON(5) { json in
+                    try unsafe outlet.send(object, to: route.topic, json: json, tag: tag, through: &producer)
+                }
+            } catch let error as KafkaError where error.advice != nil && !error.isFatal {
+                refuse(route.topic.name, error)
+                owe(route.topic.name, in: page.environment)
+                keptBackCount += 1
+            }
+        }
+        outlets[page.environment] = outlet
+        if keptBackCount > 0 {
+            progress[page.environment]?.confirm(keptBackCount, page: page.page)
+            takeConfirmed(of: page.environment)
+        }
+        return page.objects.count - keptBackCount
+    }
+
+    /// Notes that some of a topic was not written: all of it is published again when that can be.
+    mutating func owe(_ topic: String, in environment: EnvironmentID) {
+        let debt = Owed(environment: environment, topic: topic)
+        if owed.insert(debt).inserted { newlyOwed.insert(debt) }
+    }
+
+    /// Environment and page in one number, so that a report finds its page.
+    static func tag(_ environment: EnvironmentID, _ page: Int) -> UInt64 {
+        UInt64(UInt32(bitPattern: environment.rawValue)) << 32 | UInt64(UInt32(truncatingIfNeeded: page))
+    }
+
+    static func environment(of tag: UInt64) -> EnvironmentID {
+        EnvironmentID(rawValue: Int32(bitPattern: UInt32(truncatingIfNeeded: tag >> 32)))
+    }
+
+    /// Whether a message was not written because of its topic or partition, and others can be.
+    private mutating func isObstacle(_ error: KafkaError, _ place: TopicPartition) throws -> Bool {
+        if error.isFatal || producer.fatalError != nil { return false }
+        if obstacles.blocks(place) { return true }
+        if error.isTimeout { try lookAtTopics() }
+        if !obstacles.blocks(place), error.advice != nil { refuse(place.topic, error) }
+        return obstacles.blocks(place)
+    }
+
+    mutating func confirm(_ deliveries: [Delivery]) throws {
+        if deliveries.isEmpty { return }
+        var counts: [UInt64: Int] = [:]
+        // Reports come in runs of one partition: its last offset is looked up once per run.
+        var run: (place: TopicPartition, last: Int64)?
+        for delivery in deliveries {
+            counts[delivery.tag, default: 0] += 1
+            if let error = delivery.error {
+                guard try isObstacle(error, delivery.place) else { throw error }
+                owe(delivery.place.topic, in: Self.environment(of: delivery.tag))
+            }
+            guard let offset = delivery.offset, offset >= 0 else { continue }
+            if run?.place != delivery.place {
+                note(run)
+                run = (delivery.place, offsets[delivery.place] ?? -1)
+            }
+            if let last = run?.last, offset <= last { try contentWasLost(delivery.place, last: last, found: offset) }
+            run?.last = offset
+        }
+        note(run)
+        for (tag, count) in counts {
+            let environment = Self.environment(of: tag)
+            progress[environment]?.confirm(count, page: Int(UInt32(truncatingIfNeeded: tag)))
+            takeConfirmed(of: environment)
+        }
+    }
+
+    /// What is stored with the next question.
+    mutating func takeConfirmed(of environment: EnvironmentID) {
+        guard var current = progress[environment] else { return }
+        if let reached = current.takeConfirmed() { confirmed.append(reached) }
+        republished += current.takeRepublished().map { Republished(environment: environment, request: $0) }
+        progress[environment] = current
+    }
+
+    mutating func note(_ run: (place: TopicPartition, last: Int64)?) {
+        guard let run, run.last >= 0 else { return }
+        offsets[run.place] = run.last
+        changedOffsets[run.place] = run.last
+    }
+}

@@ -1,0 +1,70 @@
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import Runtime
+
+/// The answers kept for clients that have sent nothing new for long: the program was removed, or the phone is gone. The
+/// number they go on from stays, so one that comes back after all loses nothing and repeats nothing; a mutation that it
+/// sends once more was applied, and only its answer is forgotten.
+struct AnswerSweep: Sweep {
+    /// Clients looked at in one part.
+    private static let clientCountMax: Int64 = 1_000
+    /// Answers removed in one part.
+    private static let answerCountMax: Int64 = 2_000
+
+    let name = "answers"
+    let keep: Duration
+    private var last = Client()
+
+    private struct Client {
+        var environment: Int32 = 0
+        var person = Int32.min
+        var id = UUID.zero
+    }
+
+    init(keep: Duration) { self.keep = keep }
+
+    mutating func step(on connection: inout Connection) throws -> SweptPart {
+        let rows = try connection.run(page(after: last))
+        let removedCount: Int64 = try rows[0].value(0)
+        // There may be more answers of the same clients.
+        if removedCount == Self.answerCountMax { return SweptPart(removedCount: Int(removedCount), isLast: false) }
+        guard let environment: Int32 = try rows[0].optional(1) else {
+            last = Client()
+            return SweptPart(removedCount: Int(removedCount), isLast: true)
+        }
+        last = Client(environment: environment, person: try rows[0].value(2), id: try rows[0].value(3))
+        return SweptPart(removedCount: Int(removedCount), isLast: false)
+    }
+
+    /// Rows: how many were removed, the last client looked at.
+    private func page(after last: Client) -> Statement {
+        """
+        WITH page AS MATERIALIZED (
+            SELECT environment_id, person_id, client_id, changed_at FROM device.client
+            WHERE (environment_id, person_id, client_id) > (\(last.environment), \(last.person), \(last.id))
+            ORDER BY environment_id, person_id, client_id LIMIT \(Self.clientCountMax)
+        ), old AS MATERIALIZED (
+            SELECT m.environment_id, m.person_id, m.client_id, m.sequence
+            FROM page p CROSS JOIN LATERAL (
+                SELECT * FROM device.mutation m
+                WHERE m.environment_id = p.environment_id AND m.person_id = p.person_id AND m.client_id = p.client_id
+                LIMIT \(Self.answerCountMax) FOR UPDATE SKIP LOCKED
+            ) m
+            WHERE p.changed_at < now() - make_interval(secs => \(keep.inSeconds)) LIMIT \(Self.answerCountMax)
+        ), gone AS (
+            DELETE FROM device.mutation m USING old o
+            WHERE m.environment_id = o.environment_id AND m.person_id = o.person_id AND m.client_id = o.client_id
+                AND m.sequence = o.sequence
+            RETURNING 1
+        )
+        SELECT (SELECT count(*) FROM gone), l.environment_id, l.person_id, l.client_id
+        FROM (SELECT) AS one LEFT JOIN LATERAL (
+            SELECT environment_id, person_id, client_id FROM page
+            ORDER BY environment_id DESC, person_id DESC, client_id DESC LIMIT 1
+        ) l ON true
+        """
+    }
+}

@@ -1,0 +1,65 @@
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import Runtime
+
+/// Rows of the ledger that nothing can be done with any more: nothing is open, and the entry is closed for editing, or
+/// it is gone and the back end has no record of it.
+///
+/// All others stay as long as their entries: they keep an entry from being sent a second time, whenever it is looked at
+/// again.
+struct LedgerSweep: Sweep {
+    /// Rows looked at in one part.
+    private static let pageCountMax: Int64 = 1_000
+    private static let closed = EntryStatus.allCases.filter(\.isClosed).map(\.rawValue)
+
+    let name = "ledger rows"
+    let keep: Duration
+    private var last = (environment: Int32(0), entry: UUID.zero)
+
+    init(keep: Duration) { self.keep = keep }
+
+    mutating func step(on connection: inout Connection) throws -> SweptPart {
+        let rows = try connection.run(page(after: last))
+        let removedCount: Int64 = try rows[0].value(0)
+        let environment: Int32? = try rows[0].optional(1)
+        last = (environment ?? 0, try rows[0].optional(2) ?? .zero)
+        return SweptPart(removedCount: Int(removedCount), isLast: environment == nil)
+    }
+
+    /// The lease was counted from the last write, so it tells how old a row is. A row that is written meanwhile has
+    /// another version, and stays.
+    ///
+    /// Rows: how many were removed, the last row looked at.
+    private func page(after last: (environment: Int32, entry: UUID)) -> Statement {
+        """
+        WITH page AS MATERIALIZED (
+            SELECT environment_id, entry_id, realm_id, version, phase, lease_until, backend_id FROM submission.ledger
+            WHERE (environment_id, entry_id) > (\(last.environment), \(last.entry))
+            ORDER BY environment_id, entry_id LIMIT \(Self.pageCountMax)
+        ), done AS MATERIALIZED (
+            SELECT p.environment_id, p.entry_id, p.version FROM page p LEFT JOIN LATERAL (
+                SELECT o.deleted, o.fields->>'status' AS status FROM realm.object o
+                WHERE o.environment_id = p.environment_id AND o.realm_id = p.realm_id
+                    AND o.kind = \(Kind.timeEntry.rawValue) AND o.id = p.entry_id
+                OFFSET 0
+            ) o ON true
+            WHERE p.phase = 'settled' AND p.lease_until < now() - make_interval(secs => \(keep.inSeconds))
+                AND (o.status = ANY (\(Self.closed)) OR coalesce(o.deleted, true) AND p.backend_id IS NULL)
+        ), old AS MATERIALIZED (
+            SELECT l.environment_id, l.entry_id FROM submission.ledger l JOIN done d
+                ON l.environment_id = d.environment_id AND l.entry_id = d.entry_id AND l.version = d.version
+            FOR UPDATE OF l SKIP LOCKED
+        ), gone AS (
+            DELETE FROM submission.ledger l USING old o
+            WHERE l.environment_id = o.environment_id AND l.entry_id = o.entry_id RETURNING 1
+        )
+        SELECT (SELECT count(*) FROM gone), l.environment_id, l.entry_id
+        FROM (SELECT) AS one LEFT JOIN LATERAL (
+            SELECT environment_id, entry_id FROM page ORDER BY environment_id DESC, entry_id DESC LIMIT 1
+        ) l ON true
+        """
+    }
+}

@@ -1,0 +1,69 @@
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// Lines of an entry's status log beyond its bound: the oldest become tombstones, which devices are told as ever. The
+/// newest line, which carries the status, is never among them.
+struct StatusLineSweep: Sweep {
+    /// Lines that become tombstones in one transaction.
+    private static let batchCountMax = 500
+    /// Lines read of a realm at a time.
+    private static let pageCountMax: Int64 = 5_000
+
+    let name = "status lines"
+    let keepCountMax: Int
+    private var realms = RealmWalk(pathPrefix: "/users/")
+
+    init(keepCountMax: Int) { self.keepCountMax = keepCountMax }
+
+    struct Line: Equatable {
+        let id: UUID
+        let position: Int64
+        let entry: String
+        /// Milliseconds since 1970.
+        let time: Int64
+    }
+
+    /// The lines that are too many: all but each entry's newest.
+    static func excess(_ lines: [Line], keepCountMax: Int) -> [Line] {
+        Dictionary(grouping: lines, by: \.entry).values.flatMap { lines in
+            lines.sorted { ($0.time, $0.position) > ($1.time, $1.position) }.dropFirst(keepCountMax)
+        }
+    }
+
+    mutating func step(on connection: inout Connection) throws -> SweptPart {
+        guard let realm = try realms.current(on: &connection) else { return SweptPart(removedCount: 0, isLast: true) }
+        let lines = try connection.run(excessive(in: realm)).map { row in
+            Line(
+                id: try row.value(0), position: try row.value(1), entry: try row.optional(2) ?? "",
+                time: (try row.optional(3, as: String.self)).flatMap { Timestamp($0) }?.millisecondsSinceEpoch ?? .min)
+        }
+        let excess = Self.excess(lines, keepCountMax: keepCountMax).prefix(Self.batchCountMax)
+        if excess.isEmpty || excess.count < Self.batchCountMax && lines.count < Int(Self.pageCountMax) { realms.goOn() }
+        if excess.isEmpty { return SweptPart(removedCount: 0, isLast: false) }
+        var batch = WriteBatch(environment: realm.environment)
+        for (decision, line) in excess.enumerated() {
+            let key = ObjectKey(realm: realm.number, kind: .timeEntryStatus, id: line.id)
+            batch.expect(key, at: line.position, decision: decision)
+            batch.delete(key, decision: decision)
+        }
+        let outcome = try batch.commit(on: &connection)
+        return SweptPart(removedCount: excess.count - outcome.missed.count, isLast: false)
+    }
+
+    /// Lines of entries that have more than they may. Rows: id, position, entry, timestamp.
+    private func excessive(in realm: RealmWalk.Place) -> Statement {
+        """
+        SELECT id, position, entry, timestamp FROM (
+            SELECT id, position, lower(fields->>'entry') AS entry, fields->>'timestamp' AS timestamp,
+                count(*) OVER (PARTITION BY lower(fields->>'entry')) AS n
+            FROM realm.object
+            WHERE environment_id = \(realm.environment.rawValue) AND realm_id = \(realm.number)
+                AND kind = \(Kind.timeEntryStatus.rawValue) AND NOT deleted
+        ) l
+        WHERE n > \(Int64(keepCountMax)) ORDER BY entry, id LIMIT \(Self.pageCountMax)
+        """
+    }
+}

@@ -1,0 +1,161 @@
+import Crypto
+import Environments
+import Essentials
+import FoundationEssentials
+import HTTP
+import Hummingbird
+import Identity
+import Logging
+import Model
+import Postgres
+import Realms
+import Runtime
+import Synchronization
+
+/// A caller who came in.
+struct Login: Sendable {
+    let caller: Caller
+    /// Until when the token is taken, in seconds since 1970: then a request with it is refused, and a stream ends.
+    let expires: Int64
+    /// Where the request comes from.
+    let address: String
+}
+
+/// Turns a request's bearer token into a person of an environment, or an integration.
+final class Authentication: Sendable {
+    private struct Known: Hashable {
+        let environment: Int32
+        let issuer: String
+        let subject: String
+    }
+
+    private static let cachedCountMax = 50_000
+    private static let cachedSecondsMax: Int64 = 60
+    /// A stream that was opened with a key, which has no end of its own, ends after this.
+    private static let keySecondsMax: Int64 = 86_400
+
+    private let verifier: TokenVerifier
+    private let directory: EnvironmentDirectory
+    private let pool: Pool
+    private let clients: ClientAddress
+    private let logger: Logger
+    /// Asked for again after a while: an account may have been unbound.
+    private let known = Mutex<[Known: (caller: Caller, until: Int64)]>([:])
+    /// Who was refused: the audit log tells it once.
+    private let refused = Mutex<Set<Known>>([])
+
+    init(
+        verifier: TokenVerifier, directory: EnvironmentDirectory, pool: Pool, clients: ClientAddress, logger: Logger
+    ) {
+        self.clients = clients
+        self.verifier = verifier
+        self.directory = directory
+        self.pool = pool
+        self.logger = logger
+    }
+
+    /// - Throws: `Problem` with 401, 403 or 503.
+    func login(_ request: Request, _ context: EdgeContext) async throws -> Login {
+        guard let value = request.headers[.authorization], let token = Self.token(in: value) else {
+            throw Problems.tokenMissing
+        }
+        let address = clients.text(request, context)
+        if token.hasPrefix(IntegrationKey.prefix) { return try await integration(key: token, from: address) }
+        do {
+            let identity = try await verifier.identity(of: token)
+            return Login(
+                caller: try await caller(identity, from: address), expires: verifier.end(of: identity),
+                address: address)
+        } catch let error as TokenError {
+            logger.info("token refused", metadata: ["reason": "\(error)", "address": "\(address)"])
+            throw error.problem
+        }
+    }
+
+    private static func token(in value: String) -> String? {
+        let parts = value.split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
+        return String(parts[1])
+    }
+
+    private func caller(_ identity: Identity, from address: String) async throws -> Caller {
+        guard let email = identity.email else {
+            let environment = EnvironmentID(rawValue: identity.environment)
+            guard let client = identity.client,
+                let caller = directory.integration(ofClient: client, subject: identity.subject, in: environment)
+            else { throw TokenError.emailMissing }
+            return caller
+        }
+        let known = Known(environment: identity.environment, issuer: identity.issuer, subject: identity.subject)
+        let now = Timestamp.now().secondsSinceEpoch
+        if let found = self.known.withLock({ $0[known] }), now < found.until { return found.caller }
+        let person: Caller
+        do {
+            person = try await answering {
+                try await pool.run { [directory] connection in
+                    let mayJoin = try directory.isMember(
+                        email, of: EnvironmentID(rawValue: identity.environment), on: &connection)
+                    return Caller(
+                        try PersonBinding.person(
+                            identity, email: email, mayJoin: mayJoin, from: address, on: &connection))
+                }
+            }
+        } catch let refusal as BindingRefusal {
+            let problem = Problems.refused(refusal)
+            try await tell(of: problem, known, email: email, from: address)
+            throw problem
+        }
+        self.known.withLock { cache in
+            if cache.count >= Self.cachedCountMax { cache.removeAll() }
+            cache[known] = (person, now + Self.cachedSecondsMax)
+        }
+        return person
+    }
+
+    private func tell(of problem: Problem, _ known: Known, email: String, from address: String) async throws {
+        let isNew = refused.withLock { refused in
+            if refused.count >= Self.cachedCountMax { refused.removeAll() }
+            return refused.insert(known).inserted
+        }
+        guard isNew else { return }
+        let record = AuditRecord(
+            actor: email, action: .refused, subject: "\(known.issuer) \(known.subject)",
+            detail: JSONBytes("{\"problem\":\"\(problem.type)\"}"), address: address)
+        try await answering {
+            try await pool.run { connection in
+                _ = try connection.run(AuditRecord.insert([record], in: EnvironmentID(rawValue: known.environment)))
+            }
+        }
+    }
+
+    private func integration(key: String, from address: String) async throws -> Login {
+        var found: Caller?
+        if IntegrationKey.isShaped(key) {
+            let hash = Data(SHA256.hash(data: Array(key.utf8)))
+            found = try await answering { try await directory.integration(keyHash: hash) }
+        }
+        guard let found else {
+            logger.info("integration key refused", metadata: ["address": "\(address)"])
+            throw Problems.keyUnknown
+        }
+        return Login(
+            caller: found, expires: Timestamp.now().secondsSinceEpoch + Self.keySecondsMax, address: address)
+    }
+}
+
+/// Runs `body`; a database that does not answer becomes a problem the client may retry after.
+func answering<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
+    do {
+        return try await body()
+    } catch let error as PostgresError where error.isRetriable || error.isOfOtherHistory {
+        throw Problems.databaseUnavailable
+    }
+}
+
+extension Caller {
+    fileprivate init(_ person: BoundPerson) {
+        self.init(
+            environment: person.environment, id: person.id,
+            identity: .person(email: person.email, realm: person.realm, object: person.object))
+    }
+}

@@ -1,0 +1,79 @@
+import Environments
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// Which mutations change what somebody may do, for the audit log.
+struct PermissionAudit {
+    let request: MutationRequest
+    let realm: RealmPath
+    let mutation: Mutation
+    /// The object's fields before and after; `nil` where it is not there.
+    let before: JSONObject?
+    let after: JSONObject?
+
+    init(
+        _ mutation: Mutation, in realm: RealmPath, before: StoredObject?, after: StoredObject?,
+        _ request: MutationRequest
+    ) {
+        self.request = request
+        self.realm = realm
+        self.mutation = mutation
+        self.before = Self.fields(before)
+        self.after = Self.fields(after)
+    }
+
+    /// The record; `nil` when nobody may do more or less than before.
+    var record: AuditRecord? {
+        switch mutation.kind {
+        case .person:
+            let (from, to) = (role(before), role(after))
+            return from == to ? nil : record(.roleChanged, mutation.id.text, from: from, to: to)
+        case .user:
+            let (from, to) = (before?.id(of: "catalogue")?.text, after?.id(of: "catalogue")?.text)
+            return from == to ? nil : record(.catalogueChanged, realm.description, from: from, to: to)
+        case .membership: return record(.membershipAdded, .membershipRemoved) { Self.pair($0, "person", "team") }
+        case .share:
+            // The copies in people's own realms permit nothing.
+            guard case .share = realm.realmClass else { return nil }
+            return record(.shareAdded, .shareRemoved) { "\(mutation.id.text) \(Self.pair($0, "owner", "recipient"))" }
+        case .team: return record(nil, .teamRemoved) { _ in mutation.id.text }
+        case .realms, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
+            .personLookup, .location, .fieldTask, .poll, .seenRecord:
+            return nil
+        }
+    }
+
+    private static func fields(_ stored: StoredObject?) -> JSONObject? {
+        if case .live(let fields) = stored { try? JSONObject(fields) } else { nil }
+    }
+
+    private func role(_ person: JSONObject?) -> String { (person.map(Role.init(of:)) ?? .worker).rawValue }
+
+    /// An object that came or went; one that is put once more did neither.
+    private func record(
+        _ added: AuditRecord.Action?, _ removed: AuditRecord.Action, _ subject: (JSONObject) -> String
+    ) -> AuditRecord? {
+        switch (before, after) {
+        case (nil, let after?): added.map { record($0, subject(after)) }
+        case (let before?, nil): record(removed, subject(before))
+        case (nil, nil), (_?, _?): nil
+        }
+    }
+
+    private func record(
+        _ action: AuditRecord.Action, _ subject: String, from: String? = nil, to: String? = nil
+    ) -> AuditRecord {
+        // Roles and ids need no escaping.
+        let members = [("from", from), ("to", to)].compactMap { name, value in value.map { "\"\(name)\":\"\($0)\"" } }
+        return AuditRecord(
+            actor: request.caller.name, action: action, subject: subject,
+            detail: JSONBytes("{\(members.joined(separator: ","))}"), address: request.address)
+    }
+
+    private static func pair(_ fields: JSONObject, _ first: String, _ second: String) -> String {
+        [first, second].map { "\($0) \(fields.id(of: $0)?.text ?? "?")" }.joined(separator: " ")
+    }
+}

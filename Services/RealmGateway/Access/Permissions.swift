@@ -1,0 +1,208 @@
+import Model
+
+/// Who asks, as far as permissions go.
+enum Standing: Hashable, Sendable {
+    /// A person of the environment, on a device.
+    case person(Role)
+    /// A program that the environment's administrator let in.
+    case integration
+
+    /// Whether what is for managers is for them.
+    var isManager: Bool {
+        switch self {
+        case .person(let role): role.isManager
+        case .integration: false
+        }
+    }
+}
+
+/// How a caller stands to a realm.
+enum Relation: Hashable, CaseIterable, Sendable {
+    /// A stranger to it.
+    case none
+    /// It is the person's own realm, or holds what the person shares.
+    case owner
+    /// The person is in the realm's team.
+    case member
+    /// The person's `User` object refers to the catalogue.
+    case referrer
+    /// The realm holds what is shared with the person.
+    case recipient
+}
+
+/// All that decides on what a caller may do in a realm.
+struct Access: Hashable, Sendable {
+    /// Who asks.
+    var standing: Standing
+    /// How they stand to the realm.
+    var relation: Relation
+
+    /// A caller before a realm.
+    init(_ standing: Standing, _ relation: Relation = .none) {
+        self.standing = standing
+        self.relation = relation
+    }
+}
+
+/// What of an object of one kind a caller may write.
+struct Grant: Equatable, Sendable {
+    /// What may be done with it.
+    var operations: Set<Mutation.Operation>
+    /// The fields that may be given.
+    var fields: [String]
+}
+
+/// An object that is to be written, as far as permissions go.
+struct ObjectStanding: Equatable, Sendable {
+    /// What it is.
+    var kind: Kind
+    /// Whether its id is that of the person who asks.
+    var isOwn: Bool
+    /// Whether there is no such object yet.
+    var isNew: Bool
+    /// What the role of a `Person` is.
+    var roleBefore: Role
+    /// What it is to become, when `role` is among the fields.
+    var roleAfter: Role?
+
+    /// An object.
+    init(
+        _ kind: Kind, isOwn: Bool = false, isNew: Bool = false, roleBefore: Role = .worker, roleAfter: Role? = nil
+    ) {
+        self.kind = kind
+        self.isOwn = isOwn
+        self.isNew = isNew
+        self.roleBefore = roleBefore
+        self.roleAfter = roleAfter
+    }
+}
+
+/// Who may do what in which realm: the whole table, as a pure function.
+enum Permissions {
+    /// Whether a caller may open a realm and read all of it.
+    static func mayRead(_ realm: RealmClass, _ access: Access) -> Bool {
+        switch access.standing {
+        case .integration: realm != .system
+        case .person(let role):
+            switch realm {
+            case .users, .system: false
+            case .user: access.relation == .owner
+            case .catalogue: access.relation == .referrer
+            case .common: true
+            case .manager: role.isManager
+            case .team: access.relation == .member || role.isManager
+            case .share: access.relation == .owner || access.relation == .recipient
+            }
+        }
+    }
+
+    /// The kinds of objects that a realm holds; nobody writes others into it.
+    static func kinds(in realm: RealmClass) -> [Kind] {
+        switch realm {
+        case .users: [.realms]
+        case .user:
+            [
+                .user, .reportingContext, .reportingTemplate, .reportingTreeNode, .timeEntry, .timeEntryStatus,
+                .location, .fieldTask, .share,
+            ]
+        case .catalogue: [.reportingTreeNode]
+        case .common: [.person, .personLookup, .team, .membership]
+        case .manager, .team: [.fieldTask, .location]
+        case .share: [.share]
+        case .system: []
+        }
+    }
+
+    /// Whether an integration may read a kind: it is in some realm that is not the services' own.
+    static func isReadByIntegrations(_ kind: Kind) -> Bool {
+        switch kind {
+        case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
+            .person, .personLookup, .team, .membership, .location, .fieldTask, .share:
+            true
+        case .poll, .seenRecord: false
+        }
+    }
+
+    /// What a caller may write of an object in a realm; `nil`: nothing.
+    static func grant(_ object: ObjectStanding, in realm: RealmClass, _ access: Access) -> Grant? {
+        guard kinds(in: realm).contains(object.kind) else { return nil }
+        let (kind, isManager) = (object.kind, access.standing.isManager)
+        func all(when isAllowed: Bool) -> Grant? {
+            isAllowed ? Grant(operations: [.put, .patch, .delete], fields: kind.fieldNames) : nil
+        }
+        if access.standing == .integration { return all(when: true) }
+        switch (realm, kind) {
+        case (.user, .timeEntry):
+            guard access.relation == .owner else { return nil }
+            let fields = EntryField.allCases.filter { !$0.isServerOwned }.map(\.rawValue)
+            return Grant(operations: [.put, .patch, .delete], fields: fields)
+        case (.user, .location): return all(when: access.relation == .owner && object.isOwn)
+        case (.common, .person):
+            if object.isOwn { return Grant(operations: [.put, .patch], fields: ["name", "avatar"]) }
+            return isManager ? Grant(operations: [.patch], fields: ["role"]) : nil
+        case (.common, .personLookup): return all(when: object.isOwn)
+        case (.common, .team), (.manager, .fieldTask): return all(when: isManager)
+        case (.common, .membership):
+            return isManager ? Grant(operations: [.put, .delete], fields: kind.fieldNames) : nil
+        case (.team, .fieldTask):
+            if isManager { return all(when: true) }
+            guard access.relation == .member else { return nil }
+            return Grant(operations: [.patch], fields: ["isCompleted", "completionDate"])
+        case (.share, .share):
+            if access.relation == .recipient { return Grant(operations: [.delete], fields: []) }
+            guard access.relation == .owner else { return nil }
+            // Its two people do not change: another share is another realm.
+            return Grant(operations: object.isNew ? [.put, .delete] : [.delete], fields: kind.fieldNames)
+        default: return nil
+        }
+    }
+
+    /// Why a caller may not do this to an object; `nil` when they may.
+    ///
+    /// - Parameter fields: The names of the fields that are given.
+    static func objection(
+        to operation: Mutation.Operation, _ object: ObjectStanding, fields: [String], in realm: RealmClass,
+        _ access: Access
+    ) -> MutationProblem? {
+        guard mayRead(realm, access) else {
+            return MutationProblem(.realmNotPermitted, "you may not write to this realm")
+        }
+        guard let grant = grant(object, in: realm, access) else {
+            return MutationProblem(.kindNotAllowed, "you may not write this \(object.kind.rawValue) object here")
+        }
+        guard grant.operations.contains(operation) else {
+            return MutationProblem(
+                .operationNotAllowed, "you may not \(operation.rawValue) this \(object.kind.rawValue) object")
+        }
+        if let field = fields.first(where: { !grant.fields.contains($0) }) {
+            let list = grant.fields.joined(separator: ", ")
+            guard object.kind.fieldNames.contains(field) else {
+                return MutationProblem(
+                    .unknownField, "\(object.kind.rawValue) has no field '\(field.prefix(64))'; you may write: \(list)")
+            }
+            return MutationProblem(.fieldNotAllowed, "'\(field)' is not yours to write; you may write: \(list)")
+        }
+        return objectionToRole(object, access)
+    }
+
+    /// Managers make managers and workers of others; who becomes an admin, or is none any more, only admins say.
+    private static func objectionToRole(_ object: ObjectStanding, _ access: Access) -> MutationProblem? {
+        guard object.kind == .person, let after = object.roleAfter else { return nil }
+        switch access.standing {
+        case .integration, .person(.admin): return nil
+        case .person(.manager), .person(.worker):
+            guard object.roleBefore == .admin || after == .admin else { return nil }
+            return MutationProblem(.fieldNotAllowed, "'role': only an admin says who is an admin")
+        }
+    }
+}
+
+extension Permissions {
+    /// Whether there is anything in a realm that a caller may write.
+    static func mayWrite(_ realm: RealmClass, _ access: Access) -> Bool {
+        mayRead(realm, access)
+            && kinds(in: realm).contains {
+                grant(ObjectStanding($0, isOwn: true, isNew: true), in: realm, access) != nil
+            }
+    }
+}

@@ -1,0 +1,150 @@
+import Environments
+import Identity
+import Model
+import Postgres
+import Realms
+import Runtime
+
+/// Commits one environment's mutations: while one transaction runs, the requests that arrive wait for the next.
+actor GroupCommit {
+    /// Requests and mutations in one transaction.
+    private static let requestCountMax = 256
+    private static let mutationCountMax = 1_000
+
+    private struct Waiting {
+        let request: MutationRequest
+        let continuation: CheckedContinuation<MutationBatch.Outcome, any Error>
+    }
+
+    private let batch: MutationBatch
+    private let pools: CommitPools
+    private let waitingMax: Int
+    private let committed: @Sendable () -> Void
+    private var waiting: [Waiting] = []
+    private var isRunning = false
+    /// Somebody held a lock of this environment's when it was last tried.
+    private var isLocked = false
+
+    /// - Parameter committed: Called after each transaction.
+    init(_ batch: MutationBatch, pools: CommitPools, waitingMax: Int, committed: @escaping @Sendable () -> Void) {
+        self.batch = batch
+        self.pools = pools
+        self.waitingMax = waitingMax
+        self.committed = committed
+    }
+
+    /// - Throws: `Problem` 503 when too many wait, or what the transaction failed with.
+    func submit(_ request: MutationRequest) async throws -> MutationBatch.Outcome {
+        guard waiting.count < waitingMax else { throw Problems.busy }
+        return try await withCheckedThrowingContinuation { continuation in
+            waiting.append(Waiting(request: request, continuation: continuation))
+            if isRunning { return }
+            isRunning = true
+            Task { await run() }
+        }
+    }
+
+    private func run() async {
+        while !waiting.isEmpty {
+            let taken = take()
+            let requests = taken.map(\.request)
+            do {
+                let outcomes = try await commit(requests)
+                committed()
+                for (item, outcome) in zip(taken, outcomes) { item.continuation.resume(returning: outcome) }
+            } catch {
+                for item in taken { item.continuation.resume(throwing: error) }
+            }
+        }
+        isRunning = false
+    }
+
+    /// Nothing is done while somebody holds a lock, so the same is tried again; see `CommitPools`.
+    private func commit(_ requests: [MutationRequest]) async throws -> [MutationBatch.Outcome] {
+        let end = ContinuousClock.now + pools.lockedMax
+        while true {
+            do {
+                let pool = isLocked ? pools.locked : pools.free
+                let outcomes = try await pool.run { [batch] connection in try batch.run(requests, on: &connection) }
+                isLocked = false
+                return outcomes
+            } catch let error as PostgresError where error.isLocked {
+                isLocked = true
+                if ContinuousClock.now >= end { throw error }
+            }
+        }
+    }
+
+    /// The next transaction's requests: at most one of each client, since a client's later ones need the earlier's
+    /// outcome; and none that writes what another caller's writes or is permitted by.
+    private func take() -> [Waiting] {
+        var taken: [Waiting] = []
+        var left: [Waiting] = []
+        var clients: Set<ClientKey> = []
+        var footprints = Footprints()
+        var mutationCount = 0
+        for item in waiting {
+            let client = ClientKey(caller: item.request.caller.id, client: item.request.clientID)
+            let isFirst = clients.insert(client).inserted
+            let fits =
+                taken.isEmpty
+                || taken.count < Self.requestCountMax
+                    && mutationCount + item.request.mutations.count <= Self.mutationCountMax
+            if isFirst && fits && footprints.admit(item.request) {
+                taken.append(item)
+                mutationCount += item.request.mutations.count
+            } else {
+                left.append(item)
+            }
+        }
+        waiting = left
+        return taken
+    }
+}
+
+/// The connections that commit mutations. An environment in which somebody holds a lock waits for it on a connection
+/// that only such environments use, a short while at a time: the others go on.
+struct CommitPools: Sendable {
+    private static let lockMax = Duration.milliseconds(250)
+
+    let free: Pool
+    let locked: Pool
+    /// How long a transaction is tried again.
+    let lockedMax: Duration
+
+    init(_ database: String, _ limits: GatewayLimits) throws(PostgresError) {
+        let waits = Limits(lockMax: Self.lockMax)
+        free = try Pool(database, size: limits.commitPoolSize, limits: waits, check: Lineage.check)
+        locked = try Pool(database, size: 1, limits: waits, check: Lineage.check)
+        lockedMax = limits.lockedMax
+    }
+
+    func stop() {
+        free.stop()
+        locked.stop()
+    }
+}
+
+/// The realms that the requests of a transaction write, and whether people's permissions are read for it.
+///
+/// In `/common` people write their own objects side by side; who writes others' there, on which permissions depend,
+/// shares no transaction with anybody who is permitted by it.
+struct Footprints {
+    private var writers: [RealmPath: Int32] = [:]
+    /// Callers whose permission is read from `/common`, or who write their own objects there.
+    private var readers: Set<Int32> = []
+
+    /// Adds a request, unless it meets another caller's.
+    mutating func admit(_ request: MutationRequest) -> Bool {
+        let caller = request.caller.id
+        var realms = request.realms
+        if realms.contains(.common), request.isOwnInCommon { realms.remove(.common) }
+        let isReader = request.caller.object != nil && request.isBeyondOwn
+        guard realms.allSatisfy({ writers[$0] ?? caller == caller }) else { return false }
+        if isReader, let writer = writers[.common], writer != caller { return false }
+        if realms.contains(.common), readers.contains(where: { $0 != caller }) { return false }
+        for realm in realms { writers[realm] = caller }
+        if isReader { readers.insert(caller) }
+        return true
+    }
+}

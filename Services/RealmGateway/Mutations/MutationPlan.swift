@@ -1,0 +1,212 @@
+import Environments
+import Essentials
+import FoundationEssentials
+import Identity
+import Model
+import Realms
+
+/// What a mutation was answered.
+enum MutationAnswer: Sendable, Equatable {
+    case accepted(position: Int64)
+    case rejected(Rejection)
+}
+
+/// A client of a caller. Two callers' clients with the same id are two clients.
+struct ClientKey: Hashable, Sendable {
+    let caller: Int32
+    let client: UUID
+}
+
+/// An object of a batch.
+struct TargetKey: Hashable, Sendable {
+    let realm: RealmPath
+    let kind: Kind
+    let id: UUID
+}
+
+/// What was read before a batch is decided.
+struct LoadedState: Sendable {
+    struct Target: Sendable {
+        var position: Int64
+        var object: StoredObject
+    }
+
+    /// What the callers may do who write beyond their own realm.
+    var access: [Caller: AccessState] = [:]
+    /// The environment's counter, read first.
+    var position: Int64 = 0
+    var nextSequences: [ClientKey: Int64] = [:]
+    var answers: [ClientKey: [Int64: MutationAnswer]] = [:]
+    var targets: [TargetKey: Target] = [:]
+    /// Lines of the status logs of entries that may go, by entry.
+    var lines: [ObjectKey: [ObjectKey]] = [:]
+}
+
+/// One object's state while a batch is decided, and the one write that all mutations of it amount to.
+struct FoldedTarget: Sendable {
+    enum Write: Sendable, Equatable {
+        case put([UInt8])
+        case patch([UInt8])
+        case delete
+    }
+
+    /// 0: it is not there.
+    let loadedPosition: Int64
+    /// What a writer may have seen; `nil` once this batch has changed the object.
+    private(set) var position: Int64?
+    private let wasLive: Bool
+    private(set) var object: StoredObject?
+    private(set) var write: Write?
+
+    init(_ loaded: LoadedState.Target?) {
+        loadedPosition = loaded?.position ?? 0
+        position = loadedPosition
+        object = loaded?.object
+        wasLive = if case .live? = loaded?.object { true } else { false }
+    }
+
+    mutating func apply(_ change: MutationDecision.Change) throws(JSONProblem) {
+        if change != .none { position = nil }
+        switch change {
+        case .none: return
+        case .insert(let fields):
+            object = .live(fields: fields)
+            write = .put(fields)
+        case .merge(let fields): try merge(fields)
+        case .requestDeletion: try merge(Array("{\"deleteRequested\":true}".utf8))
+        case .tombstone:
+            object = .tombstone
+            // What came and went within the batch was never there.
+            write = wasLive ? .delete : nil
+        }
+    }
+
+    private mutating func merge(_ fields: [UInt8]) throws(JSONProblem) {
+        guard case .live(let stored) = object else { return }
+        let whole = try JSONObject(stored).merging(try JSONObject(fields))
+        object = .live(fields: whole)
+        switch write {
+        case .put: write = .put(whole)
+        case .patch(let before): write = .patch(try JSONObject(before).merging(try JSONObject(fields)))
+        case nil, .delete: write = .patch(fields)
+        }
+    }
+}
+
+/// What one transaction does with several callers' requests: a pure function of the requests and what was loaded.
+struct MutationPlan: Sendable {
+    enum Result: Sendable {
+        /// Nothing of the request is done.
+        case gap(expected: Int64)
+        case answers([Answer])
+    }
+
+    /// An answer that is known before the transaction, or that is the position of an object afterwards.
+    enum Answer: Sendable {
+        case again(MutationAnswer)
+        case accepted(TargetKey)
+        case rejected(Rejection)
+    }
+
+    private(set) var results: [Result] = []
+    private(set) var targets: [TargetKey: FoldedTarget] = [:]
+    /// The sequence each client is to go on from, where that changes.
+    private(set) var nextSequences: [ClientKey: Int64] = [:]
+    /// Who wrote each target; a batch has one caller for each object.
+    private(set) var writers: [TargetKey: Caller] = [:]
+    /// The realms in which something is written.
+    var written: Set<RealmPath> { Set(targets.lazy.filter { $0.value.write != nil }.map(\.key.realm)) }
+    /// Lines that entries' status logs get, by entry.
+    private(set) var lines: [TargetKey: TimeEntryStatus] = [:]
+    /// What the audit log is to tell.
+    private(set) var audit: [(caller: Caller, record: AuditRecord)] = []
+
+    static let answerForgotten = Rejection(
+        "answer-forgotten", "this mutation was decided before, but its answer is no longer kept")
+
+    init(_ requests: [MutationRequest], _ loaded: LoadedState, now: Timestamp) {
+        for request in requests { results.append(decide(request, loaded)) }
+        for (key, target) in targets where key.kind == .timeEntry && target.write != nil {
+            log(key, target, loaded, now)
+        }
+    }
+
+    /// One line for what all of a person's mutations of an entry amount to. An integration writes the lines itself.
+    private mutating func log(_ key: TargetKey, _ target: FoldedTarget, _ loaded: LoadedState, _ now: Timestamp) {
+        guard writers[key]?.object != nil, case .live(let after)? = target.object else { return }
+        let before: [UInt8]? = if case .live(let fields)? = loaded.targets[key]?.object { fields } else { nil }
+        // What cannot be read was not changed.
+        guard let line = try? EntryLog.line(of: key.id, before: before, after: after, now: now) else { return }
+        lines[key] = line
+        try? targets[key]?.apply(.merge(fields: EntryLog.fields(with: line)))
+    }
+
+    private mutating func decide(_ request: MutationRequest, _ loaded: LoadedState) -> Result {
+        let client = ClientKey(caller: request.caller.id, client: request.clientID)
+        let expected = loaded.nextSequences[client] ?? 1
+        switch MutationQueue.plan(expected: expected, sequences: request.mutations.map(\.sequence)) {
+        case .gap(let expected): return .gap(expected: expected)
+        case .run(let steps):
+            let answers = zip(request.mutations, steps).map { mutation, step in
+                switch step {
+                case .answerAgain:
+                    Answer.again(loaded.answers[client]?[mutation.sequence] ?? .rejected(Self.answerForgotten))
+                case .apply: apply(mutation, of: request, loaded)
+                }
+            }
+            let count = steps.count { $0 == .apply }
+            if count > 0 { nextSequences[client] = expected + Int64(count) }
+            return .answers(answers)
+        }
+    }
+
+    private mutating func apply(
+        _ mutation: SubmittedMutation, of request: MutationRequest, _ loaded: LoadedState
+    ) -> Answer {
+        switch mutation.intent {
+        case .refused(let rejection): return .rejected(rejection)
+        case .change(let realm, let change):
+            let caller = request.caller
+            let state = loaded.access[caller] ?? AccessState(caller)
+            guard isThere(realm, state) else {
+                return .rejected(Rejection(MutationProblem(.realmNotPermitted, "there is no such team")))
+            }
+            let key = TargetKey(realm: realm, kind: change.kind, id: change.id)
+            var target = targets[key] ?? FoldedTarget(loaded.targets[key])
+            let before = target.object
+            let author = caller.author(state.access(to: realm))
+            switch MutationRules.decide(
+                change, current: before, at: target.position, in: realm.realmClass, by: author)
+            {
+            case .reject(let problem): return .rejected(Rejection(problem))
+            case .accept(let decided):
+                if let recipient = change.recipient, caller.object != nil, !isThere(person: recipient, loaded) {
+                    return .rejected(
+                        Rejection(MutationProblem(.invalidField, "'recipient' must be the id of a Person")))
+                }
+                do { try target.apply(decided) } catch {
+                    return .rejected(Rejection("unreadable", "the stored object cannot be read: \(error)"))
+                }
+                targets[key] = target
+                writers[key] = caller
+                let told = PermissionAudit(change, in: realm, before: before, after: target.object, request)
+                if decided != .none, let record = told.record { audit.append((caller, record)) }
+                return .accepted(key)
+            }
+        }
+    }
+
+    private func isThere(person: UUID, _ loaded: LoadedState) -> Bool {
+        let key = TargetKey(realm: .common, kind: .person, id: person)
+        let object = targets[key]?.object ?? loaded.targets[key]?.object
+        return if case .live? = object { true } else { false }
+    }
+
+    /// A team that comes or goes in the same batch counts: its tasks follow it in the queue of who made it.
+    private func isThere(_ realm: RealmPath, _ state: AccessState) -> Bool {
+        guard case .team(let id) = realm.realmClass,
+            let team = targets[TargetKey(realm: .common, kind: .team, id: id)]
+        else { return state.isThere(realm) }
+        return if case .live? = team.object { true } else { false }
+    }
+}

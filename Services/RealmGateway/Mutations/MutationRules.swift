@@ -1,0 +1,202 @@
+import Essentials
+import FoundationEssentials
+import Model
+
+/// Decides what a mutation does to an object: whether it is permitted, and what it then amounts to.
+///
+/// Repeating a mutation changes nothing more. A person never gives an entry a status that tells what a back end did,
+/// never changes a recorded entry, and never makes an entry vanish that a back end may know.
+enum MutationRules {
+    /// Decides about a mutation of the object that is stored now (`nil`: there is none, nor a tombstone).
+    ///
+    /// - Parameters:
+    ///   - position: Where the object is, 0 when it is not there; `nil` when that is not settled, so that no writer can
+    ///     have seen it.
+    ///   - realm: The realm the object is in.
+    ///   - author: Who asks, and how they stand to that realm.
+    static func decide(
+        _ mutation: Mutation, current: StoredObject?, at position: Int64? = nil, in realm: RealmClass = .user,
+        by author: Author = .owner
+    ) -> MutationDecision {
+        do throws(MutationProblem) {
+            let writer = try permit(mutation, current, realm, author)
+            if let seen = mutation.position, seen != position {
+                let now = position.map { "is at \($0)" } ?? "was changed by this request before"
+                throw MutationProblem(.positionPassed, "the object \(now), and not at \(seen) any more")
+            }
+            return .accept(try change(mutation, current, realm, writer))
+        } catch {
+            return .reject(error)
+        }
+    }
+
+    private static func permit(
+        _ mutation: Mutation, _ current: StoredObject?, _ realm: RealmClass, _ author: Author
+    ) throws(MutationProblem) -> Writer {
+        var given: JSONObject?
+        if let fields = mutation.fields {
+            do { given = try JSONObject(fields) } catch { throw MutationProblem(.invalidJSON, "fields: \(error)") }
+        }
+        var object = ObjectStanding(mutation.kind, isOwn: mutation.id == author.person, isNew: current == nil)
+        if mutation.kind == .person, let given, given.value(of: "role") != nil {
+            object.roleAfter = given.text(of: "role").flatMap(Role.init(rawValue:)) ?? .worker
+            if case .live(let stored) = current {
+                object.roleBefore = Role(of: try self.object(stored))
+            }
+        }
+        var access = author.access
+        // Elsewhere a `Share` object says nothing of whose the realm is.
+        if case .share = realm, mutation.kind == .share, access.relation == .none, let person = author.person {
+            access.relation = try relation(of: person, toShare: current, given)
+        }
+        let names = given?.members.map(\.key) ?? []
+        if let problem = Permissions.objection(to: mutation.operation, object, fields: names, in: realm, access) {
+            throw problem
+        }
+        guard access.standing != .integration else { return .integration }
+        let grant = Permissions.grant(object, in: realm, access)
+        return .person(email: author.email, fields: grant?.fields ?? [])
+    }
+
+    /// A share that is not there yet belongs to who makes it, and from then on to the two whom it names: also before
+    /// it is committed.
+    private static func relation(
+        of person: UUID, toShare current: StoredObject?, _ given: JSONObject?
+    ) throws(MutationProblem) -> Relation {
+        switch current {
+        case .none: return given?.id(of: "owner") == person ? .owner : .none
+        case .tombstone: return .none
+        case .live(let stored):
+            let share = try object(stored)
+            if share.id(of: "owner") == person { return .owner }
+            return share.id(of: "recipient") == person ? .recipient : .none
+        }
+    }
+
+    private static func change(
+        _ mutation: Mutation, _ current: StoredObject?, _ realm: RealmClass, _ writer: Writer
+    ) throws(MutationProblem) -> MutationDecision.Change {
+        switch mutation.operation {
+        case .put:
+            try checkID(of: mutation, realm)
+            let fields = try checkedFields(of: mutation, writer)
+            switch (current, writer) {
+            case (.tombstone, .person):
+                guard hasNaturalID(mutation.kind) else { throw deleted }
+                return .insert(fields: try new(fields, mutation, writer))
+            case (.none, _), (_, .integration): return .insert(fields: try new(fields, mutation, writer))
+            case (.live(let stored), .person(_, let own)):
+                return .merge(fields: try replacement(fields, own, of: try object(stored), mutation, writer))
+            }
+        case .patch:
+            let fields = try checkedFields(of: mutation, writer)
+            switch current {
+            case .none: throw MutationProblem(.unknownObject, "there is no such object to patch; put it first")
+            case .tombstone: throw deleted
+            case .live(let stored): return .merge(fields: try edit(fields, of: try object(stored), mutation, writer))
+            }
+        case .delete:
+            guard mutation.fields == nil else { throw MutationProblem(.fieldsMismatch, "a delete has no fields") }
+            switch (current, writer) {
+            // A tombstone may have been compacted away since the delete was first sent.
+            case (.none, _), (.tombstone, _): return .none
+            case (.live, .integration): return .tombstone
+            case (.live(let stored), .person):
+                return mutation.kind == .timeEntry ? try EntryEdits.deletion(of: try StoredEntry(stored)) : .tombstone
+            }
+        }
+    }
+
+    /// Whether the id says what the object is about, so that it comes again with it; other ids are not used again.
+    private static func hasNaturalID(_ kind: Kind) -> Bool {
+        switch kind {
+        case .person, .membership, .personLookup, .location: true
+        case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
+            .team, .fieldTask, .share, .poll, .seenRecord:
+            false
+        }
+    }
+
+    /// A share's realm is named by its `Share` object.
+    private static func checkID(of mutation: Mutation, _ realm: RealmClass) throws(MutationProblem) {
+        guard mutation.kind == .share, case .share(let id) = realm, id != mutation.id else { return }
+        throw MutationProblem(.invalidField, "the id of this Share must be its realm's: \(id.text)")
+    }
+
+    private static let deleted = MutationProblem(.deleted, "the object was deleted; its id cannot be used again")
+
+    private static func checkedFields(of mutation: Mutation, _ writer: Writer) throws(MutationProblem) -> JSONObject {
+        guard let fields = mutation.fields else {
+            throw MutationProblem(.fieldsMismatch, "a \(mutation.operation.rawValue) needs fields")
+        }
+        return try DeviceWrites.check(fields, of: mutation.kind, by: writer)
+    }
+
+    private static func new(
+        _ fields: JSONObject, _ mutation: Mutation, _ writer: Writer
+    ) throws(MutationProblem) -> [UInt8] {
+        if mutation.kind == .timeEntry, case .person = writer { return try EntryEdits.new(fields) }
+        try check(fields.bytes, of: mutation, writer)
+        return fields.bytes
+    }
+
+    /// A put over an existing object: the writer's own fields that it lacks become null; an entry's status stays, and
+    /// so does that it is to be submitted.
+    private static func replacement(
+        _ fields: JSONObject, _ own: [String], of stored: JSONObject, _ mutation: Mutation, _ writer: Writer
+    ) throws(MutationProblem) -> [UInt8] {
+        let given = Set(fields.members.map(\.key))
+        let kept = [EntryField.status.rawValue, EntryField.submitRequested.rawValue]
+        let lost = own.filter { name in
+            !kept.contains(name) && !given.contains(name) && stored.value(of: name) != nil
+        }
+        let nulls = try object(JSONObject.bytes(of: lost.map { ($0, Array("null".utf8)[...]) }))
+        return try edit(try object(fields.merging(nulls)), of: stored, mutation, writer)
+    }
+
+    private static func edit(
+        _ fields: JSONObject, of stored: JSONObject, _ mutation: Mutation, _ writer: Writer
+    ) throws(MutationProblem) -> [UInt8] {
+        let whole = stored.merging(fields)
+        try DeviceWrites.checkSize(whole.count, of: mutation.kind, "the object would have")
+        if mutation.kind == .timeEntry, case .person = writer {
+            return try EntryEdits.edit(fields, of: try StoredEntry(stored.bytes))
+        }
+        try check(whole, of: mutation, writer)
+        return fields.bytes
+    }
+
+    /// Checks an object as it would be stored.
+    private static func check(
+        _ whole: [UInt8], of mutation: Mutation, _ writer: Writer
+    ) throws(MutationProblem) {
+        if let objection = mutation.kind.objection(to: whole) {
+            throw MutationProblem(.invalidField, "this is not a \(mutation.kind.rawValue): \(objection)")
+        }
+        let fields = try object(whole)
+        if mutation.kind == .membership,
+            let person = fields.id(of: "person"),
+            let team = fields.id(of: "team"),
+            mutation.id != Membership.id(of: person, in: team)
+        {
+            throw MutationProblem(
+                .invalidField,
+                "the id of this Membership must be \(Membership.id(of: person, in: team).text): the person's first "
+                    + "eight bytes, then the team's last eight")
+        }
+        if mutation.kind == .share, fields.id(of: "owner") == fields.id(of: "recipient") {
+            throw MutationProblem(.invalidField, "'recipient' must be somebody else than 'owner'")
+        }
+        if mutation.kind == .personLookup, case .person(let email, _) = writer, fields.text(of: "email") != email {
+            throw MutationProblem(.invalidField, "'email' must be your own")
+        }
+    }
+
+    private static func object(_ bytes: [UInt8]) throws(MutationProblem) -> JSONObject {
+        do { return try JSONObject(bytes) } catch { throw unreadable("\(error)") }
+    }
+
+    static func unreadable(_ reason: String) -> MutationProblem {
+        MutationProblem(.unreadable, "the stored object cannot be read: \(reason)")
+    }
+}

@@ -1,0 +1,68 @@
+import Environments
+import HTTP
+import HTTPTypes
+import Hummingbird
+import Identity
+import Model
+import NIOCore
+import Runtime
+import Synchronization
+
+/// `POST /v1/mutations`.
+final class MutationsRoute: Sendable {
+    private let authentication: Authentication
+    private let limits: GatewayLimits
+    private let makeCommit: @Sendable (EnvironmentID) -> GroupCommit
+    private let commits = Mutex<[EnvironmentID: GroupCommit]>([:])
+
+    init(
+        authentication: Authentication, limits: GatewayLimits,
+        makeCommit: @escaping @Sendable (EnvironmentID) -> GroupCommit
+    ) {
+        self.authentication = authentication
+        self.limits = limits
+        self.makeCommit = makeCommit
+    }
+
+    @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        let login = try await authentication.login(request, context)
+        let body = try await JSONBody.read(request, bytesMax: limits.mutationsBodyBytesMax)
+        let traceparent = Traceparent.read(request.headers)
+        let mutations = try MutationRequest(
+            body, caller: login.caller, address: login.address, traceparent: traceparent,
+            countMax: limits.mutationCountMax)
+        guard !mutations.mutations.isEmpty else { throw Problems.malformed("'mutations' is empty.") }
+        let outcome = try await answering { try await commit(login.caller.environment).submit(mutations) }
+        switch outcome {
+        case .gap(let expected): throw Problems.sequenceGap(expected: expected)
+        case .contended: throw Problems.busy
+        case .removed: throw Problems.keyUnknown
+        case .answers(let answers, let next): return Self.response(mutations, answers, next: next)
+        }
+    }
+
+    private func commit(_ environment: EnvironmentID) -> GroupCommit {
+        commits.withLock { commits in
+            if let commit = commits[environment] { return commit }
+            let commit = makeCommit(environment)
+            commits[environment] = commit
+            return commit
+        }
+    }
+
+    private static func response(_ request: MutationRequest, _ answers: [MutationAnswer], next: Int64) -> Response {
+        var json = Array("{\"results\":[".utf8)
+        for (index, (mutation, answer)) in zip(request.mutations, answers).enumerated() {
+            if index > 0 { json.append(UInt8(ascii: ",")) }
+            json += "{\"sequence\":\(mutation.sequence),".utf8
+            switch answer {
+            case .accepted(let position): json += "\"accepted\":{\"position\":\(position)}}".utf8
+            case .rejected(let rejection): json += "\"rejected\":".utf8 + rejection.problem + "}".utf8
+            }
+        }
+        json += "],\"expectedSequence\":\(next)}".utf8
+        return Response(
+            status: .ok, headers: [.contentType: "application/json"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: json)))
+    }
+}

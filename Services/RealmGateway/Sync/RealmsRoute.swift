@@ -1,0 +1,77 @@
+import Environments
+import HTTP
+import Hummingbird
+import Identity
+import Model
+import NIOCore
+import Postgres
+import Realms
+import Runtime
+
+/// `GET /v1/realms`.
+struct RealmsRoute: Sendable {
+    let authentication: Authentication
+    let pool: Pool
+    let numbers: RealmNumbers
+
+    /// Realms in one answer to an integration, and teams in one to a manager.
+    private static let countMax: Int64 = 1_000
+
+    @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        let caller = try await authentication.login(request, context).caller
+        let after = try Self.after(request)
+        let (realms, next) = try await answering {
+            try await pool.run { [numbers] connection in
+                let access = try AccessReader(caller, numbers, on: &connection)
+                let state = try access.read(on: &connection)
+                guard !state.isRemoved else { throw Problems.keyUnknown }
+                return try Self.list(caller, state, access, after: after, on: &connection)
+            }
+        }
+        let nextMember = next.map { ",\"next\":\"\($0)\"" } ?? ""
+        let json = "{\"realms\":[\(realms.joined(separator: ","))]\(nextMember)}"
+        return Response(
+            status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+            body: ResponseBody(byteBuffer: ByteBuffer(string: json)))
+    }
+
+    private static func after(_ request: Request) throws -> RealmPath? {
+        guard let text = request.uri.queryParameters["after"] else { return nil }
+        guard let path = RealmPath(String(text)) else { throw Problems.malformed("'after' is not a realm's path.") }
+        return path
+    }
+
+    private static func list(
+        _ caller: Caller, _ state: AccessState, _ access: AccessReader, after: RealmPath?,
+        on connection: inout Connection
+    ) throws -> (realms: [String], next: RealmPath?) {
+        var paths = state.unasked
+        var next: RealmPath?
+        let environment = caller.environment.rawValue
+        if caller.object == nil {
+            let rows = try connection.run(
+                """
+                SELECT path FROM realm.realm
+                WHERE environment_id = \(environment) AND path > \(after?.description ?? "")
+                ORDER BY path LIMIT \(countMax)
+                """)
+            paths = try rows.compactMap { RealmPath(try $0.value(0, as: String.self)) }
+            if rows.count == countMax { next = paths.last }
+            paths = paths.filter(state.mayRead)
+        } else if state.mayRead(.manager) {
+            let rows = try connection.run(
+                """
+                SELECT id FROM realm.object WHERE environment_id = \(environment) AND realm_id = \(access.common)
+                    AND kind = 'Team' AND NOT deleted ORDER BY id LIMIT \(countMax)
+                """)
+            let teams = try rows.map { RealmPath.team(try $0.value(0)) }
+            let known = Set(paths)
+            paths += teams.filter { !known.contains($0) }
+        }
+        let realms = paths.map { path in
+            let mayWrite = Permissions.mayWrite(path.realmClass, state.access(to: path))
+            return "{\"realm\":\"\(path)\",\"permissions\":[\"read\"\(mayWrite ? ",\"write\"" : "")]}"
+        }
+        return (realms, next)
+    }
+}

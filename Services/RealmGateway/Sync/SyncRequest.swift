@@ -1,0 +1,103 @@
+import Essentials
+import FoundationEssentials
+import Model
+import Realms
+import Runtime
+
+/// A body of `POST /v1/sync`.
+struct SyncRequest: Sendable {
+    /// What the device holds, by realm. A cursor that cannot be read counts as none.
+    let cursors: [String: Cursor?]
+    /// The whole environment instead of realms.
+    let whole: WholeEnvironment?
+    let isLive: Bool
+
+    /// - Throws: `Problem` 400.
+    init(_ body: [UInt8], realmCountMax: Int) throws(Problem) {
+        let object = try Self.object(body, "The body")
+        var cursors: [String: Cursor?]?
+        var isLive = false
+        for member in object.members {
+            let value = body[member.value]
+            switch member.key {
+            case "live":
+                isLive = value.elementsEqual("true".utf8)
+                guard isLive || value.elementsEqual("false".utf8) else {
+                    throw Problems.malformed("'live' must be true or false.")
+                }
+            case "realms": cursors = try Self.cursors(Array(value), countMax: realmCountMax)
+            case "all":
+                guard value.elementsEqual("true".utf8) else {
+                    throw Problems.malformed("'all' must be true, or left out.")
+                }
+            case "kinds", "cursor":
+                guard object.isTrue("all") else {
+                    throw Problems.malformed("'\(member.key)' goes with 'all' only; cursors of realms are in 'realms'.")
+                }
+            default: throw Problems.malformed("'\(member.key.prefix(64))' is not expected here.")
+            }
+        }
+        self.cursors = cursors ?? [:]
+        self.isLive = isLive
+        guard object.isTrue("all") else {
+            whole = nil
+            return
+        }
+        guard cursors == nil else {
+            throw Problems.malformed("'all' and 'realms' exclude each other: 'all' is every realm of the environment.")
+        }
+        whole = WholeEnvironment(kinds: try Self.kinds(object), cursor: try Self.cursor(object))
+    }
+
+    /// The kinds of `kinds`; all that an integration may read where there is none.
+    private static func kinds(_ object: JSONObject) throws(Problem) -> [Kind] {
+        let readable = Kind.allCases.filter(Permissions.isReadByIntegrations)
+        guard let value = object.value(of: "kinds") else { return readable }
+        let allowed = readable.map(\.rawValue).sorted().joined(separator: ", ")
+        guard let names = try? JSONDecoder().decode([String].self, from: Data(value)), !names.isEmpty else {
+            throw Problems.malformed("'kinds' must be a list of at least one of: \(allowed).")
+        }
+        for name in names where !readable.contains(where: { $0.rawValue == name }) {
+            throw Problems.malformed("'\(name.prefix(64))' in 'kinds' is not a kind to read; allowed: \(allowed).")
+        }
+        return readable.filter { names.contains($0.rawValue) }
+    }
+
+    private static func cursor(_ object: JSONObject) throws(Problem) -> Cursor? {
+        guard let value = object.value(of: "cursor"), !value.elementsEqual("null".utf8) else { return nil }
+        guard let text = object.text(of: "cursor") else {
+            throw Problems.malformed("'cursor' must be a string or null.")
+        }
+        return Cursor(text)
+    }
+
+    private static func cursors(_ bytes: [UInt8], countMax: Int) throws(Problem) -> [String: Cursor?] {
+        let realms = try object(bytes, "'realms'", memberCountMax: countMax)
+        var cursors: [String: Cursor?] = [:]
+        for realm in realms.members {
+            guard RealmPath(realm.key) != nil else {
+                throw Problems.malformed("'\(realm.key.prefix(64))' in 'realms' is not a realm's path.")
+            }
+            let text = realms.text(of: realm)
+            guard text != nil || bytes[realm.value].elementsEqual("null".utf8) else {
+                throw Problems.malformed("A cursor must be a string or null.")
+            }
+            // An environment's cursor says nothing of one realm whole.
+            cursors[realm.key] = .some(text.flatMap { Cursor($0) }.flatMap { $0.kinds == nil ? $0 : nil })
+        }
+        return cursors
+    }
+
+    private static func object(
+        _ bytes: [UInt8], _ name: String, memberCountMax: Int = JSONCheck.memberCountMax
+    ) throws(Problem) -> JSONObject {
+        do {
+            return try JSONObject(bytes, memberCountMax: memberCountMax)
+        } catch {
+            guard error.reason != .tooManyMembers else {
+                throw Problems.malformed("\(name) may have at most \(memberCountMax) members.")
+            }
+            throw Problems.malformed("\(name): \(error).")
+        }
+    }
+}

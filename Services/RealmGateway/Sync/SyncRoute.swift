@@ -1,0 +1,36 @@
+import Environments
+import Essentials
+import HTTP
+import Hummingbird
+import Identity
+import NIOCore
+import Runtime
+
+/// `POST /v1/sync`.
+struct SyncRoute: Sendable {
+    let authentication: Authentication
+    let services: SyncServices
+
+    @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        let login = try await authentication.login(request, context)
+        let limits = services.limits
+        let body = try await JSONBody.read(request, bytesMax: limits.syncBodyBytesMax)
+        let sync = try SyncRequest(body, realmCountMax: limits.syncRealmCountMax)
+        guard sync.whole == nil || login.caller.object == nil else { throw Problems.integrationOnly }
+        let channel = context.channel
+        let left = login.expires - Timestamp.now().secondsSinceEpoch
+        let outbox = SendBuffer(bytesMax: limits.queueBytesMax, expiresIn: .seconds(max(left, 0))) {
+            channel.close(promise: nil)
+        }
+        let session = try await answering {
+            try await SyncSession(services, login, request: sync, outbox: outbox)
+        }
+        return Response(
+            status: .ok, headers: [.contentType: "application/x-ndjson", .cacheControl: "no-store"],
+            body: ResponseBody { writer in
+                var session = session
+                try await session.run(&writer)
+                try await writer.finish(nil)
+            })
+    }
+}

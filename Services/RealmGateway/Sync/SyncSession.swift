@@ -1,0 +1,342 @@
+import Environments
+import Essentials
+import HTTP
+import Hummingbird
+import Identity
+import Model
+import NIOCore
+import Postgres
+import Realms
+import Runtime
+
+/// What sessions share.
+struct SyncServices: Sendable {
+    let pool: Pool
+    let numbers: RealmNumbers
+    let hub: LiveHub
+    let limits: GatewayLimits
+}
+
+/// One device's stream: it brings the realms the person may open up to date, and then keeps them so.
+struct SyncSession {
+    private let services: SyncServices
+    private let environment: EnvironmentID
+    private let expires: Int64
+    private let request: SyncRequest
+    private let outbox: SendBuffer
+    private let access: AccessReader
+    private let generation: Int64
+    /// The realms the device names: those it may open only some day are opened then.
+    private let named: [RealmPath]
+    /// What the last snapshot permitted.
+    private var state: AccessState
+    private var realms: [OpenRealm] = []
+    /// What an integration follows instead of realms.
+    private var feed: EnvironmentFeed?
+    private var isFollowed = false
+    /// Realms that may be opened once they are there; nothing tells of that, so they are looked for now and then.
+    private var absent: Set<RealmPath> = []
+    private var lookedAt = ContinuousClock.now
+    /// The realms that the live reader hands on, by number.
+    private var joined: [Int32] = []
+    /// Cursors of the request that were not used yet.
+    private var cursors: [String: Cursor?]
+    /// The device holds everything up to here; below 0: it was told of none yet.
+    private var checkpoint: Int64 = -1
+    /// Objects of the next page of a download: pages grow.
+    private var pageCount = firstPageCount
+    private static let firstPageCount = 200
+    /// Lines that go out with the next write, so that a short answer is one packet.
+    private var pending: [ByteBuffer] = []
+
+    /// Why a stream ends before its time. The device connects again and goes on from its cursors.
+    struct Ended: Error {}
+
+    /// Reads where the environment and the caller stand, so that a database that is away, or an integration that is,
+    /// is an answer with a status.
+    init(_ services: SyncServices, _ login: Login, request: SyncRequest, outbox: SendBuffer) async throws {
+        let (caller, numbers) = (login.caller, services.numbers)
+        let named = request.cursors.keys.sorted().compactMap { RealmPath($0) }
+        self.services = services
+        self.named = named
+        environment = caller.environment
+        state = AccessState(caller)
+        expires = login.expires
+        self.request = request
+        self.outbox = outbox
+        cursors = request.cursors
+        let (access, counter) = try await services.pool.run { connection in
+            let access = try AccessReader(caller, named: named, numbers, on: &connection)
+            let answers = try connection.run([EnvironmentCounter.load(caller.environment)] + access.statements)
+            guard try !access.state(answers[1...]).isRemoved else { throw Problems.keyUnknown }
+            return (access, try EnvironmentCounter(try firstRow(answers[0])))
+        }
+        self.access = access
+        generation = counter.generation
+        if let whole = request.whole {
+            let (feed, isReset) = EnvironmentFeed.open(whole, services, access, counter)
+            self.feed = feed
+            pending = [Lines.openAll(isReset: isReset)]
+        }
+    }
+
+    @concurrent mutating func run(_ writer: inout any ResponseBodyWriter) async throws {
+        services.hub.watch(outbox, of: access.caller)
+        defer { services.hub.leave(outbox, in: environment) }
+        try await catchUp(&writer)
+        if request.isLive { try await follow(&writer) }
+    }
+
+    // MARK: Catching up
+
+    /// Sends what is missing until one snapshot has nothing more, and then its checkpoint.
+    ///
+    /// The next lines are read while the last are written, by a task of its own: the connection's keeps the memory that
+    /// its calls took for as long as the device is live (`async let` takes it from there too).
+    @concurrent private mutating func catchUp(_ writer: inout any ResponseBodyWriter) async throws {
+        var isDone = false
+        while !isDone {
+            var ahead = self
+            ahead.pending = []
+            let next = Task { [ahead] in try await Self.advanced(ahead) }
+            defer { next.cancel() }
+            try await flush(&writer)
+            (self, isDone) = try await next.value
+        }
+        try await flush(&writer)
+    }
+
+    @concurrent private static func advanced(_ session: SyncSession) async throws -> (SyncSession, isDone: Bool) {
+        var session = session
+        let isDone = try await session.advance()
+        return (session, isDone)
+    }
+
+    /// Reads one page of what is missing.
+    ///
+    /// - Returns: Whether the device is up to date with it.
+    private mutating func advance() async throws -> Bool {
+        if feed != nil { return try await advanceFeed() }
+        if let index = realms.firstIndex(where: { $0.progress.download != nil }) {
+            try await download(index)
+            return false
+        }
+        outbox.clear()
+        let page = try await readChanges()
+        // The live reader hands on what comes from here: the last snapshot is taken after it was asked to.
+        guard try await !open(page) else {
+            joined = realms.map(\.number)
+            if request.isLive {
+                services.hub.join(outbox, in: environment, realms: realms, from: page.counter)
+            }
+            return false
+        }
+        guard page.isRead, realms.allSatisfy({ $0.progress.download == nil }) else { return false }
+        pending += page.lines
+        for index in realms.indices {
+            guard case .whole(let held) = realms[index].progress else { continue }
+            realms[index].progress = .whole(max(held, page.position))
+        }
+        if page.isFull { return false }
+        add(checkpoint: page.counter.position)
+        return true
+    }
+
+    /// As ``advance()``, of the whole environment.
+    private mutating func advanceFeed() async throws -> Bool {
+        guard var feed else { return true }
+        if feed.isDownloaded {
+            // Who is told from here on reads what is new with the next snapshot, or is told again.
+            if request.isLive, !isFollowed {
+                isFollowed = true
+                services.hub.join(outbox, in: environment, kinds: feed.kinds, from: feed.counter)
+            }
+            outbox.clear()
+        }
+        let step = try await feed.advance()
+        self.feed = feed
+        pending += step.lines
+        // Nothing new: it was told of something that the snapshot before this one had already.
+        if let position = step.checkpoint, position > checkpoint { add(checkpoint: position) }
+        return step.checkpoint != nil
+    }
+
+    private func readChanges() async throws -> ChangePage {
+        let (realms, access, environment, limits) = (realms, access, environment, services.limits)
+        let page = try await services.pool.run { connection in
+            try ChangePage.read(realms, access: access, in: environment, limits: limits, on: &connection)
+        }
+        guard page.counter.generation == generation, !page.access.isRemoved else { throw Ended() }
+        return page
+    }
+
+    /// Opens and closes realms by what the snapshot permits, and begins downloads where the change log will not do.
+    ///
+    /// - Returns: Whether other realms are open than the live reader hands on.
+    private mutating func open(_ page: ChangePage) async throws -> Bool {
+        state = page.access
+        let permitted = state.opened(named: named)
+        let isPermitted = Set(permitted)
+        for realm in realms where !isPermitted.contains(realm.path) {
+            pending.append(Lines.closed(realm.path.description))
+        }
+        realms.removeAll { !isPermitted.contains($0.path) }
+        let names = Set(permitted.map(\.description))
+        for path in cursors.keys.sorted() where !names.contains(path) {
+            pending.append(Lines.closed(path))
+            cursors[path] = nil
+        }
+        for index in realms.indices { goOn(index, page.counter) }
+        try await openMissing(permitted, page.counter)
+        return realms.map(\.number) != joined
+    }
+
+    private mutating func openMissing(_ permitted: [RealmPath], _ counter: EnvironmentCounter) async throws {
+        let open = Set(realms.map(\.path))
+        let missing = permitted.filter { !open.contains($0) }
+        absent = []
+        if missing.isEmpty { return }
+        // What a person may open is there, or is bounded by what others wrote; an integration may name anything.
+        let isPerson = access.caller.object != nil
+        let made = missing.filter { isPerson || [RealmPath.users, .common, .manager].contains($0) }
+        let (environment, numbers) = (environment, services.numbers)
+        let found = try await services.pool.run { connection in
+            let found = try numbers.numbers(of: made, in: environment, create: true, on: &connection)
+            return found.merging(
+                try numbers.numbers(of: missing, in: environment, create: false, on: &connection)
+            ) { old, _ in old }
+        }
+        for path in missing {
+            let cursor = cursors.removeValue(forKey: path.description)
+            guard let number = found[path] else {
+                absent.insert(path)
+                if cursor != nil { pending.append(Lines.closed(path.description)) }
+                continue
+            }
+            let progress = Progress(cursor ?? nil, counter, catchUpCountMax: services.limits.catchUpCountMax)
+            pending.append(Lines.open(path, isReset: progress == nil))
+            realms.append(OpenRealm(path: path, number: number, progress: progress ?? .fresh(counter)))
+        }
+    }
+
+    private mutating func goOn(_ index: Int, _ counter: EnvironmentCounter) {
+        if !realms[index].progress.isGood(for: counter) {
+            pending.append(Lines.open(realms[index].path, isReset: true))
+            realms[index].progress = .fresh(counter)
+        } else if case .whole(let position) = realms[index].progress {
+            realms[index].progress = Progress(
+                from: position, counter, catchUpCountMax: services.limits.catchUpCountMax)
+        }
+    }
+
+    /// Reads the next page of a realm.
+    private mutating func download(_ index: Int) async throws {
+        let realm = realms[index]
+        guard let begun = realm.progress.download else { return }
+        let page = try await readPage(realm, begun, count: pageCount)
+        guard page.counter.generation == generation else { throw Ended() }
+        realms[index].progress = .download(page.next)
+        pageCount = page.isLast ? Self.firstPageCount : page.countNext
+        guard realms[index].progress.isGood(for: page.counter) else { return goOn(index, page.counter) }
+        guard page.isPermitted else {
+            // Half a realm is none: should it be permitted again, it begins anew.
+            pending.append(Lines.closed(realm.path.description))
+            realms.remove(at: index)
+            pageCount = Self.firstPageCount
+            return
+        }
+        pending += page.lines
+        if page.isLast { realms[index].progress = .whole(page.next.start) }
+    }
+
+    private func readPage(_ realm: OpenRealm, _ download: Progress.Download, count: Int) async throws -> DownloadPage {
+        let (environment, access) = (environment, access)
+        let (generation, countMax) = (generation, services.limits.pageCountMax)
+        return try await services.pool.run { connection in
+            try DownloadPage.read(
+                realm, download, in: environment, generation: generation, count: count, countMax: countMax,
+                access: access, on: &connection)
+        }
+    }
+
+    // MARK: Live
+
+    /// Hands on what the environment's reader delivers, until the token expires or the server stops.
+    @concurrent private mutating func follow(_ writer: inout any ResponseBodyWriter) async throws {
+        outbox.restMax(services.limits.keepaliveMax)
+        while true {
+            switch await outbox.next() {
+            case .closed: return
+            case .lagging: try await catchUp(&writer)
+            case .quiet(let position):
+                let left = expires - Timestamp.now().secondsSinceEpoch
+                guard left > 0 else { return }
+                checkpoint = max(position, checkpoint)
+                moveOn(to: checkpoint)
+                pending.append(Lines.keepalive(expiresIn: left, cursor(at: checkpoint), realms: paths))
+                try await flush(&writer)
+            case .deliveries(let deliveries): try await send(deliveries, &writer)
+            }
+            if !absent.isEmpty, ContinuousClock.now - lookedAt >= services.limits.keepaliveMax {
+                lookedAt = .now
+                try await catchUp(&writer)
+            }
+            outbox.restMax(services.limits.keepaliveMax)
+        }
+    }
+
+    @concurrent private mutating func send(_ deliveries: [Delivery], _ writer: inout any ResponseBodyWriter)
+        async throws
+    {
+        // Nothing is handed on before it is known to be still permitted: a snapshot tells.
+        let own = access.own
+        let isTouched = deliveries.contains { delivery in
+            delivery.touchesPosition > checkpoint
+                && delivery.chunks.contains { chunk in
+                    chunk.touches.contains { state.isTouched(by: $0, in: chunk.realm, own: own) }
+                }
+        }
+        if isTouched { return try await catchUp(&writer) }
+        var whole: Int64?
+        for delivery in deliveries where delivery.position > checkpoint {
+            for chunk in delivery.chunks where joined.contains(chunk.realm) {
+                if let line = chunk.line(above: checkpoint) { pending.append(line) }
+            }
+            if delivery.isWhole { whole = delivery.position }
+        }
+        // What was sent comes again from the change log only if it has changed since: the realms are moved on first.
+        if let reached = deliveries.last?.position { moveOn(to: max(reached, checkpoint)) }
+        if let whole { add(checkpoint: whole) }
+        try await flush(&writer)
+    }
+
+    private mutating func moveOn(to position: Int64) {
+        for index in realms.indices { realms[index].progress = .whole(position) }
+        feed?.moveOn(to: position)
+    }
+
+    private var paths: [RealmPath]? { feed == nil ? realms.map(\.path) : nil }
+
+    private func cursor(at position: Int64) -> Cursor {
+        Cursor(generation: generation, start: position, position: position, kinds: feed?.digest)
+    }
+
+    // MARK: Writing
+
+    private mutating func add(checkpoint position: Int64) {
+        checkpoint = position
+        pending.append(Lines.checkpoint(cursor(at: position), realms: paths))
+    }
+
+    @concurrent private mutating func flush(_ writer: inout any ResponseBodyWriter) async throws {
+        if pending.isEmpty { return }
+        outbox.isWriting(true)
+        defer { outbox.isWriting(false) }
+        if pending.count == 1 {
+            try await writer.write(pending[0])
+        } else {
+            try await writer.write(contentsOf: pending)
+        }
+        pending.removeAll(keepingCapacity: false)
+    }
+}

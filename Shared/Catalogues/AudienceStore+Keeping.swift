@@ -1,0 +1,130 @@
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// What `CatalogueReconciler` reads and changes.
+extension AudienceStore {
+    // MARK: Reading
+
+    /// Rows: e-mail, tree, catalogue, when it was read last, when it was first read so.
+    static func people(in environment: EnvironmentID) -> Statement {
+        """
+        SELECT email, tree, catalogue, read_at, changed_at FROM audience.person
+        WHERE environment_id = \(environment.rawValue) ORDER BY email
+        """
+    }
+
+    /// Rows: catalogue, tree.
+    static func catalogues(in environment: EnvironmentID) -> Statement {
+        "SELECT id, tree FROM audience.catalogue WHERE environment_id = \(environment.rawValue)"
+    }
+
+    /// Rows: digest, digests of the nodes.
+    static func trees(_ digests: some Sequence<UUID>, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT digest, digests FROM audience.tree
+        WHERE environment_id = \(environment.rawValue) AND digest = ANY (\(Array(digests)))
+        """
+    }
+
+    /// All nodes of a tree. Rows: id, fields.
+    static func nodes(of tree: UUID, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT e.key::uuid, e.value FROM audience.tree t, jsonb_each(t.nodes) e
+        WHERE t.environment_id = \(environment.rawValue) AND t.digest = \(tree)
+        """
+    }
+
+    /// Single nodes of trees. Rows: tree, id, fields.
+    static func nodes(_ places: [(tree: UUID, id: UUID)], in environment: EnvironmentID) -> Statement {
+        """
+        SELECT t.digest, w.id, e.value
+        FROM audience.tree t CROSS JOIN LATERAL jsonb_each(t.nodes) e
+        JOIN unnest(\(places.map(\.tree)), \(places.map(\.id))) AS w(digest, id)
+            ON w.digest = t.digest AND w.id::text = e.key
+        WHERE t.environment_id = \(environment.rawValue) AND t.digest = ANY (\(Array(Set(places.map(\.tree)))))
+        """
+    }
+
+    // MARK: Guards
+
+    /// The decision misses.
+    static func miss(_ decision: Int) -> Statement { "SELECT realm.miss(ARRAY[\(Int32(decision))])" }
+
+    /// Decisions about people who may report on something else by now, or have another catalogue, miss.
+    static func expect(
+        _ people: [(person: AudienceRule.Person, decision: Int)], in environment: EnvironmentID
+    ) -> Statement {
+        var catalogues = BinaryArray(of: UUID.self)
+        for person in people { catalogues.append(person.person.catalogue) }
+        return """
+            SELECT realm.miss(array_agg(DISTINCT g.decision))
+            FROM unnest(\(people.map(\.person.email)), \(people.map(\.person.tree)), \(catalogues),
+                \(people.map { Int32($0.decision) })) AS g(email, tree, catalogue, decision)
+            LEFT JOIN LATERAL (
+                SELECT p.tree, p.catalogue FROM audience.person p
+                WHERE p.environment_id = \(environment.rawValue) AND p.email = g.email
+                OFFSET 0
+            ) p ON true
+            WHERE p.tree IS DISTINCT FROM g.tree OR p.catalogue IS DISTINCT FROM g.catalogue
+            """
+    }
+
+    /// Decisions that change a catalogue miss when somebody stays in it who may report on something else.
+    static func expectNobodyElse(
+        in catalogues: [(id: UUID, tree: UUID, decision: Int)], but leaving: [String],
+        _ environment: EnvironmentID
+    ) -> Statement {
+        """
+        SELECT realm.miss(array_agg(DISTINCT g.decision))
+        FROM unnest(\(catalogues.map(\.id)), \(catalogues.map(\.tree)), \(catalogues.map { Int32($0.decision) }))
+            AS g(id, tree, decision)
+        JOIN audience.person p ON p.environment_id = \(environment.rawValue) AND p.catalogue = g.id
+        WHERE p.tree <> g.tree AND NOT EXISTS (SELECT FROM unnest(\(leaving)) AS l(email) WHERE l.email = p.email)
+        """
+    }
+
+    /// A decision that gives a catalogue up misses when somebody has it.
+    static func expectNobody(in catalogue: UUID, decision: Int, _ environment: EnvironmentID) -> Statement {
+        """
+        SELECT realm.miss(\([Int32(decision)]))
+        WHERE EXISTS (SELECT FROM audience.person
+            WHERE environment_id = \(environment.rawValue) AND catalogue = \(catalogue))
+        """
+    }
+
+    // MARK: Writing
+
+    static func place(
+        _ people: [(email: String, catalogue: UUID, decision: Int)], in environment: EnvironmentID
+    ) -> Statement {
+        """
+        UPDATE audience.person p SET catalogue = i.catalogue
+        FROM unnest(\(people.map(\.email)), \(people.map(\.catalogue)), \(people.map { Int32($0.decision) }))
+            AS i(email, catalogue, decision)
+        WHERE p.environment_id = \(environment.rawValue) AND p.email = i.email
+            AND i.decision <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+
+    static func giveUp(_ catalogue: UUID, decision: Int, in environment: EnvironmentID) -> Statement {
+        """
+        DELETE FROM audience.catalogue
+        WHERE environment_id = \(environment.rawValue) AND id = \(catalogue)
+            AND \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+
+    /// Forgets the trees that nobody has any more.
+    static func forgetTrees(in environment: EnvironmentID) -> Statement {
+        """
+        DELETE FROM audience.tree t USING (
+            SELECT digest FROM audience.tree WHERE environment_id = \(environment.rawValue)
+            EXCEPT SELECT tree FROM audience.person WHERE environment_id = \(environment.rawValue)
+            EXCEPT SELECT tree FROM audience.catalogue WHERE environment_id = \(environment.rawValue)
+        ) AS old
+        WHERE t.environment_id = \(environment.rawValue) AND t.digest = old.digest
+        """
+    }
+}

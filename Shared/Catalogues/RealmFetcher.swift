@@ -1,0 +1,73 @@
+package import BackendProtocol
+package import Environments
+package import Essentials
+import FoundationEssentials
+import Model
+
+/// Asks a back end for all that a person's realm holds of it.
+package struct RealmFetcher: Sendable {
+    package let adapters: BackendRegistry
+    /// How many days back, and ahead, entries are fetched.
+    package let entryDays: Int
+    package let aheadDays: Int
+
+    /// What a back end told of a person.
+    package struct Found: Sendable {
+        /// What may be reported on.
+        package let data: ReportingData
+        package let records: [BackendEntry]
+        /// The days that these are all the records of.
+        package let days: ClosedRange<Day>
+        /// When it was asked.
+        package let readAt: Timestamp
+
+        package init(data: ReportingData, records: [BackendEntry], days: ClosedRange<Day>, readAt: Timestamp) {
+            self.data = data
+            self.records = records
+            self.days = days
+            self.readAt = readAt
+        }
+    }
+
+    package init(_ adapters: BackendRegistry, entryDays: Int, aheadDays: Int = 1) {
+        self.adapters = adapters
+        self.entryDays = entryDays
+        self.aheadDays = aheadDays
+    }
+
+    /// The days whose entries are followed.
+    package func followedDays() -> ClosedRange<Day> {
+        let today = Timestamp.now().day
+        return today.adding(days: -entryDays)...today.adding(days: aheadDays)
+    }
+
+    package func fetch(
+        _ person: BackendPerson, from backend: any TimeBackend
+    ) async -> Result<Found, BackendError> {
+        let (days, readAt) = (followedDays(), Timestamp.now())
+        do throws(BackendError) {
+            let data = try await backend.reportingData(of: person)
+            let records = try await backend.entries(of: person, from: days.lowerBound, through: days.upperBound)
+            return .success(Found(data: data, records: records, days: days, readAt: readAt))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+extension BackendError {
+    /// When a read that failed like that is tried again.
+    ///
+    /// - Returns: `nil` when the back end refuses it: no repetition helps. `asked`: for how long the back end asks to
+    ///   be left alone.
+    package func retry(afterAttempts attemptCount: Int) -> (reason: String, wait: Duration, asked: Duration?)? {
+        let wait = min(Duration.seconds(1) * (1 << min(attemptCount, 6)), .seconds(60))
+        return switch self {
+        // A read is never too late.
+        case .refused, .tooLate: nil
+        case .notProcessed(let reason, let retryAfter), .outcomeUnknown(let reason, let retryAfter):
+            (reason, max(wait, retryAfter ?? .zero), retryAfter)
+        case .unauthorized(let reason): (reason, wait, nil)
+        }
+    }
+}

@@ -1,0 +1,160 @@
+package import BackendProtocol
+package import Backends
+internal import Essentials
+import FoundationEssentials
+package import HTTP
+package import Model
+package import Postgres
+internal import Synchronization
+
+/// The back end of an environment, as `fieldpost environment add` stored it.
+package struct BackendConfiguration: Sendable, Equatable {
+    package let kind: String
+    package let url: String
+    package let userName: String
+    /// Where the password is.
+    package let password: Password
+    /// ``TemplateDeclarations`` and the adapter's settings, as JSON.
+    private let templates: [UInt8]?
+    private let settings: [UInt8]
+
+    package enum Password: Sendable, Equatable {
+        /// In the environment variable of this process that it names.
+        case variable(String)
+        /// Sealed, at `BackendConfiguration.secretPlace`.
+        case sealed([UInt8])
+    }
+
+    /// What an environment's password is sealed for.
+    package static func secretPlace(_ environment: EnvironmentID) -> String { "backend/\(environment)/password" }
+
+    private let environment: EnvironmentID
+
+    /// - Returns: `nil` when the environment has no back end.
+    package static func load(
+        _ environment: EnvironmentID, on connection: inout Connection
+    ) throws(PostgresError) -> BackendConfiguration? {
+        let rows = try connection.run(
+            """
+            SELECT kind, url, user_name, password_variable, password, templates::text, settings::text
+            FROM backend.connection
+            WHERE environment_id = \(environment.rawValue)
+            """)
+        guard rows.count == 1 else { return nil }
+        let password: Password
+        if let variable = try rows[0].optional(3, as: String.self) {
+            password = .variable(variable)
+        } else {
+            password = .sealed(try rows[0].value(4, as: Bytea.self).bytes)
+        }
+        return BackendConfiguration(
+            kind: try rows[0].value(0), url: try rows[0].value(1), userName: try rows[0].value(2), password: password,
+            templates: try rows[0].optional(5, as: String.self).map { Array($0.utf8) },
+            settings: Array(try rows[0].value(6, as: String.self).utf8), environment: environment)
+    }
+
+    /// Which edit of an environment's back end holds. Rows: the revision; none without a back end.
+    package static func revision(in environment: EnvironmentID) -> Statement {
+        "SELECT revision FROM backend.connection WHERE environment_id = \(environment.rawValue)"
+    }
+
+    /// Makes the adapter.
+    ///
+    /// - Parameters:
+    ///   - secrets: Opens a sealed password.
+    ///   - callMax: The longest a single HTTP call may take.
+    /// - Throws: `MissingBackend`, which says what is not there.
+    package func make(client: Client, secrets: SecretBox, callMax: Duration) throws(MissingBackend) -> any TimeBackend {
+        guard let kind = BackendKind.named(kind) else {
+            throw MissingBackend("there is no adapter for the back end '\(kind)'")
+        }
+        return try kind.adapter(
+            BackendKind.Access(
+                url: url, user: userName, password: try passwordText(secrets),
+                templates: try templates.map { json throws(MissingBackend) in
+                    try decoded(TemplateDeclarations.self, json, "templates")
+                },
+                settings: try decoded([String: String].self, settings, "settings"), client: client, callMax: callMax,
+                today: { Timestamp.now().day }))
+    }
+}
+
+extension BackendConfiguration {
+    private func decoded<Value: Decodable>(
+        _: Value.Type, _ json: [UInt8], _ what: String
+    ) throws(MissingBackend) -> Value {
+        do {
+            return try JSONDecoder().decode(Value.self, from: Data(json))
+        } catch {
+            throw MissingBackend("the back end's \(what) cannot be read: \(error)")
+        }
+    }
+
+    private func passwordText(_ secrets: SecretBox) throws(MissingBackend) -> String {
+        switch password {
+        case .variable(let name):
+            guard let text = ProcessInfo.processInfo.environment[name] else {
+                throw MissingBackend("the environment variable \(name) with the back end's password is not set")
+            }
+            return text
+        case .sealed(let bytes):
+            do {
+                return try secrets.openText(bytes, at: Self.secretPlace(environment))
+            } catch {
+                throw MissingBackend("the back end's password: \(error)")
+            }
+        }
+    }
+}
+
+/// The adapters of all environments' back ends: what one of them keeps, such as a session, serves all calls of this
+/// process.
+package final class BackendRegistry: Sendable {
+    private let client: Client
+    private let secrets: SecretBox
+    /// The longest a single HTTP call may take.
+    package let callMax: Duration
+    private let known = Mutex<[EnvironmentID: (stored: BackendConfiguration, adapter: any TimeBackend)]>([:])
+
+    /// - Parameter secrets: Opens sealed passwords.
+    package init(client: Client, secrets: SecretBox, callMax: Duration) {
+        self.client = client
+        self.secrets = secrets
+        self.callMax = callMax
+    }
+
+    /// How an environment's back end is called: by the same adapter as long as its settings stay the same.
+    ///
+    /// - Throws: `MissingBackend`, which says what is not there, or `PostgresError`.
+    package func adapter(of environment: EnvironmentID, on connection: inout Connection) throws -> any TimeBackend {
+        guard let stored = try BackendConfiguration.load(environment, on: &connection) else {
+            throw MissingBackend("environment \(environment) has no back end")
+        }
+        return try known.withLock { known throws(MissingBackend) in
+            if let entry = known[environment], entry.stored == stored { return entry.adapter }
+            let adapter = try stored.make(client: client, secrets: secrets, callMax: callMax)
+            known[environment] = (stored, adapter)
+            return adapter
+        }
+    }
+}
+
+extension BackendPerson {
+    /// The people of an environment by e-mail, as the back end calls them. Unknown ones are left out.
+    package static func load(
+        _ emails: [String], in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> [String: BackendPerson] {
+        let rows = try connection.run(
+            """
+            SELECT p.email, r.key, r.value FROM backend.person p, jsonb_each_text(p.reference) r
+            WHERE p.environment_id = \(environment.rawValue) AND p.email = ANY (\(emails))
+            """)
+        var people: [String: BackendPerson] = [:]
+        for row in rows {
+            let email: String = try row.value(0)
+            people[email, default: BackendPerson(email: email, reference: [:])].reference[try row.value(1)] =
+                try row.value(2)
+        }
+        return people
+    }
+}

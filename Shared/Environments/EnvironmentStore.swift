@@ -1,0 +1,241 @@
+package import BackendProtocol
+import FoundationEssentials
+package import Model
+package import Postgres
+
+/// The SQL of environments and what belongs to them.
+package enum EnvironmentStore {
+    package struct Row: Encodable {
+        package let id: Int32
+        package let name: String
+        package let generation: Int64
+        package let position: Int64
+        /// How far the relay has published.
+        package let published: Int64
+        package let domains: [String]
+        package let issuer: String?
+        package let people: Int64
+        /// People who have a realm, and those whose realm is filled.
+        package let invited: Int64
+        package let ready: Int64
+        package let backend: String?
+        package let backendURL: String?
+    }
+
+    /// The numbers of people who were let in.
+    ///
+    /// - Throws: ``EnvironmentFailure`` when one of them was not.
+    package static func people(
+        _ emails: [String], in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> [Int32] {
+        let wanted = Set(emails.map(EmailAddress.lowered)).sorted()
+        let rows = try connection.run(
+            """
+            SELECT id, email FROM access.person
+            WHERE environment_id = \(environment.rawValue) AND email = ANY (\(wanted))
+            """)
+        let found = Set(try rows.map { try $0.value(1, as: String.self) })
+        if let stranger = wanted.first(where: { !found.contains($0) }) {
+            throw EnvironmentFailure("\(stranger) is none of the people who were let in")
+        }
+        return try rows.map { try $0.value(0) }
+    }
+
+    /// What is stored of an environment; `nil` when it is not there.
+    package static func load(_ name: String, on connection: inout Connection) throws -> StoredEnvironment? {
+        let rows = try connection.run(
+            """
+            SELECT e.id,
+                coalesce(
+                    (SELECT array_agg(domain ORDER BY domain) FROM access.domain WHERE environment_id = e.id), '{}'),
+                p.issuer, p.audience, p.jwks_url, p.discovery_url, p.client_id, p.client_secret,
+                p.scopes, p.initialise_on, p.hide_unknown, b.kind, b.url, b.user_name, b.password_variable, b.password,
+                b.poll_interval_seconds,
+                coalesce(
+                    (SELECT array_agg(email ORDER BY email) FROM access.address WHERE environment_id = e.id), '{}'),
+                b.full_poll_interval_seconds, b.calls_per_second, b.person_calls_per_second, p.address_vouched_by,
+                b.settings::text, b.templates::text
+            FROM realm.environment e
+            LEFT JOIN access.provider p ON p.environment_id = e.id
+            LEFT JOIN backend.connection b ON b.environment_id = e.id
+            WHERE e.name = \(name)
+            """)
+        return rows.count == 1 ? try StoredEnvironment(name: name, rows[0]) : nil
+    }
+
+    /// Stores all of it.
+    package static func save(_ environment: StoredEnvironment) throws -> [Statement] {
+        let (name, e) = (environment.name, environment)
+        return [
+            "INSERT INTO realm.environment (name) VALUES (\(name)) ON CONFLICT (name) DO NOTHING",
+            """
+            INSERT INTO access.provider (environment_id, issuer, audience, jwks_url, discovery_url, client_id,
+                client_secret, scopes, initialise_on, hide_unknown, address_vouched_by)
+            SELECT id, \(e.issuer), \(e.audience), \(e.jwksURL), \(e.discoveryURL), \(e.clientID),
+                \(e.clientSecret), \(e.scopes), \(e.initialiseOn), \(e.hidesUnknown), \(e.addressVouchedBy)
+            FROM realm.environment WHERE name = \(name)
+            ON CONFLICT (environment_id) DO UPDATE SET issuer = excluded.issuer,
+                audience = excluded.audience, jwks_url = excluded.jwks_url, discovery_url = excluded.discovery_url,
+                client_id = excluded.client_id, client_secret = excluded.client_secret, scopes = excluded.scopes,
+                initialise_on = excluded.initialise_on, hide_unknown = excluded.hide_unknown,
+                address_vouched_by = excluded.address_vouched_by
+            """,
+            try connect(e),
+            """
+            DELETE FROM access.domain d USING realm.environment e
+            WHERE e.name = \(name) AND d.environment_id = e.id AND d.domain <> ALL (\(e.domains))
+            """,
+            """
+            INSERT INTO access.domain (domain, environment_id)
+            SELECT d, e.id FROM realm.environment e, unnest(\(e.domains)) AS u(d)
+            WHERE e.name = \(name) AND NOT EXISTS (
+                SELECT FROM access.domain o WHERE o.domain = d AND o.environment_id = e.id)
+            """,
+            """
+            DELETE FROM access.address a USING realm.environment e
+            WHERE e.name = \(name) AND a.environment_id = e.id AND a.email <> ALL (\(e.addresses))
+            """,
+            """
+            INSERT INTO access.address (email, environment_id)
+            SELECT a, e.id FROM realm.environment e, unnest(\(e.addresses)) AS u(a)
+            WHERE e.name = \(name) AND NOT EXISTS (
+                SELECT FROM access.address o WHERE o.email = a AND o.environment_id = e.id)
+            """,
+        ]
+    }
+
+    /// What is stored of the back end goes when there is none.
+    private static func connect(_ e: StoredEnvironment) throws -> Statement {
+        guard e.hasBackend else {
+            return """
+                DELETE FROM backend.connection
+                WHERE environment_id = (SELECT id FROM realm.environment WHERE name = \(e.name))
+                """
+        }
+        let settings = JSONBytes(Array(try JSONEncoder().encode(e.backendSettings)))
+        return """
+            INSERT INTO backend.connection
+                (environment_id, kind, url, user_name, password_variable, password, poll_interval_seconds,
+                full_poll_interval_seconds, calls_per_second, person_calls_per_second, settings, templates)
+            SELECT id, \(e.backend), \(e.backendURL), \(e.backendUser), \(e.backendPasswordVariable),
+                \(e.backendPassword), \(e.pollSeconds), \(e.fullPollSeconds), \(e.callsPerSecond),
+                \(e.personCallsPerSecond), \(settings), \(e.templates)::jsonb
+            FROM realm.environment WHERE name = \(e.name)
+            ON CONFLICT (environment_id) DO UPDATE SET kind = excluded.kind, url = excluded.url,
+                user_name = excluded.user_name, password_variable = excluded.password_variable,
+                password = excluded.password, poll_interval_seconds = excluded.poll_interval_seconds,
+                full_poll_interval_seconds = excluded.full_poll_interval_seconds,
+                calls_per_second = excluded.calls_per_second,
+                person_calls_per_second = excluded.person_calls_per_second, settings = excluded.settings,
+                templates = excluded.templates, revision = backend.connection.revision + 1
+            """
+    }
+
+    /// An environment's number; made by the first statement of `save`, so that secrets can be sealed for it before.
+    package static func make(_ name: String, on connection: inout Connection) throws -> EnvironmentID {
+        let rows = try connection.run([
+            "INSERT INTO realm.environment (name) VALUES (\(name)) ON CONFLICT (name) DO NOTHING",
+            "SELECT id FROM realm.environment WHERE name = \(name)",
+        ])[1]
+        return EnvironmentID(rawValue: try rows[0].value(0))
+    }
+
+    /// What another environment has already, in words: a domain, an address and an issuer belong to one environment, or
+    /// people of both would all come into one.
+    package static func conflict(of environment: StoredEnvironment, on connection: inout Connection) throws -> String? {
+        let rows = try connection.run(
+            """
+            SELECT u.what, e.name FROM (
+                SELECT 'domain ' || domain AS what, environment_id FROM access.domain
+                    WHERE domain = ANY (\(environment.domains))
+                UNION ALL SELECT 'address ' || email, environment_id FROM access.address
+                    WHERE email = ANY (\(environment.addresses))
+                UNION ALL SELECT 'issuer ' || issuer, environment_id FROM access.provider
+                    WHERE issuer = \(environment.issuer)
+            ) u JOIN realm.environment e ON e.id = u.environment_id
+            WHERE e.name <> \(environment.name) LIMIT 1
+            """)
+        guard rows.count == 1 else { return nil }
+        return "the \(try rows[0].value(0, as: String.self)) belongs to the environment "
+            + (try rows[0].value(1, as: String.self))
+    }
+
+    /// How long an edit waits for another one of the same environment, which may be asking the identity provider.
+    package static var limits: Limits {
+        var limits = Limits()
+        (limits.lockMax, limits.statementMax) = (.seconds(60), .seconds(90))
+        return limits
+    }
+
+    /// Keeps other edits of the environment away until the connection ends: what is not given stays as another edit
+    /// left it.
+    package static func lock(_ name: String, on connection: inout Connection) throws {
+        do {
+            try connection.run("SELECT pg_advisory_lock(\(lockSpace), hashtext(\(name)))")
+        } catch {
+            guard error.sqlState == "55P03" else { throw error }
+            throw EnvironmentFailure("another edit of \(name) is under way; try again")
+        }
+    }
+
+    private static let lockSpace: Int32 = 0x656E_7669
+
+    /// Adds people to an environment that is there, or brings their references up to date.
+    package static func addPeople(_ people: [BackendPerson], to name: String) throws -> Statement {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys]
+        let references = try people.map { JSONBytes(Array(try encoder.encode($0.reference))) }
+        return """
+            INSERT INTO backend.person (environment_id, email, reference)
+            SELECT e.id, p.email, p.reference
+            FROM realm.environment e,
+                unnest(\(people.map { EmailAddress.lowered($0.email) }), \(references)) AS p(email, reference)
+            WHERE e.name = \(name)
+            ON CONFLICT (environment_id, email) DO UPDATE SET reference = excluded.reference
+            """
+    }
+
+    package static func list(on connection: inout Connection) throws -> [Row] {
+        try connection.run(
+            """
+            SELECT e.id, e.name, e.generation, e.position, coalesce(r.position, 0),
+                coalesce(
+                    (SELECT array_agg(domain ORDER BY domain) FROM access.domain WHERE environment_id = e.id), '{}'),
+                a.issuer,
+                (SELECT count(*) FROM backend.person p WHERE p.environment_id = e.id), coalesce(i.invited, 0),
+                coalesce(i.ready, 0), b.kind, b.url
+            FROM realm.environment e
+            LEFT JOIN realm.relay r ON r.environment_id = e.id
+            LEFT JOIN access.provider a ON a.environment_id = e.id
+            LEFT JOIN backend.connection b ON b.environment_id = e.id
+            LEFT JOIN LATERAL (
+                SELECT count(*) AS invited, count(*) FILTER (WHERE (o.fields->>'isInitialized')::boolean) AS ready
+                FROM realm.realm m
+                JOIN realm.object o ON o.environment_id = m.environment_id AND o.realm_id = m.id
+                    AND o.kind = 'Realms' AND NOT o.deleted
+                WHERE m.environment_id = e.id AND m.path = '/users'
+            ) i ON true
+            ORDER BY e.id
+            """
+        ).map { row in
+            Row(
+                id: try row.value(0), name: try row.value(1), generation: try row.value(2), position: try row.value(3),
+                published: try row.value(4), domains: try row.value(5), issuer: try row.optional(6),
+                people: try row.value(7), invited: try row.value(8), ready: try row.value(9),
+                backend: try row.optional(10), backendURL: try row.optional(11))
+        }
+    }
+
+    /// The environment of that name, or the only one there is.
+    ///
+    /// - Throws: ``EnvironmentFailure`` when it is not there, or when there are several and none is named.
+    package static func find(_ name: String?, on connection: inout Connection) throws -> EnvironmentID {
+        let rows = try connection.run(
+            "SELECT id FROM realm.environment WHERE \(name) IS NULL OR name = \(name) ORDER BY id LIMIT 2")
+        guard rows.count > 0 else {
+            throw EnvironmentFailure(name.map { "there is no environment \($0)" } ?? "there is no environment")
+        }
+        guard rows.count == 1 else { throw EnvironmentFailure("there are several environments: give --environment") }
+        return EnvironmentID(rawValue: try rows[0].value(0))
+    }
+}

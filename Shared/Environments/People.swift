@@ -1,0 +1,38 @@
+package import FoundationEssentials
+package import Model
+package import Postgres
+import Realms
+
+/// The `Person` objects that the server makes in `/common`.
+package enum People {
+    /// The name that the last login told of somebody. Rows: a name or null; none before their first.
+    package static func loginName(of email: String, in environment: EnvironmentID) -> Statement {
+        "SELECT name FROM access.person WHERE environment_id = \(environment.rawValue) AND email = \(email)"
+    }
+
+    /// What somebody is called of whom nothing but the address is known.
+    package static func defaultName(of email: String) -> String { String(email.prefix { $0 != "@" }) }
+
+    /// Makes the objects of people who have none, so that a manager can name them; others stay as they are.
+    ///
+    /// One that an integration deleted comes back as a worker's: its id is the person's.
+    package static func add(
+        _ people: [(id: UUID, name: String)], in environment: EnvironmentID, on connection: inout Connection
+    ) throws {
+        var directory = RealmDirectory()
+        let found = try directory.id(of: .common, in: environment, create: true, on: &connection)
+        guard let common = found, !people.isEmpty else { return }
+        let keys = people.map { ObjectKey(realm: common, kind: .person, id: $0.id) }
+        let there = try RealmObject.byKey(try connection.run(RealmObject.load(keys, in: environment)))
+        var batch = WriteBatch(environment: environment)
+        for (decision, (person, key)) in zip(people, keys).enumerated() {
+            let found = there[key]
+            guard found?.fields == nil else { continue }
+            batch.expect(key, at: found?.position ?? 0, decision: decision)
+            let fields = try JSONEncoder().encode(Person(name: person.name))
+            batch.put(key, JSONBytes(Array(fields)), decision: decision)
+        }
+        // Who misses was made by somebody else meanwhile.
+        _ = try batch.commit(on: &connection)
+    }
+}

@@ -1,0 +1,67 @@
+import Backends
+package import FoundationEssentials
+package import Model
+import NameBasedIDs
+package import Postgres
+import Realms
+
+/// Makes people known: for each a `Person` object in `/common`, so that a manager can name them, and a `Realms` object
+/// in `/users`, which `realm-initializer` hears of.
+package enum Registration {
+    /// A person who has a realm now.
+    package struct Registered: Sendable {
+        package let email: String
+        package let path: RealmPath
+        /// Whether it was made by this call.
+        package let isNew: Bool
+    }
+
+    /// As many people as one transaction should write.
+    package static let batchCountMax = 500
+
+    /// Registers people; who was registered before stays as he is. Done again, it goes on where it was interrupted.
+    ///
+    /// - Parameter emails: Lower case, each once; as many as one transaction should write.
+    @discardableResult
+    package static func register(
+        _ emails: [String], in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> [Registered] {
+        var directory = RealmDirectory()
+        guard let users = try directory.id(of: .users, in: environment, create: true, on: &connection) else {
+            throw PostgresError(sqlState: nil, message: "the realm \(RealmPath.users) could not be made")
+        }
+        let people = try connection.run([
+            """
+            INSERT INTO access.person (environment_id, email)
+            SELECT \(environment.rawValue), e FROM unnest(\(emails)) AS p(e) ON CONFLICT DO NOTHING
+            """,
+            """
+            SELECT object_id, split_part(email, '@', 1) FROM access.person
+            WHERE environment_id = \(environment.rawValue) AND email = ANY (\(emails)) ORDER BY id
+            """,
+        ])[1]
+        try People.add(
+            try people.map { (id: try $0.value(0), name: try $0.value(1)) }, in: environment, on: &connection)
+        var batch = WriteBatch(environment: environment)
+        let paths = try emails.map { try RealmPath.user($0) }
+        for (decision, email) in emails.enumerated() {
+            let key = ObjectKey(realm: users, kind: .realms, id: objectID(of: email, in: environment))
+            let fields = try JSONEncoder().encode(RealmRegistration(userId: email, path: paths[decision]))
+            batch.expect(key, at: 0, decision: decision)
+            batch.put(key, JSONBytes(Array(fields)), decision: decision)
+        }
+        let missed = try batch.commit(on: &connection).missed
+        return emails.indices.map {
+            Registered(email: emails[$0], path: paths[$0], isNew: !missed.contains($0))
+        }
+    }
+
+    /// The same person has the same object, whoever registers them and how often.
+    package static func objectID(of email: String, in environment: EnvironmentID) -> UUID {
+        UUID(name: "\(environment)/\(email)", in: namespace)
+    }
+
+    /// The namespace of `Realms` objects, chosen once and for ever.
+    private static let namespace = UUID(
+        uuid: (0x6B, 0x1D, 0x3C, 0x0A, 0x52, 0x7E, 0x4F, 0x0B, 0x9A, 0x61, 0x08, 0x2F, 0xD4, 0x73, 0xC5, 0x19))
+}

@@ -1,0 +1,119 @@
+import Backends
+import Model
+package import Postgres
+
+/// Stored secrets, page by page.
+package enum SecretStore {
+    package enum Sort: String, CaseIterable {
+        case clientSecrets = "client secrets"
+        case backendPasswords = "back ends' passwords"
+        case refreshTokens = "refresh tokens"
+    }
+
+    /// What became of the secrets of one sort.
+    package struct Count: Encodable {
+        package let sort: String
+        package var sealed = 0
+        package var current = 0
+        package var unreadable = 0
+    }
+
+    /// The key of a row, with its secret.
+    private struct Stored {
+        package let environment: EnvironmentID
+        /// A refresh token's number and person.
+        package var number: Int64 = 0
+        package var person: Int32 = 0
+        package let sealed: Bytea
+
+        package func place(_ sort: Sort) -> String {
+            switch sort {
+            case .clientSecrets: OAuthClient.secretPlace(environment)
+            case .backendPasswords: BackendConfiguration.secretPlace(environment)
+            case .refreshTokens: RefreshTokens.secretPlace(environment, person: person)
+            }
+        }
+    }
+
+    package static let pageCountMax: Int64 = 500
+
+    /// Seals those of a sort that another key than the first had sealed, each page in its own transaction.
+    package static func seal(_ sort: Sort, with secrets: SecretBox, on connection: inout Connection) throws -> Count {
+        var count = Count(sort: sort.rawValue)
+        var last = (environment: Int32.min, number: Int64.min)
+        while true {
+            let page = try connection.run(load(sort, after: last)).map { row in
+                Stored(
+                    environment: EnvironmentID(rawValue: try row.value(0)), number: try row.value(1),
+                    person: try row.value(2), sealed: try row.value(3))
+            }
+            guard let newest = page.last else { return count }
+            last = (newest.environment.rawValue, newest.number)
+            var changes: [(stored: Stored, sealed: Bytea)] = []
+            for stored in page {
+                if secrets.isCurrent(stored.sealed.bytes) {
+                    count.current += 1
+                    continue
+                }
+                do throws(SecretBox.Failure) {
+                    let secret = try secrets.open(stored.sealed.bytes, at: stored.place(sort))
+                    changes.append((stored, Bytea(try secrets.seal(secret, at: stored.place(sort)))))
+                } catch {
+                    count.unreadable += 1
+                }
+            }
+            if !changes.isEmpty { count.sealed += try connection.run(save(sort, changes)).affectedCount }
+        }
+    }
+
+    /// Rows: environment, number, person, secret.
+    private static func load(_ sort: Sort, after last: (environment: Int32, number: Int64)) -> Statement {
+        switch sort {
+        case .clientSecrets:
+            """
+            SELECT environment_id, 0::bigint, 0, client_secret FROM access.provider
+            WHERE environment_id > \(last.environment) AND client_secret IS NOT NULL
+            ORDER BY environment_id LIMIT \(pageCountMax)
+            """
+        case .backendPasswords:
+            """
+            SELECT environment_id, 0::bigint, 0, password FROM backend.connection
+            WHERE environment_id > \(last.environment) AND password IS NOT NULL
+            ORDER BY environment_id LIMIT \(pageCountMax)
+            """
+        case .refreshTokens:
+            """
+            SELECT environment_id, id, person_id, token FROM onboarding.refresh_token
+            WHERE (environment_id, id) > (\(last.environment), \(last.number)) AND revoked_at IS NULL
+            ORDER BY environment_id, id LIMIT \(pageCountMax)
+            """
+        }
+    }
+
+    /// What was changed by somebody else meanwhile stays as they left it.
+    private static func save(_ sort: Sort, _ changes: [(stored: Stored, sealed: Bytea)]) -> Statement {
+        let environments = changes.map(\.stored.environment.rawValue)
+        let (old, new) = (changes.map(\.stored.sealed), changes.map(\.sealed))
+        switch sort {
+        case .clientSecrets:
+            return """
+                UPDATE access.provider p SET client_secret = c.new
+                FROM unnest(\(environments), \(old), \(new)) AS c(environment_id, old, new)
+                WHERE p.environment_id = c.environment_id AND p.client_secret = c.old
+                """
+        case .backendPasswords:
+            return """
+                UPDATE backend.connection b SET password = c.new
+                FROM unnest(\(environments), \(old), \(new)) AS c(environment_id, old, new)
+                WHERE b.environment_id = c.environment_id AND b.password = c.old
+                """
+        case .refreshTokens:
+            return """
+                UPDATE onboarding.refresh_token t SET token = c.new
+                FROM unnest(\(environments), \(changes.map(\.stored.number)), \(old), \(new))
+                    AS c(environment_id, id, old, new)
+                WHERE t.environment_id = c.environment_id AND t.id = c.id AND t.token = c.old
+                """
+        }
+    }
+}

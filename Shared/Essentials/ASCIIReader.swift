@@ -1,0 +1,38 @@
+/// Reads fixed-width digits and separators from a text; strict where Foundation's formatters guess.
+struct ASCIIReader {
+    private var rest: Substring.UTF8View
+
+    init(_ text: String) { rest = Substring(text).utf8 }
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    /// Exactly `count` decimal digits as a number; `nil`, and nothing read, when they are not there.
+    mutating func digits(_ count: Int) -> Int? {
+        var value = 0
+        var digitCount = 0
+        for byte in rest.prefix(count) {
+            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
+            value = value * 10 + Int(byte - UInt8(ascii: "0"))
+            digitCount += 1
+        }
+        guard digitCount == count else { return nil }
+        rest = rest.dropFirst(count)
+        return value
+    }
+
+    /// Reads one of `characters`; false, and nothing read, when none is next.
+    mutating func skip(_ characters: String) -> Bool { next(of: characters) != nil }
+
+    /// The next character when it is one of `characters`.
+    mutating func next(of characters: String) -> UInt8? {
+        guard let byte = rest.first, characters.utf8.contains(byte) else { return nil }
+        rest = rest.dropFirst()
+        return byte
+    }
+}
+
+/// A number in decimal digits, with zeros in front up to `width`.
+package func padded(_ value: Int, to width: Int) -> String {
+    let digits = String(value)
+    return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+}

@@ -1,0 +1,104 @@
+import Kafka
+import Logging
+import Postgres
+
+extension EventReader {
+    /// Takes in which partitions came and went; to be called in every round, before messages are admitted.
+    ///
+    /// For one that came it finds out how far the group is, and asks for what was removed before the group read it.
+    /// When PostgreSQL or Kafka fails on the way, the next call does the same again.
+    ///
+    /// - Throws: Also a fatal error, when a partition delivers nothing that has something.
+    mutating func follow(_ consumer: inout Consumer, _ connection: inout Connection) throws {
+        for change in consumer.takeAssignmentChanges() {
+            epochs[change.partition] = nil
+            gaps.forget(change.partition)
+            if case .assigned = change {
+                begun.insert(change.partition)
+                nextBeginning = .now
+            } else {
+                begun.remove(change.partition)
+                takenAwayCount += 1
+            }
+        }
+        if !begun.isEmpty, ContinuousClock.now >= nextBeginning { try begin(&consumer, &connection) }
+        if ContinuousClock.now >= nextEpoch { try followEpoch(&consumer, &connection) }
+        if ContinuousClock.now >= nextDeliveryCheck {
+            nextDeliveryCheck = .now + deliveryInterval
+            do {
+                try consumer.checkDelivery()
+            } catch {
+                if error.isFatal { throw error }
+                // A broker that does not answer now is asked again.
+                logger.debug("delivery cannot be checked", metadata: ["reason": "\(error)"])
+            }
+        }
+    }
+
+    /// Begins partitions anew when there is a new epoch of which no message has come.
+    ///
+    /// A broker that lost its content may have as many messages again as this group had read: then it would wait behind
+    /// them, and what is new in them be missed until the next one comes.
+    private mutating func followEpoch(_ consumer: inout Consumer, _ connection: inout Connection) throws {
+        let newest: Int64 = try connection.run("SELECT coalesce(max(epoch), 0) FROM realm.relay")[0].value(0)
+        nextEpoch = .now + Self.epochInterval
+        for partition in consumer.assignment.subtracting(begun) {
+            guard let epoch = epochs[partition], epoch < newest else { continue }
+            do {
+                try restart(partition, epoch: newest, consumer: &consumer, connection: &connection)
+            } catch let error as KafkaError where !error.isFatal {
+                // One without a leader holds up no other: it is begun anew next time.
+                logger.warning(
+                    "a partition cannot be read from its beginning yet",
+                    metadata: ["partition": "\(partition)", "reason": "\(error)"])
+            }
+        }
+    }
+
+    /// Finds out where partitions begin, before the first message of them is admitted.
+    ///
+    /// One that does not tell, as it has no leader, holds up no other: it is asked again later.
+    /// - Throws: When one of `required` does not tell.
+    mutating func begin(
+        _ consumer: inout Consumer, _ connection: inout Connection, required: Set<TopicPartition> = []
+    ) throws {
+        try loadEpochs(&connection)
+        let (beginnings, failure) = try consumer.beginnings(of: begun)
+        let expired = beginnings.filter { !$0.expired.isEmpty }
+        try ask(for: expired.map { MissedOffsets(partition: $0.partition, offsets: $0.expired) }, &connection)
+        for beginning in beginnings { consumer.begin(beginning.partition, at: beginning.start) }
+        begun.subtract(beginnings.map(\.partition))
+        nextBeginning = .now + Self.beginningInterval
+        if let failure, !begun.isDisjoint(with: required) { throw failure }
+        // So that it is missed once. When it fails it is seen again, and known.
+        try? consumer.commit(
+            Dictionary(expired.map { ($0.partition, $0.first) }, uniquingKeysWith: { first, _ in first }))
+    }
+
+    private mutating func loadEpochs(_ connection: inout Connection) throws {
+        let rows = try connection.run(
+            "SELECT topic, partition, epoch FROM pipeline.progress WHERE group_name = \(group)")
+        for row in rows {
+            let partition = TopicPartition(topic: try row.value(0), partition: try row.value(1))
+            epochs[partition] = max(try row.value(2), epochs[partition] ?? 0)
+        }
+    }
+
+    /// Has everything of the topics concerned published again: the request is stored before anything is done after
+    /// which the gap would not be seen any more.
+    mutating func ask(for missed: [MissedOffsets], _ connection: inout Connection) throws {
+        for (topic, missed) in Dictionary(grouping: missed, by: \.partition.topic) {
+            let answers = try connection.run(Republish.askForMissed(missed, of: topic))
+            let isNew = answers.last.map { $0.affectedCount > 0 } ?? false
+            for gap in missed {
+                logger.error(
+                    "messages were removed before this group has read them; the topic is published again",
+                    metadata: [
+                        "topic": "\(topic)", "partition": "\(gap.partition.partition)", "group": "\(group)",
+                        "offset": "\(gap.offsets.lowerBound)", "before": "\(gap.offsets.upperBound)",
+                        "count": "\(gap.offsets.count)", "asked": isNew ? "now" : "before",
+                    ])
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+import Kafka
+import Logging
+import Model
+import Postgres
+
+/// What a worker does with messages before it looks at what they mean: it notices that transport was lost, for the
+/// broker or for this group, and drops messages of another generation.
+struct EventReader {
+    let group: String
+    let logger: Logger
+    /// Partitions that came, and of which it is still to be found out how far the group is.
+    var begun: Set<TopicPartition> = []
+    var nextBeginning = ContinuousClock.now
+    static let beginningInterval = Duration.seconds(10)
+    /// When it is looked whether there is a new epoch.
+    var nextEpoch = ContinuousClock.now
+    static let epochInterval = Duration.seconds(5)
+    /// When it is looked whether every partition that has something delivers it.
+    var nextDeliveryCheck = ContinuousClock.now
+    var deliveryInterval = Duration.seconds(30)
+    /// Which epoch of each partition was begun from its beginning.
+    var epochs: [TopicPartition: Int64] = [:]
+    var gaps = Gaps()
+    /// Partitions that are read from their beginning because of a new epoch, with the offset they begin at now.
+    private var reread: [TopicPartition: Int64] = [:]
+    private var generations: [EnvironmentID: Int64] = [:]
+    private var realms = KnownRealms()
+    /// Partitions that went to other workers so far.
+    var takenAwayCount = 0
+    /// The last event's: events come in runs.
+    private var run = Run()
+
+    private struct Run {
+        var partition: TopicPartition?
+        var epoch: Int64 = 0
+        var environment: EnvironmentID?
+        var generation: Int64 = 0
+    }
+
+    init(group: String, logger: Logger) {
+        self.group = group
+        self.logger = logger
+    }
+
+    struct Admitted {
+        var events: [Event] = []
+        /// Messages nothing can be made of, with the reason.
+        var poison: [(message: Message, reason: String)] = []
+        /// Messages that concern nobody: a generation that is over.
+        var dropped: [Message] = []
+    }
+
+    mutating func admit(
+        _ messages: [Message], consumer: inout Consumer, connection: inout Connection
+    ) throws -> Admitted {
+        if !begun.isEmpty {
+            let required = begun.intersection(messages.map(\.topicPartition))
+            if !required.isEmpty { try begin(&consumer, &connection, required: required) }
+        }
+        var admitted = Admitted()
+        var restarted: Set<TopicPartition> = []
+        admitted.events.reserveCapacity(messages.count)
+        run = Run()
+        for message in messages where !restarted.contains(message.topicPartition) {
+            let partition = message.topicPartition
+            let event: Event
+            do {
+                if try isOutOfOrder(message, &consumer, &connection) {
+                    try restart(partition, epoch: epochs[partition] ?? 0, consumer: &consumer, connection: &connection)
+                    gaps.wasReadAgain(before: message.offset, expected: message.expectedOffset, in: partition)
+                    restarted.insert(partition)
+                    admitted.events.removeAll { $0.message.topicPartition == partition }
+                    continue
+                }
+                event = try Event(message, &realms)
+            } catch let malformed as Event.Malformed {
+                admitted.poison.append((message, malformed.description))
+                continue
+            }
+            if isNews(event) {
+                try restart(partition, epoch: event.epoch, consumer: &consumer, connection: &connection)
+                restarted.insert(partition)
+                admitted.events.removeAll { $0.message.topicPartition == partition }
+                continue
+            }
+            if !reread.isEmpty { try checkBeginning(event, &connection) }
+            if try isCurrent(event.generation, of: event.environment, connection: &connection) {
+                admitted.events.append(event)
+            } else {
+                admitted.dropped.append(message)
+            }
+        }
+        return admitted
+    }
+
+    /// Asks for what is missing before a message when it was removed.
+    ///
+    /// - Returns: Whether the partition is to be read again.
+    private mutating func isOutOfOrder(
+        _ message: Message, _ consumer: inout Consumer, _ connection: inout Connection
+    ) throws -> Bool {
+        guard message.skippedBefore else { return false }
+        let (partition, offset) = (message.topicPartition, message.offset)
+        let gap = try gaps.gap(before: offset, expected: message.expectedOffset, in: partition) {
+            () throws(KafkaError) in try consumer.available(partition).lowerBound
+        }
+        switch gap {
+        case nil: return false
+        case .unexplained: return true
+        case .removed(let missed):
+            try ask(for: [missed], &connection)
+            gaps.wasAnswered(before: offset, in: partition)
+            return false
+        }
+    }
+
+    /// A newer epoch: what lay before may have been lost by the broker.
+    private mutating func isNews(_ event: Event) -> Bool {
+        let partition = event.message.topicPartition
+        if run.partition != partition {
+            run.partition = partition
+            run.epoch = epochs[partition] ?? 0
+        }
+        return event.epoch > run.epoch
+    }
+
+    /// The first message of a partition that is read again. When it is of the new epoch already, others of that epoch
+    /// may have been before it, and were removed.
+    private mutating func checkBeginning(_ event: Event, _ connection: inout Connection) throws {
+        let partition = event.message.topicPartition
+        guard let first = reread[partition] else { return }
+        if event.epoch >= epochs[partition] ?? 0 {
+            try ask(for: [MissedOffsets(partition: partition, offsets: 0..<first)], &connection)
+        }
+        reread[partition] = nil
+    }
+
+    /// Reads the partition from its beginning. The committed offset goes first: after a crash in between, the worker
+    /// begins at the beginning too.
+    mutating func restart(
+        _ partition: TopicPartition, epoch: Int64, consumer: inout Consumer, connection: inout Connection
+    ) throws {
+        guard consumer.assignment.contains(partition) else { return }
+        // A partition this group never read begins the same way, and that is no news.
+        logger.log(
+            level: epochs[partition] == nil ? .debug : .notice,
+            "reading the partition from its beginning, transport may have been lost",
+            metadata: ["topic": "\(partition.topic)", "partition": "\(partition.partition)", "epoch": "\(epoch)"])
+        let first = try consumer.commitBeginning(partition)
+        try connection.run(
+            """
+            INSERT INTO pipeline.progress AS p (group_name, topic, partition, epoch)
+            VALUES (\(group), \(partition.topic), \(partition.partition), \(epoch))
+            ON CONFLICT (group_name, topic, partition) DO UPDATE SET epoch = greatest(p.epoch, excluded.epoch)
+            """)
+        try consumer.seekToBeginning(partition)
+        consumer.begin(partition, at: first)
+        let known = epochs[partition]
+        if first > 0, let known, known < epoch { reread[partition] = first }
+        epochs[partition] = max(epoch, known ?? 0)
+        run.partition = nil
+    }
+
+    /// Asks PostgreSQL for a generation not known yet only: generations grow, so one below the known one is over.
+    mutating func isCurrent(
+        _ generation: Int64, of environment: EnvironmentID, connection: inout Connection
+    ) throws -> Bool {
+        if run.environment == environment, run.generation == generation { return true }
+        if let known = generations[environment], generation <= known {
+            guard generation == known else { return false }
+            run.environment = environment
+            run.generation = generation
+            return true
+        }
+        for row in try connection.run("SELECT id, generation FROM realm.environment") {
+            generations[EnvironmentID(rawValue: try row.value(0))] = try row.value(1)
+        }
+        return generations[environment] == generation
+    }
+}

@@ -1,0 +1,159 @@
+import Essentials
+import Kafka
+import Model
+import Postgres
+import Runtime
+
+/// The SQL of `pipeline.parked`: one row per (group, key). A key is an event's whole subject: ids are the devices' own
+/// choice, so objects of two realms may have the same.
+enum ParkedKeys {
+    struct Parking {
+        let subject: EventSubject
+        let partition: TopicPartition
+        let reason: String
+        let isDead: Bool
+        let isCircuit: Bool
+        let attemptCount: Int
+        let wait: Duration
+        let decision: Int
+    }
+
+    struct Due {
+        let environment: EnvironmentID
+        let subject: EventSubject
+        let partition: TopicPartition
+        let attemptCount: Int
+    }
+
+    static let reasonLengthMax = 2_000
+
+    /// Parks keys whose decision stands. A row that is there is replaced.
+    static func park(_ parkings: [Parking], group: String, environment: EnvironmentID) -> Statement {
+        """
+        INSERT INTO pipeline.parked AS p (group_name, environment_id, key, topic, partition, subject, position, reason,
+            is_dead, is_circuit, attempts, next_at)
+        SELECT \(group), \(environment.rawValue), i.key, i.topic, i.partition, i.key, 0, i.reason, i.is_dead,
+            i.is_circuit, i.attempts, now() + make_interval(secs => i.wait)
+        FROM unnest(\(parkings.map(\.subject.description)), \(parkings.map(\.partition.topic)),
+            \(parkings.map(\.partition.partition)),
+            \(parkings.map { String($0.reason.prefix(reasonLengthMax)) }), \(parkings.map(\.isDead)),
+            \(parkings.map(\.isCircuit)), \(parkings.map { Int32($0.attemptCount) }),
+            \(parkings.map { $0.wait.inSeconds }), \(parkings.map { Int32($0.decision) }))
+            AS i(key, topic, partition, reason, is_dead, is_circuit, attempts, wait, decision)
+        WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
+        ORDER BY i.key
+        ON CONFLICT (group_name, environment_id, key) DO UPDATE SET
+            topic = excluded.topic, partition = excluded.partition,
+            reason = excluded.reason, is_dead = excluded.is_dead, is_circuit = excluded.is_circuit,
+            attempts = excluded.attempts, next_at = excluded.next_at,
+            parked_at = CASE WHEN p.attempts < excluded.attempts THEN p.parked_at ELSE now() END
+        """
+    }
+
+    /// Removes the rows of keys that are done. They are found by their whole keys (`LATERAL … OFFSET 0`), whatever the
+    /// planner knows of an environment with many. One that is taken again in the same moment may stay: it comes again.
+    static func release(_ keys: [(key: String, decision: Int)], group: String, environment: EnvironmentID) -> Statement
+    {
+        """
+        DELETE FROM pipeline.parked WHERE ctid = ANY (ARRAY(
+            SELECT p.ctid
+            FROM unnest(\(keys.map(\.key)), \(keys.map { Int32($0.decision) })) AS i(key, decision)
+            CROSS JOIN LATERAL (
+                SELECT p.ctid FROM pipeline.parked p
+                WHERE p.group_name = \(group) AND p.environment_id = \(environment.rawValue) AND p.key = i.key
+                OFFSET 0
+            ) p
+            WHERE i.decision <> ALL ((SELECT realm.missed())::int[])))
+        """
+    }
+
+    // What is taken is a CTE that is materialized: as a subquery with a LIMIT it may be run once per row joined to it.
+
+    /// Takes keys that are due in the partitions a worker has, and keeps them from being taken again for `lease`.
+    ///
+    /// - Parameters:
+    ///   - countMax: Of each environment, so that a backlog of one is in nobody else's way.
+    ///   - roomMax: Of all together, those that are due for longest.
+    ///   - exceptions: Environments of which fewer are taken.
+    static func takeDue(
+        group: String, partitions: Set<TopicPartition>, lease: Duration, countMax: Int, roomMax: Int,
+        exceptions: [(environment: EnvironmentID, countMax: Int)]
+    ) -> Statement {
+        let ordered = Array(partitions)
+        return """
+            WITH RECURSIVE e(id) AS (
+                (SELECT environment_id FROM pipeline.parked WHERE group_name = \(group) AND NOT is_dead
+                    ORDER BY environment_id LIMIT 1)
+                UNION ALL
+                SELECT (
+                    SELECT n.environment_id FROM pipeline.parked n
+                    WHERE n.group_name = \(group) AND NOT n.is_dead AND n.environment_id > e.id
+                    ORDER BY n.environment_id LIMIT 1)
+                FROM e WHERE e.id IS NOT NULL
+            ), d AS MATERIALIZED (
+                SELECT e.id, l.key FROM e CROSS JOIN LATERAL (
+                    SELECT q.key, q.next_at FROM pipeline.parked q
+                    WHERE q.group_name = \(group) AND q.environment_id = e.id AND NOT q.is_dead AND q.next_at <= now()
+                        AND (q.topic, q.partition) IN (
+                            SELECT * FROM unnest(\(ordered.map(\.topic)), \(ordered.map(\.partition))))
+                    ORDER BY q.next_at
+                    LIMIT coalesce(
+                        (SELECT x.count_max
+                        FROM unnest(
+                            \(exceptions.map(\.environment.rawValue)), \(exceptions.map { Int64($0.countMax) }))
+                            AS x(id, count_max)
+                        WHERE x.id = e.id), \(Int64(countMax)))
+                    FOR UPDATE SKIP LOCKED
+                ) l
+                ORDER BY l.next_at LIMIT \(Int64(roomMax))
+            )
+            UPDATE pipeline.parked p SET next_at = now() + make_interval(secs => \(lease.inSeconds))
+            FROM d WHERE p.group_name = \(group) AND p.environment_id = d.id AND p.key = d.key
+            RETURNING p.environment_id, p.subject, p.topic, p.partition, p.attempts
+            """
+    }
+
+    /// Has keys come back before their time whose calls found no room: there is some now.
+    static func hasten(
+        group: String, environment: EnvironmentID, partitions: Set<TopicPartition>, countMax: Int
+    ) -> Statement {
+        let ordered = Array(partitions)
+        return """
+            WITH d AS MATERIALIZED (
+                SELECT key FROM pipeline.parked
+                WHERE group_name = \(group) AND environment_id = \(environment.rawValue) AND NOT is_dead
+                    AND next_at > now() AND reason = \(ParkCause.noRoom)
+                    AND (topic, partition) IN (
+                        SELECT * FROM unnest(\(ordered.map(\.topic)), \(ordered.map(\.partition))))
+                ORDER BY next_at LIMIT \(Int64(countMax)) FOR UPDATE SKIP LOCKED
+            )
+            UPDATE pipeline.parked p SET next_at = now()
+            FROM d WHERE p.group_name = \(group) AND p.environment_id = \(environment.rawValue) AND p.key = d.key
+            """
+    }
+
+    static func due(_ rows: Rows) throws(PostgresError) -> [Due] {
+        var due: [Due] = []
+        for row in rows {
+            guard let subject = EventSubject(try row.value(1, as: String.self)) else { continue }
+            due.append(
+                Due(
+                    environment: EnvironmentID(rawValue: try row.value(0)), subject: subject,
+                    partition: TopicPartition(topic: try row.value(2), partition: try row.value(3)),
+                    attemptCount: Int(try row.value(4, as: Int32.self))))
+        }
+        return due
+    }
+
+    /// A message that nothing can be made of: parked dead under its place, for a person.
+    static func poison(_ message: Message, reason: String, group: String) -> Statement {
+        let place = "\(message.topic)/\(message.partition)/\(message.offset)"
+        return """
+            INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,
+                is_dead, is_circuit, attempts, next_at)
+            VALUES (\(group), 0, \(place), \(message.topic), \(message.partition), \(place), 0, \(reason), true, false,
+                0, now())
+            ON CONFLICT (group_name, environment_id, key) DO NOTHING
+            """
+    }
+}

@@ -1,0 +1,349 @@
+import BackendProtocol
+import Backends
+import Catalogues
+import Essentials
+import Foundation
+import Logging
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+
+@testable import BackendPoller
+@testable import Work
+
+/// Catalogues in a real database; what the back end says is given.
+@Suite(.ownThreads) struct CatalogueReconcilerTests {
+    private typealias World = PollHandlerTests
+
+    @Test func anAddedAndARemovedProjectReachThePerson() throws {
+        var acme = try World.environment()
+        try Self.read(["ana": ["P1", "P2"]], 1, &acme)
+        let first = try #require(try Self.catalogues(&acme)["ana"])
+        #expect(try Self.held(first, &acme) == ["P1", "P2"])
+        try Self.read(["ana": ["P2", "P3"]], 2, &acme)
+        #expect(try Self.catalogues(&acme) == ["ana": first], "the catalogue goes on")
+        #expect(try Self.held(first, &acme) == ["P2", "P3"])
+        // A new name is one change of one object.
+        var renamed = World.data(["P2", "P3"])
+        renamed.nodes[0].fields.title = "Roof"
+        let position = try World.position(&acme)
+        try Self.poll("ana", renamed, 3, &acme)
+        try World.settle(&acme)
+        #expect(try Self.held(first, &acme) == ["P3", "Roof"])
+        #expect(try World.position(&acme) == position + 2, "the poll, and the node")
+    }
+
+    @Test func audiencesSplitAndMergeAndNobodyWritesWhatIsTheSame() throws {
+        var acme = try Self.environment(["ana", "ben", "eva"])
+        let both: Set = ["P1", "P2"]
+        try Self.read(["ana": both, "ben": both, "eva": both], 1, &acme)
+        let first = try Self.catalogues(&acme)
+        #expect(Set(first.values).count == 1)
+        // One project more for two of them.
+        try Self.read(["ana": ["P1", "P2", "P3"], "ben": ["P1", "P2", "P3"], "eva": both], 2, &acme)
+        let second = try Self.catalogues(&acme)
+        #expect(second["ana"] == first["ana"] && second["ben"] == first["ana"] && second["eva"] != first["ana"])
+        #expect(try second.mapValues { try Self.held($0, &acme) }["eva"] == ["P1", "P2"])
+        // She gets it too: they are one again, and her catalogue is empty.
+        let all: Set = ["P1", "P2", "P3"]
+        try Self.read(["ana": all, "ben": all, "eva": all], 3, &acme)
+        #expect(Set(try Self.catalogues(&acme).values) == [first["ana"]])
+        #expect(try Self.held(try #require(second["eva"]), &acme) == [])
+        let keeper = CatalogueReconciler(logger: Logger(label: "keeper"))
+        try keeper.forgetTrees(acme.id, on: &acme.connection)
+        let counts = try acme.connection.run(
+            "SELECT (SELECT count(*) FROM audience.tree), (SELECT count(*) FROM audience.catalogue)")
+        #expect(try counts[0].value(0, as: Int64.self) == 1 && counts[0].value(1, as: Int64.self) == 1)
+        let position = try World.position(&acme)
+        try World.settle(&acme)
+        #expect(try World.position(&acme) == position)
+    }
+
+    /// A device that follows the change log must not be sent what is new before it is told that it is not its person's.
+    @Test func whoLeavesACatalogueIsWrittenBeforeItsNewNodes() throws {
+        var acme = try Self.environment(["ana", "ben", "eva"])
+        let both: Set = ["P1", "P2"]
+        try Self.read(["ana": both, "ben": both, "eva": both], 1, &acme)
+        let before = try World.position(&acme)
+        try Self.read(["ana": ["P1", "P2", "P3"], "ben": ["P1", "P2", "P3"], "eva": both], 2, &acme)
+        let catalogue = try #require(try Self.catalogues(&acme)["ana"])
+        let new = try World.objects([.reportingTreeNode], in: .catalogue(catalogue), &acme).filter {
+            $0.position > before
+        }
+        let eva = try #require(try World.objects([.user], in: try .user("eva@example.com"), &acme).first)
+        #expect(eva.position > before && new.count == 1)
+        #expect(new.allSatisfy { eva.position < $0.position })
+    }
+
+    /// Who is read anew while the plan is carried out gets nothing that was planned before.
+    @Test func aPersonReadAnewIsPlannedAgain() throws {
+        var acme = try Self.environment(["ana", "ben"])
+        try Self.read(["ana": ["P1"], "ben": ["P1"]], 1, &acme)
+        let catalogue = try #require(try Self.catalogues(&acme)["ana"])
+        try Self.poll("ana", World.data(["P1", "P2"]), 2, &acme)
+        try Self.poll("ben", World.data(["P1", "P2"]), 2, &acme)
+        // As if ben had been read again after the plan was made.
+        let other = NodeTree(World.data(["P1"]).nodes).digest
+        try acme.connection.run(
+            """
+            CREATE FUNCTION pg_temp.read_anew() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                UPDATE audience.person SET tree = (SELECT tree FROM audience.catalogue) WHERE email = 'ben@example.com';
+                RETURN NULL;
+            END $$
+            """)
+        try acme.connection.run(
+            """
+            CREATE TRIGGER read_anew BEFORE UPDATE ON realm.environment
+            FOR EACH STATEMENT EXECUTE FUNCTION pg_temp.read_anew()
+            """)
+        var keeper = CatalogueReconciler(logger: Logger(label: "keeper"))
+        #expect(try !keeper.settle(acme.id, since: World.time(0), on: &acme.connection))
+        #expect(try Self.held(catalogue, &acme) == ["P1"])
+        try acme.connection.run("DROP TRIGGER read_anew ON realm.environment")
+        #expect(
+            try acme.connection.run("SELECT tree FROM audience.person WHERE email = 'ben@example.com'")[0]
+                .value(0, as: UUID.self) == other)
+        try World.settle(&acme)
+        #expect(
+            try Self.catalogues(&acme).mapValues { try Self.held($0, &acme) } == ["ana": ["P1", "P2"], "ben": ["P1"]])
+    }
+
+    /// A poll was decided from her `User` as it was, and her templates have changed: her catalogue stays the keeper's.
+    @Test func aPollLeavesTheCatalogueAlone() throws {
+        var acme = try Self.environment(["ana", "ben", "eva"])
+        let all: Set = ["P1", "P2"]
+        try Self.read(["ana": all, "ben": all, "eva": all], 1, &acme)
+        let first = try #require(try Self.catalogues(&acme)["ana"])
+        try Self.poll("ana", World.data(["P1"]), 2, &acme)
+        try World.nextRun(&acme, 3)
+        var changed = World.data(["P1"])
+        changed.templates.append(Identified(id: UUID(), fields: changed.templates[0].fields))
+        let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)
+        let batch = try World.prepare(.data(changed, [], days), &acme)
+        try World.settle(&acme)
+        let second = try #require(try Self.catalogues(&acme)["ana"])
+        #expect(second != first)
+        #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+        #expect(try Self.catalogues(&acme)["ana"] == second)
+        let user = try World.objects([.user], in: try .user("ana@example.com"), &acme).first
+        #expect(try user?.decoded(as: User.self, by: JSONDecoder())?.reportingTemplates.count == 2)
+    }
+
+    /// What goes wrong in one environment holds no other one up.
+    @Test func oneEnvironmentsTroubleIsItsOwn() throws {
+        var acme = try World.environment()
+        try acme.connection.run("INSERT INTO realm.environment (name) VALUES ('other')")
+        try acme.connection.run(
+            """
+            INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
+            SELECT id, 'sap', 'http://127.0.0.1:1', 'user', 'NO_SUCH_VARIABLE' FROM realm.environment
+            WHERE name = 'other'
+            """)
+        try acme.connection.run(
+            """
+            CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF OLD.name = 'acme' THEN RAISE 'trouble'; END IF;
+                RETURN NEW;
+            END $$
+            """)
+        try acme.connection.run(
+            "CREATE TRIGGER fail BEFORE UPDATE ON realm.environment FOR EACH ROW EXECUTE FUNCTION public.fail()")
+        var scheduler = try World.scheduler(acme)
+        #expect(try scheduler.step(now: World.time(1)))
+        let rows = try acme.connection.run(
+            "SELECT e.name FROM poll.run r JOIN realm.environment e ON e.id = r.environment_id WHERE r.run > 0")
+        #expect(try rows.map { try $0.value(0, as: String.self) } == ["other"])
+    }
+
+    /// An entry goes on saying what it was reported on; nobody can choose it any more.
+    @Test func aDeletedProjectStaysReadableForItsEntries() throws {
+        var acme = try World.environment()
+        try Self.read(["ana": ["P1", "P2"]], 1, &acme)
+        let own = try RealmPath.user("ana@example.com")
+        let node = World.data(["P1"]).nodes[0].id
+        let context = World.data(["P1"]).contexts[0].id
+        let entry = UUID()
+        try acme.put(
+            [(entry, #"{"text": "roof", "reporting": [{"context": "\#(context)", "node": "\#(node)"}]}"#)],
+            .timeEntry, into: own)
+        try Self.read(["ana": ["P2"]], 2, &acme)
+        #expect(try Self.retired(&acme) == ["P1"])
+        #expect(try Self.catalogues(&acme).mapValues { try Self.held($0, &acme) } == ["ana": ["P2"]])
+        let position = try World.position(&acme)
+        try Self.read(["ana": ["P2"]], 3, &acme)
+        #expect(try World.position(&acme) == position + 1, "the poll alone")
+        // It can be chosen again, or no entry has it any more.
+        try Self.read(["ana": ["P1", "P2"]], 4, &acme)
+        #expect(try Self.retired(&acme) == [])
+        try Self.read(["ana": ["P2"]], 5, &acme)
+        #expect(try Self.retired(&acme) == ["P1"])
+        try acme.put([(entry, #"{"text": "roof", "reporting": []}"#)], .timeEntry, into: own)
+        try Self.read(["ana": ["P2"]], 6, &acme)
+        #expect(try Self.retired(&acme) == [])
+    }
+
+    /// A record of a new project is told before the catalogue has the project: the entry cannot say what it is about.
+    /// When it can, the record is told again, in each run until the entry says it.
+    @Test func aRecordOfANewProjectIsToldAgain() throws {
+        var acme = try World.environment()
+        func poll(_ run: Int64, _ projects: [String]) throws -> Int64? {
+            try World.nextRun(&acme, run)
+            let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)
+            try World.poll(.data(World.data(projects, below: "Project"), [World.entry("1")], days), &acme)
+            return try World.objects([.seenRecord], in: try .seen("ana@example.com"), &acme).first?
+                .decoded(as: SeenRecord.self, by: JSONDecoder())?.toldRun
+        }
+        #expect(try poll(1, []) == nil)
+        let own = try acme.realm(try .user("ana@example.com"))
+        let entry = ObjectKey(
+            realm: own, kind: .timeEntry, id: RealmContents.entryID(of: World.entry("1"), of: "ana@example.com"))
+        func makeEntry(_ reporting: String) throws {
+            var batch = WriteBatch(environment: acme.id)
+            batch.put(
+                entry,
+                JSONBytes(
+                    """
+                    {"backendId": "1", "status": "released", "entryDate": "1970-05-31", "reporting": \(reporting)}
+                    """),
+                decision: 0)
+            _ = try batch.commit(on: &acme.connection)
+        }
+        try makeEntry("[]")
+        #expect(try poll(2, []) == nil, "nothing can be told yet")
+        #expect(try poll(3, ["P1"]) == 3)
+        #expect(try poll(4, ["P1"]) == 4)
+        try makeEntry(#"[{"context": "\#(UUID())", "node": "\#(UUID())"}]"#)
+        #expect(try poll(5, ["P1"]) == 4)
+    }
+
+    /// People get and lose projects at random; each is read now and then, and the keeper runs, or is interrupted, in
+    /// between. Nobody ever gets what is not theirs, and in the end each has exactly what is theirs.
+    @Test(arguments: 0..<4) func nobodyGetsWhatIsNotTheirs(_ run: UInt64) throws {
+        let seed = ProcessInfo.processInfo.environment["AUDIENCE_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...9999)
+        print("audiences: AUDIENCE_SEED=\(seed) (run \(run))")
+        var random = SplitMix64(seed: seed &+ run)
+        let people = (0..<6).map { "p\($0)" }
+        var acme = try Self.environment(people)
+        var truth = Dictionary(uniqueKeysWithValues: people.map { ($0, Set(["P0", "P1"])) })
+        var known = truth
+        var polls: [String: Int64] = [:]
+        func read(_ person: String) throws {
+            polls[person, default: 0] += 1
+            known[person] = truth[person]
+            try Self.poll(person, World.data((truth[person] ?? []).sorted()), polls[person] ?? 0, &acme)
+        }
+        for person in people { try read(person) }
+        try World.settle(&acme)
+        for _ in 0..<60 {
+            let before = try Self.catalogues(&acme).mapValues { try Self.held($0, &acme) }
+            switch Int.random(in: 0..<6, using: &random) {
+            case 0, 1:
+                let project = "P\(Int.random(in: 0..<5, using: &random))"
+                // Alone, or all together.
+                let some = Bool.random(using: &random) ? people : [people.randomElement(using: &random) ?? ""]
+                let isAdded = Bool.random(using: &random)
+                for person in some {
+                    if isAdded { truth[person]?.insert(project) } else { truth[person]?.remove(project) }
+                }
+            case 2, 3, 4: try read(people.randomElement(using: &random) ?? "")
+            default:
+                try Self.interrupt(after: Int.random(in: 0..<6, using: &random), &acme)
+                var keeper = CatalogueReconciler(logger: Logger(label: "keeper"))
+                _ = try? keeper.settle(acme.id, since: World.time(0), on: &acme.connection)
+                try acme.connection.run("DROP TRIGGER interrupt ON realm.environment")
+            }
+            for (person, held) in try Self.catalogues(&acme).mapValues({ try Self.held($0, &acme) }) {
+                let gained = held.subtracting(before[person] ?? [])
+                #expect(gained.isSubset(of: known[person] ?? []), "\(person) got \(gained), seed \(seed)")
+            }
+        }
+        for person in people { try read(person) }
+        for person in people { try read(person) }
+        try World.settle(&acme)
+        #expect(try Self.catalogues(&acme).mapValues { try Self.held($0, &acme) } == truth, "seed \(seed)")
+        #expect(Set(try Self.catalogues(&acme).values).count == Set(truth.values).count)
+    }
+
+    // MARK: Acting
+
+    private static func environment(_ people: [String]) throws -> TestEnvironment {
+        var acme = try TestEnvironment()
+        for name in people {
+            let email = "\(name)@example.com"
+            try acme.put(
+                [(UUID(), #"{"userId": "\#(email)", "path": "/users/\#(email)", "isInitialized": true}"#)],
+                .realms, into: .users)
+            try acme.addPerson(email)
+        }
+        return acme
+    }
+
+    /// One run: everybody is read, and catalogues follow.
+    private static func read(
+        _ projects: [String: Set<String>], _ run: Int64, _ acme: inout TestEnvironment
+    ) throws {
+        for (name, projects) in projects.sorted(by: { $0.key < $1.key }) {
+            try poll(name, World.data(projects.sorted()), run, &acme)
+        }
+        try World.settle(&acme)
+    }
+
+    private static func poll(
+        _ name: String, _ data: ReportingData, _ run: Int64, _ acme: inout TestEnvironment
+    ) throws {
+        try World.nextRun(&acme, run, of: "\(name)@example.com")
+        try World.poll(
+            .data(data, [], Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)), &acme, of: "\(name)@example.com")
+    }
+
+    /// Lets the transaction fail that comes after so many others.
+    private static func interrupt(after count: Int, _ acme: inout TestEnvironment) throws {
+        try acme.connection.run("SELECT set_config('test.left', \(String(count)), false)")
+        try acme.connection.run(
+            """
+            CREATE OR REPLACE FUNCTION public.interrupt() RETURNS trigger LANGUAGE plpgsql AS $$
+            DECLARE n int := current_setting('test.left');
+            BEGIN
+                IF n = 0 THEN RAISE 'interrupted'; END IF;
+                PERFORM set_config('test.left', (n - 1)::text, false);
+                RETURN NULL;
+            END $$
+            """)
+        try acme.connection.run(
+            """
+            CREATE TRIGGER interrupt BEFORE UPDATE ON realm.environment
+            FOR EACH STATEMENT EXECUTE FUNCTION public.interrupt()
+            """)
+    }
+
+    // MARK: Reading
+
+    /// People's catalogues by name.
+    private static func catalogues(_ acme: inout TestEnvironment) throws -> [String: UUID] {
+        var found: [String: UUID] = [:]
+        let rows = try acme.connection.run(
+            """
+            SELECT split_part(fields->>'email', '@', 1), (fields->>'catalogue')::uuid FROM realm.object
+            WHERE environment_id = \(acme.id.rawValue) AND kind = 'User' AND NOT deleted AND fields->>'catalogue' > ''
+            """)
+        for row in rows { found[try row.value(0)] = try row.value(1) }
+        return found
+    }
+
+    private static func held(_ catalogue: UUID, _ acme: inout TestEnvironment) throws -> Set<String> {
+        try names(in: .catalogue(catalogue), &acme)
+    }
+
+    private static func retired(_ acme: inout TestEnvironment) throws -> Set<String> {
+        try names(in: try .user("ana@example.com"), &acme)
+    }
+
+    private static func names(in path: RealmPath, _ acme: inout TestEnvironment) throws -> Set<String> {
+        let nodes = try World.objects([.reportingTreeNode], in: path, &acme).compactMap {
+            try $0.decoded(as: ReportingTreeNode.self, by: JSONDecoder())
+        }
+        return Set(nodes.map { $0.title ?? $0.name })
+    }
+}

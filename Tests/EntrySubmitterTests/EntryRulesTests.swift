@@ -1,0 +1,199 @@
+import Essentials
+import Foundation
+import Model
+import TestSupport
+import Testing
+
+@testable import EntrySubmitter
+
+@Suite struct EntryRulesTests {
+    private static let durations: [(seconds: Int, problem: String?)] = [
+        (0, "Duration must be more than 0"), (-60, "Duration must be more than 0"),
+        (17, "Duration must be at least 0.01 hours"),
+        (18, nil), (86_400, nil), (86_401, "Duration must be at most 24 hours"),
+    ]
+
+    private static let intervals: [(start: String?, end: String?, problem: String?, seconds: Int?)] = [
+        ("2015-03-30T08:00:00-04:00", "2015-03-30T09:30:00-04:00", nil, 5400),
+        ("2015-03-30T08:00:00+02:00", "2015-03-30T08:00:00Z", nil, 7200),
+        ("2015-03-30T08:00:00Z", "2015-03-30T08:00:00Z", "End time must be after start time", 0),
+        ("2015-03-30T08:00:00Z", "2015-03-30T07:00:00Z", "End time must be after start time", -3600),
+        ("2015-03-30T08:00:00Z", "2015-03-31T08:00:01Z", "Duration must be at most 24 hours", 86_401),
+        (nil, "2015-03-30T08:00:00Z", "Start time is missing", nil),
+        ("2015-03-30T08:00:00Z", nil, "End time is missing", nil),
+    ]
+
+    /// An entry on the first model's five contexts, each depending on the one before.
+    private static func valid(_ objects: ReportingObjects) throws -> TimeEntry {
+        let choices = [
+            ("Customer", "12346"), ("Project", "ABC124"), ("Phase", "P1"), ("Activity", "A1"), ("Kind", "K1"),
+        ]
+        return TimeEntry(
+            reportingTemplate: FirstModel.templateID,
+            reporting: try choices.map {
+                ReportingSelection(
+                    context: try FirstModel.id($0.0, in: objects), node: try FirstModel.node($0.1, in: objects))
+            },
+            entryDate: Day("2015-03-30"), durationSeconds: 5400)
+    }
+
+    private func problems(_ change: (inout TimeEntry, inout ReportingObjects) throws -> Void) throws -> [String] {
+        var objects = try FirstModel.repaired()
+        var entry = try Self.valid(objects)
+        try change(&entry, &objects)
+        return EntryRules.problems(of: entry, in: objects)
+    }
+
+    @Test func aWholeEntryHasNoProblem() throws {
+        #expect(try problems { _, _ in } == [])
+        #expect(try problems { entry, _ in entry.reporting.reverse() } == [])
+    }
+
+    @Test func theSeedsDanglingContextRefusesItsNodes() throws {
+        let objects = try FirstModel.load().objects
+        let found = EntryRules.problems(of: try Self.valid(objects), in: objects)
+        #expect(found == ["Kind: 'Fakturérbare' is not one of its choices"])
+    }
+
+    @Test func oneMessagePerProblem() throws {
+        let found = try problems { entry, _ in
+            entry.reporting.removeAll()
+            entry.durationSeconds = nil
+            entry.entryDate = nil
+            entry.text = String(repeating: "é", count: 41)
+        }
+        #expect(
+            found == [
+                "Customer is missing", "Project is missing", "Phase is missing", "Activity is missing",
+                "Kind is missing", "Date is missing", "Duration is missing",
+                "Text has 41 characters; at most 40 are allowed",
+            ])
+    }
+
+    @Test func templates() throws {
+        #expect(try problems { entry, _ in entry.reportingTemplate = nil } == ["Template is missing"])
+        let unknown = try problems { entry, _ in entry.reportingTemplate = UUID() }
+        #expect(unknown == ["Template is not available any more"])
+        let broken = try problems { _, objects in
+            objects.templates[FirstModel.templateID]?.reportingContexts.append(UUID())
+        }
+        #expect(broken == ["Template 'Project time registration' refers to a choice that does not exist"])
+    }
+
+    @Test func nodes() throws {
+        let gone = try problems { _, objects in
+            objects.nodes[try FirstModel.node("K1", in: objects)] = nil
+        }
+        #expect(gone == ["Kind: the selection is not available any more"])
+        let foreign = try problems { entry, objects in
+            entry.reporting[4].node = try FirstModel.node("P1", in: objects)
+        }
+        #expect(foreign == ["Kind: 'Div. grafisk arbejde' is not one of its choices"])
+        let root = try problems { entry, objects in
+            entry.reporting[0].node = try #require(objects.nodes[entry.reporting[0].node]?.parent)
+        }
+        #expect(root.first == "Customer: 'customer-root' is not one of its choices")
+    }
+
+    @Test func aDependencyMustBeSelectedBefore() throws {
+        let other = try problems { entry, objects in
+            entry.reporting[0].node = try FirstModel.node("12345", in: objects)
+        }
+        #expect(other == ["Project: 'Design' does not go with the selections before it"])
+        let later = try problems { _, objects in
+            objects.templates[FirstModel.templateID]?.reportingContexts.swapAt(0, 1)
+        }
+        #expect(later == ["Project: 'Design' does not go with the selections before it"])
+        let next = try problems { _, objects in
+            objects.templates[FirstModel.templateID]?.reportingContexts.swapAt(1, 2)
+        }
+        #expect(next == ["Phase: 'Div. grafisk arbejde' does not go with the selections before it"])
+    }
+
+    @Test func anyOfSeveralDependenciesIsEnough() throws {
+        let found = try problems { entry, objects in
+            objects.nodes[entry.reporting[1].node]?.dependencies.insert(UUID(), at: 0)
+        }
+        #expect(found == [])
+    }
+
+    @Test func severalSelectionsAndStrayOnes() throws {
+        let several = try problems { entry, objects in
+            entry.reporting.append(
+                ReportingSelection(
+                    context: entry.reporting[0].context, node: try FirstModel.node("12345", in: objects)))
+        }
+        #expect(several == [])
+        let stray = try problems { entry, objects in
+            objects.templates[FirstModel.templateID]?.reportingContexts.removeLast()
+        }
+        #expect(stray == ["Kind is not part of template 'Project time registration'"])
+    }
+
+    @Test func whatIsPreselectedCountsWhenNothingIsSelected() throws {
+        let found = try problems { entry, objects in
+            let last = entry.reporting.removeLast()
+            objects.contexts[last.context]?.preselected = [last.node]
+        }
+        #expect(found == [])
+        var objects = try FirstModel.repaired()
+        let kind = try FirstModel.id("Kind", in: objects)
+        let preselected = try FirstModel.node("K2", in: objects)
+        objects.contexts[kind]?.preselected = [preselected]
+        let entry = try Self.valid(objects)
+        let selection = EntryRules.selections(of: entry, in: objects).last
+        #expect(selection?.name == "Kind")
+        #expect(selection?.nodes == [try FirstModel.node("K1", in: objects)])
+    }
+
+    @Test func aTreeWithACycleHoldsUpNothing() throws {
+        let found = try problems { entry, objects in
+            let node = entry.reporting[0].node
+            objects.nodes[node]?.parent = node
+            let customer = entry.reporting[0].context
+            objects.contexts[customer]?.sections.removeFirst()  // the suggestions, which name the node itself
+        }
+        #expect(found == ["Customer: 'Arkyn Studios Aps' is not one of its choices"])
+    }
+
+    @Test(arguments: durations)
+    func lengthOfDurations(seconds: Int, problem: String?) throws {
+        #expect(try problems { entry, _ in entry.durationSeconds = seconds } == [problem].compactMap { $0 })
+    }
+
+    @Test(arguments: intervals)
+    func lengthOfIntervals(start: String?, end: String?, problem: String?, seconds: Int?) throws {
+        let found = try problems { entry, _ in
+            entry.timeType = .interval
+            entry.durationSeconds = nil
+            entry.startTime = start.flatMap { ZonedTime($0) }
+            entry.endTime = end.flatMap { ZonedTime($0) }
+            #expect(EntryRules.seconds(of: entry) == seconds)
+        }
+        #expect(found == [problem].compactMap { $0 })
+    }
+}
+
+@Suite struct HoursTests {
+    @Test(arguments: [
+        (5400, "1.50"), (17, "0.00"), (18, "0.01"), (35, "0.01"), (53, "0.01"), (54, "0.02"), (86_400, "24.00"),
+        (0, "0.00"), (-5400, "-1.50"), (-18, "0.00"), (-19, "-0.01"),
+        (.max, "2562047788015215.50"), (.min, "-2562047788015215.50"),
+    ])
+    func secondsAreRoundedHalfUpToHundredths(seconds: Int, text: String) {
+        #expect(Hours(seconds: seconds).description == text)
+    }
+
+    @Test func hundredthsComeBackExactly() {
+        for hundredths in -2500...2500 {
+            let hours = Hours(hundredths: hundredths)
+            #expect(Hours(seconds: hours.seconds) == hours)
+            #expect(Hours(hours.description) == hours)
+        }
+        #expect(Hours("1.5")?.seconds == 5400)
+        #expect(Hours("8")?.seconds == 28_800)
+    }
+
+    @Test(arguments: ["", ".", "1.", ".5", "1.500", "1,5", "+1", "1e1", "--1", "- 1", "1.-5", "1234567890"])
+    func whatIsNotHoursIsRefused(text: String) { #expect(Hours(text) == nil) }
+}

@@ -1,0 +1,196 @@
+import Essentials
+import Foundation
+import Model
+import TestSupport
+import Testing
+
+@testable import RealmGateway
+
+@Suite struct MutationRulesTests {
+    private func decide(
+        _ operation: Mutation.Operation, _ fields: String?, on current: String? = nil, kind: Kind = .timeEntry
+    ) -> MutationDecision {
+        MutationRules.decide(
+            Mutation(operation: operation, kind: kind, id: UUID(), fields: fields.map { Array($0.utf8) }),
+            current: current.map { $0 == "tombstone" ? .tombstone : .live(fields: Array($0.utf8)) })
+    }
+
+    private func code(_ decision: MutationDecision) -> MutationProblem.Code? {
+        switch decision {
+        case .reject(let problem): problem.code
+        case .accept: nil
+        }
+    }
+
+    private func merged(_ text: String) -> MutationDecision { .accept(.merge(fields: Array(text.utf8))) }
+
+    @Test func aNewEntryIsADraftUnlessItSaysOtherwise() {
+        #expect(
+            decide(.put, #"{"text":"a"}"#) == .accept(.insert(fields: Array(#"{"text":"a","status":"draft"}"#.utf8))))
+        let suggestion = #"{"status":"suggestion"}"#
+        #expect(decide(.put, suggestion) == .accept(.insert(fields: Array(suggestion.utf8))))
+        #expect(code(decide(.put, #"{"status":"released"}"#)) == .statusNotAllowed)
+    }
+
+    @Test func aPutReplacesTheDevicesFieldsAndLeavesTheServers() {
+        let stored = #"{"status":"released","backendId":"7","text":"a","durationSeconds":60}"#
+        #expect(
+            decide(.put, #"{"text":"b"}"#, on: stored)
+                == merged(#"{"text":"b","durationSeconds":null,"submitRequested":true}"#))
+    }
+
+    /// What the server has taken stays to be submitted, unless the device says `false`.
+    @Test func onlyAnExplicitFalseTakesASubmissionBack() {
+        for status in EntryStatus.allCases where !status.isClosed {
+            let stored = #"{"status":"\#(status.rawValue)"}"#
+            let asked = #"{"status":"\#(status.rawValue)","submitRequested":true}"#
+            let withdrawn = #"{"status":"\#(status.rawValue)","submitRequested":false}"#
+            let follows = status.isHandedIn ? #","submitRequested":true"# : ""
+            for operation in [Mutation.Operation.put, .patch] {
+                #expect(decide(operation, #"{"text":"a"}"#, on: stored) == merged(#"{"text":"a"\#(follows)}"#))
+                #expect(decide(operation, #"{"text":"a"}"#, on: asked) == merged(#"{"text":"a"}"#))
+                #expect(decide(operation, #"{"text":"a"}"#, on: withdrawn) == merged(#"{"text":"a"}"#))
+                #expect(
+                    decide(operation, #"{"submitRequested":null}"#, on: asked) == merged(#"{"submitRequested":true}"#))
+                #expect(
+                    decide(operation, #"{"submitRequested":null}"#, on: withdrawn)
+                        == merged(#"{"submitRequested":false}"#))
+                let back = #"{"text":"a","submitRequested":false}"#
+                #expect(decide(operation, back, on: asked) == merged(back))
+            }
+        }
+    }
+
+    /// A period was opened again, say: without a change the request would not reach anybody.
+    @Test func askingAgainForWhatWasRefusedIsAChange() {
+        let stored = #"{"status":"invalid","submitRequested":true}"#
+        let again = #"{"submitRequested":true}"#
+        #expect(decide(.patch, again, on: stored) == merged(#"{"submitRequested":true,"status":"draft"}"#))
+        #expect(decide(.patch, #"{"text":"a"}"#, on: stored) == merged(#"{"text":"a"}"#))
+        let draft = #"{"submitRequested":true,"status":"draft"}"#
+        #expect(decide(.patch, draft, on: stored) == merged(draft))
+        #expect(decide(.patch, again, on: #"{"status":"released","submitRequested":true}"#) == merged(again))
+    }
+
+    @Test func aPatchIsPassedOnAsItIs() {
+        #expect(decide(.patch, #"{ "text":null }"#, on: #"{"status":"draft"}"#) == merged(#"{ "text":null }"#))
+    }
+
+    @Test(arguments: [
+        (#"{"backendId":"7"}"#, MutationProblem.Code.fieldNotAllowed, "backendId"),
+        (#"{"deleteRequested":true}"#, .fieldNotAllowed, "deleteRequested"),
+        (#"{"statusAt":null}"#, .fieldNotAllowed, "statusAt"),
+        (#"{"color":"red"}"#, .unknownField, "color"), (#"{"text":7}"#, .invalidField, "text"),
+        (#"{"status":null}"#, .invalidField, "status"), (#"{"status":"lost"}"#, .invalidField, "status"),
+        (#"{"reporting":[{"context":"x","node":"y"}]}"#, .invalidField, "reporting"),
+        (#"{"reporting":[{"context":"ecede996-1b85-45dc-9ee0-89da88f97441"}]}"#, .invalidField, "reporting"),
+        (#"{"reporting":{}}"#, .invalidField, "reporting"),
+        (#"{"entryDate":"2015-02-30"}"#, .invalidField, "entryDate"),
+        (#"{"startTime":"08:00"}"#, .invalidField, "startTime"),
+        (#"{"durationSeconds":1.5}"#, .invalidField, "durationSeconds"),
+        (#"{"durationSeconds":"60"}"#, .invalidField, "durationSeconds"),
+        (#"{"durationSeconds":9999999999}"#, .invalidField, "durationSeconds"),
+        (#"{"timeType":"week"}"#, .invalidField, "timeType"),
+        (#"{"submitRequested":1}"#, .invalidField, "submitRequested"),
+        (#"{"reportingTemplate":"1"}"#, .invalidField, "reportingTemplate"),
+        (#"{"createdOn":"today"}"#, .invalidField, "createdOn"),
+        (#"["text"]"#, .invalidJSON, "object"), (#"{"text":"\u0000"}"#, .invalidJSON, "u0000"),
+        ("", .invalidJSON, "byte 0"),
+    ])
+    func whatADeviceMustNotWriteIsRefusedByName(fields: String, code: MutationProblem.Code, naming: String) {
+        for decision in [decide(.put, fields), decide(.patch, fields, on: #"{"status":"draft"}"#)] {
+            guard case .reject(let problem) = decision else {
+                Issue.record("\(fields) was accepted")
+                continue
+            }
+            #expect(problem.code == code)
+            #expect(problem.detail.contains(naming), "\(problem.detail)")
+        }
+    }
+
+    @Test func everyFieldOfTheGoldenFileThatIsTheDevicesIsAccepted() throws {
+        let entry = try JSONObject(Array(try golden("TimeEntry.v1")))
+        for name in Kind.timeEntry.fieldNames
+        where !["status", "backendId", "deleteRequested", "statusAt"].contains(name) {
+            let value = String(decoding: try #require(entry.value(of: name)), as: UTF8.self)
+            for raw in [value, "null"] {
+                #expect(decide(.patch, "{\"\(name)\":\(raw)}", on: "{}") == merged("{\"\(name)\":\(raw)}"))
+            }
+        }
+    }
+
+    @Test func kindsOfTheServerAreNotWritten() {
+        for kind in Kind.allCases where kind != .timeEntry {
+            for operation in Mutation.Operation.allCases {
+                #expect(code(decide(operation, operation == .delete ? nil : "{}", kind: kind)) == .kindNotAllowed)
+            }
+        }
+    }
+
+    @Test func sizesAreBounded() {
+        let text = { (count: Int) in "{\"text\":\"" + String(repeating: "a", count: count) + "\"}" }
+        #expect(code(decide(.put, text(1000))) == nil)
+        #expect(code(decide(.put, text(1001))) == .invalidField)
+        #expect(code(decide(.put, text(65_536))) == .tooLarge)
+        let stored = "{\"backendId\":\"" + String(repeating: "a", count: 65_000) + "\"}"
+        #expect(code(decide(.patch, text(900), on: stored)) == .tooLarge)
+    }
+
+    @Test func aDevicesStatuses() {
+        let toDraft = #"{"status":"draft"}"#
+        for status in EntryStatus.allCases {
+            let decision = decide(.patch, toDraft, on: #"{"status":"\#(status.rawValue)"}"#)
+            switch status {
+            case .suggestion, .draft, .invalid: #expect(decision == merged(toDraft))
+            case .submitted, .released, .rejected, .approved: #expect(code(decision) == .statusNotAllowed)
+            case .recorded: #expect(code(decision) == .closed)
+            }
+        }
+        #expect(code(decide(.patch, #"{"status":"suggestion"}"#, on: toDraft)) == .statusNotAllowed)
+        #expect(code(decide(.patch, #"{"status":"approved"}"#, on: #"{"status":"approved"}"#)) == .statusNotAllowed)
+    }
+
+    @Test func deletions() {
+        for status in EntryStatus.allCases {
+            let new = decide(.delete, nil, on: #"{"status":"\#(status.rawValue)"}"#)
+            let known = decide(.delete, nil, on: #"{"status":"\#(status.rawValue)","backendId":"7"}"#)
+            switch status {
+            case .suggestion, .draft, .invalid:
+                #expect(new == .accept(.tombstone))
+                #expect(known == .accept(.requestDeletion))
+            case .submitted, .released, .rejected, .approved:
+                #expect(new == .accept(.requestDeletion))
+                #expect(known == .accept(.requestDeletion))
+            case .recorded:
+                #expect(code(new) == .closed)
+                #expect(code(known) == .closed)
+            }
+        }
+        #expect(decide(.delete, nil, on: "tombstone") == .accept(.none))
+        #expect(decide(.delete, nil) == .accept(.none))
+        let pending = #"{"status":"released","deleteRequested":true}"#
+        #expect(decide(.delete, nil, on: pending) == .accept(.none))
+        #expect(code(decide(.patch, #"{"text":"a"}"#, on: pending)) == .deletionPending)
+        #expect(code(decide(.delete, "{}", on: pending)) == .fieldsMismatch)
+    }
+
+    @Test func whatIsNotThereCannotBePatched() {
+        #expect(code(decide(.patch, "{}")) == .unknownObject)
+        #expect(code(decide(.patch, "{}", on: "tombstone")) == .deleted)
+        #expect(code(decide(.put, "{}", on: "tombstone")) == .deleted)
+        #expect(code(decide(.put, nil)) == .fieldsMismatch)
+        #expect(code(decide(.patch, "{}", on: #"{"status":"archived"}"#)) == .unreadable)
+    }
+}
+
+@Suite struct MutationQueueTests {
+    @Test func planOfARequest() {
+        #expect(MutationQueue.plan(expected: 3, sequences: [3, 4]) == .run([.apply, .apply]))
+        #expect(MutationQueue.plan(expected: 3, sequences: [1, 2, 3]) == .run([.answerAgain, .answerAgain, .apply]))
+        #expect(MutationQueue.plan(expected: 3, sequences: [3, 3]) == .run([.apply, .answerAgain]))
+        #expect(MutationQueue.plan(expected: 3, sequences: [4]) == .gap(expected: 3))
+        #expect(MutationQueue.plan(expected: 3, sequences: [3, 5]) == .gap(expected: 3))
+        #expect(MutationQueue.plan(expected: 3, sequences: [0]) == .gap(expected: 3))
+        #expect(MutationQueue.plan(expected: 3, sequences: []) == .run([]))
+    }
+}

@@ -1,0 +1,172 @@
+import Model
+
+@testable import RealmGateway
+
+/// Who may do what in which realm: the rules told a second time, in a few lines of text, to compare the software with.
+enum PermissionTable {
+    /// Who may read: class, standing (`person`: of any role), relation.
+    private static let reading = """
+        user person owner
+        catalogue person referrer
+        common person any
+        manager admin any
+        manager manager any
+        team person member
+        team admin any
+        team manager any
+        share person owner
+        share person recipient
+        users integration any
+        user integration any
+        catalogue integration any
+        common integration any
+        manager integration any
+        team integration any
+        share integration any
+        """
+
+    /// Who may write what: class, standing, relation, kind, which object, operations, fields (`*`: all there are).
+    private static let writing = """
+        user person owner TimeEntry any put,patch,delete text,reportingTemplate,reporting,timeType,entryDate,startTime,\
+        endTime,durationSeconds,createdOn,submitRequested,status
+        user person owner Location own put,patch,delete *
+        common person any Person own put,patch name,avatar
+        common admin any Person other patch role
+        common manager any Person other patch role
+        common admin any Team any put,patch,delete *
+        common manager any Team any put,patch,delete *
+        common admin any Membership any put,delete *
+        common manager any Membership any put,delete *
+        common person any PersonLookup own put,patch,delete *
+        manager admin any FieldTask any put,patch,delete *
+        manager manager any FieldTask any put,patch,delete *
+        team admin any FieldTask any put,patch,delete *
+        team manager any FieldTask any put,patch,delete *
+        team worker member FieldTask any patch isCompleted,completionDate
+        share person owner Share new put *
+        share person owner Share any delete *
+        share person recipient Share any delete -
+        users integration any Realms any put,patch,delete *
+        user integration any User any put,patch,delete *
+        user integration any ReportingContext any put,patch,delete *
+        user integration any ReportingTemplate any put,patch,delete *
+        user integration any ReportingTreeNode any put,patch,delete *
+        user integration any TimeEntry any put,patch,delete *
+        user integration any TimeEntryStatus any put,patch,delete *
+        user integration any Location any put,patch,delete *
+        user integration any FieldTask any put,patch,delete *
+        user integration any Share any put,patch,delete *
+        catalogue integration any ReportingTreeNode any put,patch,delete *
+        common integration any Person any put,patch,delete *
+        common integration any PersonLookup any put,patch,delete *
+        common integration any Team any put,patch,delete *
+        common integration any Membership any put,patch,delete *
+        manager integration any FieldTask any put,patch,delete *
+        manager integration any Location any put,patch,delete *
+        team integration any FieldTask any put,patch,delete *
+        team integration any Location any put,patch,delete *
+        share integration any Share any put,patch,delete *
+        """
+
+    /// Who may make what of whom: standing, whose role, from, to.
+    private static let roles = """
+        admin other admin,manager,worker admin,manager,worker
+        manager other manager,worker manager,worker
+        integration own admin,manager,worker admin,manager,worker
+        integration other admin,manager,worker admin,manager,worker
+        """
+
+    /// A row of ``writing``.
+    private struct Row: Sendable {
+        let start: [String]
+        let kind: String
+        let which: String
+        let operations: [String]
+        let fields: [String]
+
+        init(_ words: [String]) {
+            start = Array(words[..<3])
+            (kind, which) = (words[3], words[4])
+            operations = words[5].split(separator: ",").map(String.init)
+            fields = words[6].split(separator: ",").map(String.init)
+        }
+
+        func isAbout(_ object: ObjectStanding) -> Bool {
+            guard kind == object.kind.rawValue else { return false }
+            return which == "any" || which == (object.isOwn ? "own" : "other") || which == "new" && object.isNew
+        }
+
+        func allows(_ field: String, of kind: Kind) -> Bool {
+            fields == ["*"] ? kind.fieldNames.contains(field) : fields.contains(field)
+        }
+    }
+
+    private static let readingRows = words(reading)
+    private static let writingRows = words(writing).map(Row.init)
+    private static let roleRows = words(roles)
+
+    private static func words(_ text: String) -> [[String]] {
+        text.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+    }
+
+    private static func name(_ realm: RealmClass) -> String {
+        switch realm {
+        case .users: "users"
+        case .user: "user"
+        case .catalogue: "catalogue"
+        case .common: "common"
+        case .manager: "manager"
+        case .team: "team"
+        case .share: "share"
+        case .system: "system"
+        }
+    }
+
+    private static func names(_ standing: Standing) -> [String] {
+        switch standing {
+        case .person(let role): ["person", role.rawValue]
+        case .integration: ["integration"]
+        }
+    }
+
+    /// Whether a row that begins with a class, a standing and a relation is about this one.
+    private static func fits(_ start: [String], _ realm: RealmClass, _ access: Access) -> Bool {
+        start[0] == name(realm) && names(access.standing).contains(start[1])
+            && (start[2] == "any" || start[2] == "\(access.relation)")
+    }
+
+    /// Whether a caller may read all of a realm.
+    static func mayRead(_ realm: RealmClass, _ access: Access) -> Bool {
+        readingRows.contains { fits($0, realm, access) }
+    }
+
+    /// Whether there is anything in a realm that a caller may write.
+    static func mayWrite(_ realm: RealmClass, _ access: Access) -> Bool {
+        mayRead(realm, access) && writingRows.contains { fits($0.start, realm, access) }
+    }
+
+    /// What a mutation is refused with; `nil` when it is permitted.
+    static func problem(
+        of operation: Mutation.Operation, _ object: ObjectStanding, fields: [String], in realm: RealmClass,
+        _ access: Access
+    ) -> MutationProblem.Code? {
+        guard mayRead(realm, access) else { return .realmNotPermitted }
+        let about = writingRows.filter { $0.isAbout(object) && fits($0.start, realm, access) }
+        guard !about.isEmpty else { return .kindNotAllowed }
+        let rows = about.filter { $0.operations.contains(operation.rawValue) }
+        guard !rows.isEmpty else { return .operationNotAllowed }
+        let refused = fields.first { field in !rows.contains { $0.allows(field, of: object.kind) } }
+        if let refused { return object.kind.fieldNames.contains(refused) ? .fieldNotAllowed : .unknownField }
+        guard object.kind == .person, let role = object.roleAfter else { return nil }
+        return mayMake(role, of: object.roleBefore, isOwn: object.isOwn, access.standing) ? nil : .fieldNotAllowed
+    }
+
+    /// Whether somebody may be made something, by a caller of this standing.
+    static func mayMake(_ role: Role, of before: Role, isOwn: Bool, _ standing: Standing) -> Bool {
+        func has(_ list: String, _ role: Role) -> Bool { list.split(separator: ",").contains { $0 == role.rawValue } }
+        return roleRows.contains { row in
+            names(standing).contains(row[0]) && row[1] == (isOwn ? "own" : "other") && has(row[2], before)
+                && has(row[3], role)
+        }
+    }
+}

@@ -1,0 +1,179 @@
+import Essentials
+import Foundation
+import Model
+import Testing
+
+@testable import RealmGateway
+
+/// The whole table of permissions: every class of realm, standing, relation, kind, operation and field, against
+/// ``PermissionTable``, and the rules that go with it.
+@Suite struct PermissionTableTests {
+    static let team = UUID()
+    static let classes: [(name: String, realm: RealmClass)] = [
+        ("users", .users), ("user", .user), ("catalogue", .catalogue(UUID())), ("common", .common),
+        ("manager", .manager), ("team", .team(team)), ("share", .share(UUID())), ("system", .system),
+    ]
+    static let standings: [Standing] = [
+        .person(.admin), .person(.manager), .person(.worker), .integration,
+    ]
+
+    @Test func everyCellOfReading() {
+        var cellCount = 0
+        for (name, realm) in Self.classes {
+            for standing in Self.standings {
+                for relation in Relation.allCases {
+                    let access = Access(standing, relation)
+                    let expected = PermissionTable.mayRead(realm, access)
+                    #expect(Permissions.mayRead(realm, access) == expected, "\(name) \(standing) \(relation)")
+                    cellCount += 1
+                }
+            }
+        }
+        #expect(cellCount == 8 * 4 * 5)
+    }
+
+    @Test func everyCellOfWriting() {
+        var cellCount = 0
+        var allowedCount = 0
+        for (_, realm) in Self.classes {
+            for standing in Self.standings {
+                for relation in Relation.allCases {
+                    let counts = cells(of: realm, Access(standing, relation))
+                    cellCount += counts.all
+                    allowedCount += counts.allowed
+                }
+            }
+        }
+        #expect(cellCount > 80_000)
+        #expect(allowedCount > 600)
+    }
+
+    /// Whether and why each is refused.
+    private func cells(of realm: RealmClass, _ access: Access) -> (all: Int, allowed: Int) {
+        var cellCount = 0
+        var allowedCount = 0
+        for kind in Kind.allCases {
+            for (isOwn, isNew) in [(true, true), (true, false), (false, true), (false, false)] {
+                let object = ObjectStanding(kind, isOwn: isOwn, isNew: isNew)
+                for operation in Mutation.Operation.allCases {
+                    for fields in (kind.fieldNames + ["nonsense"]).map({ [$0] }) + [[]] {
+                        let expected = PermissionTable.problem(of: operation, object, fields: fields, in: realm, access)
+                        let found = Permissions.objection(to: operation, object, fields: fields, in: realm, access)
+                        if found?.code != expected {
+                            Issue.record("\(realm) \(access) \(object) \(operation) \(fields)")
+                        }
+                        cellCount += 1
+                        if expected == nil { allowedCount += 1 }
+                    }
+                }
+            }
+        }
+        return (cellCount, allowedCount)
+    }
+
+    @Test func everyChangeOfARole() {
+        for standing in Self.standings {
+            for isOwn in [true, false] {
+                for before in Role.allCases {
+                    for after in Role.allCases {
+                        let object = ObjectStanding(.person, isOwn: isOwn, roleBefore: before, roleAfter: after)
+                        let isAllowed =
+                            Permissions.objection(
+                                to: .patch, object, fields: ["role"], in: .common, Access(standing)) == nil
+                        let expected = PermissionTable.mayMake(after, of: before, isOwn: isOwn, standing)
+                        #expect(isAllowed == expected, "\(standing) \(isOwn) \(before) \(after)")
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func aShareBelongsToWhoMakesIt() throws {
+        let (ana, ben, id) = (UUID(), UUID(), UUID())
+        func put(_ owner: UUID, by author: UUID, over current: StoredObject? = nil, id object: UUID? = nil) -> Bool {
+            let fields = Array("{\"owner\":\"\(owner)\",\"recipient\":\"\(ben)\"}".utf8)
+            let mutation = Mutation(operation: .put, kind: .share, id: object ?? id, fields: fields)
+            let decision = MutationRules.decide(
+                mutation, current: current, in: .share(id), by: Author(Access(.person(.worker)), person: author))
+            if case .accept = decision { return true } else { return false }
+        }
+        #expect(put(ana, by: ana))
+        #expect(!put(ana, by: ben))
+        #expect(!put(ana, by: ana, id: UUID()))
+        #expect(!put(ana, by: ana, over: .tombstone))
+        // With oneself there is nothing to share.
+        #expect(!put(ben, by: ben))
+        #expect(!put(ana, by: ana, over: .live(fields: Array("{\"owner\":\"\(ben)\",\"recipient\":\"\(ana)\"}".utf8))))
+    }
+
+    @Test func aShareOpensNoRealmButItsOwn() {
+        let (ana, ben) = (UUID(), UUID())
+        let fields = Array("{\"owner\":\"\(ana)\",\"recipient\":\"\(ben)\"}".utf8)
+        let put = Mutation(operation: .put, kind: .share, id: UUID(), fields: fields)
+        for realm in Self.classes.map(\.realm) where realm != .common {
+            if case .share = realm { continue }
+            let decision = MutationRules.decide(
+                put, current: nil, in: realm, by: Author(Access(.person(.worker)), person: ana))
+            guard case .reject(let problem) = decision else {
+                Issue.record("accepted in \(realm)")
+                continue
+            }
+            #expect(problem.code == .realmNotPermitted, "\(realm)")
+        }
+    }
+
+    @Test func aMembershipIsNamedByItsPersonAndItsTeam() throws {
+        let (person, team) = (try #require(UUID(uuidString: "01020304-0506-4708-890A-0B0C0D0E0F10")), UUID())
+        let id = Membership.id(of: person, in: team)
+        #expect(id.text.hasPrefix("01020304-0506-4708-") && id.text.hasSuffix(team.text.suffix(17)))
+        #expect(Membership.ids(of: person).contains(id))
+        #expect(!Membership.ids(of: UUID()).contains(id))
+        let fields = Array("{\"person\":\"\(person)\",\"team\":\"\(team)\"}".utf8)
+        for (object, isAccepted) in [(id, true), (UUID(), false)] {
+            let decision = MutationRules.decide(
+                Mutation(operation: .put, kind: .membership, id: object, fields: fields), current: nil, in: .common,
+                by: Author(Access(.person(.manager)), person: UUID()))
+            if case .accept = decision { #expect(isAccepted) } else { #expect(!isAccepted) }
+        }
+    }
+
+    @Test func whoLeftATeamMayComeAgain() {
+        let (person, team) = (UUID(), UUID())
+        let fields = Array("{\"person\":\"\(person)\",\"team\":\"\(team)\"}".utf8)
+        let put = Mutation(
+            operation: .put, kind: .membership, id: Membership.id(of: person, in: team), fields: fields)
+        let manager = Author(Access(.person(.manager)), person: UUID())
+        #expect(
+            MutationRules.decide(put, current: .tombstone, in: .common, by: manager)
+                == .accept(.insert(fields: fields)))
+        let team2 = Mutation(operation: .put, kind: .team, id: team, fields: Array("{\"name\":\"t\"}".utf8))
+        guard case .reject = MutationRules.decide(team2, current: .tombstone, in: .common, by: manager) else {
+            Issue.record("a team came back")
+            return
+        }
+    }
+
+    @Test func nobodyIsFoundUnderAnothersAddress() {
+        let me = UUID()
+        for (email, isAccepted) in [("ana@example.com", true), ("boss@example.com", false)] {
+            let fields = Array("{\"name\":\"Ana\",\"email\":\"\(email)\"}".utf8)
+            let decision = MutationRules.decide(
+                Mutation(operation: .put, kind: .personLookup, id: me, fields: fields), current: nil, in: .common,
+                by: Author(Access(.person(.worker)), person: me, email: "ana@example.com"))
+            if case .accept = decision { #expect(isAccepted) } else { #expect(!isAccepted) }
+        }
+    }
+
+    @Test func realmsHaveClasses() throws {
+        let id = UUID()
+        let cases: [(String, RealmClass)] = [
+            ("/users", .users), ("/users/ana@example.com", .user), ("/users/Ana@example.com", .system),
+            ("/common", .common), ("/common/x", .system), ("/manager", .manager), ("/teams/\(id.text)", .team(id)),
+            ("/teams/\(id.uuidString)", .system), ("/teams", .system), ("/shares/\(id.text)", .share(id)),
+            ("/catalogues/\(id.text)", .catalogue(id)), ("/polls", .system), ("/sessions/\(id.text)", .system),
+        ]
+        for (text, expected) in cases {
+            #expect(try #require(RealmPath(text)).realmClass == expected, "\(text)")
+        }
+    }
+}

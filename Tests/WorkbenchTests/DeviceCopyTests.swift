@@ -1,0 +1,136 @@
+import Essentials
+import FoundationEssentials
+import Model
+import TestSupport
+import Testing
+
+@testable import Workbench
+
+@Suite(.ownThreads) struct SyncLineTests {
+    @Test func everySortOfLineIsRead() throws {
+        let path = try #require(RealmPath("/users/ana@example.com"))
+        let id = StableID.uuid("a")
+        #expect(try line(#"{"open":{"realm":"/users/ana@example.com"}}"#) == .open(path, isReset: false))
+        #expect(try line(#"{"open":{"realm":"/users/ana@example.com","reset":true}}"#) == .open(path, isReset: true))
+        #expect(try line(#"{"closed":{"realm":"/users/ana@example.com"}}"#) == .closed(path))
+        #expect(
+            try line(#"{"keepalive":{"expiresIn":57,"cursors":{"/users/ana@example.com":"1:9:9"}}}"#)
+                == .keepalive(expiresInSeconds: 57, cursors: [path: "1:9:9"]))
+        #expect(
+            try line(#"{"checkpoint":{"position":9,"cursors":{"/users/ana@example.com":"1:9:9"}}}"#)
+                == .checkpoint(position: 9, cursors: [path: "1:9:9"]))
+        let objects = try line(
+            """
+            {"objects":{"realm":"\(path)","cursor":"1:9:5","list":[\
+            {"kind":"TimeEntry","id":"\(id.text)","position":7,"fields":{"text": "a"}},\
+            {"kind":"User","id":"\(id.text)","position":8,"deleted":true},\
+            {"kind":"Appointment","id":"\(id.text)","position":9,"fields":{}}]}}
+            """)
+        #expect(
+            objects
+                == .objects(
+                    path, cursor: "1:9:5",
+                    [
+                        SyncLine.Change(
+                            id: ObjectID(kind: .timeEntry, id: id),
+                            object: HeldObject(position: 7, fields: Array(#"{"text": "a"}"#.utf8))),
+                        SyncLine.Change(id: ObjectID(kind: .user, id: id), object: nil),
+                    ]), "a kind this device does not know is left out")
+    }
+
+    @Test func aLineOfANewerServerIsPassedOver() throws {
+        #expect(try line(#"{"weather":{"realm":"/users/ana@example.com"}}"#) == nil)
+    }
+
+    @Test(arguments: [
+        "", "{}", "[]", #"{"open":{}}"#, #"{"objects":{"realm":"/users/a","list":[{"kind":"User"}]}}"#,
+        #"{"objects":{"realm":"/users/a","list":[{"kind":"User","id":"6f2d","position":1,"fields":{}}]}}"#,
+        #"{"checkpoint":{"position":"x"}}"#, #"{"open":{"realm":"/users/a"}"#,
+    ])
+    func whatIsNoLineIsAnError(text: String) {
+        #expect(throws: (any Error).self) { try line(text) }
+    }
+
+    private func line(_ text: String) throws -> SyncLine? { try SyncLine.read(Array(text.utf8)) }
+}
+
+@Suite(.ownThreads) struct DeviceCopyTests {
+    private let path: RealmPath
+    private let entry = ObjectID(kind: .timeEntry, id: StableID.uuid("entry"))
+    private let other = ObjectID(kind: .timeEntry, id: StableID.uuid("other"))
+
+    init() throws { path = try RealmPath.user("ana@example.com") }
+
+    @Test func onlyACheckpointIsShown() {
+        var copy = DeviceCopy()
+        #expect(copy.apply(.open(path, isReset: true)) == [])
+        #expect(copy.apply(.objects(path, cursor: "c1", [change(entry, 3)])) == [])
+        #expect(copy[path, entry] == nil, "it has arrived, but the realm is not whole")
+        #expect(copy.apply(.checkpoint(position: 5, cursors: [path: "c2"])) == [entry])
+        #expect(copy[path, entry] == object(3))
+        #expect(copy.position == 5)
+        #expect(copy.cursors == [path: "c2"])
+        #expect(copy.apply(.checkpoint(position: 6, cursors: [path: "c3"])) == [], "nothing new")
+    }
+
+    @Test func aTombstoneRemovesItsObject() {
+        var copy = filled()
+        _ = copy.apply(.objects(path, cursor: nil, [SyncLine.Change(id: entry, object: nil)]))
+        #expect(copy[path, entry] == object(3))
+        #expect(copy.apply(.checkpoint(position: 8, cursors: [:])) == [entry])
+        #expect(copy.contents[path] == [other: object(4)])
+    }
+
+    @Test func aResetThrowsAwayAtTheCheckpointAndNotBefore() {
+        var copy = filled()
+        _ = copy.apply(.open(path, isReset: true))
+        #expect(copy.cursors == [:], "what is held is no ground to continue from")
+        _ = copy.apply(.objects(path, cursor: "d1", [change(other, 9)]))
+        #expect(copy[path, entry] == object(3), "the device shows the last whole checkpoint meanwhile")
+        #expect(copy.apply(.checkpoint(position: 9, cursors: [path: "d2"])) == [entry, other])
+        #expect(copy.contents[path] == [other: object(9)])
+    }
+
+    @Test func whatIsStagedOutlivesALostConnection() {
+        var copy = DeviceCopy()
+        _ = copy.apply(.open(path, isReset: true))
+        _ = copy.apply(.objects(path, cursor: "page 1", [change(entry, 3)]))
+        #expect(copy.cursors == [path: "page 1"], "the download goes on after the first page")
+        _ = copy.apply(.open(path, isReset: false))
+        _ = copy.apply(.objects(path, cursor: "page 2", [change(other, 4)]))
+        _ = copy.apply(.checkpoint(position: 5, cursors: [path: "whole"]))
+        #expect(copy.contents[path] == [entry: object(3), other: object(4)])
+    }
+
+    @Test func aQuietStreamMovesTheCursorOn() {
+        var copy = filled()
+        _ = copy.apply(.keepalive(expiresInSeconds: 9, cursors: [path: "c3"]))
+        #expect(copy.cursors == [path: "c3"])
+        _ = copy.apply(.objects(path, cursor: "c4", [change(entry, 6)]))
+        _ = copy.apply(.keepalive(expiresInSeconds: 8, cursors: [path: "c9"]))
+        #expect(copy.cursors == [path: "c4"], "not past what is not whole")
+    }
+
+    @Test func aClosedRealmIsGoneAtOnce() {
+        var copy = filled()
+        #expect(copy.apply(.closed(path)) == [entry, other])
+        #expect(copy.contents == [:])
+        #expect(copy.cursors == [:])
+    }
+
+    private func filled() -> DeviceCopy {
+        var copy = DeviceCopy()
+        _ = copy.apply(.open(path, isReset: true))
+        _ = copy.apply(.objects(path, cursor: "c1", [change(entry, 3), change(other, 4)]))
+        _ = copy.apply(.checkpoint(position: 5, cursors: [path: "c2"]))
+        return copy
+    }
+
+    private func object(_ position: Int64) -> HeldObject {
+        HeldObject(position: position, fields: Array(#"{"status":"draft"}"#.utf8))
+    }
+
+    private func change(_ id: ObjectID, _ position: Int64) -> SyncLine.Change {
+        SyncLine.Change(id: id, object: object(position))
+    }
+}

@@ -1,0 +1,124 @@
+import ArgumentParser
+import Foundation
+import HTTP
+import LocalCluster
+import Model
+import Postgres
+import Realms
+
+/// What a benchmark of whole services is told: it starts everything by itself.
+struct BenchClusterOptions: ParsableArguments {
+    @Option(help: "How often each is measured.")
+    var rounds = 5
+
+    func validate() throws {
+        guard (1...100).contains(rounds) else { throw ValidationError("--rounds is 1…100, not \(rounds)") }
+    }
+}
+
+/// The real executables with a PostgreSQL and a sandbox of their own, and an environment with people.
+struct BenchCluster: Sendable {
+    let suite: LocalCluster
+    let client: Client
+    let pool: Pool
+    let people: [Organisation.Person]
+    let environment: EnvironmentID
+    /// One for each of the people.
+    let tokens: [String]
+    let gateway: GatewayClient
+    let sap: SandboxSAP
+    private let setup: DemoSetup
+
+    /// What the figures were measured on.
+    static let place =
+        "librdkafka's mock cluster (the sandbox broker, a process of its own) and a PostgreSQL with fsync"
+
+    private static let environmentName = "bench"
+    private static let realmsMax = Duration.seconds(120)
+
+    /// - Parameters:
+    ///   - services: Those that run.
+    ///   - variables: Their settings.
+    ///   - people: Those who may come in.
+    init(
+        services: [LocalCluster.Part] = LocalCluster.Part.services,
+        variables: [LocalCluster.Part: [String: String]] = [:],
+        people: [Organisation.Person]
+    ) async throws {
+        var options = LocalCluster.Options()
+        options.services = services
+        options.variables = variables
+        options.database = ["fsync": "on", "shared_buffers": "512MB", "max_wal_size": "4GB"]
+        let suite = try await LocalCluster("bench", options)
+        let client = Client()
+        let pool = try Pool(suite.conninfo, size: 2)
+        let identity = IdentitySandbox(client: client, url: suite.identityURL)
+        sap = SandboxSAP(client: client, url: suite.sapURL)
+        setup = DemoSetup(
+            pool: pool, environmentName: Self.environmentName, identity: identity, backend: sap)
+        let added = try await setup.addEnvironment(people)
+        let tokens = try await DeviceTokens(identity, environment: Self.environmentName, issuer: added.issuer)
+        environment = added.id
+        self.tokens = try await tokens.tokens(for: people)
+        (self.suite, self.client, self.pool, self.people) = (suite, client, pool, people)
+        gateway = GatewayClient(client: client, url: suite.gatewayURL)
+        // The gateway reads its environments from time to time.
+        for part in services where part == .gateway {
+            _ = await suite.terminate(.gateway, within: .seconds(10))
+            try suite.start(part)
+            try await suite.waitUntilReady(part)
+        }
+    }
+
+    func stop() async {
+        pool.stop()
+        client.shutDown()
+        await suite.stop()
+    }
+
+    /// Runs `body` on a suite that ends with it.
+    static func with(
+        services: [LocalCluster.Part] = LocalCluster.Part.services,
+        variables: [LocalCluster.Part: [String: String]] = [:],
+        people: [Organisation.Person], _ body: (BenchCluster) async throws -> Void
+    ) async throws {
+        let bench = try await BenchCluster(services: services, variables: variables, people: people)
+        do { try await body(bench) } catch {
+            await bench.stop()
+            throw error
+        }
+        await bench.stop()
+    }
+
+    /// Somebody without back end, for the gateway alone.
+    static func person(_ email: String) -> Organisation.Person {
+        Organisation.Person(
+            id: email, name: email, email: email, active: nil, personWorkAgreementExternalId: "1",
+            companyCode: "1010", businessPartnerUuid: StableID.uuid("person", email))
+    }
+
+    /// Has the initializer fill the realms of all people of an organisation.
+    func fillRealms(of organisation: Organisation) async throws {
+        try await sap.load(organisation)
+        try await setup.invite(people, to: environment)
+        let deadline = ContinuousClock.now + Self.realmsMax
+        while true {
+            let count = try await setup.initializedCount(of: people, in: environment)
+            if count == people.count { return }
+            guard ContinuousClock.now < deadline else {
+                throw BenchPlace.Missing(description: "\(count) of \(people.count) realms were initialized in time")
+            }
+            try await Task.sleep(for: .milliseconds(100))
+        }
+    }
+
+    /// What a process holds, in kB, by the name that a file of `/proc/<pid>` has for it.
+    func memory(of part: LocalCluster.Part, _ name: String, in file: String = "status") -> Double {
+        guard let id = suite.process(part)?.id,
+            let status = try? String(contentsOfFile: "/proc/\(id)/\(file)", encoding: .utf8),
+            let line = status.split(separator: "\n").first(where: { $0.hasPrefix(name + ":") }),
+            let kilobytes = line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first
+        else { return .nan }
+        return Double(kilobytes) ?? .nan
+    }
+}

@@ -1,0 +1,135 @@
+import FoundationEssentials
+import Glibc
+import Kafka
+import LocalCluster
+import Model
+import Postgres
+import Realms
+
+/// A database and a broker of a benchmark's own.
+struct BenchPlace {
+    let conninfo: String
+    let brokers: String
+    let brokerName: String
+    private let broker: pid_t?
+    private let admin: String
+    private let databaseName: String
+
+    struct Missing: Error, CustomStringConvertible { let description: String }
+
+    init(_ options: BenchOptions, topics: [String: Int]) throws {
+        admin = options.database
+        databaseName = "fieldpost_bench_\(getpid())"
+        var connection = try Connection(admin)
+        try connection.runScript("DROP DATABASE IF EXISTS \(databaseName)")
+        try connection.runScript("CREATE DATABASE \(databaseName)")
+        conninfo = Self.with(database: databaseName, in: admin)
+        var database = try Connection(conninfo)
+        for file in try Self.files(in: options.schema) { try database.runScript(file) }
+        try database.run("INSERT INTO realm.migration (number, name, checksum) VALUES (\(Schema.version), 'bench', '')")
+        if let given = options.brokers {
+            brokers = given
+            brokerName = "the broker at \(given)"
+            broker = nil
+            let admin = try Admin(brokers: given)
+            _ = try admin.createTopics(topics.map { NewTopic(name: $0.key, partitions: Int32($0.value)) })
+        } else {
+            let port = try Self.freePort()
+            brokers = "127.0.0.1:\(port)"
+            brokerName = "librdkafka's mock cluster (the sandbox broker, a process of its own)"
+            broker = try Self.startBroker(port: port, topics: topics)
+            try Self.waitForBroker(brokers)
+        }
+    }
+
+    /// Ends the broker and drops the database.
+    func end() {
+        if let broker { kill(broker, SIGKILL) }
+        guard var connection = try? Connection(admin) else { return }
+        try? connection.runScript("DROP DATABASE IF EXISTS \(databaseName) WITH (FORCE)")
+    }
+
+    private static func with(database: String, in conninfo: String) -> String {
+        // The last of two equal keywords counts; in a URI the path is replaced.
+        guard conninfo.contains("://") else { return conninfo + " dbname=\(database)" }
+        let parts = conninfo.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        let query = parts.last?.split(separator: "?", maxSplits: 1).dropFirst().first.map { "?\($0)" } ?? ""
+        return parts.prefix(3).joined(separator: "/") + "/" + database + query
+    }
+
+    private static func files(in folder: String) throws -> [String] {
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".sql") }.sorted()
+        return try names.map { name in
+            guard let data = FileManager.default.contents(atPath: "\(folder)/\(name)") else {
+                throw Missing(description: "\(folder)/\(name) cannot be read")
+            }
+            return String(decoding: data, as: UTF8.self)
+        }
+    }
+
+    private static func freePort() throws -> Int {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let port: UInt16? = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                guard unsafe bind(descriptor, generic, length) == 0,
+                    unsafe getsockname(descriptor, generic, &length) == 0
+                else { return nil }
+                return unsafe UInt16(bigEndian: pointer.pointee.sin_port)
+            }
+        }
+        guard let port else { throw Missing(description: "no free port on 127.0.0.1") }
+        return Int(port)
+    }
+
+    private static func startBroker(port: Int, topics: [String: Int]) throws -> pid_t {
+        var words = ["\(LocalCluster.executables)/sandbox", "broker", "--port", String(port)]
+        for (name, count) in topics { words += ["--topic", "\(name):\(count)"] }
+        var arguments: [UnsafeMutablePointer<CChar>?] = unsafe words.map { unsafe strdup($0) }
+        unsafe arguments.append(nil)
+        defer { unsafe arguments.forEach { unsafe free($0) } }
+        var process = pid_t()
+        let status = unsafe posix_spawn(&process, words[0], nil, nil, &arguments, environ)
+        guard status == 0 else { throw Missing(description: "\(words[0]) cannot be started (error \(status))") }
+        return process
+    }
+
+    private static func waitForBroker(_ brokers: String) throws {
+        let admin = try Admin(brokers: brokers)
+        let deadline = ContinuousClock.now + .seconds(10)
+        while ContinuousClock.now < deadline {
+            if (try? admin.metadata()) != nil { return }
+            poll(nil, 0, 20)
+        }
+        throw Missing(description: "the sandbox broker did not start")
+    }
+}
+
+/// Processor time in seconds, from /proc.
+enum CPUTime {
+    /// Of this process.
+    static func own() -> Double { ofProcess("self") }
+
+    /// Of PostgreSQL's backends for a database.
+    static func backends(on connection: inout Connection) throws -> Double {
+        let rows = try connection.run(
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+        var sum = 0.0
+        for row in rows { sum += ofProcess(String(try row.value(0, as: Int32.self))) }
+        return sum
+    }
+
+    private static func ofProcess(_ process: String) -> Double {
+        guard let data = FileManager.default.contents(atPath: "/proc/\(process)/stat") else { return 0 }
+        let text = String(decoding: data, as: UTF8.self)
+        // The name in parentheses may hold anything; the fields are counted after it. 14 and 15 are utime and stime.
+        guard let end = text.lastIndex(of: ")") else { return 0 }
+        let fields = text[text.index(after: end)...].split(separator: " ")
+        guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else { return 0 }
+        return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+    }
+}

@@ -1,0 +1,96 @@
+import FoundationEssentials
+import HTTP
+import Model
+import Synchronization
+
+/// When something was sent, and how long it took to arrive.
+final class BenchClock: Sendable {
+    private struct State {
+        var sent: [UUID: ContinuousClock.Instant] = [:]
+        var measured: [Duration] = []
+    }
+
+    private let state = Mutex(State())
+
+    func sent(_ id: UUID, at time: ContinuousClock.Instant) { state.withLock { $0.sent[id] = time } }
+
+    /// The first arrival counts; what was not sent is passed over.
+    func arrived(_ id: UUID, at time: ContinuousClock.Instant) {
+        state.withLock { state in
+            if let sent = state.sent.removeValue(forKey: id) { state.measured.append(time - sent) }
+        }
+    }
+
+    /// Hands out what was measured, and begins anew.
+    func take() -> [Duration] {
+        state.withLock { state in
+            defer { state = State() }
+            return state.measured
+        }
+    }
+
+    /// Waits until everything has arrived.
+    func settled(within: Duration) async throws {
+        let deadline = ContinuousClock.now + within
+        while case let rest = state.withLock({ $0.sent.count }), rest > 0 {
+            guard ContinuousClock.now < deadline else {
+                throw BenchPlace.Missing(description: "\(rest) entries have not arrived within \(within)")
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+}
+
+/// A device that sends new entries at a steady pace, one request at a time: each has what came due during the one
+/// before.
+struct BenchSender {
+    private let bench: BenchCluster
+    private let realm: RealmPath
+    private var outbox = DeviceOutbox(clientID: UUID())
+    private var number = 0
+
+    init(_ bench: BenchCluster) throws {
+        self.bench = bench
+        realm = try RealmPath.user(bench.people[0].email)
+    }
+
+    mutating func send(
+        _ count: Int, perSecond rate: Int, _ clock: BenchClock, fields: (Int) throws -> [UInt8]
+    ) async throws {
+        let interval = Duration.seconds(1) / rate
+        let start = ContinuousClock.now
+        /// A late timer is none of the gateway's time.
+        var awake = start
+        var queued = 0
+        while queued < count || outbox.count > 0 {
+            while queued < count, case let due = start + interval * queued, due <= .now {
+                let id = UUID()
+                number += 1
+                clock.sent(id, at: max(due, awake))
+                outbox.enqueue(DeviceMutation(operation: .put, id: id, fields: try fields(number)))
+                queued += 1
+            }
+            if outbox.count > 0 {
+                try await sendBatch()
+            } else {
+                try await Task.sleep(until: start + interval * queued, tolerance: .zero, clock: .continuous)
+                awake = .now
+            }
+        }
+    }
+
+    private mutating func sendBatch() async throws {
+        let response = try await bench.gateway.send(
+            outbox.body(of: outbox.nextBatch(), realm: realm), token: bench.tokens[0])
+        guard response.status == 200 else {
+            throw GatewayClient.Refusal(
+                status: response.status, detail: String(decoding: response.body.prefix(300), as: UTF8.self))
+        }
+        let answers = try JSONDecoder().decode(MutationAnswers.self, from: Data(response.body))
+        for answer in outbox.answered(answers.outcomes) {
+            if case .rejected(let code, let detail) = answer.outcome {
+                throw BenchPlace.Missing(description: "the gateway rejects a mutation: \(code) \(detail)")
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import BackendProtocol
+import Environments
+import FoundationEssentials
+import HTTP
+import Identity
+import Model
+import Postgres
+
+/// The demo's environment and its people in PostgreSQL.
+struct DemoSetup: Sendable {
+    let pool: Pool
+    let environmentName: String
+    let identity: IdentitySandbox
+    let backend: any DemoBackend
+    /// `nil`: nobody can log in, unless that was settled before.
+    var login: DemoLogin?
+    /// Whether the identity provider of an environment that is added has the shape of Microsoft Entra ID.
+    var isEntra = false
+
+    /// How the people of the demo sign in, and where their objects are.
+    struct Environment: Sendable {
+        let id: EnvironmentID
+        /// The issuer of their tokens.
+        let issuer: String
+    }
+
+    static let audience = "fieldpost"
+
+    /// Adds the environment, unless it is there: one that is there keeps its identity provider and its back end.
+    func addEnvironment(_ people: [Organisation.Person]) async throws -> Environment {
+        let (name, backend, login, provider) = (environmentName, backend, login, identity.url)
+        let isEntra = isEntra
+        let (issuer, keys) = try await identity.issuer(below: isEntra ? IdentitySandbox.tenant(of: name) : name)
+        let domains = Set(people.compactMap { $0.email.split(separator: "@").last.map(String.init) }).sorted()
+        let members = people.map { BackendPerson(email: $0.email, reference: backend.reference(of: $0)) }
+        return try await pool.run { connection in
+            if let there = try Self.find(name, on: &connection) {
+                try connection.run(EnvironmentStore.addPeople(members, to: name))
+                try login?.open(there.id, of: provider, on: &connection)
+                return there
+            }
+            var environment = StoredEnvironment(name: name)
+            environment.domains = domains
+            (environment.issuer, environment.audience, environment.jwksURL) = (issuer, Self.audience, keys)
+            // Its tokens say nothing of addresses but the name that people log in with.
+            if isEntra { environment.addressVouchedBy = AddressVouching.issuer.rawValue }
+            let sort = type(of: backend)
+            (environment.backend, environment.backendURL, environment.backendUser) = (sort.kind, backend.url, sort.user)
+            environment.backendPasswordVariable = sort.passwordVariable
+            try connection.run(
+                EnvironmentStore.save(environment) + [try EnvironmentStore.addPeople(members, to: name)])
+            let added = try Self.found(name, on: &connection)
+            try login?.open(added.id, of: provider, on: &connection)
+            return added
+        }
+    }
+
+    /// - Throws: ``DemoProblem`` when there is no such environment with an identity provider.
+    func environment() async throws -> Environment {
+        let name = environmentName
+        return try await pool.run { try Self.found(name, on: &$0) }
+    }
+
+    private static func found(_ name: String, on connection: inout Connection) throws -> Environment {
+        guard let environment = try find(name, on: &connection) else {
+            throw DemoProblem("there is no environment \(name) with an identity provider")
+        }
+        return environment
+    }
+
+    private static func find(_ name: String, on connection: inout Connection) throws -> Environment? {
+        let rows = try connection.run(
+            """
+            SELECT e.id, p.issuer FROM realm.environment e JOIN access.provider p ON p.environment_id = e.id
+            WHERE e.name = \(name)
+            """)
+        guard rows.count == 1 else { return nil }
+        return Environment(id: EnvironmentID(rawValue: try rows[0].value(0)), issuer: try rows[0].value(1))
+    }
+
+    /// Invites people who are not known yet: from then on their realms are filled.
+    func invite(_ people: [Organisation.Person], to environment: EnvironmentID) async throws {
+        let countMax = Registration.batchCountMax
+        for start in stride(from: 0, to: people.count, by: countMax) {
+            let emails = people[start..<min(start + countMax, people.count)].map { EmailAddress.lowered($0.email) }
+            _ = try await pool.run { connection in
+                try Registration.register(emails, in: environment, on: &connection).count
+            }
+        }
+    }
+
+    /// How many of the people have a filled realm.
+    func initializedCount(of people: [Organisation.Person], in environment: EnvironmentID) async throws -> Int {
+        let emails = people.map { EmailAddress.lowered($0.email) }
+        return try await pool.run { connection in
+            let rows = try connection.run(
+                """
+                SELECT count(DISTINCT o.fields->>'userId') FROM realm.object o
+                JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
+                WHERE o.environment_id = \(environment.rawValue) AND r.path = \(RealmPath.users.description)
+                    AND o.kind = \(Kind.realms.rawValue) AND NOT o.deleted
+                    AND (o.fields->>'isInitialized')::boolean AND o.fields->>'userId' = ANY (\(emails))
+                """)
+            return Int(try rows[0].value(0, as: Int64.self))
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import Essentials
+import FoundationEssentials
+import Model
+
+/// What a person does with one entry in the demo.
+enum EntryVariant: CaseIterable, Sendable {
+    /// Draft, then submit.
+    case plain
+    /// Drafted with the wish to be submitted.
+    case submittedAtOnce
+    /// Drafted wrong, corrected, submitted.
+    case correctedBefore
+    /// Submitted, and after its release the text is changed.
+    case editedAfter
+    /// A mistake that is deleted as a draft.
+    case deletedBefore
+    /// A mistake that is noticed after its release, and deleted.
+    case deletedAfter
+
+    /// Whether nothing of the entry may be left in the end.
+    var isMistake: Bool {
+        switch self {
+        case .plain, .submittedAtOnce, .correctedBefore, .editedAfter: false
+        case .deletedBefore, .deletedAfter: true
+        }
+    }
+}
+
+/// What a person knows of an entry before drafting it, and how it is to end.
+struct EntryPlan: Equatable, Sendable {
+    let entry: PlannedEntry
+    /// The object's id; a mistake has one of its own.
+    let id: UUID
+    let variant: EntryVariant
+
+    /// Per thousand of the entries that are to be released.
+    static let submittedAtOnceShare = 200
+    static let correctedBeforeShare = 100
+    static let editedAfterShare = 50
+    static let deletedBeforeShare = 30
+    static let deletedAfterShare = 20
+
+    /// The plan for an entry, and for the mistakes made on its occasion; the same in every run.
+    static func plans(for entry: PlannedEntry) -> [EntryPlan] {
+        let isToBeReleased = entry.expectation == .released
+        let share = draw("variant", entry)
+        let variant: EntryVariant =
+            if share < correctedBeforeShare {
+                .correctedBefore
+            } else if share < correctedBeforeShare + editedAfterShare {
+                isToBeReleased ? .editedAfter : .plain
+            } else if share < correctedBeforeShare + editedAfterShare + submittedAtOnceShare {
+                .submittedAtOnce
+            } else {
+                .plain
+            }
+        var plans = [EntryPlan(entry: entry, id: entry.id, variant: variant)]
+        let mistake = draw("mistake", entry)
+        if isToBeReleased && mistake < deletedBeforeShare {
+            plans.append(EntryPlan(entry: entry, id: extraID("deleted-before", entry), variant: .deletedBefore))
+        } else if isToBeReleased && mistake < deletedBeforeShare + deletedAfterShare {
+            plans.append(EntryPlan(entry: entry, id: extraID("deleted-after", entry), variant: .deletedAfter))
+        }
+        return plans
+    }
+
+    private static func extraID(_ purpose: String, _ entry: PlannedEntry) -> UUID {
+        StableID.uuid(purpose, entry.id.text)
+    }
+
+    /// A number from 0 to 999 that is always the same for the entry.
+    private static func draw(_ purpose: String, _ entry: PlannedEntry) -> Int {
+        let bytes = StableID.uuid(purpose, entry.id.text).uuid
+        return ((Int(bytes.14) << 8 | Int(bytes.15)) * 1000) >> 16
+    }
+
+    /// The text in the end.
+    var text: String {
+        switch variant {
+        case .plain, .submittedAtOnce, .correctedBefore, .deletedBefore, .deletedAfter: entry.text
+        case .editedAfter: String(("Edited: " + entry.text).prefix(TimeEntry.submittedTextLengthMax))
+        }
+    }
+
+    /// The text of the first draft.
+    var draftText: String {
+        switch variant {
+        case .plain, .submittedAtOnce, .editedAfter, .deletedBefore, .deletedAfter: entry.text
+        case .correctedBefore: String(("Wrong: " + entry.text).prefix(TimeEntry.submittedTextLengthMax))
+        }
+    }
+
+    /// The length in the first draft; a correction also takes back a quarter of an hour too much.
+    var draftSeconds: Int {
+        switch variant {
+        case .plain, .submittedAtOnce, .editedAfter, .deletedBefore, .deletedAfter: entry.durationSeconds
+        case .correctedBefore: entry.durationSeconds + 900
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import Essentials
+import FoundationEssentials
+import Model
+
+/// An employer whose people register time: what the demo's back end knows, and what its devices will do.
+struct Organisation: Equatable, Sendable {
+    /// Who projects are done for.
+    struct Customer: Equatable, Sendable {
+        /// The customer's number in the back end.
+        let id: String
+        let name: String
+    }
+
+    struct Project: Equatable, Sendable {
+        /// The project's number in the back end.
+        let id: String
+        let name: String
+        /// The ``Customer/id``.
+        let customer: String
+    }
+
+    /// An accounting code within a project: a WBS element. The same code under two projects is two elements.
+    struct Element: Equatable, Sendable {
+        /// The element's number in the back end, unique over all projects; at most 24 characters (SAP's `WBSElement`).
+        let id: String
+        let name: String
+        /// The ``Project/id``.
+        let project: String
+    }
+
+    struct Person: Equatable, Sendable {
+        let id: String
+        let name: String
+        let email: String
+        /// The days on which the back end takes time for the person; `nil` without dates: always.
+        let active: ClosedRange<Day>?
+        /// At most 20 characters (SAP's `PersonWorkAgreementExternalID`).
+        let personWorkAgreementExternalId: String
+        /// 4 characters (SAP's `CompanyCode`).
+        let companyCode: String
+        let businessPartnerUuid: UUID
+
+        func isActive(on day: Day) -> Bool { active?.contains(day) ?? true }
+    }
+
+    /// A person may report on a project.
+    struct TeamMember: Hashable, Sendable {
+        /// The ``Project/id``.
+        let project: String
+        /// The ``Person/id``.
+        let person: String
+    }
+
+    let customers: [Customer]
+    let projects: [Project]
+    let elements: [Element]
+    let people: [Person]
+    let teamMembers: [TeamMember]
+    /// Every entry the devices will draft; a source row's entries stand together, in the order of their days.
+    let entries: [PlannedEntry]
+    /// How many source rows the entries came from. Every row has at least one entry.
+    let rowsTotal: Int
+
+    /// How many entries have which expectation; those expected invalid are counted by reason.
+    var expectationCounts: [PlannedEntry.Expectation: Int] {
+        entries.reduce(into: [:]) { $0[$1.expectation, default: 0] += 1 }
+    }
+}
+
+/// Time that a person will register on a day, and how that should end.
+struct PlannedEntry: Equatable, Sendable {
+    enum Expectation: Hashable, Sendable {
+        case released
+        case invalid(InvalidReason)
+    }
+
+    /// Why an entry cannot be recorded.
+    enum InvalidReason: String, Hashable, CaseIterable, Sendable {
+        /// ``EntryRules`` finds it: the source has a row of 0 hours.
+        case noDuration = "Duration must be more than 0"
+        /// The back end finds it: the day is before the person's first or after the last day.
+        case notActive = "not active on"
+    }
+
+    /// The entry's id; the same for the same source and day, so that a second run meets the same entries.
+    let id: UUID
+    /// The ``Organisation/Person/id``.
+    let person: String
+    let day: Day
+    let durationSeconds: Int
+    /// The ``Organisation/Project/id``.
+    let project: String
+    /// The ``Organisation/Element/id``.
+    let accountingCode: String
+    /// At most ``TimeEntry/submittedTextLengthMax`` characters.
+    let text: String
+    /// The id of the source row.
+    let sourceRow: Int
+    let expectation: Expectation
+}

@@ -1,0 +1,31 @@
+import Essentials
+import FoundationEssentials
+import Model
+
+/// What a device sees of an entry.
+struct SeenEntry: Equatable, Sendable {
+    let position: Int64
+    let status: EntryStatus
+    let text: String?
+    let durationSeconds: Int?
+    let isSubmitRequested: Bool
+
+    init(position: Int64, status: EntryStatus, text: String?, durationSeconds: Int?, isSubmitRequested: Bool) {
+        self.position = position
+        self.status = status
+        self.text = text
+        self.durationSeconds = durationSeconds
+        self.isSubmitRequested = isSubmitRequested
+    }
+
+    /// - Returns: `nil` when the fields are not those of an entry.
+    init?(_ object: HeldObject) {
+        guard let fields = try? JSONObject(object.fields) else { return nil }
+        let status = fields.text(of: "status") ?? EntryStatus.draft.rawValue
+        guard let status = EntryStatus(rawValue: status) else { return nil }
+        self.init(
+            position: object.position, status: status, text: fields.text(of: "text"),
+            durationSeconds: fields.value(of: "durationSeconds").flatMap { Int(String(decoding: $0, as: UTF8.self)) },
+            isSubmitRequested: fields.isTrue("submitRequested"))
+    }
+}

@@ -1,0 +1,89 @@
+import Essentials
+import FoundationEssentials
+import Model
+
+/// One line of the answer to `POST /v1/sync`.
+enum SyncLine: Equatable, Sendable {
+    /// An object's new state; without an object it is a tombstone.
+    struct Change: Equatable, Sendable {
+        let id: ObjectID
+        let object: HeldObject?
+    }
+
+    /// A realm follows; on a reset the device throws away what it holds of it.
+    case open(RealmPath, isReset: Bool)
+    /// The realm is not, or no longer, permitted.
+    case closed(RealmPath)
+    case objects(RealmPath, cursor: String?, [Change])
+    /// All realms are whole up to the position.
+    case checkpoint(position: Int64, cursors: [RealmPath: String])
+    /// Nothing has happened; the token is good for so many seconds.
+    case keepalive(expiresInSeconds: Int, cursors: [RealmPath: String])
+
+    /// Why a line cannot be taken in.
+    struct Problem: Error, Equatable, CustomStringConvertible {
+        let description: String
+    }
+
+    /// Reads a line. Objects' fields are not decoded.
+    ///
+    /// - Returns: `nil` for a key this program does not know: the protocol grows by addition.
+    /// - Throws: ``Problem`` or `JSONProblem`.
+    static func read(_ bytes: [UInt8]) throws -> SyncLine? {
+        let line = try JSONObject(bytes)
+        guard let member = line.members.first else { throw Problem(description: "a line without a key") }
+        let key = member.key
+        guard ["open", "closed", "objects", "checkpoint", "keepalive"].contains(key) else { return nil }
+        let body = try JSONObject(Array(bytes[member.value]))
+        switch key {
+        case "open": return .open(try realm(of: body), isReset: body.isTrue("reset"))
+        case "closed": return .closed(try realm(of: body))
+        case "objects": return .objects(try realm(of: body), cursor: body.text(of: "cursor"), try changes(in: body))
+        case "checkpoint":
+            return .checkpoint(position: try number("position", in: body), cursors: try cursors(in: body))
+        default:
+            return .keepalive(
+                expiresInSeconds: Int(clamping: try number("expiresIn", in: body)), cursors: try cursors(in: body))
+        }
+    }
+
+    private static func changes(in body: JSONObject) throws -> [Change] {
+        let list = Array(body.value(of: "list") ?? [])
+        return try JSONCheck.elements(of: list).compactMap { element in
+            let object = try JSONObject(Array(list[element]))
+            guard let id = object.id(of: "id"), let kind = object.text(of: "kind")
+            else { throw Problem(description: "an object without kind or id") }
+            // A kind of a newer server: this device does not show it.
+            guard let kind = Kind(rawValue: kind) else { return nil }
+            let position = try number("position", in: object)
+            if object.isTrue("deleted") { return Change(id: ObjectID(kind: kind, id: id), object: nil) }
+            guard let fields = object.value(of: "fields") else {
+                throw Problem(description: "\(kind.rawValue) \(id.text) has no fields and is not deleted")
+            }
+            return Change(
+                id: ObjectID(kind: kind, id: id), object: HeldObject(position: position, fields: Array(fields)))
+        }
+    }
+
+    private static func cursors(in body: JSONObject) throws -> [RealmPath: String] {
+        guard let value = body.value(of: "cursors") else { return [:] }
+        let object = try JSONObject(Array(value))
+        return object.members.reduce(into: [:]) { cursors, member in
+            if let path = RealmPath(member.key) { cursors[path] = object.text(of: member.key) }
+        }
+    }
+
+    private static func realm(of body: JSONObject) throws -> RealmPath {
+        guard let path = body.text(of: "realm").flatMap({ RealmPath($0) }) else {
+            throw Problem(description: "a line without the path of its realm")
+        }
+        return path
+    }
+
+    private static func number(_ key: String, in body: JSONObject) throws -> Int64 {
+        guard let value = body.value(of: key), let number = Int64(String(decoding: value, as: UTF8.self)) else {
+            throw Problem(description: "'\(key)' is not a whole number")
+        }
+        return number
+    }
+}

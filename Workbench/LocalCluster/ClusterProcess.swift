@@ -1,0 +1,155 @@
+import Essentials
+package import Foundation
+import Synchronization
+
+/// A program that runs as a child of this process, in a process group of its own, with its output in a log file.
+///
+/// Foundation's `Process` is not used: its `waitUntilExit` hangs while a grandchild holds an inherited descriptor.
+package final class ClusterProcess: Sendable {
+    /// How a program is run.
+    package struct Command: Sendable {
+        /// An absolute path.
+        package var executable: String
+        package var arguments: [String]
+        /// All of the program's environment: nothing is inherited.
+        package var environment: [String: String]
+        /// Its output and its errors are appended to this file.
+        package var logPath: String
+
+        package init(
+            executable: String, arguments: [String] = [], environment: [String: String] = [:], logPath: String
+        ) {
+            self.executable = executable
+            self.arguments = arguments
+            self.environment = environment
+            self.logPath = logPath
+        }
+    }
+
+    /// How a program ended.
+    package enum End: Equatable, Sendable {
+        case exited(status: Int32)
+        case killed(signal: Int32)
+    }
+
+    package let command: Command
+    /// The process's number; its process group has the same.
+    package let id: pid_t
+    private let ending = Mutex<End?>(nil)
+    private let ended = DispatchSemaphore(value: 0)
+
+    /// Starts the program.
+    package init(_ command: Command) throws(ClusterFailure) {
+        self.command = command
+        let id = try Self.spawn(command)
+        self.id = id
+        Thread.detachNewThread { [self] in
+            let end = Self.wait(for: id)
+            ending.withLock { $0 = end }
+            ended.signal()
+        }
+    }
+
+    /// How it ended; `nil` while it runs.
+    package var end: End? { ending.withLock { $0 } }
+    package var isRunning: Bool { end == nil }
+
+    /// Sends a signal to the program, unless it has ended: its number may be another's by then.
+    package func signal(_ number: Int32) {
+        ending.withLock { end in
+            if end == nil { kill(id, number) }
+        }
+    }
+
+    /// Ends it and all of its process group as a crash would: nothing is told, flushed or closed.
+    package func kill9() {
+        ending.withLock { end in
+            if end == nil { killpg(id, SIGKILL) }
+        }
+        waitForEnd()
+    }
+
+    /// Asks it to end, and waits.
+    ///
+    /// - Returns: How it ended; `nil` when it still runs after `within`.
+    package func terminate(within: Duration) -> End? {
+        signal(SIGTERM)
+        return waitForEnd(within: within)
+    }
+
+    /// Blocks until it has ended.
+    @discardableResult
+    package func waitForEnd(within: Duration? = nil) -> End? {
+        if let within {
+            guard case .success = ended.wait(timeout: .now() + within.inSeconds) else { return nil }
+        } else {
+            ended.wait()
+        }
+        ended.signal()
+        return end
+    }
+
+    /// The end of its log.
+    package func logTail(bytesMax: Int = 4_000) -> String {
+        guard let data = FileManager.default.contents(atPath: command.logPath) else { return "" }
+        return String(decoding: data.suffix(bytesMax), as: UTF8.self)
+    }
+
+    // MARK: The system's calls
+
+    private static func wait(for id: pid_t) -> End {
+        var status: Int32 = 0
+        while unsafe waitpid(id, &status, 0) < 0 {
+            if errno != EINTR { return .exited(status: -1) }
+        }
+        let signal = status & 0x7f
+        return signal == 0 ? .exited(status: (status >> 8) & 0xff) : .killed(signal: signal)
+    }
+
+    private static func spawn(_ command: Command) throws(ClusterFailure) -> pid_t {
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        unsafe posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+        unsafe posix_spawn_file_actions_addopen(
+            &actions, STDOUT_FILENO, command.logPath, O_WRONLY | O_CREAT | O_APPEND, 0o644)
+        unsafe posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
+        for descriptor in openDescriptors() { unsafe posix_spawn_file_actions_addclose(&actions, descriptor) }
+
+        var attributes = posix_spawnattr_t()
+        unsafe posix_spawnattr_init(&attributes)
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        var signals = sigset_t()
+        unsafe sigemptyset(&signals)
+        unsafe posix_spawnattr_setsigmask(&attributes, &signals)
+        unsafe sigfillset(&signals)
+        unsafe posix_spawnattr_setsigdefault(&attributes, &signals)
+        unsafe posix_spawnattr_setpgroup(&attributes, 0)
+        let flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
+        unsafe posix_spawnattr_setflags(&attributes, Int16(flags))
+
+        var arguments = unsafe ([command.executable] + command.arguments).map { unsafe strdup($0) } + [nil]
+        var environment = unsafe command.environment.map { unsafe strdup("\($0.key)=\($0.value)") } + [nil]
+        defer {
+            unsafe arguments.forEach { unsafe free($0) }
+            unsafe environment.forEach { unsafe free($0) }
+        }
+        var id = pid_t()
+        let code = unsafe posix_spawn(&id, command.executable, &actions, &attributes, &arguments, &environment)
+        guard code == 0 else { throw ClusterFailure("\(command.executable) cannot be started (errno \(code))") }
+        return id
+    }
+}
+
+/// What this process has open beside the standard three. Not all libraries mark theirs to be closed in a child.
+private func openDescriptors() -> [Int32] {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+    return names.compactMap { Int32($0) }.filter { $0 > STDERR_FILENO }
+}
+
+/// What keeps the suite from running.
+package struct ClusterFailure: Error, CustomStringConvertible {
+    package let description: String
+
+    package init(_ description: String) { self.description = description }
+}

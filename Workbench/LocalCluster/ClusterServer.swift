@@ -1,0 +1,186 @@
+import Foundation
+import Postgres
+import Synchronization
+
+/// A PostgreSQL server of the suite's own, on a socket in its folder. It can be killed and started again: its data
+/// stays.
+///
+/// Its own durability is off (`fsync`), which makes it quick and is safe here: what a killed process has written is in
+/// the kernel's hands, and survives as long as the machine does. It proves nothing about a machine that loses power.
+package final class ClusterServer: Sendable {
+    /// The folder of the data and of the socket, which is also the host name for libpq.
+    package let folder: String
+    private let binaries: String
+    private let options: [String: String]
+    private let mark: String
+    private let process = Mutex<ClusterProcess?>(nil)
+
+    /// The user that owns the databases.
+    package static let user = "fieldpost"
+    private let port: Int
+    private static let startMax = Duration.seconds(240)
+
+    /// Makes the server's files in `folder`, which must not be there yet; `start` starts it.
+    ///
+    /// - Parameters:
+    ///   - suite: The folder all of it belongs to.
+    ///   - options: Settings of PostgreSQL beside the usual ones.
+    package init(in suite: ClusterFolder, options: [String: String] = [:]) throws {
+        folder = suite.path + "/postgres"
+        mark = suite.path
+        binaries = try Self.findBinaries()
+        port = options["port"].flatMap { Int($0) } ?? 5432
+        self.options = [
+            "port": "\(port)", "unix_socket_directories": folder, "listen_addresses": "", "fsync": "off",
+            "max_connections": "500", "shared_buffers": "128MB",
+        ].merging(options) { $1 }
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        if getuid() == 0 { try runToEnd("chown", ["postgres", folder]) }
+        let initdb = [
+            "\(binaries)/initdb", "-D", "\(folder)/data", "-U", Self.user, "-A", "trust", "-E", "UTF8",
+            "--locale=C.UTF-8", "-N",
+        ]
+        try runToEnd("env", ["-C", folder] + Self.asUser + initdb)
+    }
+
+    /// The files of a standby of a server that runs.
+    private init(of primary: borrowing ClusterServer) throws {
+        folder = primary.mark + "/standby"
+        mark = primary.mark
+        binaries = primary.binaries
+        port = primary.port
+        options = primary.options.merging(["unix_socket_directories": folder]) { $1 }
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        if getuid() == 0 { try runToEnd("chown", ["postgres", folder]) }
+        let backup = [
+            "\(binaries)/pg_basebackup", "-h", primary.folder, "-p", "\(port)", "-U", Self.user, "-D", "\(folder)/data",
+            "-X", "stream", "-c", "fast", "-R", "-N",
+        ]
+        try runToEnd("env", ["-C", folder] + Self.asUser + backup)
+    }
+
+    deinit { kill9() }
+
+    /// Makes and starts a standby of this server, which must be running; it follows until it is cut off.
+    package func makeStandby() throws -> ClusterServer {
+        let standby = try ClusterServer(of: self)
+        try standby.start()
+        return standby
+    }
+
+    /// A standby hears nothing more of its primary: what is committed there from now on is missing here.
+    package func cutOff() throws {
+        var admin = try Connection(conninfo("postgres"))
+        try admin.runScript("ALTER SYSTEM SET primary_conninfo = ''")
+        try admin.run("SELECT pg_reload_conf()")
+        let pause = DispatchSemaphore(value: 0)
+        while try admin.run("SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)")[0].value(0, as: Bool.self) {
+            _ = pause.wait(timeout: .now() + .milliseconds(5))
+        }
+    }
+
+    /// A standby becomes a primary, with what it has.
+    package func promote() throws {
+        var admin = try Connection(conninfo("postgres"))
+        guard try admin.run("SELECT pg_promote(true, 60)")[0].value(0, as: Bool.self) else {
+            throw ClusterFailure("the standby does not become a primary")
+        }
+    }
+
+    /// A connection string for one of the server's databases.
+    package func conninfo(_ database: String) -> String {
+        "host=\(folder) port=\(port) user=\(Self.user) dbname=\(database)"
+    }
+
+    /// The same for whichever of the two is a primary.
+    package func conninfo(_ database: String, or standby: ClusterServer) -> String {
+        "host=\(folder),\(standby.folder) port=\(port),\(standby.port) user=\(Self.user) dbname=\(database) "
+            + "target_session_attrs=read-write"
+    }
+
+    /// Makes an empty database and returns its connection string.
+    package func makeDatabase(_ name: String) throws -> String {
+        var admin = try Connection(conninfo("postgres"))
+        try admin.runScript("CREATE DATABASE \(name)")
+        return conninfo(name)
+    }
+
+    /// Starts it and blocks until it answers.
+    package func start() throws {
+        let settings = options.sorted { $0.key < $1.key }.flatMap { ["-c", "\($0.key)=\($0.value)"] }
+        let postgres = ["\(binaries)/postgres", "-D", "\(folder)/data"] + settings
+        let process = try ClusterProcess(
+            ClusterProcess.Command(
+                executable: "/usr/bin/env", arguments: ["-C", folder] + Self.asUser + postgres,
+                environment: ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", ClusterFolder.mark: mark],
+                logPath: mark + "/postgres.log"))
+        self.process.withLock { $0 = process }
+        let wait =
+            "until \"$0\"/pg_isready -q -U \(Self.user) -h \"$1\" -p \(port); "
+            + "do kill -0 $2 && sleep 0.02 || exit 1; done"
+        do {
+            try runToEnd("sh", ["-c", wait, binaries, folder, "\(process.id)"], within: Self.startMax)
+        } catch {
+            throw ClusterFailure("PostgreSQL does not start: \(process.logTail())")
+        }
+    }
+
+    /// Ends the server and everything that belongs to it as a crash would.
+    ///
+    /// Each of its processes leads a session of its own, so they are found by their parent.
+    /// The parent is stopped first:
+    /// it must neither start others nor begin to recover.
+    package func kill9() {
+        guard let process = process.withLock({ $0.take() }), process.isRunning else { return }
+        process.signal(SIGSTOP)
+        let children = Self.children(of: process.id)
+        for child in children { kill(child, SIGKILL) }
+        process.kill9()
+        // PostgreSQL refuses to start while one of them still holds the shared memory.
+        let pause = DispatchSemaphore(value: 0)
+        while children.contains(where: Self.isAlive) { _ = pause.wait(timeout: .now() + .milliseconds(2)) }
+    }
+
+    /// Sends a signal to all of its processes, its first one before it can start others.
+    func signal(_ number: Int32) {
+        guard let process = process.withLock({ $0 }), process.isRunning else { return }
+        process.signal(number)
+        for child in Self.children(of: process.id) { kill(child, number) }
+    }
+
+    // MARK: The system
+
+    /// PostgreSQL refuses to run as root. `setpriv` becomes the program, so that its process is the server's own.
+    private static var asUser: [String] {
+        getuid() == 0 ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"] : []
+    }
+
+    private static func children(of parent: pid_t) -> [pid_t] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return names.compactMap { pid_t($0) }.filter { state(of: $0)?.parent == parent }
+    }
+
+    /// Whether the process holds anything still; one that nobody has waited for yet does not.
+    private static func isAlive(_ process: pid_t) -> Bool {
+        guard let state = state(of: process)?.state else { return false }
+        return state != "Z" && state != "X"
+    }
+
+    /// Source: proc(5), `/proc/pid/stat`.
+    private static func state(of process: pid_t) -> (state: Substring, parent: pid_t)? {
+        guard let stat = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return nil }
+        // pid (name) state parent …; the name may hold anything, so what follows its last parenthesis is read.
+        let fields = stat[(stat.lastIndex(of: ")") ?? stat.startIndex)...].split(separator: " ")
+        guard fields.count > 2, let parent = pid_t(fields[2]) else { return nil }
+        return (fields[1], parent)
+    }
+
+    private static func findBinaries() throws -> String {
+        let root = "/usr/lib/postgresql"
+        let versions = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []
+        guard let newest = versions.compactMap({ Int($0) }).max(), newest >= 15 else {
+            throw ClusterFailure("PostgreSQL 15 or later is missing in \(root) (apt-get install postgresql)")
+        }
+        return "\(root)/\(newest)/bin"
+    }
+}

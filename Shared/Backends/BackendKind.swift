@@ -72,7 +72,8 @@ package struct BackendKind: Sendable {
     /// - Throws: ``MissingBackend`` when the password cannot be one.
     package func adapter(_ access: Access) throws(MissingBackend) -> any TimeBackend {
         guard let adapter = make(access) else {
-            throw MissingBackend("the back end's password " + (objectionToPassword(access.password) ?? "cannot be used"))
+            throw MissingBackend(
+                "the back end's password " + (objectionToPassword(access.password) ?? "cannot be used"))
         }
         return adapter
     }

@@ -1,5 +1,5 @@
 package import BackendProtocol
-package import Backends
+import Backends
 internal import Essentials
 import FoundationEssentials
 package import HTTP

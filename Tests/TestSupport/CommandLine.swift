@@ -17,10 +17,19 @@ package struct Answer: Sendable {
 ///
 /// - Parameter environment: All it gets: nothing of the test's own.
 package func fieldpost(_ arguments: [String], environment: [String: String] = [:]) throws -> Answer {
+    try runExecutable("fieldpost", arguments, environment: environment)
+}
+
+/// Runs a built executable, as its users do, and waits for its end.
+///
+/// - Parameter environment: All it gets: nothing of the test's own.
+package func runExecutable(
+    _ name: String, _ arguments: [String], environment: [String: String] = [:]
+) throws -> Answer {
     let process = Process()
     let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments.first
     let folder = try #require(bundle.map { URL(filePath: $0).deletingLastPathComponent() })
-    process.executableURL = folder.appendingPathComponent("fieldpost")
+    process.executableURL = folder.appendingPathComponent(name)
     process.arguments = arguments
     process.environment = environment
     // Files, not pipes: a server that another test starts at the same moment would keep a pipe open.

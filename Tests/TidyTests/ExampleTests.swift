@@ -13,7 +13,7 @@ import Testing
     }
 
     @Test func whatDocumentsShowOfAnExampleIsInIt() throws {
-        let quotations = try Self.documents().flatMap { try Self.quotations(of: $0) }
+        let quotations = try Documents.paths().flatMap { try Self.quotations(of: $0) }
         #expect(quotations.contains { $0.path.hasSuffix(".swift") } && quotations.contains { $0.path.hasSuffix(".py") })
         for quotation in quotations {
             let text = try #require(projectText(quotation.path), "\(quotation.document) shows \(quotation.path)")
@@ -29,13 +29,6 @@ import Testing
                 rest = rest[found.upperBound...]
             }
         }
-    }
-
-    private static func documents() throws -> [String] {
-        let paths = FileManager.default.enumerator(atPath: projectFolder.appendingPathComponent("docs").path)
-        let documents = (paths?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".md") }
-        #expect(documents.count > 5)
-        return documents.sorted().map { "docs/" + $0 } + ["README.md", "CONTRIBUTING.md"]
     }
 
     private static func quotations(of document: String) throws -> [Quotation] {

@@ -6,6 +6,13 @@ import schemathesis
 
 
 @schemathesis.hook
+def before_load_schema(context, raw_schema):
+    # Schemathesis cannot make values for so many conditions: the fields of mutations are made up freely. What is wrong
+    # in them is an answer of their own, and so no matter of the whole request.
+    del raw_schema["components"]["schemas"]["Mutation"]["allOf"]
+
+
+@schemathesis.hook
 def before_call(context, case, kwargs):
     body = case.body
     if not isinstance(body, dict):

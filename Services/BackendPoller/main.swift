@@ -6,7 +6,6 @@ import Catalogues
 import Environments
 import Essentials
 import HTTP
-import Kafka
 import Model
 import Runtime
 import Work
@@ -19,13 +18,11 @@ await serve("backend-poller", settings: Settings.all) { context in
     limits.answersKeepPlaces = true
     let conninfo = try configuration.text(.databaseURL)
     let overdueMax = try configuration.duration(Settings.overdueMax)
-    let place = WorkerPlace(
-        group: "backend-poller", topics: [Topics.poll.name], brokers: try configuration.text(.kafkaBrokers),
-        properties: try configuration.properties(under: "kafka.", problem: Property.problem), conninfo: conninfo)
+    let place = try WorkerPlace(context, topic: Topics.poll)
     let fetcher = RealmFetcher(
         BackendRegistry(
             client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)),
-            callMax: try configuration.duration(Settings.callMax)),
+            callMax: try configuration.duration(.backendCallMax)),
         entryDays: try configuration.integer(Settings.entryDays),
         aheadDays: try configuration.integer(Settings.aheadDays))
     return [

@@ -5,27 +5,26 @@ import Work
 enum Settings {
     static let inFlightMax = Setting(
         "submitter.inflight.max", .integer(1...1_024), default: "64",
-        help: "Calls to one back end under way at a time, per worker")
-    static let callMax = Setting(
-        "backend.call.max", .duration(.milliseconds(100)...(.seconds(120))), default: "10s",
-        help: "The longest a single HTTP call to a back end may take")
+        help: "calls to one back end under way at a time, per worker")
     static let settleMin = Setting(
-        "submitter.settle.min", .duration(.milliseconds(100)...(.seconds(3_600))), default: "30s",
-        help: "How long a call of unknown outcome waits before the back end is asked; longer than it may commit late")
+        "submitter.settle.min", .duration(.milliseconds(100) ... .seconds(3_600)), default: "30s",
+        help: "how long a call of unknown outcome waits before the back end is asked; must be longer "
+            + "than the back end may commit late")
     static let retryMin = Setting(
-        "submitter.retry.min", .duration(.milliseconds(10)...(.seconds(600))), default: "1s",
-        help: "The first wait after a back end that could not work")
+        "submitter.retry.min", .duration(.milliseconds(10) ... .seconds(600)), default: "1s",
+        help:
+            "the first wait after a back end that could not work; it doubles. Twice as long is the first wait between "
+            + "two probes of a back end that is away")
     static let retryMax = Setting(
-        "submitter.retry.max", .duration(.milliseconds(10)...(.seconds(3_600))), default: "60s",
-        help: "The longest such wait")
+        "submitter.retry.max", .duration(.milliseconds(10) ... .seconds(3_600)), default: "60s",
+        help: "the longest such wait, of a key and between two probes")
     static let attemptsMax = Setting(
         "submitter.attempts.max", .integer(1...1_000), default: "20",
-        help: "Tries of an entry before it waits for a person")
+        help:
+            "tries of an entry before it waits for a person; while the back end answers nobody, half of them are used "
+            + "up at most")
 
-    static let all: [Setting] = [
-        .databaseURL, .kafkaBrokers, .kafkaProperties, .workerCount, .secretKeys, inFlightMax, callMax, settleMin,
-        retryMin, retryMax, attemptsMax,
-    ]
+    static let all = Setting.worker + [inFlightMax, settleMin, retryMin, retryMax, attemptsMax]
 
     static func limits(_ configuration: Configuration) throws -> WorkerLimits {
         var limits = WorkerLimits()

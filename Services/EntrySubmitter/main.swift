@@ -3,14 +3,13 @@
 
 import Environments
 import HTTP
-import Kafka
 import Model
 import Runtime
 import Work
 
 await serve("entry-submitter", settings: Settings.all) { context in
     let configuration = context.configuration
-    let callMax = try configuration.duration(Settings.callMax)
+    let callMax = try configuration.duration(.backendCallMax)
     let rule = SubmissionRule(
         lease: callMax * SubmissionRule.leaseCallsMax, settleMin: try configuration.duration(Settings.settleMin),
         retryMin: try configuration.duration(Settings.retryMin), retryMax: try configuration.duration(Settings.retryMax)
@@ -18,10 +17,7 @@ await serve("entry-submitter", settings: Settings.all) { context in
     let adapters = BackendRegistry(
         client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)), callMax: callMax)
     let limits = try Settings.limits(configuration)
-    let place = WorkerPlace(
-        group: "entry-submitter", topics: [Topics.entry.name], brokers: try configuration.text(.kafkaBrokers),
-        properties: try configuration.properties(under: "kafka.", problem: Property.problem),
-        conninfo: try configuration.text(.databaseURL))
+    let place = try WorkerPlace(context, topic: Topics.entry)
     return [
         .worker("entry-submitter", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
             let handler = EntryHandler(rule: rule, adapters: adapters)

@@ -2,16 +2,11 @@ import Runtime
 
 /// What `onboarding` can be told.
 enum Settings {
-    static let httpHost = Setting(
-        "http.host", .text(lengthMax: 255), default: "127.0.0.1", help: "address devices and browsers are served on")
-    static let httpPort = Setting(
-        "http.port", .integer(0...65535), default: "8082", help: "its port; 0 takes a free one")
-    static let connectionsMax = Setting(
-        "http.connections.max", .integer(1...200_000), default: "20000", help: "connections at a time")
+    static let httpPort = Setting.httpPort(default: 8082)
     static let url = Setting(
         "onboarding.url", .text(lengthMax: 1024), default: nil,
         help: "where browsers reach this service, for example https://onboarding.example.com; the redirect address "
-            + "registered at identity providers is this with /auth_callback")
+            + "registered at identity providers is this with /auth_callback. https, or http on this machine")
     static let sessionMax = Setting(
         "onboarding.session.max", .duration(.seconds(1) ... .seconds(86_400)), default: "15m",
         help: "how long a device has to come in")
@@ -52,8 +47,8 @@ enum Settings {
 
     static let all: [Setting] =
         [
-            httpHost, httpPort, connectionsMax, .databaseURL, .secretKeys, url, sessionMax, poolSize, addressMax,
-            clientMax, domainMax, confirm, pingInterval, answerMax, requestMax, interval, devicePage, gateway,
+            httpPort, .databaseURL, .secretKeys, url, sessionMax, poolSize, addressMax, clientMax, domainMax, confirm,
+            pingInterval, answerMax, requestMax, interval, devicePage, gateway,
         ] + Setting.edge
 }
 
@@ -65,15 +60,15 @@ enum Confirmation: String, Sendable {
     case never
 }
 
-/// The bounds of onboarding. Those that are settings have the setting's default here.
+/// The bounds of onboarding.
 struct OnboardingLimits: Sendable {
-    var sessionMax = Duration.seconds(900)
-    var poolSize = 4
-    var addressCountMax = 10
-    var clientCountMax = 60
-    var domainCountMax = 600
-    var requestMax = Duration.seconds(10)
-    var interval = Duration.milliseconds(25)
+    var sessionMax = Settings.sessionMax.defaultDuration
+    var poolSize = Settings.poolSize.defaultInteger
+    var addressCountMax = Settings.addressMax.defaultInteger
+    var clientCountMax = Settings.clientMax.defaultInteger
+    var domainCountMax = Settings.domainMax.defaultInteger
+    var requestMax = Settings.requestMax.defaultDuration
+    var interval = Settings.interval.defaultDuration
     var confirm = Confirmation.different
     var socket = WebSocketRoute.Limits()
     /// Logins of one session, failed ones included.

@@ -20,6 +20,6 @@ await serve("onboarding", settings: Settings.all) { context in
         clients: ClientAddress(proxyCount: proxyCount),
         gateway: hasPage ? configuration.text(Settings.gateway) : nil, health: context.health, logger: context.logger)
     return onboarding.components(
-        host: try configuration.text(Settings.httpHost), port: try configuration.integer(Settings.httpPort),
-        connectionCountMax: try configuration.integer(Settings.connectionsMax), edge: edge)
+        host: try configuration.text(.httpHost), port: try configuration.integer(Settings.httpPort),
+        connectionCountMax: try configuration.integer(.httpConnectionsMax), edge: edge)
 }

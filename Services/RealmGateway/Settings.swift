@@ -2,12 +2,7 @@ import Runtime
 
 /// What `realm-gateway` can be told.
 enum Settings {
-    static let httpHost = Setting(
-        "http.host", .text(lengthMax: 255), default: "127.0.0.1", help: "address the device API listens on")
-    static let httpPort = Setting(
-        "http.port", .integer(0...65535), default: "8080", help: "port of the device API; 0 takes a free one")
-    static let connectionsMax = Setting(
-        "http.connections.max", .integer(1...200_000), default: "20000", help: "device connections at a time")
+    static let httpPort = Setting.httpPort(default: 8080)
     static let poolSize = Setting(
         "database.pool.size", .integer(1...64), default: "4", help: "connections that read for devices")
     static let commitPoolSize = Setting(
@@ -43,19 +38,18 @@ enum Settings {
 
     static let all: [Setting] =
         [
-            httpHost, httpPort, connectionsMax, .databaseURL, poolSize, commitPoolSize, livePoolSize, waitingMax,
-            catchUpMax, queueBytesMax, lagMax, liveInterval, liveIdleInterval, keepalive, tokenSkewMax,
-            .httpHeadMax, .httpBodyMax,
+            httpPort, .databaseURL, poolSize, commitPoolSize, livePoolSize, waitingMax, catchUpMax, queueBytesMax,
+            lagMax, liveInterval, liveIdleInterval, keepalive, tokenSkewMax, .httpHeadMax, .httpBodyMax,
         ] + Setting.edge
 }
 
-/// The bounds of the device API. Those that are settings have the setting's default here.
+/// The bounds of the device API.
 struct GatewayLimits: Sendable {
-    var poolSize = 4
-    var commitPoolSize = 2
-    var livePoolSize = 2
+    var poolSize = Settings.poolSize.defaultInteger
+    var commitPoolSize = Settings.commitPoolSize.defaultInteger
+    var livePoolSize = Settings.livePoolSize.defaultInteger
     /// Requests of one environment that wait for their transaction.
-    var waitingMax = 1_000
+    var waitingMax = Settings.waitingMax.defaultInteger
     /// How long mutations wait for somebody who holds a lock of their environment's.
     var lockedMax = Duration.seconds(10)
     var mutationsBodyBytesMax = 1 << 20
@@ -63,7 +57,7 @@ struct GatewayLimits: Sendable {
     var syncBodyBytesMax = 512 << 10
     var syncRealmCountMax = 1_000
     /// A device that lags by more positions reads its realms instead of the change log.
-    var catchUpCountMax: Int64 = 20_000
+    var catchUpCountMax = Int64(Settings.catchUpMax.defaultInteger)
     /// Pointers read from the change log at a time.
     var changeCountMax = 1_000
     /// Objects read from a realm at a time; fewer when they are large.
@@ -71,12 +65,12 @@ struct GatewayLimits: Sendable {
     /// Realms of the whole environment looked through at a time.
     var pageRealmCountMax = 256
     /// Bytes queued for a live device.
-    var queueBytesMax = 262_144
+    var queueBytesMax = Settings.queueBytesMax.defaultInteger
     /// How long a live device may take nothing.
-    var lagMax = Duration.seconds(60)
-    var liveInterval = Duration.milliseconds(5)
-    var liveIdleInterval = Duration.milliseconds(25)
-    var keepaliveMax = Duration.seconds(20)
+    var lagMax = Settings.lagMax.defaultDuration
+    var liveInterval = Settings.liveInterval.defaultDuration
+    var liveIdleInterval = Settings.liveIdleInterval.defaultDuration
+    var keepaliveMax = Settings.keepalive.defaultDuration
     /// Answers kept per client for repeats.
     var answersKeptMax: Int64 = 10_000
 

@@ -15,10 +15,10 @@ await serve("realm-gateway", settings: Settings.all) { context in
         clients: ClientAddress(proxyCount: configuration.integer(.httpProxies)), health: context.health,
         logger: context.logger, fetch: { try await keys.fetch($0) })
     var http = HTTPLimits()
-    http.connectionCountMax = try configuration.integer(Settings.connectionsMax)
+    http.connectionCountMax = try configuration.integer(.httpConnectionsMax)
     http.headMax = try configuration.duration(.httpHeadMax)
     http.bodyMax = try configuration.duration(.httpBodyMax)
     return gateway.components(
-        host: try configuration.text(Settings.httpHost), port: try configuration.integer(Settings.httpPort),
+        host: try configuration.text(.httpHost), port: try configuration.integer(Settings.httpPort),
         limits: http, edge: try HTTPEdge(configuration))
 }

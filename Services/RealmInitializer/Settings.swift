@@ -5,15 +5,10 @@ import Runtime
 enum Settings {
     static let inFlightMax = Setting(
         "initializer.inflight.max", .integer(1...256), default: "8",
-        help: "People of one environment initialised at a time, per worker")
-    static let callMax = Setting(
-        "backend.call.max", .duration(.milliseconds(100) ... .seconds(120)), default: "10s",
-        help: "The longest a single HTTP call to a back end may take")
+        help: "people of one environment initialised at a time, per worker")
     static let entryDays = Setting(
         "initializer.entry.days", .integer(0...3_660), default: "60",
-        help: "How many days back existing time entries are fetched")
+        help: "how many days back existing time entries are fetched")
 
-    static let all: [Setting] = [
-        .databaseURL, .kafkaBrokers, .kafkaProperties, .workerCount, .secretKeys, inFlightMax, callMax, entryDays,
-    ]
+    static let all = Setting.worker + [inFlightMax, entryDays]
 }

@@ -4,7 +4,6 @@
 import Catalogues
 import Environments
 import HTTP
-import Kafka
 import Model
 import Runtime
 import Work
@@ -15,14 +14,11 @@ await serve("realm-initializer", settings: Settings.all) { context in
     limits.inFlightMax = try configuration.integer(Settings.inFlightMax)
     // Each answer holds all that a person may report on.
     limits.answersKeepPlaces = true
-    let place = WorkerPlace(
-        group: "realm-initializer", topics: [Topics.realm.name], brokers: try configuration.text(.kafkaBrokers),
-        properties: try configuration.properties(under: "kafka.", problem: Property.problem),
-        conninfo: try configuration.text(.databaseURL))
+    let place = try WorkerPlace(context, topic: Topics.realm)
     let fetcher = RealmFetcher(
         BackendRegistry(
             client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)),
-            callMax: try configuration.duration(Settings.callMax)),
+            callMax: try configuration.duration(.backendCallMax)),
         entryDays: try configuration.integer(Settings.entryDays))
     return [
         .worker("realm-initializer", count: try configuration.integer(.workerCount), isFinal: isFinal) {

@@ -33,6 +33,36 @@ public enum EventHeaders {
     /// The relay's epoch, which changes when Kafka's content was lost.
     public static let epoch = "fieldpost-epoch"
 
+    /// A header as documents tell it.
+    public struct Description: Equatable, Sendable {
+        /// The header's name.
+        public let name: String
+        /// Its value, in words.
+        public let value: String
+    }
+
+    /// Every header, in the order to read them. `docs/topics.md` is made from them, and `deploy/asyncapi.yaml` is
+    /// checked against them.
+    public static let all = [
+        Description(name: specVersion, value: "`\(specVersionValue)`"),
+        Description(
+            name: id,
+            value: "`environment:generation:position`, for example `1:1:812`; the same event has the same id"),
+        Description(name: source, value: "`/environments/1`"),
+        Description(name: type, value: "`\(type(of: .timeEntry))`"),
+        Description(name: time, value: "when it changed; when it was published, if it was published again"),
+        Description(
+            name: subject, value: "realm path, kind and id: `/users/ana@example.com/TimeEntry/8c1f7e0a-…`"),
+        Description(name: partitionKey, value: "the message's key"),
+        Description(name: contentType, value: "`\(contentTypeValue)`"),
+        Description(name: traceParent, value: "W3C Trace Context, when the change belongs to a trace"),
+        Description(name: position, value: "the object's position; a consumer takes only newer ones"),
+        Description(name: editPosition, value: "position of the last change by a device or integration"),
+        Description(name: generation, value: "changes when a database is restored; others are dropped"),
+        Description(
+            name: epoch, value: "grows when Kafka's content was lost: read the partition from its beginning"),
+    ]
+
     /// The event type of changes of a kind, for example `fieldpost.TimeEntry`.
     public static func type(of kind: Kind) -> String { "fieldpost." + kind.rawValue }
 }

@@ -33,8 +33,8 @@ public struct Topic: Equatable, Sendable {
     }
 }
 
-/// Every topic there is; `fieldpost topics apply` creates them. docs/topics.md and `asyncapi.yaml` are checked against
-/// them.
+/// Every topic there is. `fieldpost topics apply` creates them; `docs/topics.md` is made from them, and
+/// `deploy/asyncapi.yaml` is checked against them.
 public enum Topics {
     /// Users' realms, for those who fill them.
     public static let realm = Topic(

@@ -4,6 +4,8 @@ enum Invocation: Equatable {
     case help
     case version
     case printConfiguration(file: String?)
+    /// For programs: what can be set.
+    case printSettings
 
     /// Arguments that mean nothing; reported in one line, with exit status 2.
     struct UsageError: Error, Equatable {
@@ -23,6 +25,9 @@ enum Invocation: Equatable {
             case "--version":
                 self = .version
                 return
+            case "--print-settings":
+                self = .printSettings
+                return
             case "--print-config": isPrinting = true
             case "--config":
                 guard let path = rest.popFirst() else { throw UsageError(message: "--config needs a file") }
@@ -31,7 +36,8 @@ enum Invocation: Equatable {
                 file = String(argument.dropFirst("--config=".count))
             default:
                 throw UsageError(
-                    message: "unknown argument \(argument); known are --config FILE, --print-config, --help, --version")
+                    message: "unknown argument \(argument); known are --config FILE, --print-config, --print-settings, "
+                        + "--help, --version")
             }
         }
         self = isPrinting ? .printConfiguration(file: file) : .run(configurationFile: file)

@@ -17,8 +17,8 @@ package struct Context: Sendable {
 
 /// Runs a service until SIGTERM or SIGINT. Every `main.swift` is one call of it.
 ///
-/// It answers `--help`, `--version` and `--print-config`, reads the configuration, sets up logs and metrics, and runs
-/// the parts that `build` makes beside the admin server.
+/// It answers `--help`, `--version`, `--print-config` and `--print-settings`, reads the configuration, sets up logs and
+/// metrics, and runs the parts that `build` makes beside the admin server.
 ///
 /// - Parameters:
 ///   - settings: The service's own; `Setting.runtime` is added.
@@ -42,6 +42,9 @@ package func serve(
             exit(0)
         case .version:
             print("\(name) \(fieldpostVersion)")
+            exit(0)
+        case .printSettings:
+            print(try SettingDescription.json(settings))
             exit(0)
         case .printConfiguration(let file):
             print(Usage.effective(try Configuration(settings, file: file)))

@@ -6,13 +6,16 @@ extension Setting {
     package static let kafkaBrokers = Setting(
         "kafka.brokers", .text(lengthMax: 4096), default: "127.0.0.1:9092",
         help: "Kafka bootstrap servers, host:port separated by commas")
-    /// Any librdkafka property: `FIELDPOST_KAFKA_SECURITY_PROTOCOL` is `security.protocol`.
     package static let kafkaProperties = Setting(
         "kafka", .properties, default: "",
-        help: "any other librdkafka property, for example FIELDPOST_KAFKA_SECURITY_PROTOCOL=SASL_SSL")
+        help: "any other librdkafka property: FIELDPOST_KAFKA_SECURITY_PROTOCOL is security.protocol; one that "
+            + "librdkafka does not take is an error at start")
     package static let workerCount = Setting(
         "worker.count", .integer(1...64), default: "2",
         help: "worker threads, each with a Kafka consumer and a PostgreSQL connection")
+    package static let backendCallMax = Setting(
+        "backend.call.max", .duration(.milliseconds(100) ... .seconds(120)), default: "10s",
+        help: "the longest a single HTTP call to a back end may take")
     package static let secretKeys = Setting(
         "secret.keys", .list(countMax: 8), default: "", isSecret: true,
         help: "keys of 32 bytes in base64 that secrets in the database are sealed with; the first seals, all open")
@@ -34,27 +37,40 @@ extension Setting {
         "stall.max", .duration(.seconds(1) ... .seconds(3600)), default: "60s",
         help: "a worker loop without progress for longer fails /health/live")
 
+    package static let httpHost = Setting(
+        "http.host", .text(lengthMax: 255), default: "127.0.0.1", help: "address that devices are served on")
+    /// The port that devices are served on; each service has a default of its own.
+    package static func httpPort(default port: Int) -> Setting {
+        Setting("http.port", .integer(0...65535), default: "\(port)", help: "port of http.host; 0 takes a free one")
+    }
+    package static let httpConnectionsMax = Setting(
+        "http.connections.max", .integer(1...200_000), default: "20000", help: "connections of devices at a time")
     package static let tlsCertificate = Setting(
         "tls.certificate", .text(lengthMax: 4096), default: "",
-        help: "PEM file of the certificate and its chain; with tls.key the service speaks TLS itself")
+        help: "PEM file of the certificate and its chain, read at start; with tls.key the service speaks TLS itself")
     package static let tlsKey = Setting(
         "tls.key", .text(lengthMax: 4096), default: "", help: "PEM file of the certificate's private key")
     package static let corsOrigins = Setting(
         "cors.origins", .list(countMax: 32), default: "",
-        help: "origins whose pages may call, such as https://app.example.com")
+        help: "origins whose pages may call, such as https://app.example.com, separated by commas")
     package static let httpProxies = Setting(
         "http.proxies", .integer(0...8), default: "0",
         help: "proxies that all requests come through, each of which adds to X-Forwarded-For who called it")
     package static let httpHeadMax = Setting(
         "http.head.max", .duration(.seconds(1) ... .seconds(600)), default: "15s",
-        help: "time for a connection's first request to arrive up to its body")
+        help: "time for a connection's first request to arrive up to its body, TLS included")
     package static let httpBodyMax = Setting(
         "http.body.max", .duration(.seconds(1) ... .seconds(600)), default: "120s",
         help: "time for a request's body to arrive")
 
-    /// Settings of services that meet strangers.
+    /// Settings of services that meet strangers, beside their port.
     package static let edge: [Setting] = [
-        .tlsCertificate, .tlsKey, .corsOrigins, .httpProxies,
+        .httpHost, .httpConnectionsMax, .tlsCertificate, .tlsKey, .corsOrigins, .httpProxies,
+    ]
+
+    /// Settings of services whose workers read events and call back ends.
+    package static let worker: [Setting] = [
+        .databaseURL, .kafkaBrokers, .kafkaProperties, .workerCount, .secretKeys, .backendCallMax,
     ]
 
     /// Settings that every service has.

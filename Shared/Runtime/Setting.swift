@@ -25,6 +25,8 @@ package struct Setting: Sendable, Equatable {
     package let defaultText: String?
     /// A secret is never printed or logged.
     package let isSecret: Bool
+    /// One line for `--help`, `docs/configuration.md` and the error of a value that is missing: what it is for, and of
+    /// what it is a number.
     package let help: String
 
     package init(
@@ -37,6 +39,25 @@ package struct Setting: Sendable, Equatable {
         self.defaultText = defaultText
         self.isSecret = isSecret
         self.help = help
+        if let defaultText, let problem = self.problem(with: defaultText) {
+            preconditionFailure("the default of \(key): \(problem)")
+        }
+    }
+
+    /// The default of a number. That of a setting of another kind is a fault of the program, and ends it.
+    package var defaultInteger: Int {
+        guard case .integer = kind, let value = defaultText.flatMap({ Int($0) }) else {
+            preconditionFailure("\(key) has no number as its default")
+        }
+        return value
+    }
+
+    /// The default of a duration. That of a setting of another kind is a fault of the program, and ends it.
+    package var defaultDuration: Duration {
+        guard case .duration = kind, let value = defaultText.flatMap({ Duration(settingText: $0) }) else {
+            preconditionFailure("\(key) has no duration as its default")
+        }
+        return value
     }
 
     /// The environment variable of this setting.

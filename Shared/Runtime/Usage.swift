@@ -5,11 +5,12 @@ package let fieldpostVersion = "0.1.0"
 enum Usage {
     static func help(_ name: String, _ settings: [Setting]) -> String {
         var lines = [
-            "usage: \(name) [--config FILE] [--print-config] [--help] [--version]", "",
-            "  --config FILE   read settings from a JSON file (also: FIELDPOST_CONFIG)",
-            "  --print-config  print the values in effect and where they come from, then exit",
-            "  --help          print this, then exit",
-            "  --version       print the version, then exit", "",
+            "usage: \(name) [--config FILE] [--print-config] [--print-settings] [--help] [--version]", "",
+            "  --config FILE     read settings from a JSON file (also: FIELDPOST_CONFIG)",
+            "  --print-config    print the values in effect and where they come from, then exit",
+            "  --print-settings  print what can be set as JSON, then exit",
+            "  --help            print this, then exit",
+            "  --version         print the version, then exit", "",
             "Settings are taken from the environment, then from the file (key database.url or",
             "{\"database\": {\"url\": …}}), then from the defaults.", "",
         ]

@@ -6,9 +6,9 @@ import Postgres
 import Testing
 
 extension FlowTests {
-    /// The integration that docs/integrations.md shows, run as it stands there, does what the services would.
-    @Test(.timeLimit(.minutes(20))) func theDocumentsIntegrationDoesABackEndsThreeJobs() async throws {
-        let suite = try await LocalCluster("integration")
+    /// `examples/integration.py` does what the services would.
+    @Test(.timeLimit(.minutes(20))) func theExampleOfAnIntegrationDoesABackEndsThreeJobs() async throws {
+        let suite = try await Suite("integration")
         do { try await run(suite) } catch {
             await suite.stop()
             throw error
@@ -24,8 +24,9 @@ extension FlowTests {
             "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "none", "--people", people,
         ])
         let key = try await suite.runCommand(["environment", "integration", "add", "books"]).split(separator: "\n")
-        let command = ClusterProcess.Command(
-            executable: "/usr/bin/python3", arguments: ["-c", try Self.program()],
+        let command = SuiteProcess.Command(
+            executable: "/usr/bin/python3",
+            arguments: [projectRoot.appendingPathComponent("examples/integration.py").path],
             environment: ["GATEWAY_URL": suite.gatewayURL, "FIELDPOST_KEY": String(try #require(key.last))],
             logPath: suite.folder.path + "/integration.log")
         var python = try ClusterProcess(command)
@@ -85,17 +86,6 @@ extension FlowTests {
         try await suite.runCommand(["environment", "integration", "remove", "books"])
         try await eventually("it is shut out") { python.end == nil ? "it runs" : nil }
         #expect(suite.fallen.isEmpty, "\(suite.fallen)")
-    }
-
-    /// The first Python program of docs/integrations.md, which promises at most 60 lines of it.
-    private static func program() throws -> String {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let text = try String(contentsOf: root.appendingPathComponent("docs/integrations.md"), encoding: .utf8)
-        let program = try #require(
-            text.components(separatedBy: "```python\n").dropFirst().first?.components(separatedBy: "```").first)
-        #expect(program.split(separator: "\n", omittingEmptySubsequences: false).count <= 63)
-        return program
     }
 }
 

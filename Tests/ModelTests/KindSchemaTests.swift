@@ -3,17 +3,19 @@ import Model
 import TestSupport
 import Testing
 
-/// `deploy/openapi.yaml` tells app teams the fields of each kind as the code reads them: their names, their types,
-/// which may be null or absent, and the words that are allowed.
+/// `deploy/openapi.yaml` tells app teams and integrators the fields of each kind as the code reads them: their names,
+/// their types, which may be null or absent, and the words that are allowed. `deploy/asyncapi.yaml` tells the same of
+/// the kinds that only services exchange.
 @Suite struct KindSchemaTests {
-    /// What an app team can see.
-    private static let kinds = Kind.allCases.filter { $0 != .poll && $0 != .seenRecord }
+    /// What no device and no integration can see.
+    private static let ofServices: [Kind] = [.poll, .seenRecord]
 
     /// One of a schema's properties; each is one line of the document.
     private struct Property {
         let types: Set<String>
         let words: Set<String>?
         let hasFormat: Bool
+        let isDescribed: Bool
         /// What an array holds.
         let items: Substring?
 
@@ -23,6 +25,7 @@ import Testing
             words = line.firstMatch(of: /[ ,]enum: (\[[^\]]*\])/).map { Self.list($0.1).subtracting(["null"]) }
             items = line.firstMatch(of: /items: \{([^}]*)\}/)?.1
             hasFormat = items == nil && (line.contains(" format: ") || line.contains(" pattern: "))
+            isDescribed = line.contains(" description: ")
         }
 
         private static func list(_ text: Substring) -> Set<String> {
@@ -35,16 +38,26 @@ import Testing
         var properties: [String: Property] = [:]
     }
 
-    private static func document(of file: String = #filePath) throws -> String {
+    private static func document(_ path: String, of file: String = #filePath) throws -> String {
         let root = URL(fileURLWithPath: file).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
-        return try String(contentsOf: root.appendingPathComponent("deploy/openapi.yaml"), encoding: .utf8)
+        return try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
     }
 
-    /// The document's schemas by their names.
+    /// The documents' schemas by their names.
     private static func schemas() throws -> [String: Schema] {
-        let text = try document()
-        let part = try #require(text.components(separatedBy: "# The fields of each kind;").last)
+        let (devices, services) = (
+            try schemas(of: "deploy/openapi.yaml", after: "# The fields of each kind;"),
+            try schemas(of: "deploy/asyncapi.yaml", after: "# The fields of kinds that only services exchange;")
+        )
+        #expect(Set(services.keys) == Set(ofServices.map(\.rawValue)))
+        return devices.merging(services) { schema, _ in schema }
+    }
+
+    private static func schemas(of path: String, after comment: String) throws -> [String: Schema] {
+        let parts = try document(path).components(separatedBy: comment)
+        try #require(parts.count == 2, "\(path) has '\(comment)' once")
+        let part = parts[1]
         var schemas: [String: Schema] = [:]
         var name = ""
         for line in part.split(separator: "\n").dropFirst() {
@@ -64,12 +77,24 @@ import Testing
     @Test func everyKindHasItsSchema() throws {
         let schemas = try Self.schemas()
         let parts = ["ReportingSelection", "ReportingSection"]
-        #expect(Set(schemas.keys) == Set(Self.kinds.map(\.rawValue) + parts))
-        for kind in Self.kinds {
+        #expect(Set(schemas.keys) == Set(Kind.allCases.map(\.rawValue) + parts))
+        for kind in Kind.allCases {
             let schema = try #require(schemas[kind.rawValue])
             #expect(Set(schema.properties.keys) == Set(kind.fieldNames), "\(kind)")
             let whole = try fields(kind)
             try compare(schema, kind.rawValue, whole) { kind.objection(to: try json($0)) == nil }
+        }
+    }
+
+    /// An object that is read, and a mutation that is sent, have the fields of their kind.
+    @Test func objectsAndMutationsReferToTheSchemas() throws {
+        let text = try Self.document("deploy/openapi.yaml")
+        for kind in Kind.allCases {
+            let name = kind.rawValue
+            let condition = #"- if: \{properties: \{kind: \{const: \#(name)\}.*\n"#
+            let reference = ##" +then: .*fields: \{\$ref: "#/components/schemas/\##(name)"\}"##
+            let count = try text.matches(of: Regex(condition + reference)).count
+            #expect(count == (Self.ofServices.contains(kind) ? 0 : 2), "\(name)")
         }
     }
 
@@ -106,7 +131,7 @@ import Testing
 
     /// The document has a table of them, as others may be added.
     @Test func everyCodeOfALineIsExplained() throws {
-        let text = try Self.document()
+        let text = try Self.document("deploy/openapi.yaml")
         for code in TimeEntryStatus.Code.all { #expect(text.contains("`\(code.rawValue)`"), "\(code.rawValue)") }
     }
 
@@ -120,6 +145,7 @@ import Testing
             ("object", ["no": "field"]),
         ]
         for (field, property) in schema.properties {
+            #expect(property.isDescribed, "\(name).\(field) says what it is")
             func takes(with value: Any?) throws -> Bool {
                 var changed = whole
                 changed[field] = value

@@ -72,6 +72,7 @@ private struct Executable: ~Copyable {
         (["--help"], [:], 0, "FIELDPOST_DATABASE_URL\n"),
         (["--version"], [:], 0, "change-relay \(fieldpostVersion)\n"),
         (["--print-config"], ["FIELDPOST_DATABASE_URL": "hunter2"], 0, " = <redacted>  (environment)"),
+        (["--print-settings"], [:], 0, "\"variable\" : \"FIELDPOST_RELAY_PAGE\""),
         (["--nonsense"], [:], 2, "change-relay: unknown argument --nonsense; "),
         (["--config"], [:], 2, "change-relay: --config needs a file\n"),
         (["--config", "/nonexistent"], [:], 1, "change-relay: cannot read the configuration file /nonexistent\n"),

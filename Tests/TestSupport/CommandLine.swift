@@ -17,23 +17,24 @@ package struct Answer: Sendable {
 ///
 /// - Parameter environment: All it gets: nothing of the test's own.
 package func fieldpost(_ arguments: [String], environment: [String: String] = [:]) throws -> Answer {
-    try run("fieldpost", arguments, environment: environment)
-}
-
-package func fieldpost(_ arguments: String..., environment: [String: String] = [:]) throws -> Answer {
-    try run("fieldpost", arguments, environment: environment)
+    try runExecutable("fieldpost", arguments, environment: environment)
 }
 
 /// Runs the built `workbench`, as ``fieldpost(_:environment:)``.
 package func workbench(_ arguments: String..., environment: [String: String] = [:]) throws -> Answer {
-    try run("workbench", arguments, environment: environment)
+    try runExecutable("workbench", arguments, environment: environment)
 }
 
-private func run(_ program: String, _ arguments: [String], environment: [String: String]) throws -> Answer {
+/// Runs a built executable, as its users do, and waits for its end.
+///
+/// - Parameter environment: All it gets: nothing of the test's own.
+package func runExecutable(
+    _ name: String, _ arguments: [String], environment: [String: String] = [:]
+) throws -> Answer {
     let process = Process()
     let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments.first
     let folder = try #require(bundle.map { URL(filePath: $0).deletingLastPathComponent() })
-    process.executableURL = folder.appendingPathComponent(program)
+    process.executableURL = folder.appendingPathComponent(name)
     process.arguments = arguments
     process.environment = environment
     // Files, not pipes: a server that another test starts at the same moment would keep a pipe open.

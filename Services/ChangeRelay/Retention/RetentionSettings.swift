@@ -8,13 +8,15 @@ enum RetentionSettings {
 
     static let interval = Setting(
         "retention.interval", .duration(.seconds(1) ... .seconds(7 * 86_400)), default: "6h",
-        help: "how often all that is below is looked at for what is older")
+        help: "how often what the settings below are about is looked through for what is older; pointers to polls "
+            + "every minute")
     static let polls = Setting(
         "retention.polls", .duration(.seconds(1) ... .seconds(30 * 86_400)), default: "1h",
         help: "how long pointers to polls stay in the change log once they are published")
     static let answers = Setting(
         "retention.answers", age, default: "90d",
-        help: "how long after a client's last new mutation the answers stay that a repeated one gets")
+        help: "how long after a client's last new mutation the answers stay that a repeated one gets; then it is "
+            + "told answer-forgotten")
     static let ledger = Setting(
         "retention.ledger", age, default: "90d",
         help: "how long ledger rows stay of entries that are recorded, or deleted with nothing in the back end")
@@ -26,14 +28,17 @@ enum RetentionSettings {
         help: "lines of one entry's status log; the oldest beyond it are deleted")
     static let tokens = Setting(
         "retention.tokens", age, default: "400d",
-        help: "how long refresh tokens stay; longer than the identity provider takes them")
+        help: "how long refresh tokens stay; longer than the identity provider takes them. Revoked ones go at once")
     static let devices = Setting(
         "retention.devices", age, default: "90d",
-        help: "how long a device may stay away before its person must log in again")
+        help:
+            "how long a device may stay away before its person must log in again: after that its credential goes, and "
+            + "the refresh token with it")
     static let audit = Setting(
         "retention.audit", age, default: "400d", help: "how long records of the audit log stay")
     static let parked = Setting(
-        "retention.parked", age, default: "180d", help: "how long dead keys wait for a person")
+        "retention.parked", age, default: "180d",
+        help: "how long dead keys wait for a person; each that goes is a warning in the log")
 
     static let all = [interval, polls, answers, ledger, seen, statusLines, tokens, devices, audit, parked]
 }

@@ -13,7 +13,8 @@ struct AuditCommand: ParsableCommand {
         subcommands: [List.self, Prune.self])
 
     struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List records, the newest last.")
+        static let configuration = CommandConfiguration(
+            abstract: "List the audit log's records of who did what, when, from where; the newest last.")
         @Option(help: "Only those of this environment.") var environment: String?
         @Option(help: "Only those whose action begins so, such as role or login.refused.") var action: String?
         @Option(help: "Only those of this actor: an e-mail address, integration:NAME or cli:USER.") var actor: String?
@@ -45,7 +46,8 @@ struct AuditCommand: ParsableCommand {
     }
 
     struct Prune: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Remove records that are older than they are kept.")
+        static let configuration = CommandConfiguration(
+            abstract: "Remove the audit log's records that are older than they are kept.")
         @Option(help: "How long records are kept, such as 400d.") var keep: String
         @OptionGroup var database: DatabaseOptions
 

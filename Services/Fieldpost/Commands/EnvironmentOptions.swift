@@ -41,17 +41,26 @@ struct EnvironmentOptions: ParsableArguments {
         help: "An e-mail address that belongs to it whatever its domain; may be repeated. Replaces all.")
     var addresses: [String] = []
     @Flag(help: "Remove all such addresses.") var noAddresses = false
-    @Option(help: "The identity provider, as its tokens name it.") var issuer: String?
+    @Option(help: ArgumentHelp("The identity provider, as its tokens name it.", valueName: "url"))
+    var issuer: String?
     @Option(help: "The audience that tokens for Fieldpost name.") var audience: String?
-    @Option(help: "Where the identity provider's keys are; asked of the provider unless given.") var jwksUrl: String?
-    @Option(help: "Where the provider's configuration is, when it is not below the issuer.") var discoveryUrl: String?
+    @Option(
+        help: ArgumentHelp(
+            "Where the identity provider's keys are; asked of the provider unless given.", valueName: "url"))
+    var jwksUrl: String?
+    @Option(
+        help: ArgumentHelp("Where the provider's configuration is, when it is not below the issuer.", valueName: "url"))
+    var discoveryUrl: String?
     @Flag(help: "It is below the issuer.") var noDiscoveryUrl = false
-    @Option(help: "How the provider calls Fieldpost (OAuth client id).") var clientId: String?
-    @Option(help: "Variable of this command that holds the client's secret.") var clientSecretFrom: String?
+    @Option(help: ArgumentHelp("How the provider calls Fieldpost (OAuth client id).", valueName: "id"))
+    var clientId: String?
+    @Option(help: ArgumentHelp("Variable of this command that holds the client's secret.", valueName: "variable"))
+    var clientSecretFrom: String?
     @Option(name: .customLong("scope"), help: "What is asked for at logins; may be repeated. Replaces all.")
     var scopes: [String] = []
     @Option(help: "When a person's realm is filled: registration or login.") var initialiseOn: String?
-    @Option(help: "Whether strangers cannot find out who is known: yes or no.") var hideUnknown: String?
+    @Option(help: ArgumentHelp("Whether strangers cannot find out who is known: yes or no.", valueName: "yes-or-no"))
+    var hideUnknown: String?
     @Option(
         help: """
             What says that an address is its person's: the token's claim email_verified (at first), Microsoft Entra \
@@ -60,18 +69,30 @@ struct EnvironmentOptions: ParsableArguments {
     var addressVouchedBy: AddressVouching?
     @Option(help: "The kind of back end: sap, economic, or none when an integration looks after it.") var backend:
         String?
-    @Option(help: "The back end's base URL.") var backendUrl: String?
-    @Option(help: "Fieldpost's user at the back end.") var backendUser: String?
-    @Option(help: "The environment variable in which the services find that user's password.")
-    var backendPasswordVariable: String?
-    @Option(help: "Variable of this command that holds that user's password.") var backendPasswordFrom: String?
-    @Option(help: "Seconds between the poller's looks into the back end, 5…86400.") var pollInterval: Int32?
+    @Option(help: ArgumentHelp("The back end's base URL.", valueName: "url"))
+    var backendUrl: String?
+    @Option(help: ArgumentHelp("Fieldpost's user at the back end.", valueName: "user"))
+    var backendUser: String?
     @Option(
-        help: "Seconds between comparisons of everything, where a look finds what has changed, 5…604800.")
+        help: ArgumentHelp(
+            "The environment variable in which the services find that user's password.", valueName: "variable"))
+    var backendPasswordVariable: String?
+    @Option(help: ArgumentHelp("Variable of this command that holds that user's password.", valueName: "variable"))
+    var backendPasswordFrom: String?
+    @Option(help: ArgumentHelp("Seconds between the poller's looks into the back end, 5…86400.", valueName: "seconds"))
+    var pollInterval: Int32?
+    @Option(
+        help: ArgumentHelp(
+            "Seconds between comparisons of everything, where a look finds what has changed, 5…604800.",
+            valueName: "seconds"))
     var fullPollInterval: Int32?
-    @Option(help: "Entries submitted to the back end a second, 1…10000; 0: as fast as it answers.")
+    @Option(
+        help: ArgumentHelp(
+            "Entries submitted to the back end a second, 1…10000; 0: as fast as it answers.", valueName: "number"))
     var callsPerSecond: Int32?
-    @Option(help: "Entries of one person submitted to it a second, 1…10000; 0: as fast as it answers.")
+    @Option(
+        help: ArgumentHelp(
+            "Entries of one person submitted to it a second, 1…10000; 0: as fast as it answers.", valueName: "number"))
     var personCallsPerSecond: Int32?
     @Option(
         name: .customLong("backend-setting"),

@@ -32,7 +32,8 @@ struct ParkedCommand: ParsableCommand {
     }
 
     struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List them, the oldest first.")
+        static let configuration = CommandConfiguration(
+            abstract: "List the keys whose event could not be handled, the oldest first.")
         @OptionGroup var selection: Selection
         @Flag(help: "Only those that wait for a person.") var dead = false
         @Option(help: "At most so many.") var limit = 1_000
@@ -52,7 +53,7 @@ struct ParkedCommand: ParsableCommand {
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "All that is known of some of them.")
+        static let configuration = CommandConfiguration(abstract: "Show all that is known of some parked keys.")
         @OptionGroup var selection: Selection
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
@@ -76,7 +77,7 @@ struct ParkedCommand: ParsableCommand {
 
     struct Retry: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Try them again now, with all their attempts.",
+            abstract: "Try parked keys again now, with all their attempts.",
             discussion: "A message that could not be read cannot be tried again: discard it.")
         @OptionGroup var selection: Selection
         @Flag(help: "All of them.") var all = false
@@ -97,7 +98,7 @@ struct ParkedCommand: ParsableCommand {
 
     struct Discard: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Forget them; their objects stay as they are.",
+            abstract: "Forget parked keys; their objects stay as they are.",
             discussion: "A newer event of a key is handled as always.")
         @OptionGroup var selection: Selection
         @Flag(help: "All of them.") var all = false

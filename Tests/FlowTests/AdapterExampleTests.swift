@@ -1,0 +1,57 @@
+import Foundation
+import Suite
+import Testing
+
+extension FlowTests {
+    /// The package `examples/acme-adapter`, built by itself against this one's public products, keeps the contract.
+    ///
+    /// It is built in `.build/acme-adapter`, from where `../..` is the project too, so that nothing is written into
+    /// `examples/`. What was built stays there: only the first time takes half a minute. The network is not asked: what
+    /// this package depends on is fetched already.
+    @Test(.timeLimit(.minutes(20))) func theExampleOfAnAdapterKeepsTheContract() async throws {
+        let folder = projectRoot.appendingPathComponent(".build/acme-adapter")
+        try Self.linkExample(at: folder)
+        let variables = ProcessInfo.processInfo.environment
+        let scratch = try SuiteFolder("adapter")
+        defer { scratch.remove() }
+        let process = try SuiteProcess(
+            SuiteProcess.Command(
+                executable: "/usr/bin/env",
+                arguments: ["-C", folder.path, "swift", "test", "--disable-automatic-resolution", "--jobs", "2"],
+                // The same ones in each run: with other variables SwiftPM reads all manifests, and builds, again.
+                environment: [
+                    "PATH": variables["PATH"] ?? "/usr/bin:/bin", "HOME": variables["HOME"] ?? folder.path,
+                ], logPath: scratch.path + "/log"))
+        try await eventually("the adapter is built and tried", within: .seconds(1_100)) {
+            process.isRunning ? process.logTail(bytesMax: 500) : nil
+        }
+        let said = process.logTail(bytesMax: 20_000)
+        #expect(process.end == .exited(status: 0), "\(said)")
+        #expect(said.split(separator: "\n").count { $0.hasPrefix("passed   ") } == 26, "\(said)")
+        #expect(said.contains("acmeKeepsTheContract() passed"), "\(said)")
+    }
+
+    /// A package whose files are the example's, with what this package has fetched.
+    private static func linkExample(at folder: URL) throws {
+        let manager = FileManager.default
+        let resolved = try Data(contentsOf: projectRoot.appendingPathComponent("Package.resolved"))
+        let linked = folder.appendingPathComponent("Package.resolved")
+        if (try? Data(contentsOf: linked)) == resolved { return }
+        if manager.fileExists(atPath: folder.path) { try manager.removeItem(at: folder) }
+        try manager.createDirectory(at: folder.appendingPathComponent(".build"), withIntermediateDirectories: true)
+        for name in ["Package.swift", "Sources", "Tests"] {
+            try manager.createSymbolicLink(
+                atPath: folder.appendingPathComponent(name).path,
+                withDestinationPath: "../../examples/acme-adapter/" + name)
+        }
+        let fetched = projectRoot.appendingPathComponent(".build/repositories")
+        if manager.fileExists(atPath: fetched.path) {
+            try manager.copyItem(at: fetched, to: folder.appendingPathComponent(".build/repositories"))
+        }
+        try resolved.write(to: linked)
+    }
+}
+
+/// The project's folder, found from where this file was compiled.
+let projectRoot = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()

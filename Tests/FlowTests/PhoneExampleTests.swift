@@ -1,0 +1,31 @@
+import Foundation
+import Suite
+import Testing
+
+extension FlowTests {
+    /// `examples/phone.sh` does what it says, after the demo has made somebody's entries.
+    @Test(.timeLimit(.minutes(20))) func theExampleOfAPhoneHasItsEntryReleased() async throws {
+        try await withSuite("phone") { suite in
+            let demo = try suite.startDemo(["--people", "2"])
+            try await demo.expectNoDifferences()
+            let phone = try SuiteProcess(
+                SuiteProcess.Command(
+                    executable: "/bin/bash", arguments: [projectRoot.appendingPathComponent("examples/phone.sh").path],
+                    environment: [
+                        "PATH": "/usr/bin:/bin", "GATEWAY_URL": suite.gatewayURL, "IDENTITY_URL": suite.identityURL,
+                        "SAP_URL": suite.sapURL, SuiteFolder.mark: suite.folder.path,
+                    ], logPath: suite.folder.path + "/phone.log"))
+            // What follows the stream in the background is of its process group.
+            defer { phone.kill9() }
+            try await eventually("the entry is answered", within: .seconds(120)) {
+                phone.isRunning ? phone.logTail() : nil
+            }
+            let said = phone.logTail(bytesMax: 20_000)
+            #expect(phone.end == .exited(status: 0), "\(said)")
+            #expect(said.contains(#"{"realm":"/common","permissions":["read","write"]}"#), "\(said)")
+            #expect(said.contains(/"TimeEntry",\d+,"submitted",null/), "\(said)")
+            #expect(said.contains(/"TimeEntry",\d+,"released",null/), "\(said)")
+            #expect(said.contains("survey #"), "SAP has the note with its marker: \(said)")
+        }
+    }
+}

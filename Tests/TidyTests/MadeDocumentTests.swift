@@ -1,0 +1,84 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Parts of documents are made from the code. Each stands between two comments:
+///
+///     <!-- made by deploy/docs: topics -->
+///     <!-- end -->
+///
+/// `deploy/docs` runs this suite with `WRITE_DOCS=yes`, which writes them; otherwise the suite compares.
+@Suite(.ownThreads) struct MadeDocumentTests {
+    /// What can be made, by the name in the comment.
+    private static let parts: [String: @Sendable () throws -> String] = [
+        "commands": { try CommandReference.overview() },
+        "command reference": { try CommandReference.reference() },
+        "settings": { try SettingReference.tables() },
+        "topics": { TopicReference.topics() },
+        "headers": { TopicReference.headers() },
+    ]
+
+    @Test func documentsSayWhatTheCodeDoes() throws {
+        let isWriting = ProcessInfo.processInfo.environment["WRITE_DOCS"] == "yes"
+        var used: Set<String> = []
+        for path in try Documents.paths() {
+            let text = try #require(projectText(path))
+            let made = try Self.making(text, in: path, &used)
+            if isWriting {
+                if made != text {
+                    try Data(made.utf8).write(to: projectFolder.appendingPathComponent(path))
+                }
+            } else {
+                #expect(made == text, "\(path) is not what the code says: run deploy/docs")
+            }
+        }
+        #expect(used == Set(Self.parts.keys), "each part that can be made is in a document")
+    }
+
+    /// `text` with its parts as they should be.
+    private static func making(_ text: String, in path: String, _ used: inout Set<String>) throws -> String {
+        let (begin, end) = ("<!-- made by deploy/docs: ", "<!-- end -->")
+        let pieces = text.components(separatedBy: begin)
+        var made = pieces[0]
+        for piece in pieces.dropFirst() {
+            let name = String(piece.prefix { $0 != "\n" }.dropLast(" -->".count))
+            let part = try #require(Self.parts[name], "\(path): nobody makes '\(name)'")
+            let rest = try #require(piece.range(of: end), "\(path): '\(name)' has no end")
+            used.insert(name)
+            made += "\(begin)\(name) -->\n\n\(try part())\n\n\(piece[rest.lowerBound...])"
+        }
+        return made
+    }
+}
+
+/// The project's texts for people.
+enum Documents {
+    /// Their paths.
+    static func paths() throws -> [String] {
+        let paths = FileManager.default.enumerator(atPath: projectFolder.appendingPathComponent("docs").path)
+        let documents = (paths?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".md") }
+        #expect(documents.count > 5)
+        return documents.sorted().map { "docs/" + $0 } + ["README.md", "CONTRIBUTING.md"]
+    }
+
+    /// A table in Markdown; a cell has no line breaks.
+    static func table(_ head: [String], _ rows: [[String]]) -> String {
+        func line(_ cells: [String]) -> String { "| " + cells.map(cell).joined(separator: " | ") + " |" }
+        let ruler = "|" + String(repeating: "---|", count: head.count)
+        return ([line(head), ruler] + rows.map(line)).joined(separator: "\n")
+    }
+
+    private static func cell(_ text: String) -> String { text.replacing("|", with: "\\|") }
+
+    /// The texts of all `main.swift` files: what is run of this project.
+    static func entryPoints() throws -> [String] {
+        let folders = try FileManager.default.contentsOfDirectory(atPath: projectFolder.path)
+        return folders.filter { !$0.hasPrefix(".") && $0 != "Tests" && $0 != "examples" }.sorted().flatMap { folder in
+            let paths = FileManager.default.enumerator(atPath: projectFolder.appendingPathComponent(folder).path)
+            let files = (paths?.compactMap { $0 as? String } ?? []).filter {
+                $0 == "main.swift" || $0.hasSuffix("/main.swift")
+            }
+            return files.sorted().compactMap { projectText("\(folder)/\($0)") }
+        }
+    }
+}

@@ -21,6 +21,7 @@ let nioHTTPTypesHTTP1 = Target.Dependency.product(name: "NIOHTTPTypesHTTP1", pac
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 
 /// Executable → folder in `Services/` → what it imports. One list, so a new service is one line.
 let services: [(executable: String, target: String, dependencies: [Target.Dependency])] = [
@@ -116,8 +117,10 @@ let tests: [Target] = [
         name: "TestSupport", dependencies: ["CBroker", "CKafka", "Kafka", "Model", "Postgres", "Realms", "Suite"],
         path: "Tests/TestSupport"),
     .target(name: "PermissionTable", dependencies: ["Model"], path: "Tests/PermissionTable"),
+    .target(name: "ProjectDocuments", dependencies: [yams], path: "Tests/ProjectDocuments"),
     .testTarget(
-        name: "ModelTests", dependencies: ["Model", "PermissionTable", "Seeded"], path: "Tests/ModelTests"),
+        name: "ModelTests", dependencies: ["Model", "PermissionTable", "ProjectDocuments", "Seeded", yams],
+        path: "Tests/ModelTests"),
     .testTarget(
         name: "PostgresTests", dependencies: ["Postgres", "Suite", "TestSupport"], path: "Tests/PostgresTests"),
     .testTarget(
@@ -129,17 +132,17 @@ let tests: [Target] = [
     .testTarget(
         name: "RealmGatewayTests",
         dependencies: [
-            "HTTP", "Identity", "Kafka", "Model", "PermissionTable", "Pipeline", "Postgres", "RealmGateway", "Realms",
-            "Runtime", "Sandbox", "Seeded", "TestSupport", crypto, httpTypes, jwtKit, lifecycle, logging, nio, nioPosix,
+            "HTTP", "Identity", "Kafka", "Model", "PermissionTable", "Pipeline", "Postgres", "ProjectDocuments",
+            "RealmGateway", "Realms", "Runtime", "Sandbox", "Seeded", "TestSupport", crypto, httpTypes, jwtKit,
+            lifecycle, logging, nio, nioPosix, yams,
         ],
         path: "Tests/RealmGatewayTests"),
     .testTarget(
         name: "OnboardingTests",
         dependencies: [
-            "HTTP", "Identity", "Model", "Onboarding", "Postgres", "Realms", "Runtime", "Sandbox", "Secrets", "Suite",
-            "TestSupport", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging,
-            nio,
-            nioPosix, nioWebSocket,
+            "HTTP", "Identity", "Model", "Onboarding", "Postgres", "ProjectDocuments", "Realms", "Runtime", "Sandbox",
+            "Secrets", "Suite", "TestSupport", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging, nio,
+            nioPosix, nioWebSocket, yams,
         ],
         path: "Tests/OnboardingTests"),
     .testTarget(
@@ -200,7 +203,9 @@ let tests: [Target] = [
             "Seeded", "Suite", "TestSupport", logging,
         ],
         path: "Tests/InterleavingTests"),
-    .testTarget(name: "TidyTests", dependencies: ["Model", "Realms", "TestSupport"], path: "Tests/TidyTests"),
+    .testTarget(
+        name: "TidyTests", dependencies: ["Model", "ProjectDocuments", "Realms", "TestSupport", yams],
+        path: "Tests/TidyTests"),
 ]
 
 let package = Package(
@@ -220,6 +225,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
     ],

@@ -2,6 +2,7 @@
 import PackageDescription
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
@@ -79,8 +80,8 @@ let shared: [Target] = [
     .target(name: "CBroker", path: "Shared/CLibraries/CBroker"),
     .target(name: "Model", path: "Shared/Model"),
     .target(name: "Seeded", path: "Shared/Seeded"),
-    .target(name: "Postgres", dependencies: ["CPostgres"], path: "Shared/Postgres"),
-    .target(name: "Kafka", dependencies: ["CKafka"], path: "Shared/Kafka"),
+    .target(name: "Postgres", dependencies: ["CPostgres", deque], path: "Shared/Postgres"),
+    .target(name: "Kafka", dependencies: ["CKafka", deque], path: "Shared/Kafka"),
     .target(name: "HTTP", dependencies: ["CCurl"], path: "Shared/HTTP"),
     .target(name: "Realms", dependencies: ["Model", "Postgres"], path: "Shared/Realms"),
     .target(
@@ -217,6 +218,7 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),

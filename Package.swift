@@ -1,6 +1,7 @@
 // swift-tools-version:6.2
 import PackageDescription
 
+let algorithms = Target.Dependency.product(name: "Algorithms", package: "swift-algorithms")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
@@ -60,7 +61,7 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         "fieldpost", "Fieldpost",
         [
             "Audiences", "Backends", "Commands", "HTTP", "Identity", "Kafka", "Model", "Pipeline", "Postgres", "Realms",
-            "Runtime", "Secrets", "Seeded", "Suite", argumentParser, crypto, logging, nio, nioPosix,
+            "Runtime", "Secrets", "Seeded", "Suite", algorithms, argumentParser, crypto, logging, nio, nioPosix,
         ]
     ),
     (
@@ -217,6 +218,7 @@ let package = Package(
         .library(name: "BackendContract", targets: ["BackendContract"]),
     ],
     dependencies: [
+        .package(url: "https://github.com/apple/swift-algorithms", from: "1.2.1"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),

@@ -1,7 +1,9 @@
 // swift-tools-version:6.2
 import PackageDescription
 
+let algorithms = Target.Dependency.product(name: "Algorithms", package: "swift-algorithms")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
@@ -21,6 +23,7 @@ let nioHTTPTypesHTTP1 = Target.Dependency.product(name: "NIOHTTPTypesHTTP1", pac
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 
 /// Executable → folder in `Services/` → what it imports. One list, so a new service is one line.
 let services: [(executable: String, target: String, dependencies: [Target.Dependency])] = [
@@ -44,30 +47,27 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     ),
     (
         "realm-initializer", "RealmInitializer",
-        [
-            "BackendProtocol", "Catalogues", "Environments", "HTTP", "Kafka", "Model", "Postgres", "Realms", "Runtime",
-            "Work",
-        ]
+        ["BackendProtocol", "Catalogues", "Environments", "HTTP", "Model", "Postgres", "Realms", "Runtime", "Work"]
     ),
     (
         "entry-submitter", "EntrySubmitter",
         [
-            "BackendProtocol", "Environments", "Essentials", "HTTP", "Kafka", "Model", "NameBasedIDs", "Postgres",
-            "Realms", "Runtime", "Work",
+            "BackendProtocol", "Environments", "Essentials", "HTTP", "Model", "NameBasedIDs", "Postgres", "Realms",
+            "Runtime", "Work",
         ]
     ),
     (
         "backend-poller", "BackendPoller",
         [
-            "BackendProtocol", "Catalogues", "Environments", "Essentials", "HTTP", "Kafka", "Model", "Postgres",
-            "Realms", "Runtime", "Work", logging, metrics,
+            "BackendProtocol", "Catalogues", "Environments", "Essentials", "HTTP", "Model", "Postgres", "Realms",
+            "Runtime", "Work", logging, metrics,
         ]
     ),
     (
         "fieldpost", "Fieldpost",
         [
             "BackendProtocol", "Backends", "Commands", "Environments", "Essentials", "HTTP", "Identity", "Kafka",
-            "Model", "Postgres", "Realms", "Runtime", "Work", argumentParser, crypto,
+            "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto,
         ]
     ),
     (
@@ -88,8 +88,8 @@ let shared: [Target] = [
     .target(name: "Essentials", path: "Shared/Essentials"),
     .target(name: "NameBasedIDs", dependencies: [crypto], path: "Shared/NameBasedIDs"),
     .target(name: "Model", dependencies: ["Essentials"], path: "Shared/Model"),
-    .target(name: "Postgres", dependencies: ["CPostgres", "Essentials"], path: "Shared/Postgres"),
-    .target(name: "Kafka", dependencies: ["CKafka"], path: "Shared/Kafka"),
+    .target(name: "Postgres", dependencies: ["CPostgres", "Essentials", deque], path: "Shared/Postgres"),
+    .target(name: "Kafka", dependencies: ["CKafka", deque], path: "Shared/Kafka"),
     .target(name: "HTTP", dependencies: ["CCurl", "Essentials"], path: "Shared/HTTP"),
     .target(name: "Realms", dependencies: ["Essentials", "Model", "Postgres"], path: "Shared/Realms"),
     .target(
@@ -137,8 +137,8 @@ let tools: [Target] = [
         name: "Workbench",
         dependencies: [
             "BackendProtocol", "Backends", "Catalogues", "Commands", "Environments", "Essentials", "HTTP", "Identity",
-            "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Work", argumentParser, crypto, logging,
-            nio, nioPosix,
+            "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser,
+            crypto, logging, nio, nioPosix,
         ],
         path: "Workbench", exclude: ["LocalCluster"]),
 ]
@@ -148,6 +148,7 @@ let tests: [Target] = [
         name: "TestSupport",
         dependencies: ["CBroker", "CKafka", "Kafka", "LocalCluster", "Model", "Postgres", "Realms"],
         path: "Tests/TestSupport"),
+    .target(name: "ProjectDocuments", dependencies: [yams], path: "Tests/ProjectDocuments"),
     .testTarget(
         name: "BackendPollerTests",
         dependencies: [
@@ -191,12 +192,15 @@ let tests: [Target] = [
             logging,
         ], path: "Tests/InterleavingTests"),
     .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
-    .testTarget(name: "ModelTests", dependencies: ["Essentials", "Model", "TestSupport"], path: "Tests/ModelTests"),
+    .testTarget(
+        name: "ModelTests", dependencies: ["Essentials", "Model", "ProjectDocuments", "TestSupport", yams],
+        path: "Tests/ModelTests"),
     .testTarget(
         name: "OnboardingTests",
         dependencies: [
             "Environments", "Essentials", "HTTP", "Identity", "LocalCluster", "Model", "Onboarding", "Postgres",
-            "Realms", "Runtime", "Sandbox", "TestSupport", crypto, jwtKit, lifecycle, logging, nio, nioPosix,
+            "ProjectDocuments", "Realms", "Runtime", "Sandbox", "TestSupport", crypto, jwtKit, lifecycle, logging, nio,
+            nioPosix, yams,
         ], path: "Tests/OnboardingTests"),
     .testTarget(
         name: "PostgresTests", dependencies: ["LocalCluster", "Postgres", "TestSupport"], path: "Tests/PostgresTests"),
@@ -204,8 +208,8 @@ let tests: [Target] = [
         name: "RealmGatewayTests",
         dependencies: [
             "ChangeRelay", "Environments", "Essentials", "HTTP", "Identity", "Kafka", "Model", "Postgres",
-            "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", "Work", crypto, httpTypes, jwtKit, lifecycle,
-            logging, nio, nioPosix,
+            "ProjectDocuments", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", "Work", crypto,
+            httpTypes, jwtKit, lifecycle, logging, nio, nioPosix, yams,
         ], path: "Tests/RealmGatewayTests"),
     .testTarget(
         name: "RealmInitializerTests",
@@ -223,7 +227,8 @@ let tests: [Target] = [
             logging, metrics, nio, nioEmbedded, nioPosix,
         ], path: "Tests/RuntimeTests"),
     .testTarget(
-        name: "TidyTests", dependencies: ["Backends", "Model", "Postgres", "Realms", "TestSupport"],
+        name: "TidyTests",
+        dependencies: ["Backends", "Model", "Postgres", "ProjectDocuments", "Realms", "TestSupport", yams],
         path: "Tests/TidyTests"),
     .testTarget(
         name: "WorkTests",
@@ -247,7 +252,9 @@ let package = Package(
         .library(name: "BackendContract", targets: ["BackendContract"]),
     ],
     dependencies: [
+        .package(url: "https://github.com/apple/swift-algorithms", from: "1.2.1"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -256,6 +263,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
     ],

@@ -1,4 +1,5 @@
 internal import CKafka
+import DequeModule
 internal import Glibc
 import Synchronization
 
@@ -142,7 +143,7 @@ package struct LogLine: Sendable, Equatable {
 /// The latest lines; older ones make room.
 final class LogBuffer: Sendable {
     private static let countMax = 1000
-    private let lines = Mutex<[LogLine]>([])
+    private let lines = Mutex<Deque<LogLine>>([])
 
     func append(_ line: LogLine) {
         lines.withLock {
@@ -154,7 +155,7 @@ final class LogBuffer: Sendable {
     func take() -> [LogLine] {
         lines.withLock { lines in
             defer { lines = [] }
-            return lines
+            return Array(lines)
         }
     }
 }

@@ -1,3 +1,5 @@
+import DequeModule
+
 /// Which messages of one partition are unfinished, from an assignment or a seek to the next.
 ///
 /// Pure bookkeeping: it knows no librdkafka.
@@ -16,10 +18,9 @@ final class PartitionTracker {
     /// librdkafka was told to pause it.
     var isPaused: Bool
 
-    /// Delivered messages from the lowest unfinished one on are `entries[head...]`; those before it are spent.
-    private var entries: [Entry] = []
-    private var head = 0
-    /// The slot of `entries[0]`.
+    /// Delivered messages from the lowest unfinished one on.
+    private var entries: Deque<Entry> = []
+    /// The slot of the first of `entries`.
     private var firstSlot = 0
 
     private struct Entry {
@@ -61,29 +62,21 @@ final class PartitionTracker {
 
     func finish(slot: Int) {
         let index = slot - firstSlot
-        guard isOpen, index >= head, index < entries.count else { return }
+        guard isOpen, entries.indices.contains(index) else { return }
         entries[index].isFinished = true
-        while head < entries.count, entries[head].isFinished { head += 1 }
-        if head == entries.count || head >= 4096 { forgetSpent() }
+        while let first = entries.first, first.isFinished {
+            entries.removeFirst()
+            firstSlot += 1
+        }
     }
 
     /// Everything below it is finished: the offset to commit. `nil` before the first delivery.
-    var finishedBelow: Int64? { head < entries.count ? entries[head].offset : next }
+    var finishedBelow: Int64? { entries.first?.offset ?? next }
 
-    var unfinishedCount: Int {
-        var count = 0
-        for index in head..<entries.count where !entries[index].isFinished { count += 1 }
-        return count
-    }
+    var unfinishedCount: Int { entries.count { !$0.isFinished } }
 
     /// When the lowest unfinished message was written: milliseconds since 1970.
-    var oldestUnfinishedTimestamp: Int64? { head < entries.count ? entries[head].timestamp : nil }
+    var oldestUnfinishedTimestamp: Int64? { entries.first?.timestamp }
 
     func close() { isOpen = false }
-
-    private func forgetSpent() {
-        firstSlot += head
-        entries.removeFirst(head)
-        head = 0
-    }
 }

@@ -1,3 +1,4 @@
+import DequeModule
 import Dispatch
 import Glibc
 import Synchronization
@@ -9,7 +10,7 @@ package final class Pool: Sendable {
     private typealias Job = @Sendable (inout Connection) -> Void
 
     private struct State: ~Copyable {
-        var jobs: [Job] = []
+        var jobs: Deque<Job> = []
         var isStopping = false
     }
 
@@ -69,7 +70,7 @@ package final class Pool: Sendable {
         while true {
             news.wait()
             let (job, isStopping): (Job?, Bool) = state.withLock { state in
-                (state.jobs.isEmpty ? nil : state.jobs.removeFirst(), state.isStopping)
+                (state.jobs.popFirst(), state.isStopping)
             }
             if let job { return job }
             if isStopping { return nil }

@@ -1,5 +1,5 @@
 import Foundation
-import Suite
+import LocalCluster
 import Testing
 
 extension FlowTests {
@@ -12,10 +12,10 @@ extension FlowTests {
         let folder = projectRoot.appendingPathComponent(".build/acme-adapter")
         try Self.linkExample(at: folder)
         let variables = ProcessInfo.processInfo.environment
-        let scratch = try SuiteFolder("adapter")
+        let scratch = try ClusterFolder("adapter")
         defer { scratch.remove() }
-        let process = try SuiteProcess(
-            SuiteProcess.Command(
+        let process = try ClusterProcess(
+            ClusterProcess.Command(
                 executable: "/usr/bin/env",
                 arguments: ["-C", folder.path, "swift", "test", "--disable-automatic-resolution", "--jobs", "2"],
                 // The same ones in each run: with other variables SwiftPM reads all manifests, and builds, again.

@@ -8,7 +8,7 @@ import Testing
 extension FlowTests {
     /// `examples/integration.py` does what the services would.
     @Test(.timeLimit(.minutes(20))) func theExampleOfAnIntegrationDoesABackEndsThreeJobs() async throws {
-        let suite = try await Suite("integration")
+        let suite = try await LocalCluster("integration")
         do { try await run(suite) } catch {
             await suite.stop()
             throw error
@@ -24,7 +24,7 @@ extension FlowTests {
             "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "none", "--people", people,
         ])
         let key = try await suite.runCommand(["environment", "integration", "add", "books"]).split(separator: "\n")
-        let command = SuiteProcess.Command(
+        let command = ClusterProcess.Command(
             executable: "/usr/bin/python3",
             arguments: [projectRoot.appendingPathComponent("examples/integration.py").path],
             environment: ["GATEWAY_URL": suite.gatewayURL, "FIELDPOST_KEY": String(try #require(key.last))],

@@ -1,5 +1,6 @@
 import Foundation
-import Suite
+import LocalCluster
+import Model
 import Testing
 
 extension FlowTests {
@@ -8,12 +9,12 @@ extension FlowTests {
         try await withSuite("phone") { suite in
             let demo = try suite.startDemo(["--people", "2"])
             try await demo.expectNoDifferences()
-            let phone = try SuiteProcess(
-                SuiteProcess.Command(
+            let phone = try ClusterProcess(
+                ClusterProcess.Command(
                     executable: "/bin/bash", arguments: [projectRoot.appendingPathComponent("examples/phone.sh").path],
                     environment: [
                         "PATH": "/usr/bin:/bin", "GATEWAY_URL": suite.gatewayURL, "IDENTITY_URL": suite.identityURL,
-                        "SAP_URL": suite.sapURL, SuiteFolder.mark: suite.folder.path,
+                        "SAP_URL": suite.sapURL, ClusterFolder.mark: suite.folder.path,
                     ], logPath: suite.folder.path + "/phone.log"))
             // What follows the stream in the background is of its process group.
             defer { phone.kill9() }

@@ -1,7 +1,9 @@
 import Foundation
 import Model
+import ProjectDocuments
 import TestSupport
 import Testing
+import Yams
 
 /// `deploy/openapi.yaml` tells app teams and integrators the fields of each kind as the code reads them: their names,
 /// their types, which may be null or absent, and the words that are allowed. `deploy/asyncapi.yaml` tells the same of
@@ -10,66 +12,52 @@ import Testing
     /// What no device and no integration can see.
     private static let ofServices: [Kind] = [.poll, .seenRecord]
 
-    /// One of a schema's properties; each is one line of the document.
+    /// One of a schema's properties.
     private struct Property {
         let types: Set<String>
         let words: Set<String>?
         let hasFormat: Bool
         let isDescribed: Bool
         /// What an array holds.
-        let items: Substring?
+        let items: Node?
 
-        init(_ line: Substring) throws {
-            let type = try #require(line.firstMatch(of: /\{type: (\[[^\]]*\]|[a-z]+)/), "\(line)").1
-            types = Self.list(type)
-            words = line.firstMatch(of: /[ ,]enum: (\[[^\]]*\])/).map { Self.list($0.1).subtracting(["null"]) }
-            items = line.firstMatch(of: /items: \{([^}]*)\}/)?.1
-            hasFormat = items == nil && (line.contains(" format: ") || line.contains(" pattern: "))
-            isDescribed = line.contains(" description: ")
-        }
-
-        private static func list(_ text: Substring) -> Set<String> {
-            Set(text.split(whereSeparator: { "[], \"".contains($0) }).map(String.init))
+        init(_ node: Node) throws {
+            types = try #require(node["type"], "\(node)").texts
+            words = node["enum"]?.texts.subtracting(["null"])
+            items = node["items"]
+            hasFormat = !node.names.isDisjoint(with: ["format", "pattern"])
+            isDescribed = node["description"] != nil
         }
     }
 
     private struct Schema {
-        var required: Set<String> = []
+        let required: Set<String>
         var properties: [String: Property] = [:]
+
+        init(_ node: Node) throws {
+            required = node["required"]?.texts ?? []
+            for (name, property) in node["properties"]?.members ?? [] { properties[name] = try Property(property) }
+        }
     }
 
-    private static func document(_ path: String, of file: String = #filePath) throws -> String {
-        let root = URL(fileURLWithPath: file).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        return try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
+    private static func document(_ path: String = "deploy/openapi.yaml") throws -> ProjectDocument {
+        try ProjectDocument(path)
     }
 
-    /// The documents' schemas by their names.
+    /// The schemas of the kinds that an object may be of, and those of what stands in their arrays, by their names.
     private static func schemas() throws -> [String: Schema] {
-        let (devices, services) = (
-            try schemas(of: "deploy/openapi.yaml", after: "# The fields of each kind;"),
-            try schemas(of: "deploy/asyncapi.yaml", after: "# The fields of kinds that only services exchange;")
-        )
-        #expect(Set(services.keys) == Set(ofServices.map(\.rawValue)))
-        return devices.merging(services) { schema, _ in schema }
-    }
-
-    private static func schemas(of path: String, after comment: String) throws -> [String: Schema] {
-        let parts = try document(path).components(separatedBy: comment)
-        try #require(parts.count == 2, "\(path) has '\(comment)' once")
-        let part = parts[1]
+        let all = try #require(try document().root["components"]?["schemas"])
         var schemas: [String: Schema] = [:]
-        var name = ""
-        for line in part.split(separator: "\n").dropFirst() {
-            if let found = line.wholeMatch(of: /^ {4}([A-Za-z]+):/)?.1 {
-                if found == "MutationRequest" { break }
-                name = String(found)
-                schemas[name] = Schema()
-            } else if let list = line.wholeMatch(of: /^ {6}required: \[(.*)\]/)?.1 {
-                schemas[name]?.required = Set(list.split(separator: ",").map { $0.filter { $0 != " " } })
-            } else if let property = line.wholeMatch(of: /^ {8}([A-Za-z]+): (\{.*\})/) {
-                schemas[name]?.properties[String(property.1)] = try Property(property.2)
-            }
+        for choice in try #require(all["Object"]?["allOf"]).array() {
+            let kind = try #require(choice["if"]?["properties"]?["kind"]?["const"]?.string)
+            let fields = choice["then"]?["properties"]?["fields"]?["$ref"]?.string
+            #expect(fields == "#/components/schemas/\(kind)")
+            schemas[kind] = try Schema(try #require(all[kind], "\(kind)"))
+        }
+        let services = try #require(try document("deploy/asyncapi.yaml").root["components"]?["schemas"])
+        for kind in ofServices.map(\.rawValue) { schemas[kind] = try Schema(try #require(services[kind], "\(kind)")) }
+        for part in ["ReportingSelection", "ReportingSection"] {
+            schemas[part] = try Schema(try #require(all[part], "\(part)"))
         }
         return schemas
     }
@@ -131,7 +119,7 @@ import Testing
 
     /// The document has a table of them, as others may be added.
     @Test func everyCodeOfALineIsExplained() throws {
-        let text = try Self.document("deploy/openapi.yaml")
+        let text = try Self.document().text
         for code in TimeEntryStatus.Code.all { #expect(text.contains("`\(code.rawValue)`"), "\(code.rawValue)") }
     }
 
@@ -162,7 +150,7 @@ import Testing
             #expect((property.items != nil) == (whole[field] is [Any]), "\(name).\(field)")
             guard let items = property.items else { continue }
             #expect(try takes(with: [Any]()) && !takes(with: [7]), "\(name).\(field)")
-            #expect(items.contains("format: uuid") || items.contains("$ref"), "\(name).\(field)")
+            #expect(items["format"]?.string == "uuid" || items["$ref"] != nil, "\(name).\(field)")
             #expect(try !takes(with: ["no id"]), "\(name).\(field)")
         }
     }

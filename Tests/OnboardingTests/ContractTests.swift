@@ -1,7 +1,9 @@
 import Foundation
 import HTTP
+import ProjectDocuments
 import TestSupport
 import Testing
+import Yams
 
 @testable import Onboarding
 @testable import Runtime
@@ -9,17 +11,14 @@ import Testing
 
 /// `deploy/openapi.yaml` says what onboarding answers.
 @Suite(.ownThreads) struct ContractTests {
+    private static func document() throws -> ProjectDocument { try ProjectDocument("deploy/openapi.yaml") }
+
     /// Path → status codes, as the document lists them.
     private static func statuses() throws -> [String: Set<Int>] {
-        let text = try String(contentsOf: projectFolder.appendingPathComponent("deploy/openapi.yaml"), encoding: .utf8)
         var statuses: [String: Set<Int>] = [:]
-        var path = ""
-        for line in text.split(separator: "\n") {
-            if line.hasPrefix("components:") { break }
-            if line.hasPrefix("  /"), line.hasSuffix(":") { path = String(line.dropFirst(2).dropLast()) }
-            if line.hasPrefix("        \""), let status = Int(line.dropFirst(9).prefix(3)) {
-                statuses[path, default: []].insert(status)
-            }
+        for (path, route) in try document().root["paths"]?.members ?? [] {
+            let listed = route.members.flatMap { $0.value["responses"]?.names ?? [] }
+            statuses[path] = Set(listed.compactMap { Int($0) })
         }
         return statuses
     }
@@ -176,14 +175,13 @@ import Testing
                     ["token", "access_token", "expires_at", "token_type"], ["realm initialized", "path"],
                     ["data ready"],
                 ])
-            let text = try String(
-                contentsOf: projectFolder.appendingPathComponent("deploy/openapi.yaml"), encoding: .utf8)
+            let text = try Self.document().text
             for name in shapes.joined() { #expect(text.contains(name), "\(name)") }
         }
     }
 
     @Test func everyProblemAndEventIsNamedInTheDocument() throws {
-        let text = try String(contentsOf: projectFolder.appendingPathComponent("deploy/openapi.yaml"), encoding: .utf8)
+        let text = try Self.document().text
         let problems = [
             Problem.contentTypeWrong, Problems.malformed, Problems.emailUnusable, Problems.organisationUnknown,
             Problems.personUnknown, Problems.sessionUnknown, Problems.upgradeNeeded, Problems.tooMany,

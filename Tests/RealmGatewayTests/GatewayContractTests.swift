@@ -1,9 +1,11 @@
 import Foundation
 import HTTP
 import Model
+import ProjectDocuments
 import Synchronization
 import TestSupport
 import Testing
+import Yams
 
 @testable import RealmGateway
 
@@ -12,27 +14,21 @@ import Testing
     /// Route, method and status, as in `/v1/sync post 200`.
     private static func documented() throws -> Set<String> {
         var found: Set<String> = []
-        var (path, method) = ("", "")
-        for line in try document().split(separator: "\n") {
-            let indent = line.prefix { $0 == " " }.count
-            let word = line.drop { $0 == " " }.prefix { $0 != ":" }
-            switch indent {
-            case 2: path = word.hasPrefix("/v1/") && word != "/v1/token" ? String(word) : ""
-            case 4: method = String(word)
-            case 8 where !path.isEmpty && word.hasPrefix("\""):
-                found.insert("\(path) \(method) \(word.filter(\.isNumber))")
-            default: break
+        for (path, route) in try document().root["paths"]?.members ?? []
+        where path.hasPrefix("/v1/") && path != "/v1/token" {
+            for (method, operation) in route.members {
+                for status in operation["responses"]?.names ?? [] { found.insert("\(path) \(method) \(status)") }
             }
         }
         return found
     }
 
-    private static func document() throws -> String {
-        try String(contentsOf: projectFolder.appendingPathComponent("deploy/openapi.yaml"), encoding: .utf8)
-    }
+    private static func document() throws -> ProjectDocument { try ProjectDocument("deploy/openapi.yaml") }
+
+    private static func schemas() throws -> Node { try #require(try document().root["components"]?["schemas"]) }
 
     @Test func everyRouteAnswersWithEveryStatusItIsSaidTo() async throws {
-        let log = ContractLog(document: try Self.document())
+        let log = ContractLog(document: try Self.document().text)
         try await withGateway { fixture in
             let ana = try await GatewayDevice(fixture, "ana@example.com")
             let stranger = try await GatewayDevice(fixture, "eve@elsewhere.com")
@@ -73,26 +69,24 @@ import Testing
 
     /// Why a mutation is rejected is one of the document's list.
     @Test func everyRejectionIsInTheDocument() throws {
-        let listed = Set(
-            try Self.document().split(separator: "\n").filter { $0.contains("- \"urn:fieldpost:problem:") }.map {
-                line in
-                line.split(separator: ":").last.map { String($0.dropLast()) } ?? ""
-            })
+        let parts = try Self.schemas()["Rejection"]?["allOf"]?.array() ?? []
+        let listed = Set(parts.flatMap { $0["properties"]?["type"]?["enum"]?.texts ?? [] })
         let codes = MutationProblem.Code.allCases.map(\.rawValue)
-        #expect(listed == Set(codes + ["answer-forgotten", "data-refused", "malformed-mutation", "unknown-kind"]))
+        let others = ["answer-forgotten", "data-refused", "malformed-mutation", "unknown-kind"]
+        #expect(listed == Set((codes + others).map { "urn:fieldpost:problem:\($0)" }))
     }
 
     @Test func everyKindIsInTheDocument() throws {
-        let lines = try Self.document().split(separator: "\n").map { $0.drop { $0 == " " } }
+        let schemas = try Self.schemas()
         let realms: [RealmClass] = [
             .users, .user, .catalogue(UUID()), .common, .manager, .team(UUID()), .share(UUID()),
         ]
         let kinds = Set(realms.flatMap(Permissions.kinds(in:)))
         #expect(Set(Kind.allCases).subtracting(kinds) == [.poll, .seenRecord])
-        for kind in kinds { #expect(lines.contains("- \(kind.rawValue)"), "\(kind)") }
         #expect(kinds == Set(Kind.allCases.filter(Permissions.isReadByIntegrations)))
-        let list = kinds.map(\.rawValue).sorted().joined(separator: ", ")
-        #expect(lines.contains("enum: [\(list)]"))
+        let names = Set(kinds.map(\.rawValue))
+        #expect(schemas["Mutation"]?["properties"]?["kind"]?["enum"]?.texts == names)
+        #expect(schemas["SyncRequest"]?["properties"]?["kinds"]?["items"]?["enum"]?.texts == names)
     }
 }
 

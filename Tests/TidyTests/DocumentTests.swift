@@ -1,27 +1,25 @@
 import Foundation
 import Model
+import ProjectDocuments
 import Realms
 import TestSupport
 import Testing
+import Yams
 
 @Suite struct DocumentTests {
     /// Topic → partitions.
     private static let catalogue = Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name, $0.partitions) })
 
     @Test func asyncAPINamesTheTopicsWithTheirPartitionsAndRetention() throws {
-        let text = try #require(projectText("deploy/asyncapi.yaml"))
-        let channels = try #require(
-            text.split(separator: "\nchannels:\n").last?.split(separator: "\noperations:").first)
+        let document = try ProjectDocument("deploy/asyncapi.yaml").root
+        let channels = try #require(document["channels"])
         var found: [String: Int] = [:]
         var retention: [String: Int64] = [:]
-        var topic: String?
-        for line in channels.split(separator: "\n") {
-            let words = line.split(whereSeparator: { $0 == " " || $0 == "," || $0 == "}" })
-            for (word, value) in zip(words, words.dropFirst()) {
-                if word == "address:" { topic = String(value) }
-                if word == "partitions:", let topic { found[topic] = Int(value) }
-                if word == "retention.ms:", let topic { retention[topic] = Int64(value) }
-            }
+        for (_, channel) in channels.members {
+            let topic = try #require(channel["address"]?.string)
+            let kafka = channel["bindings"]?["kafka"]
+            found[topic] = kafka?["partitions"]?.int
+            retention[topic] = kafka?["topicConfiguration"]?["retention.ms"]?.int.map(Int64.init)
         }
         #expect(found == Self.catalogue)
         #expect(
@@ -29,17 +27,19 @@ import Testing
                 == Dictionary(
                     uniqueKeysWithValues: Topics.all.map { ($0.name, $0.retention.components.seconds * 1_000) }))
         for topic in Topics.all {
-            for kind in topic.kinds {
-                #expect(text.contains("      \(kind.rawValue): { $ref: \"#/components/messages/\(kind.rawValue)\" }"))
-                #expect(text.contains(EventHeaders.type(of: kind)))
-            }
-            for group in topic.consumers { #expect(channels.contains("Read by \(group).")) }
+            let channel = try #require(channels[topic.name])
+            let messages = channel["messages"]?.members.compactMap { $0.value["$ref"]?.string } ?? []
+            #expect(Set(messages) == Set(topic.kinds.map { "#/components/messages/\($0.rawValue)" }))
+            let description = channel["description"]?.string ?? ""
+            for group in topic.consumers { #expect(description.contains("Read by \(group).")) }
         }
+        let types = document["components"]?["schemas"]?["Headers"]?["properties"]?["ce_type"]?["enum"]?.texts
+        #expect(types == Set(Topics.all.flatMap(\.kinds).map(EventHeaders.type)))
     }
 
     @Test func asyncAPINamesTheHeaders() throws {
-        let text = try #require(projectText("deploy/asyncapi.yaml"))
-        for header in EventHeaders.all { #expect(text.contains("\n        \(header.name):"), "\(header.name)") }
+        let schemas = try ProjectDocument("deploy/asyncapi.yaml").root["components"]?["schemas"]
+        #expect(schemas?["Headers"]?["properties"]?.names == Set(EventHeaders.all.map(\.name)))
     }
 
     @Test func theProgramsSchemaIsTheNewestFile() throws {

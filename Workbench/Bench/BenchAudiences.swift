@@ -1,3 +1,4 @@
+import Algorithms
 import Backends
 import Catalogues
 import Essentials
@@ -81,10 +82,10 @@ struct BenchAudiences: ~Copyable {
     /// What polls write down of everybody.
     private mutating func read() throws {
         let now = Timestamp.now()
-        for first in stride(from: 0, to: trees.count, by: Self.batchCount) {
+        for page in trees.indices.chunks(ofCount: Self.batchCount) {
             var batch = WriteBatch(environment: environment)
             var readings: [AudienceStore.Reading] = []
-            for audience in first..<min(first + Self.batchCount, trees.count) {
+            for audience in page {
                 let tree = NodeTree(trees[audience])
                 batch.also(try AudienceStore.store(tree, nodes: trees[audience], in: environment))
                 readings += stride(from: audience, to: emails.count, by: audienceCount).map {

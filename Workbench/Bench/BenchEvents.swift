@@ -1,4 +1,5 @@
 import Essentials
+import Algorithms
 import FoundationEssentials
 import Kafka
 import Model
@@ -59,9 +60,9 @@ final class BenchEvents: Sendable {
 
     /// Statements that write the events in batches, as the worker does: the newest of an object, sorted by key.
     func batches(of size: Int) -> [[Statement]] {
-        stride(from: 0, to: items.count, by: size).map { start in
+        items.chunks(ofCount: size).map { page in
             var newest: [ObjectKey: Item] = [:]
-            for item in items[start..<min(start + size, items.count)] { newest[item.key] = item }
+            for item in page { newest[item.key] = item }
             let sorted = newest.values.sorted {
                 ($0.key.realm, $0.key.id.uuidString) < ($1.key.realm, $1.key.id.uuidString)
             }

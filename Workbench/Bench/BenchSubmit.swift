@@ -1,3 +1,4 @@
+import Algorithms
 import ArgumentParser
 import Essentials
 import FoundationEssentials
@@ -184,9 +185,9 @@ struct BenchSubmit: AsyncParsableCommand {
             let paths = try people.map { try RealmPath.user($0.email) }
             var directory = RealmDirectory()
             let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
-            for start in stride(from: 0, to: count, by: 1_000) {
+            for numbers in (0..<count).chunks(ofCount: 1_000) {
                 var batch = WriteBatch(environment: environment)
-                for number in start..<min(start + 1_000, count) {
+                for number in numbers {
                     let entry = try source.make(number)
                     let key = ObjectKey(realm: realms[paths[entry.person]] ?? 0, kind: .timeEntry, id: UUID())
                     batch.put(key, JSONBytes(entry.fields), decision: 0, isEdit: true)

@@ -1,3 +1,4 @@
+import Algorithms
 import FoundationEssentials
 import Model
 
@@ -48,10 +49,8 @@ struct Author {
         // Somebody with little left to do, as in a second run, stays.
         let absence = unfinishedCount * 2 > order.count ? absence : nil
         var wayBack: Task<Void, any Error>?
-        let portions = stride(from: 0, to: order.count, by: Self.portionCount)
-        for start in portions {
-            let portion = order[start..<min(start + Self.portionCount, order.count)]
-            if let absence, wayBack == nil, Double(start) >= absence.afterShare * Double(order.count) {
+        for portion in order.chunks(ofCount: Self.portionCount) {
+            if let absence, wayBack == nil, Double(portion.startIndex) >= absence.afterShare * Double(order.count) {
                 wayBack = await leave(for: absence.duration)
             }
             try await write(portion, choices)

@@ -1,3 +1,4 @@
+import Algorithms
 import BackendProtocol
 import Environments
 import FoundationEssentials
@@ -80,9 +81,8 @@ struct DemoSetup: Sendable {
 
     /// Invites people who are not known yet: from then on their realms are filled.
     func invite(_ people: [Organisation.Person], to environment: EnvironmentID) async throws {
-        let countMax = Registration.batchCountMax
-        for start in stride(from: 0, to: people.count, by: countMax) {
-            let emails = people[start..<min(start + countMax, people.count)].map { EmailAddress.lowered($0.email) }
+        for batch in people.chunks(ofCount: Registration.batchCountMax) {
+            let emails = batch.map { EmailAddress.lowered($0.email) }
             _ = try await pool.run { connection in
                 try Registration.register(emails, in: environment, on: &connection).count
             }

@@ -1,3 +1,4 @@
+import Algorithms
 import ArgumentParser
 import Environments
 import Identity
@@ -38,8 +39,7 @@ extension EnvironmentCommand {
                 throw CommandFailure("\(stranger) is none of the environment's people; add --people first")
             }
             var rows: [Invitation] = []
-            for start in stride(from: 0, to: people.count, by: Registration.batchCountMax) {
-                let batch = people[start..<min(start + Registration.batchCountMax, people.count)]
+            for batch in people.chunks(ofCount: Registration.batchCountMax) {
                 let registered = try Registration.register(Array(batch), in: environment, on: &connection).map {
                     Invitation(email: $0.email, realm: $0.path.description, isNew: $0.isNew)
                 }

@@ -1,3 +1,4 @@
+import Algorithms
 import ArgumentParser
 import FoundationEssentials
 import Glibc
@@ -126,8 +127,7 @@ struct ParkedCommand: ParsableCommand {
                 guard readLine() == "yes" else { throw CommandFailure("nothing was discarded") }
             }
             // Only what was shown: what was parked meanwhile stays.
-            for start in stride(from: 0, to: rows.count, by: ParkedStore.pageCountMax) {
-                let page = rows[start..<min(start + ParkedStore.pageCountMax, rows.count)]
+            for page in rows.chunks(ofCount: ParkedStore.pageCountMax) {
                 count += try ParkedStore.discard(page.map(\.name), on: &connection)
             }
             try answer(count, "discarded", selection, output)

@@ -1,4 +1,5 @@
 import Essentials
+import Algorithms
 import FoundationEssentials
 import Model
 import Postgres
@@ -88,8 +89,7 @@ struct TreeImport {
         _ keys: [ObjectKey], on connection: inout Connection
     ) throws -> [ObjectKey: RealmObject] {
         var found: [ObjectKey: RealmObject] = [:]
-        for start in stride(from: 0, to: keys.count, by: Self.batchCountMax) {
-            let page = keys[start..<min(start + Self.batchCountMax, keys.count)]
+        for page in keys.chunks(ofCount: Self.batchCountMax) {
             let objects = try RealmObject.byKey(try connection.run(RealmObject.load(page, in: environment)))
             found.merge(objects) { first, _ in first }
         }
@@ -104,13 +104,12 @@ struct TreeImport {
     func write(
         audit: Statement, on connection: inout Connection, progress: (_ done: Int, _ of: Int) -> Void
     ) throws {
-        for start in stride(from: 0, to: writes.count, by: Self.batchCountMax) {
-            let end = min(start + Self.batchCountMax, writes.count)
+        for page in writes.chunks(ofCount: Self.batchCountMax) {
             var batch = WriteBatch(environment: environment)
-            for write in writes[start..<end] { batch.put(write.key, write.fields, decision: 0, isEdit: true) }
-            if start == 0 { batch.also(audit) }
+            for write in page { batch.put(write.key, write.fields, decision: 0, isEdit: true) }
+            if page.startIndex == writes.startIndex { batch.also(audit) }
             _ = try batch.commit(on: &connection)
-            progress(end, writes.count)
+            progress(page.endIndex, writes.count)
         }
     }
 }

@@ -76,7 +76,7 @@ import Yams
 
     /// An object that is read, and a mutation that is sent, have the fields of their kind.
     @Test func objectsAndMutationsReferToTheSchemas() throws {
-        let text = try Self.document("deploy/openapi.yaml")
+        let text = try Self.document("deploy/openapi.yaml").text
         for kind in Kind.allCases {
             let name = kind.rawValue
             let condition = #"- if: \{properties: \{kind: \{const: \#(name)\}.*\n"#

@@ -20,6 +20,10 @@ package func fieldpost(_ arguments: [String], environment: [String: String] = [:
     try runExecutable("fieldpost", arguments, environment: environment)
 }
 
+package func fieldpost(_ arguments: String..., environment: [String: String] = [:]) throws -> Answer {
+    try runExecutable("fieldpost", arguments, environment: environment)
+}
+
 /// Runs the built `workbench`, as ``fieldpost(_:environment:)``.
 package func workbench(_ arguments: String..., environment: [String: String] = [:]) throws -> Answer {
     try runExecutable("workbench", arguments, environment: environment)

@@ -1,5 +1,5 @@
-import Essentials
 import Algorithms
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres

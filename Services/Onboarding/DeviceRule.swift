@@ -1,13 +1,11 @@
-import Postgres
-
 /// What a device's credential is worth. A pure function of what is stored of the device.
 enum DeviceRule {
     /// What is stored of a device that was found by its name.
-    struct Stored: Equatable, Sendable {
+    struct Stored<Secret: Equatable & Sendable>: Equatable, Sendable {
         /// The newest secret that was handed out; `nil` once the device is shut out.
-        var newest: Bytea?
+        var newest: Secret?
         /// The one it was handed out for. It is taken until the newest is used: the answer may have been lost.
-        var former: Bytea?
+        var former: Secret?
         /// Whether its person is still bound to the account of the device's login, at the environment's provider.
         var isPersons = true
         /// How long another renewal of the device's token may still take.
@@ -23,7 +21,7 @@ enum DeviceRule {
         case ended
     }
 
-    static func judge(_ stored: Stored, secret: Bytea) -> Judgement {
+    static func judge<Secret>(_ stored: Stored<Secret>, secret: Secret) -> Judgement {
         guard let newest = stored.newest, stored.isPersons else { return .ended }
         guard secret == newest || secret == stored.former else { return .reused }
         guard stored.busySeconds <= 0 else { return .busy(seconds: Int(stored.busySeconds.rounded(.up))) }

@@ -62,7 +62,7 @@ struct DeviceStore: Sendable {
             let (row, first) = (rows[0], Organisation.columnCount)
             let (id, person): (Int64, Int32) = (try row.value(first), try row.value(first + 1))
             let (email, device): (String, String) = (try row.value(first + 2), try row.value(first + 3))
-            let stored = DeviceRule.Stored(
+            let stored = DeviceRule.Stored<Bytea>(
                 newest: try row.optional(first + 6), former: try row.optional(first + 7),
                 isPersons: try row.value(first + 8), busySeconds: try row.value(first + 9))
             guard let organisation = try Organisation(row, secrets: secrets) else { return .loginNeeded(.ended) }

@@ -64,10 +64,7 @@ struct Ban: Sendable, CustomTestStringConvertible {
     ]
 
     @Test(arguments: inRules) func rulesArePure(ban: Ban) {
-        let rules = SourceFile.all.filter { file in
-            let name = file.path.split(separator: "/").last ?? ""
-            return name.hasSuffix("Rule.swift") || name.hasSuffix("Rules.swift") || name == "Permissions.swift"
-        }
+        let rules = SourceFile.all.filter(\.isRule)
         #expect(rules.count > 8)
         for file in rules {
             for line in file.lines(with: ban.pattern) {

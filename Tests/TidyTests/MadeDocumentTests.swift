@@ -16,6 +16,7 @@ import Testing
         "settings": { try SettingReference.tables() },
         "topics": { TopicReference.topics() },
         "headers": { TopicReference.headers() },
+        "modules": { try ModulePicture.diagram() },
     ]
 
     @Test func documentsSayWhatTheCodeDoes() throws {

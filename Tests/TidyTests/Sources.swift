@@ -10,6 +10,13 @@ struct SourceFile: Sendable, CustomTestStringConvertible {
     var testDescription: String { path }
     var lines: [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
 
+    /// Whether it holds a rule: a pure function that decides.
+    var isRule: Bool {
+        let name = path.split(separator: "/").last ?? ""
+        return !path.hasPrefix("Tests/")
+            && (name.hasSuffix("Rule.swift") || name.hasSuffix("Rules.swift") || name == "Permissions.swift")
+    }
+
     /// All of the project's. These tests' own are left out: they name what they forbid.
     static let all: [SourceFile] = {
         let root = projectFolder.path + "/"

@@ -33,7 +33,8 @@ public struct Topic: Equatable, Sendable {
     }
 }
 
-/// Every topic there is; `fieldpost topics apply` creates them, and docs/topics.md and `asyncapi.yaml` are checked against them.
+/// Every topic there is; `fieldpost topics apply` creates them, and docs/topics.md and deploy/asyncapi.yaml are checked
+/// against them.
 public enum Topics {
     /// Users' realms, for those who fill them.
     public static let realm = Topic(

@@ -1,3 +1,5 @@
+import Environments
+import LocalCluster
 import Testing
 
 /// Who may import whom.

@@ -30,7 +30,8 @@ import Testing
                     try Data(made.utf8).write(to: projectFolder.appendingPathComponent(path))
                 }
             } else {
-                #expect(made == text, "\(path) is not what the code says: run deploy/docs")
+                let isAsMade = made == text
+                #expect(isAsMade, "\(path) is not what the code says: run deploy/docs")
             }
         }
         #expect(used == Set(Self.parts.keys), "each part that can be made is in a document")

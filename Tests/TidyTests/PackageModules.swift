@@ -1,4 +1,5 @@
 import Foundation
+import LocalCluster
 import TestSupport
 import Testing
 
@@ -96,27 +97,23 @@ extension PackageModules.Module {
 
 /// The picture of the modules.
 enum ModulePicture {
-    /// What ships, as a diagram in Mermaid's language: an arrow goes from a module to one that it needs. Arrows that
+    /// All but tests, as a diagram in Mermaid's language: an arrow goes from a module to one that it needs. Arrows that
     /// follow from others are left out.
     static func diagram() throws -> String {
         let package = try PackageModules()
-        let shipped = package.modules.filter { module in
-            !module.isTest && !module.path.hasPrefix("Tests/") && !module.path.hasPrefix("Workbench/")
-                && module.name != "CBroker"
-        }
+        let drawn = package.modules.filter { !$0.isTest && !$0.path.hasPrefix("Tests/") && $0.name != "CBroker" }
+        let groups = [
+            ("tools", "Tools, which do not ship", "Workbench"), ("services", "Services", "Services/"),
+            ("c", "C libraries", "Shared/CLibraries/"), ("shared", "Shared", "Shared/"),
+        ]
         var lines = ["```mermaid", "graph TD"]
-        for (title, folder) in [
-            ("Services", "Services/"), ("Shared", "Shared/"), ("C libraries", "Shared/CLibraries/"),
-        ] {
-            let names = shipped.filter { module in
-                module.path.hasPrefix(folder)
-                    && (folder != "Shared/" || !module.path.hasPrefix("Shared/CLibraries/"))
-            }.map(\.name).sorted()
-            lines.append("  subgraph \(title)")
-            lines += names.map { "    \($0)" }
-            lines.append("  end")
+        var grouped: Set<String> = []
+        for (id, title, folder) in groups {
+            let names = drawn.filter { $0.path.hasPrefix(folder) && !grouped.contains($0.name) }.map(\.name).sorted()
+            grouped.formUnion(names)
+            lines += ["  subgraph \(id) [\(title)]"] + names.map { "    \($0)" } + ["  end"]
         }
-        for module in shipped.sorted(by: { $0.name < $1.name }) {
+        for module in drawn.sorted(by: { $0.name < $1.name }) {
             for target in package.essentialArrows(of: module.name).sorted() where target != "CBroker" {
                 lines.append("  \(module.name) --> \(target)")
             }

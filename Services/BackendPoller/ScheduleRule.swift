@@ -64,13 +64,13 @@ enum ScheduleRule {
     /// those whose last run was begun so long ago that something must be wrong with it. A poll that is still under way
     /// is left alone: overtaken again and again, it would never get to an end.
     static func due(
-        _ polls: [String], known: [String: Known], run: Int64, now: Timestamp, overdueMax: Duration
+        _ polls: [String], known: [String: Known], run: Int64, now: Timestamp, staleMax: Duration
     ) -> [String] {
         polls.filter { person in
             guard let poll = known[person] else { return true }
             guard poll.run < run else { return false }
             let age = Duration.milliseconds(now.millisecondsSinceEpoch - poll.dueAt.millisecondsSinceEpoch)
-            return poll.finishedRun >= poll.run || age > overdueMax
+            return poll.finishedRun >= poll.run || age > staleMax
         }
     }
 }

@@ -16,7 +16,7 @@ struct Scheduler: ~Copyable {
     private var connection: Connection
     private var directory = RealmDirectory()
     private let fetcher: RealmFetcher
-    private let overdueMax: Duration
+    private let staleMax: Duration
     private let logger: Logger
     private let decoder = JSONDecoder()
     private let encoder = JSONEncoder()
@@ -26,7 +26,7 @@ struct Scheduler: ~Copyable {
     /// - Parameters:
     ///   - conninfo: It has a connection of its own: its session holds the lock of the active scheduler.
     ///   - fetcher: Knows which back ends tell what has changed.
-    init(conninfo: String, fetcher: RealmFetcher, overdueMax: Duration, logger: Logger) throws {
+    init(conninfo: String, fetcher: RealmFetcher, staleMax: Duration, logger: Logger) throws {
         // Environments take turns: one in which somebody holds a lock comes again at the next step.
         var limits = Limits.ofLockHolder
         limits.lockMax = .seconds(1)
@@ -34,7 +34,7 @@ struct Scheduler: ~Copyable {
         try Schema.check(on: &connection)
         self.connection = connection
         self.fetcher = fetcher
-        self.overdueMax = overdueMax
+        self.staleMax = staleMax
         self.logger = logger
         audiences = CatalogueReconciler(logger: logger)
     }
@@ -138,7 +138,7 @@ struct Scheduler: ~Copyable {
                 run: poll.run, dueAt: poll.dueAt, finishedRun: finished[key.id] ?? 0)
         }
         let polled = ScheduleRule.polls(of: people, known: known, beat: beat)
-        let due = ScheduleRule.due(polled, known: known, run: run, now: now, overdueMax: overdueMax)
+        let due = ScheduleRule.due(polled, known: known, run: run, now: now, staleMax: staleMax)
         var rest = due[...]
         while !rest.isEmpty {
             var batch = WriteBatch(environment: environment)

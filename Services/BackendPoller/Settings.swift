@@ -10,9 +10,9 @@ enum Settings {
         "poller.entry.days", .integer(0...3_660), default: "60", help: "how many days back entries are followed")
     static let aheadDays = Setting(
         "poller.ahead.days", .integer(0...3_660), default: "31", help: "how many days ahead entries are followed")
-    static let overdueMax = Setting(
+    static let staleMax = Setting(
         "poller.overdue.max", .duration(.seconds(1) ... .seconds(86_400)), default: "30m",
         help: "a poll that is not done after so long is begun anew by the next run; must be longer than a run takes")
 
-    static let all = Setting.worker + [inFlightMax, entryDays, aheadDays, overdueMax]
+    static let all = Setting.worker + [inFlightMax, entryDays, aheadDays, staleMax]
 }

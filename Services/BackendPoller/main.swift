@@ -17,7 +17,7 @@ await serve("backend-poller", settings: Settings.all) { context in
     // Each answer holds all that a person may report on.
     limits.answersKeepPlaces = true
     let conninfo = try configuration.text(.databaseURL)
-    let overdueMax = try configuration.duration(Settings.overdueMax)
+    let staleMax = try configuration.duration(Settings.staleMax)
     let place = try WorkerPlace(context, topic: Topics.poll)
     let fetcher = RealmFetcher(
         BackendRegistry(
@@ -29,7 +29,7 @@ await serve("backend-poller", settings: Settings.all) { context in
         .worker("scheduler", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {
             control in
             var scheduler = try Scheduler(
-                conninfo: conninfo, fetcher: fetcher, overdueMax: overdueMax, logger: control.logger)
+                conninfo: conninfo, fetcher: fetcher, staleMax: staleMax, logger: control.logger)
             while !control.isStopping {
                 _ = try scheduler.step(now: Timestamp.now())
                 control.progressed()

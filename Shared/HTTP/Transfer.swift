@@ -280,7 +280,7 @@ internal import Essentials
     }
 
     /// It has ended at its deadline.
-    var overdue: HTTPError {
+    var timedOut: HTTPError {
         let message =
             if case .stream = sink { "nothing arrived on the stream for too long" } else {
                 "no connection was free for too long"

@@ -171,7 +171,7 @@ import Synchronization
         let now = ContinuousClock.now
         for transfer in active.values {
             guard let deadline = transfer.deadline(at: now) else { continue }
-            if deadline > now { check(by: deadline) } else { finish(transfer, .failure(transfer.overdue)) }
+            if deadline > now { check(by: deadline) } else { finish(transfer, .failure(transfer.timedOut)) }
         }
     }
 

@@ -22,10 +22,10 @@ struct CallQueue<Call> {
         var bucket: TokenBucket?
 
         /// Takes the first calls that are not made any more. Those of one person are in order.
-        mutating func takeOverdue(now: ContinuousClock.Instant) -> [Call] {
-            let overdue = waiting.prefix { $0.startBefore.map { $0 <= now } ?? false }
-            waiting.removeFirst(overdue.count)
-            return overdue.map(\.call)
+        mutating func takeExpired(now: ContinuousClock.Instant) -> [Call] {
+            let expired = waiting.prefix { $0.startBefore.map { $0 <= now } ?? false }
+            waiting.removeFirst(expired.count)
+            return expired.map(\.call)
         }
     }
 
@@ -46,7 +46,7 @@ struct CallQueue<Call> {
     private var lanes: [EnvironmentID: Lane] = [:]
     private var order: ArraySlice<EnvironmentID> = []
     /// Calls whose time was over when their turn came.
-    private var overdue: [Call] = []
+    private var expired: [Call] = []
 
     init(placesMax: Int) { self.placesMax = placesMax }
 
@@ -99,14 +99,14 @@ struct CallQueue<Call> {
     }
 
     /// The call to be made now, which is under way from now on. `nil`: none, or none yet. Overdue ones on the way to it
-    /// use up neither rate nor places: `takeOverdue` has them.
+    /// use up neither rate nor places: `takeExpired` has them.
     mutating func next(now: ContinuousClock.Instant) -> (call: Call, turn: FlowKey)? {
         for _ in 0..<order.count {
             guard let environment = order.popFirst() else { return nil }
             order.append(environment)
-            var overdue: [Call] = []
-            let next = withLane(environment) { Self.next(in: &$0, &overdue, now) }
-            self.overdue += overdue
+            var expired: [Call] = []
+            let next = withLane(environment) { Self.next(in: &$0, &expired, now) }
+            self.expired += expired
             if let next {
                 return (next.call, FlowKey(environment: environment, person: next.person))
             }
@@ -115,15 +115,15 @@ struct CallQueue<Call> {
     }
 
     private static func next(
-        in lane: inout Lane, _ overdue: inout [Call], _ now: ContinuousClock.Instant
+        in lane: inout Lane, _ expired: inout [Call], _ now: ContinuousClock.Instant
     ) -> (call: Call, person: String)? {
         guard lane.underWay.count < lane.placesMax, lane.waitingCount > 0, lane.bucket?.has(now: now) ?? true else {
             return nil
         }
         for _ in 0..<lane.order.count {
             guard let name = lane.order.popFirst(), var person = lane.people[name] else { continue }
-            let late = person.takeOverdue(now: now)
-            overdue += late
+            let late = person.takeExpired(now: now)
+            expired += late
             lane.waitingCount -= late.count
             if person.bucket == nil, !person.waiting.isEmpty, let rate = lane.rates.perPersonAndSecond {
                 person.bucket = TokenBucket(perSecond: rate, now: now)
@@ -142,9 +142,9 @@ struct CallQueue<Call> {
     }
 
     /// Calls that are not made any more, each once.
-    mutating func takeOverdue() -> [Call] {
-        defer { overdue = [] }
-        return overdue
+    mutating func takeExpired() -> [Call] {
+        defer { expired = [] }
+        return expired
     }
 
     /// A call is over that `next` gave at `begunAt`.

@@ -108,9 +108,9 @@ final class CallWindow<Key: Sendable, Answer: Sendable>: Sendable {
         let (begun, isAnyOverdue) = state.withLock { state in
             let now = ContinuousClock.now
             let call = state.queue.next(now: now)?.call
-            let overdue = state.queue.takeOverdue()
-            state.outcomes += overdue.map { ($0.key, nil) }
-            return (call.map { ($0, now) }, !overdue.isEmpty)
+            let expired = state.queue.takeExpired()
+            state.outcomes += expired.map { ($0.key, nil) }
+            return (call.map { ($0, now) }, !expired.isEmpty)
         }
         if isAnyOverdue { wakeup.signal() }
         return begun

@@ -24,9 +24,9 @@ extension Worker {
     /// Queues a call whose ledger is written. `decideTogether` has found its environment's caller.
     mutating func make(_ call: H.Call, for key: Key, startBefore: ContinuousClock.Instant) {
         guard let make = callers[key.environment]?.make else { preconditionFailure("the caller is found before") }
-        held[key]?.isCalled = true
-        held[key]?.unmade = handler.unmade(call)
-        held[key]?.kind = handler.kind(of: call)
+        inFlight[key]?.isCalled = true
+        inFlight[key]?.unmade = handler.unmade(call)
+        inFlight[key]?.kind = handler.kind(of: call)
         calls.add(
             CallWindow.Call(
                 key: key, turn: FlowKey(environment: key.environment, person: key.subject.turn),
@@ -39,7 +39,7 @@ extension Worker {
     ///
     /// - Returns: The decisions taken out.
     mutating func withholdCalls(
-        _ nexts: inout [Disposition<H.Call>], of items: [Pending], from batch: inout WriteBatch,
+        _ nexts: inout [Disposition<H.Call>], of items: [Queued], from batch: inout WriteBatch,
         in environment: EnvironmentID
     ) throws -> [Int: Withheld] {
         var indices = nexts.indices.filter { nexts[$0].isCall }
@@ -74,7 +74,7 @@ extension Worker {
 
     func room(in environment: EnvironmentID) -> AdmissionControl {
         let returning = breakers[environment]?.callsMax.map { callsMax in
-            (callsMax, held.count { $0.key.environment == environment && $0.value.isCalled })
+            (callsMax, inFlight.count { $0.key.environment == environment && $0.value.isCalled })
         }
         return AdmissionControl(calls, environment, limits, returning: returning)
     }
@@ -90,7 +90,7 @@ extension Worker {
 
     /// - Returns: `nil` when the call may be made.
     private mutating func admit(
-        _ item: Pending, _ startBefore: ContinuousClock.Instant, in environment: EnvironmentID,
+        _ item: Queued, _ startBefore: ContinuousClock.Instant, in environment: EnvironmentID,
         _ room: inout AdmissionControl
     ) -> Withheld? {
         let key = Key(environment: environment, subject: item.input.subject)
@@ -188,12 +188,12 @@ extension Worker {
         decideAgain(key)
     }
 
-    /// A held key is decided from what PostgreSQL has by now.
+    /// A key in flight is decided from what PostgreSQL has by now.
     mutating func decideAgain(_ key: Key) {
-        guard let entry = held[key] else { return }
-        held[key]?.isCalled = false
-        pending.append(
-            Pending(
+        guard let entry = inFlight[key] else { return }
+        inFlight[key]?.isCalled = false
+        queued.append(
+            Queued(
                 input: WorkItem(
                     environment: key.environment, subject: key.subject, origin: .retry, attemptCount: entry.attemptCount
                 ),

@@ -8,11 +8,11 @@ import Realms
 /// What becomes of it: a handler decides, one transaction per environment writes what was decided.
 extension Worker {
     mutating func decidePending() throws {
-        while let environment = pending.first(where: { !waits($0) })?.input.environment {
+        while let environment = queued.first(where: { !waits($0) })?.input.environment {
             if isSetAside(environment) {
                 try parkSetAside(environment)
             } else {
-                var inputs = pending.filter { $0.input.environment == environment }
+                var inputs = queued.filter { $0.input.environment == environment }
                 if inputs.count > limits.batchCountMax { inputs.removeLast(inputs.count - limits.batchCountMax) }
                 do {
                     try decide(inputs, in: environment)
@@ -21,21 +21,21 @@ extension Worker {
                     setAside(environment, error)
                 }
             }
-            pending.append(contentsOf: missed)
+            queued.append(contentsOf: missed)
             missed = []
         }
     }
 
-    /// Inputs are no longer pending as soon as what was decided is committed: when others of the same round fail they
+    /// Inputs are no longer queued as soon as what was decided is committed: when others of the same round fail they
     /// are not decided again, with their calls under way.
-    private mutating func wereDecided(_ inputs: [Pending], in environment: EnvironmentID) {
+    private mutating func wereDecided(_ inputs: [Queued], in environment: EnvironmentID) {
         let subjects = Set(inputs.map(\.input.subject))
-        pending.removeAll { $0.input.environment == environment && subjects.contains($0.input.subject) }
+        queued.removeAll { $0.input.environment == environment && subjects.contains($0.input.subject) }
     }
 
     /// Decides inputs of one environment and commits what was decided. Refused data is bisected until the one bad key
     /// is alone, and parked dead.
-    mutating func decide(_ inputs: [Pending], in environment: EnvironmentID) throws {
+    mutating func decide(_ inputs: [Queued], in environment: EnvironmentID) throws {
         do {
             try decideTogether(inputs, in: environment)
         } catch let error as PostgresError where error.isDataError {
@@ -49,7 +49,7 @@ extension Worker {
         }
     }
 
-    mutating func decideTogether(_ inputs: [Pending], in environment: EnvironmentID) throws {
+    mutating func decideTogether(_ inputs: [Queued], in environment: EnvironmentID) throws {
         var batch = WriteBatch(environment: environment)
         var told = inputs.map(\.input)
         for index in told.indices { told[index].canCall = canCall(for: told[index].subject, in: environment) }
@@ -86,7 +86,7 @@ extension Worker {
     }
 
     /// Does what comes after the writes.
-    mutating func follow(_ next: Disposition<H.Call>, _ item: Pending) {
+    mutating func follow(_ next: Disposition<H.Call>, _ item: Queued) {
         let key = Key(environment: item.input.environment, subject: item.input.subject)
         let environment = key.environment
         var breaker = breakers[environment, default: limits.circuit]
@@ -110,7 +110,7 @@ extension Worker {
                 calls.withdraw(environment)
             }
         case .finished, .again, .dead, .park:
-            if isAnswer, breaker.answered(held[key]?.kind ?? .read, now: .now) {
+            if isAnswer, breaker.answered(inFlight[key]?.kind ?? .read, now: .now) {
                 logger.notice("the back end is there again", metadata: ["environment": "\(environment)"])
             } else if probes[environment] == key {
                 breaker.probeWasNotMade(now: .now)
@@ -125,10 +125,10 @@ extension Worker {
     /// A call that found the other system away counts in full only while others of its kind are answered. While nobody
     /// is, a key uses up half of its attempts at most, which make its waits longer: it does not end dead of that.
     func parking(
-        _ item: Pending, _ reason: String, _ after: Duration?, _ cause: ParkCause, decision: Int
+        _ item: Queued, _ reason: String, _ after: Duration?, _ cause: ParkCause, decision: Int
     ) -> ParkedKeys.Parking {
         let before = item.input.attemptCount
-        let kind = held[Key(environment: item.input.environment, subject: item.input.subject)]?.kind ?? .read
+        let kind = inFlight[Key(environment: item.input.environment, subject: item.input.subject)]?.kind ?? .read
         let breaker = breakers[item.input.environment, default: limits.circuit]
         let (count, wait): (Int, Duration) =
             switch cause {
@@ -155,7 +155,7 @@ extension Worker {
     }
 
     /// Nothing was tried, so no attempt is counted.
-    private func parking(_ item: Pending, _ withheld: Withheld, decision: Int) -> ParkedKeys.Parking {
+    private func parking(_ item: Queued, _ withheld: Withheld, decision: Int) -> ParkedKeys.Parking {
         ParkedKeys.Parking(
             subject: item.input.subject, partition: item.partition, reason: withheld.reason, isDead: false,
             isCircuit: withheld.isCircuit, attemptCount: item.input.attemptCount, wait: withheld.wait,
@@ -163,14 +163,14 @@ extension Worker {
     }
 
     /// Parks one key dead in a transaction of its own.
-    mutating func park(_ item: Pending, in environment: EnvironmentID, reason: String) throws {
+    mutating func park(_ item: Queued, in environment: EnvironmentID, reason: String) throws {
         let parking = parking(item, reason, nil, .planned, decision: 0)
         try connection.run(ParkedKeys.park([parking], group: group, environment: environment))
         letGo([item], in: environment)
     }
 
     /// Lets go of keys that were parked without a decision.
-    mutating func letGo(_ items: [Pending], in environment: EnvironmentID) {
+    mutating func letGo(_ items: [Queued], in environment: EnvironmentID) {
         wereDecided(items, in: environment)
         for item in items {
             let key = Key(environment: environment, subject: item.input.subject)
@@ -184,17 +184,17 @@ extension Worker {
 
     /// Lets go of a key: its messages are finished. One with a newer event is decided again.
     mutating func release(_ key: Key) {
-        guard var entry = held.removeValue(forKey: key) else { return }
-        guard entry.isOverdue else {
+        guard var entry = inFlight.removeValue(forKey: key) else { return }
+        guard entry.isDirty else {
             heldMessageCount -= entry.messages.count
             consumer.finish(entry.messages)
             return
         }
-        (entry.isOverdue, entry.isCalled) = (false, false)
+        (entry.isDirty, entry.isCalled) = (false, false)
         entry.attemptCount = 0
-        held[key] = entry
+        inFlight[key] = entry
         missed.append(
-            Pending(
+            Queued(
                 input: WorkItem(environment: key.environment, subject: key.subject, origin: .event, attemptCount: 0),
                 partition: entry.partition))
     }

@@ -21,14 +21,14 @@ extension Worker {
     func isSetAside(_ environment: EnvironmentID) -> Bool { setAside[environment].map { $0.until > .now } ?? false }
 
     /// Whether this is an answer that cannot be recorded now.
-    func waits(_ item: Pending) -> Bool {
+    func waits(_ item: Queued) -> Bool {
         item.input.isAnswer && isSetAside(item.input.environment)
     }
 
     /// A stopping worker does not wait for somebody else's lock: what cannot be recorded comes again to the next one.
     var isOnlySetAsideLeft: Bool {
-        !setAside.isEmpty && calls.underWayCount == 0 && held.keys.allSatisfy { isSetAside($0.environment) }
-            && pending.allSatisfy { waits($0) }
+        !setAside.isEmpty && calls.underWayCount == 0 && inFlight.keys.allSatisfy { isSetAside($0.environment) }
+            && queued.allSatisfy { waits($0) }
     }
 
     mutating func setAside(_ environment: EnvironmentID, _ error: PostgresError) {
@@ -48,7 +48,7 @@ extension Worker {
 
     /// Puts the keys of an environment that is set aside down in PostgreSQL, and lets go of them.
     mutating func parkSetAside(_ environment: EnvironmentID) throws {
-        let items = pending.filter { $0.input.environment == environment && !waits($0) }
+        let items = queued.filter { $0.input.environment == environment && !waits($0) }
         let wait = setAside[environment].map { $0.until - .now } ?? .zero
         let parkings = items.map { item in
             ParkedKeys.Parking(

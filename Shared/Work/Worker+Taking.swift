@@ -8,27 +8,27 @@ import Postgres
 extension Worker {
     mutating func takeAnswers(isStopping: Bool) {
         for (key, answer) in calls.takeOutcomes() {
-            guard let held = held[key] else { continue }
-            guard let known = answer ?? held.unmade else {
+            guard let inFlight = inFlight[key] else { continue }
+            guard let known = answer ?? inFlight.unmade else {
                 if isStopping { leave(key) } else { callWasNotMade(key) }
                 continue
             }
-            pending.append(
-                Pending(
+            queued.append(
+                Queued(
                     input: WorkItem(
                         environment: key.environment, subject: key.subject, origin: .answer(known),
-                        attemptCount: held.attemptCount), partition: held.partition, wasCalled: answer != nil))
+                        attemptCount: inFlight.attemptCount), partition: inFlight.partition, wasCalled: answer != nil))
         }
     }
 
     /// Leaves a key to the next worker: its messages are not finished, and its parked row is due again after the lease.
     private mutating func leave(_ key: Key) {
-        guard let entry = held.removeValue(forKey: key) else { return }
+        guard let entry = inFlight.removeValue(forKey: key) else { return }
         heldMessageCount -= entry.messages.count
     }
 
     /// How many more keys may be taken.
-    private var room: Int { limits.heldMax - held.count }
+    private var room: Int { limits.heldMax - inFlight.count }
 
     /// How many more messages may be taken. The calls of an environment that go fast are waited for; those of one that
     /// is slow by `turnMax` are not: its further keys are put aside, and others' are behind them.
@@ -100,15 +100,15 @@ extension Worker {
     mutating func hold(_ event: Event) {
         let key = Key(environment: event.environment, subject: event.subject)
         heldMessageCount += 1
-        if held[key] != nil {
+        if inFlight[key] != nil {
             // Its earlier event, or a call, is under way: the key is decided again afterwards.
-            held[key]?.messages.append(event.message)
-            held[key]?.isOverdue = true
+            inFlight[key]?.messages.append(event.message)
+            inFlight[key]?.isDirty = true
             return
         }
-        held[key] = Held(messages: [event.message], attemptCount: 0, partition: event.message.topicPartition)
-        pending.append(
-            Pending(
+        inFlight[key] = InFlight(messages: [event.message], attemptCount: 0, partition: event.message.topicPartition)
+        queued.append(
+            Queued(
                 input: WorkItem(environment: key.environment, subject: key.subject, origin: .event, attemptCount: 0),
                 partition: event.message.topicPartition))
     }
@@ -135,10 +135,10 @@ extension Worker {
         for due in try ParkedKeys.due(rows) {
             let key = Key(environment: due.environment, subject: due.subject)
             counts[due.environment, default: 0] += 1
-            if held[key] != nil { continue }
-            held[key] = Held(attemptCount: due.attemptCount, partition: due.partition)
-            pending.append(
-                Pending(
+            if inFlight[key] != nil { continue }
+            inFlight[key] = InFlight(attemptCount: due.attemptCount, partition: due.partition)
+            queued.append(
+                Queued(
                     input: WorkItem(
                         environment: key.environment, subject: key.subject, origin: .retry,
                         attemptCount: due.attemptCount), partition: due.partition))

@@ -26,10 +26,10 @@ extension Worker {
         if away == nil { logger.log(level: level, "cannot go on, trying again", metadata: ["reason": "\(reason)"]) }
         away = Away(reason: reason, until: .now + backoff.failed(random: Double.random(in: 0..<1)))
         missed.forEach { item in
-            let isPending = pending.contains {
+            let isPending = queued.contains {
                 $0.input.subject == item.input.subject && $0.input.environment == item.input.environment
             }
-            if !isPending { pending.append(item) }
+            if !isPending { queued.append(item) }
         }
         missed = []
         if !isPaused { try? pause() }

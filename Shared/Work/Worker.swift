@@ -40,7 +40,7 @@ package struct WorkerLimits: Sendable {
     package var batchCountMax = 500
     /// Calls under way at a time, for each environment.
     package var inFlightMax = 64
-    /// Keys held at a time: being called, waiting for a call, or waiting for their turn.
+    /// Keys in flight at a time: being called, waiting for a call, or waiting for their turn.
     package var heldMax = 2_048
     /// How long a parked key that was taken stays with this worker before another may take it.
     package var dueLease = Duration.seconds(30)
@@ -61,11 +61,11 @@ package struct WorkerLimits: Sendable {
 
     package init() {}
 
-    /// Messages of held keys. What is decided for a key comes back as a message of it: there is room for that, however
+    /// Messages of keys in flight. What is decided for a key comes back as a message of it: there is room for that, however
     /// long the calls of all keys take.
     var heldMessagesMax: Int { heldMax * 4 }
 
-    /// Calls of one environment that are held at a time beside so many of others: a part of what these leave over, so
+    /// Calls of one environment that are in flight at a time beside so many of others: a part of what these leave over, so
     /// that for many slow back ends there is room for one more.
     func heldMax(beside others: Int) -> Int {
         let free = heldMax - others
@@ -82,7 +82,7 @@ package struct WorkerLimits: Sendable {
 /// below the lowest unfinished message only. When PostgreSQL is away the same inputs are decided again, for ever, and
 /// the consumer keeps its place in the group.
 package struct Worker<H: Handler>: ~Copyable {
-    struct Pending {
+    struct Queued {
         let input: WorkItem<H.Answer>
         let partition: TopicPartition
         /// The answer, if it is one, is that of a call that was made.
@@ -90,10 +90,10 @@ package struct Worker<H: Handler>: ~Copyable {
     }
 
     /// A key with its unfinished messages.
-    struct Held {
+    struct InFlight {
         var messages: [Message] = []
         /// A newer event came while a call was under way.
-        var isOverdue = false
+        var isDirty = false
         var attemptCount: Int
         let partition: TopicPartition
         /// A call for it waits, is under way, or its answer is still to be decided.
@@ -133,11 +133,11 @@ package struct Worker<H: Handler>: ~Copyable {
 
     /// Messages from Kafka that were not looked at yet: kept when PostgreSQL fails on the way.
     var taken: [Message] = []
-    var pending: [Pending] = []
+    var queued: [Queued] = []
     /// What is decided again after this round.
-    var missed: [Pending] = []
-    var held: [Key: Held] = [:]
-    /// Messages of all held keys: a key that is called for long may have many.
+    var missed: [Queued] = []
+    var inFlight: [Key: InFlight] = [:]
+    /// Messages of all keys in flight: a key that is called for long may have many.
     var heldMessageCount = 0
     var breakers: [EnvironmentID: CircuitBreaker] = [:]
     /// The key whose call finds out whether a back end is there again.
@@ -230,7 +230,7 @@ package struct Worker<H: Handler>: ~Copyable {
             takeAnswers(isStopping: isStopping)
             if !isStopping { calls.startWaiting() }
             try renewRates()
-            let isAllTaken = pending.allSatisfy { waits($0) }
+            let isAllTaken = queued.allSatisfy { waits($0) }
             if isAllTaken, !isStopping {
                 try takeMessages()
                 try takeDue()
@@ -251,5 +251,5 @@ package struct Worker<H: Handler>: ~Copyable {
     }
 
     /// Nothing is under way: a stopping worker may end.
-    var isIdle: Bool { pending.isEmpty && held.isEmpty }
+    var isIdle: Bool { queued.isEmpty && inFlight.isEmpty }
 }

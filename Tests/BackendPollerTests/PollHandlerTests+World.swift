@@ -45,7 +45,7 @@ extension PollHandlerTests {
         let client = Client()
         client.shutDown()
         return try Scheduler(
-            conninfo: acme.conninfo, fetcher: try fetcher(client), overdueMax: .seconds(600),
+            conninfo: acme.conninfo, fetcher: try fetcher(client), staleMax: .seconds(600),
             logger: Logger(label: "scheduler"))
     }
 

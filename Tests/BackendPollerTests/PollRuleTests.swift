@@ -179,7 +179,7 @@ import Testing
         func due(_ run: Int64, finished: Int64, age: Int64) -> Bool {
             let known = ["ana": ScheduleRule.Known(run: run, dueAt: Self.time(0), finishedRun: finished)]
             return ScheduleRule.due(
-                ["ana"], known: known, run: 5, now: Self.time(age), overdueMax: .seconds(100)) == ["ana"]
+                ["ana"], known: known, run: 5, now: Self.time(age), staleMax: .seconds(100)) == ["ana"]
         }
         #expect(due(4, finished: 4, age: 1))
         #expect(!due(4, finished: 3, age: 1))
@@ -187,7 +187,7 @@ import Testing
         #expect(due(4, finished: 3, age: 101))
         #expect(!due(5, finished: 4, age: 1_000), "the run has it already")
         #expect(
-            ScheduleRule.due(["new"], known: [:], run: 1, now: Self.time(0), overdueMax: .seconds(1)) == ["new"])
+            ScheduleRule.due(["new"], known: [:], run: 1, now: Self.time(0), staleMax: .seconds(1)) == ["new"])
     }
 
     private static func time(_ seconds: Int64) -> Timestamp { Timestamp(millisecondsSinceEpoch: seconds * 1_000) }

@@ -53,7 +53,7 @@ struct PollerWorld: ~Copyable {
         let fetcher = try Self.fetcher(client, entryDays: entryDays)
         let backend = try fetcher.adapters.adapter(of: acme.id, on: &acme.connection)
         let scheduler = try Scheduler(
-            conninfo: acme.conninfo, fetcher: fetcher, overdueMax: .seconds(86_400), logger: Logger(label: "scheduler"))
+            conninfo: acme.conninfo, fetcher: fetcher, staleMax: .seconds(86_400), logger: Logger(label: "scheduler"))
         (self.client, self.url, self.fetcher, self.backend) = (client, url, fetcher, backend)
         handler = PollHandler(fetcher, logger: Logger(label: "poller"))
         self.scheduler = scheduler

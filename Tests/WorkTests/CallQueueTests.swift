@@ -116,19 +116,19 @@ import Testing
                 number, for: turn(acme, "\(number % people)"), startBefore: now + .seconds(20), now: now)
         }
         for number in 0..<600 { add(number, at: start) }
-        var (made, overdue) = (0, 0)
+        var (made, expired) = (0, 0)
         for tick in 0..<600 {
             let now = start + .milliseconds(100) * tick
             while let (number, _) = queue.next(now: now) {
                 queue.ended(in: acme, begunAt: now, now: now)
                 if now < startBefore[number] ?? now { made += 1 } else { add(number, at: now) }
             }
-            for number in queue.takeOverdue() {
-                overdue += 1
+            for number in queue.takeExpired() {
+                expired += 1
                 add(number, at: now)
             }
         }
-        #expect(made >= 250 && overdue >= 250, "\(made) of 300, \(overdue) overdue")
+        #expect(made >= 250 && expired >= 250, "\(made) of 300, \(expired) expired")
         #expect(queue.count(of: acme) == 600 - made)
     }
 

@@ -255,7 +255,7 @@ extension CallingTests {
             for _ in 0..<2 { hold(UUID(), flow.environment, &worker) }
             try wait("one is called, the other waits for the rate") {
                 _ = try worker.step()
-                return calls.made.count == 1 && worker.held.count == 1
+                return calls.made.count == 1 && worker.inFlight.count == 1
             }
             calls.rates = CallRates()
             try wait("the other one is called") {

@@ -133,7 +133,7 @@ import Testing
                 return worker.heldMessageCount >= 16
             }
             for _ in 0..<20 { _ = try worker.step() }
-            let (held, count) = (worker.heldMessageCount, worker.held.values.map(\.messages.count).reduce(0, +))
+            let (held, count) = (worker.heldMessageCount, worker.inFlight.values.map(\.messages.count).reduce(0, +))
             #expect(held == 16 && count == 16)
             calls.isHeld = false
             try wait("the rest comes") {
@@ -183,10 +183,10 @@ extension CallingTests {
     func hold(_ id: UUID, _ environment: EnvironmentID, _ worker: inout Worker<CallingHandler>) {
         let subject = EventSubject(realm: .users, kind: .realms, id: id)
         let partition = TopicPartition(topic: Topics.realm.name, partition: 0)
-        worker.held[Worker.Key(environment: environment, subject: subject)] = Worker.Held(
+        worker.inFlight[Worker.Key(environment: environment, subject: subject)] = Worker.InFlight(
             messages: [], attemptCount: 0, partition: partition)
-        worker.pending.append(
-            Worker.Pending(
+        worker.queued.append(
+            Worker.Queued(
                 input: WorkItem(environment: environment, subject: subject, origin: .event, attemptCount: 0),
                 partition: partition))
     }

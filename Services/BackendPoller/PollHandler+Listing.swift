@@ -190,11 +190,11 @@ extension PollHandler {
             listed.forget(environment)
         }
         let differing = paths.map(\.0).filter { !isUnchanged(read, of: $0, realms[$0], environment) }
-        let stored = try SeenOfMany(
+        let stored = try StoredObservations(
             differing.compactMap { realms[$0] }, on: read.days,
             and: keys(differing, realms) { read.listing.entries[$0] }, in: environment, decoder, &connection)
         let checked = differing.filter { read.whole[$0] != nil }
-        let storedWhole = try SeenOfMany(
+        let storedWhole = try StoredObservations(
             checked.compactMap { realms[$0] }, on: call.followedDays, and: keys(checked, realms) { read.whole[$0] },
             in: environment, decoder, &connection)
         var written = Written()

@@ -44,7 +44,7 @@ struct PollHandler: Handler {
 
     /// What a person's poll read.
     struct PersonRead: Sendable {
-        let found: RealmFetcher.Found
+        let found: RealmFetcher.Observation
         /// Which edit of the environment's back end it was asked by.
         let revision: Int64
         let tree: NodeTree
@@ -52,7 +52,7 @@ struct PollHandler: Handler {
         let hash: Int
 
         /// Takes the tree's digest here, where the call is made, and not where the worker decides.
-        init(_ found: RealmFetcher.Found, revision: Int64 = 0) {
+        init(_ found: RealmFetcher.Observation, revision: Int64 = 0) {
             self.found = found
             self.revision = revision
             tree = NodeTree(found.data.nodes)

@@ -37,7 +37,7 @@ extension EntryHandler {
             }
             record = known
         }
-        var seen: Seen?
+        var seen: Observation?
         if let record { seen = try self.seen(record, state, key, environment, &connection) }
         return observationRule.decide(state, seen: seen, origin, attemptCount: input.attemptCount)
     }
@@ -45,7 +45,7 @@ extension EntryHandler {
     private mutating func seen(
         _ record: BackendEntry, _ state: SubmissionState, _ key: ObjectKey, _ environment: EnvironmentID,
         _ connection: inout Connection
-    ) throws -> Seen {
+    ) throws -> Observation {
         var entry: TimeEntry?
         var isUnresolved = false
         if case .live(let there, let editPosition) = state.entry {
@@ -56,12 +56,12 @@ extension EntryHandler {
         let confirmed = isUnresolved ? nil : state.ledger?.confirmed?.wanted
         // What is known already needs no look at the choices.
         if let confirmed, confirmed.matches(record) {
-            return Seen(record, over: entry, confirmed: confirmed, in: ReportingObjects())
+            return Observation(record, over: entry, confirmed: confirmed, in: ReportingObjects())
         }
-        func make(isFresh: Bool) throws -> Seen {
+        func make(isFresh: Bool) throws -> Observation {
             let objects = try reporting.objects(
                 realm: key.realm, in: environment, isFresh: isFresh, directory: &directory, on: &connection)
-            return Seen(record, over: entry, confirmed: confirmed, in: objects)
+            return Observation(record, over: entry, confirmed: confirmed, in: objects)
         }
         var seen = try make(isFresh: false)
         // What it refers to may be new.

@@ -27,7 +27,7 @@ struct ObservationRule: Sendable {
     ///   - state: The entry and its ledger; its problems and what the device wants do not matter here.
     ///   - seen: The record that was observed, or read again when `origin` is an answer with one; `nil`: it is gone.
     func decide(
-        _ state: SubmissionState, seen: Seen?, _ origin: Origin, attemptCount: Int = 0
+        _ state: SubmissionState, seen: Observation?, _ origin: Origin, attemptCount: Int = 0
     ) -> SubmissionDecision {
         if state.isAnothers { return SubmissionDecision(step: .finished) }
         if let reason = obstacle(in: state) {
@@ -56,7 +56,7 @@ struct ObservationRule: Sendable {
         }
     }
 
-    private func look(_ seen: Seen?, _ state: SubmissionState) -> SubmissionDecision {
+    private func look(_ seen: Observation?, _ state: SubmissionState) -> SubmissionDecision {
         guard let seen, EntryStatus(observed: seen.record.status) != nil else {
             return isKnown(state) ? readAgain(nil, state) : SubmissionDecision(step: .finished)
         }
@@ -75,7 +75,7 @@ struct ObservationRule: Sendable {
         return false
     }
 
-    private func readAgain(_ seen: Seen?, _ state: SubmissionState) -> SubmissionDecision {
+    private func readAgain(_ seen: Observation?, _ state: SubmissionState) -> SubmissionDecision {
         if state.isPersonUnknown {
             return SubmissionDecision(
                 step: .dead(reason: "the back end has no such person; add them to the environment's people"))
@@ -91,7 +91,7 @@ struct ObservationRule: Sendable {
     }
 
     /// Whether the record is as it is known to be.
-    private func agrees(_ seen: Seen, _ state: SubmissionState) -> Bool {
+    private func agrees(_ seen: Observation, _ state: SubmissionState) -> Bool {
         guard case .live(let entry, let editPosition) = state.entry, entry.backendId == seen.record.id,
             entry.status == status(of: seen.record, for: entry), !seen.tellsReporting
         else { return false }
@@ -105,7 +105,7 @@ struct ObservationRule: Sendable {
     // MARK: Hearing
 
     private func hear(
-        _ answer: SubmissionAnswer, _ seen: Seen?, _ state: SubmissionState, _ attemptCount: Int
+        _ answer: SubmissionAnswer, _ seen: Observation?, _ state: SubmissionState, _ attemptCount: Int
     ) -> SubmissionDecision {
         let retryWait = min(retryMin * (1 << min(attemptCount, 16)), retryMax)
         switch answer {
@@ -134,7 +134,7 @@ struct ObservationRule: Sendable {
     // MARK: Writing
 
     /// Remembers what the back end holds of an entry that has no ledger yet, or none that says it.
-    private func adopt(_ seen: Seen, _ state: SubmissionState) -> SubmissionDecision {
+    private func adopt(_ seen: Observation, _ state: SubmissionState) -> SubmissionDecision {
         guard state.ledger?.confirmed == nil, case .live(let entry, _) = state.entry else {
             return SubmissionDecision(step: .finished)
         }
@@ -142,7 +142,7 @@ struct ObservationRule: Sendable {
     }
 
     /// The entry becomes what the back end has.
-    private func take(_ seen: Seen, _ state: SubmissionState) -> SubmissionDecision {
+    private func take(_ seen: Observation, _ state: SubmissionState) -> SubmissionDecision {
         guard case .live(let entry, _) = state.entry else {
             guard let status = status(of: seen.record, for: nil) else { return lose(state) }
             var fields = seen.wanted.fields
@@ -186,7 +186,7 @@ struct ObservationRule: Sendable {
             log: [.recordGone], step: .finished)
     }
 
-    private func settled(_ seen: Seen, _ status: EntryStatus, _ state: SubmissionState) -> Ledger {
+    private func settled(_ seen: Observation, _ status: EntryStatus, _ state: SubmissionState) -> Ledger {
         var ledger = state.ledger ?? Ledger()
         ledger.version += 1
         ledger.phase = .settled
@@ -207,14 +207,14 @@ struct ObservationRule: Sendable {
 }
 
 /// A record of the back end, with what it means in the person's realm.
-struct Seen: Equatable, Sendable {
+struct Observation: Equatable, Sendable {
     var record: BackendEntry
     var wanted: Wanted
     /// Whether what the entry is about is told now, and could not be before.
     var tellsReporting = false
 }
 
-extension Seen {
+extension Observation {
     /// - Parameters:
     ///   - entry: The entry there is: what the back end does not keep, or did not change, stays as it is.
     ///   - confirmed: What the back end was known to hold.

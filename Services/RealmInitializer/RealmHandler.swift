@@ -11,7 +11,7 @@ import Work
 struct RealmHandler: Handler {
     struct Call: Sendable { let person: BackendPerson }
 
-    typealias Answer = Result<RealmFetcher.Found, BackendError>
+    typealias Answer = Result<RealmFetcher.Observation, BackendError>
 
     let fetcher: RealmFetcher
     private var directory = RealmDirectory()
@@ -104,7 +104,7 @@ struct RealmHandler: Handler {
 
     /// All of it in the one transaction that sets the flag: a crash before leaves it false, and it is done again.
     private mutating func fill(
-        _ registration: RealmRegistration, _ found: RealmFetcher.Found, _ key: ObjectKey, decision: Int,
+        _ registration: RealmRegistration, _ found: RealmFetcher.Observation, _ key: ObjectKey, decision: Int,
         _ environment: EnvironmentID, _ batch: inout WriteBatch, _ filling: inout Filling,
         _ connection: inout Connection
     ) throws {

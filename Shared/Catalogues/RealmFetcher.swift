@@ -12,7 +12,7 @@ package struct RealmFetcher: Sendable {
     package let aheadDays: Int
 
     /// What a back end told of a person.
-    package struct Found: Sendable {
+    package struct Observation: Sendable {
         /// What may be reported on.
         package let data: ReportingData
         package let records: [BackendEntry]
@@ -43,12 +43,12 @@ package struct RealmFetcher: Sendable {
 
     package func fetch(
         _ person: BackendPerson, from backend: any TimeBackend
-    ) async -> Result<Found, BackendError> {
+    ) async -> Result<Observation, BackendError> {
         let (days, readAt) = (followedDays(), Timestamp.now())
         do throws(BackendError) {
             let data = try await backend.reportingData(of: person)
             let records = try await backend.entries(of: person, from: days.lowerBound, through: days.upperBound)
-            return .success(Found(data: data, records: records, days: days, readAt: readAt))
+            return .success(Observation(data: data, records: records, days: days, readAt: readAt))
         } catch {
             return .failure(error)
         }

@@ -59,7 +59,7 @@ import Testing
         let client = Client()
         defer { client.shutDown() }
         var handler = try World.handler(client)
-        let found = RealmFetcher.Found.data(World.data(["P1"]), [World.entry("1")], Self.days)
+        let found = RealmFetcher.Observation.data(World.data(["P1"]), [World.entry("1")], Self.days)
         func fetchedCount() throws -> Int64 {
             try acme.connection.run("SELECT pg_stat_force_next_flush()")
             return try acme.connection.run(

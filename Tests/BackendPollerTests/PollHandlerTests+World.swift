@@ -18,12 +18,12 @@ import Testing
 
 extension PollHandler.Answer {
     /// What was read of a person.
-    init(found: RealmFetcher.Found, position: Int64) {
+    init(found: RealmFetcher.Observation, position: Int64) {
         self = .person(.success(PollHandler.PersonRead(found)), position: position)
     }
 }
 
-extension RealmFetcher.Found {
+extension RealmFetcher.Observation {
     /// Read now.
     static func data(_ data: ReportingData, _ records: [BackendEntry], _ days: ClosedRange<Day>) -> Self {
         Self(data: data, records: records, days: days, readAt: Timestamp.now())
@@ -103,7 +103,7 @@ extension PollHandlerTests {
     }
 
     static func answer(
-        _ found: Result<RealmFetcher.Found, BackendError>, _ acme: inout TestEnvironment
+        _ found: Result<RealmFetcher.Observation, BackendError>, _ acme: inout TestEnvironment
     ) throws -> Disposition<PollHandler.Call> {
         guard case .call(let call, _) = try decide(.event, &acme) else { throw Missing(what: "a call") }
         return try decide(
@@ -112,7 +112,7 @@ extension PollHandlerTests {
 
     /// What an answer is to write.
     static func prepare(
-        _ found: RealmFetcher.Found, _ acme: inout TestEnvironment, of person: String = "ana@example.com"
+        _ found: RealmFetcher.Observation, _ acme: inout TestEnvironment, of person: String = "ana@example.com"
     ) throws -> WriteBatch {
         guard case .call(let call, _) = try decide(.event, &acme, of: person) else { throw Missing(what: "a call") }
         var batch = WriteBatch(environment: acme.id)
@@ -124,7 +124,7 @@ extension PollHandlerTests {
     }
 
     static func poll(
-        _ found: RealmFetcher.Found, _ acme: inout TestEnvironment, of person: String = "ana@example.com"
+        _ found: RealmFetcher.Observation, _ acme: inout TestEnvironment, of person: String = "ana@example.com"
     ) throws {
         let batch = try prepare(found, &acme, of: person)
         #expect(try batch.commit(on: &acme.connection).missed.isEmpty)

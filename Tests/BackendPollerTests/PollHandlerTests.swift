@@ -55,7 +55,8 @@ import Testing
 
     @Test func aPollThatFindsNothingNewWritesNoPosition() throws {
         var acme = try Self.environment()
-        let found = RealmFetcher.Found.data(Self.data(["P1", "P2"]), [Self.entry("1"), Self.entry("2")], Self.days)
+        let found = RealmFetcher.Observation.data(
+            Self.data(["P1", "P2"]), [Self.entry("1"), Self.entry("2")], Self.days)
         try Self.nextRun(&acme, 1)
         try Self.poll(found, &acme)
         #expect(try Self.objects([.seenRecord], in: .seen(Self.email), &acme).count == 2)
@@ -75,10 +76,10 @@ import Testing
         let client = Client()
         defer { client.shutDown() }
         var handler = try Self.handler(client)
-        let found = RealmFetcher.Found.data(Self.data(["P1"]), [Self.entry("1")], Self.days)
+        let found = RealmFetcher.Observation.data(Self.data(["P1"]), [Self.entry("1")], Self.days)
         var run: Int64 = 0
         /// - Returns: Whether anything but the poll was written.
-        func poll(_ found: RealmFetcher.Found) throws -> Bool {
+        func poll(_ found: RealmFetcher.Observation) throws -> Bool {
             run += 1
             try Self.nextRun(&acme, run)
             let position = try Self.position(&acme)

@@ -103,7 +103,7 @@ import Work
         seen.record.durationSeconds = 7_200
         let state = Self.known(.released)
         guard case .live(let entry, _) = state.entry else { return }
-        seen = Seen(seen.record, over: entry, confirmed: state.ledger?.confirmed?.wanted, in: ReportingObjects())
+        seen = Observation(seen.record, over: entry, confirmed: state.ledger?.confirmed?.wanted, in: ReportingObjects())
         let decision = Self.rule.decide(state, seen: seen, .answer(.record(seen.record), version: 7))
         guard case .patch(let patch)? = decision.entry, let restored = patch.restored else {
             Issue.record("\(decision)")
@@ -175,11 +175,11 @@ import Work
 
     // MARK: Values
 
-    private static func seen(_ status: BackendStatus, message: String? = nil) -> Seen {
+    private static func seen(_ status: BackendStatus, message: String? = nil) -> Observation {
         let record = BackendEntry(
             id: "1", marker: nil, day: day, durationSeconds: 3_600, text: "work", status: status,
             references: ["Project": "P1"], message: message)
-        return Seen(record, over: nil, confirmed: nil, in: ReportingObjects())
+        return Observation(record, over: nil, confirmed: nil, in: ReportingObjects())
     }
 
     private static func known(_ status: EntryStatus, editPosition: Int64 = 0) -> SubmissionState {

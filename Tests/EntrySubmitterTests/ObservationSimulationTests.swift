@@ -159,7 +159,7 @@ extension SubmissionWorld {
         if case .answer(.record(let found), _) = origin { record = found }
         let state = state()
         let seen = record.map {
-            Seen($0, over: entry, confirmed: ledger?.confirmed?.wanted, in: ReportingObjects())
+            Observation($0, over: entry, confirmed: ledger?.confirmed?.wanted, in: ReportingObjects())
         }
         let decision = Self.observationRule.decide(state, seen: seen, origin)
         if case .park = decision.step { isObservationDue = true } else { isObservationDue = false }

@@ -129,7 +129,7 @@ import Testing
             RealmFetcher(
                 BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1))
         let day = Day(daysSinceEpoch: 16_000)
-        let found = RealmFetcher.Found(
+        let found = RealmFetcher.Observation(
             data: Self.data, records: records, days: day...day, readAt: Timestamp(millisecondsSinceEpoch: 0))
         let input = WorkItem<RealmHandler.Answer>(
             environment: acme.id, subject: EventSubject(realm: .users, kind: .realms, id: registration),

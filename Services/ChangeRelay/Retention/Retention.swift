@@ -45,7 +45,7 @@ struct Retention: ~Copyable {
     private static func sweeps(_ limits: RetentionLimits, _ logger: Logger) -> [any Sweep] {
         [
             PollPointerSweep(keep: limits.polls), AnswerSweep(keep: limits.answers),
-            LedgerSweep(keep: limits.ledger), SeenSweep(keep: limits.seen),
+            LedgerSweep(keep: limits.ledger), ObservationSweep(keep: limits.seen),
             StatusLineSweep(keepCountMax: limits.statusLineCountMax),
             TokenSweep(keep: limits.tokens, unused: limits.devices),
             AuditSweep(keep: limits.audit), ParkedSweep(keep: limits.parked, logger: logger),

@@ -166,7 +166,7 @@ import Testing
         for days in [500, 450, 300, 0] {
             try acme.put([(UUID(), #"{"day": "\#(today.adding(days: -days))"}"#)], .seenRecord, into: path)
         }
-        let sweep = SeenSweep(keep: Self.day * 400)
+        let sweep = ObservationSweep(keep: Self.day * 400)
         #expect(try Self.round(sweep, &acme) == 0, "their changes may still be read")
         try acme.connection.run("UPDATE realm.environment SET compacted_position = 1")
         #expect(try Self.round(sweep, &acme) == 1)

@@ -9,7 +9,7 @@ import Runtime
 /// The rows are removed without a tombstone: nobody but services opens these realms, and a tombstone would say that the
 /// back end no longer has the record. Only those go whose last change is below the compaction floor: it was published
 /// so long ago that no reader comes to its event.
-struct SeenSweep: Sweep {
+struct ObservationSweep: Sweep {
     /// Records removed in one part.
     private static let countMax: Int64 = 2_000
 

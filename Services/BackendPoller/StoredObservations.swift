@@ -5,7 +5,7 @@ import Postgres
 import Realms
 
 /// What was seen of many people's records: those of some days, and some by their ids.
-struct SeenOfMany {
+struct StoredObservations {
     /// By realm and entry, tombstones left out. One that does not decode is written anew.
     private(set) var records: [Int32: [UUID: SeenRecord]] = [:]
     /// Tombstones too.

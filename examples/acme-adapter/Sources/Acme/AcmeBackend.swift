@@ -1,4 +1,5 @@
 import BackendProtocol
+import Essentials
 import Foundation
 import Model
 

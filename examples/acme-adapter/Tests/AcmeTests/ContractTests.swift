@@ -1,5 +1,6 @@
 import BackendContract
 import BackendProtocol
+import Essentials
 import Model
 import Testing
 

@@ -87,9 +87,7 @@ struct StoredPerson {
                 entries[id] = (entry, object.position, object.editPosition)
             }
         case .seenRecord: seen[id] = try? object.decoded(as: SeenRecord.self, by: decoder)
-        case .realms, .timeEntryStatus, .person, .personLookup, .team, .membership, .location, .fieldTask, .share,
-            .poll:
-            break
+        default: break  // Not asked for.
         }
     }
 

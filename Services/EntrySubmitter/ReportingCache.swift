@@ -100,9 +100,7 @@ struct ReportingCache {
                 loaded.templates[object.key.id] = try object.decoded(as: ReportingTemplate.self, by: decoder)
             case .reportingContext:
                 loaded.contexts[object.key.id] = try object.decoded(as: ReportingContext.self, by: decoder)
-            case .realms, .reportingTreeNode, .timeEntry, .timeEntryStatus, .person, .personLookup, .team, .membership,
-                .location, .fieldTask, .share, .poll, .seenRecord:
-                break
+            default: break  // Not asked for.
             }
         }
         own[name] = Entry(value: loaded, loadedAt: .now)

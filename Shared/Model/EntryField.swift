@@ -2,7 +2,7 @@ import Essentials
 import FoundationEssentials
 
 /// The fields of a `TimeEntry`, by their JSON names.
-package enum EntryField: String, CaseIterable {
+package enum EntryField: String, CodingKey, CaseIterable {
     case text, reportingTemplate, reporting, timeType, entryDate, startTime, endTime, durationSeconds, createdOn
     case submitRequested, status
     case backendId, deleteRequested, statusAt

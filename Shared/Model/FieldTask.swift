@@ -44,3 +44,12 @@ public struct FieldTask: Codable, Equatable, Sendable {
         team = try container.decodeIfPresent(UUID.self, forKey: .team)
     }
 }
+
+extension FieldTask: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case title, taskDescription, dueDate, isCompleted, completionDate, assignee, team
+    }
+
+    /// The row of ``Kind/fieldTask``.
+    package static let row = KindRow(Self.self, CodingKeys.self, in: [.user, .manager, .team])
+}

@@ -33,3 +33,27 @@ public enum Kind: String, Codable, CaseIterable, Sendable {
     /// What the back end was last seen to hold of an entry; fields: ``SeenRecord`` (the type).
     case seenRecord = "SeenRecord"
 }
+
+extension Kind {
+    /// The table of kinds: what is looked up about this one. Each row stands beside the fields it is about.
+    package var row: KindRow {
+        switch self {
+        case .realms: RealmRegistration.row
+        case .user: User.row
+        case .reportingTreeNode: ReportingTreeNode.row
+        case .reportingContext: ReportingContext.row
+        case .reportingTemplate: ReportingTemplate.row
+        case .timeEntry: TimeEntry.row
+        case .timeEntryStatus: TimeEntryStatus.row
+        case .person: Person.row
+        case .personLookup: PersonLookup.row
+        case .team: Team.row
+        case .membership: Membership.row
+        case .location: Location.row
+        case .fieldTask: FieldTask.row
+        case .share: Share.row
+        case .poll: Poll.row
+        case .seenRecord: SeenRecord.row
+        }
+    }
+}

@@ -28,6 +28,16 @@ public struct Person: Codable, Equatable, Sendable {
     }
 }
 
+extension Person: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case name, avatar, role
+    }
+
+    /// The row of ``Kind/person``.
+    package static let row = KindRow(
+        Self.self, CodingKeys.self, in: [.common], ids: .natural, bytesMax: Kind.commonBytesMax, permissions: .person)
+}
+
 /// Fields of a `PersonLookup` object: what a person wants to be found by. In `/common`, under the person's id.
 public struct PersonLookup: Codable, Equatable, Sendable {
     /// The name to be found by.
@@ -40,6 +50,16 @@ public struct PersonLookup: Codable, Equatable, Sendable {
         self.name = name
         self.email = email
     }
+}
+
+extension PersonLookup: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case name, email
+    }
+
+    /// The row of ``Kind/personLookup``.
+    package static let row = KindRow(
+        Self.self, CodingKeys.self, in: [.common], ids: .natural, bytesMax: Kind.commonBytesMax)
 }
 
 /// Fields of a `Location` object: where a person was last. In the person's own realm, under the person's id.
@@ -57,4 +77,14 @@ public struct Location: Codable, Equatable, Sendable {
         self.longitude = longitude
         self.timestamp = timestamp
     }
+}
+
+extension Location: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case latitude, longitude, timestamp
+    }
+
+    /// The row of ``Kind/location``.
+    package static let row = KindRow(
+        Self.self, CodingKeys.self, in: [.user, .manager, .team], ids: .natural, bytesMax: Kind.commonBytesMax)
 }

@@ -24,3 +24,12 @@ public struct Poll: Codable, Equatable, Sendable {
     /// over.
     public static let ofChanges = ""
 }
+
+extension Poll: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case run, person, dueAt
+    }
+
+    /// The row of ``Kind/poll``.
+    package static let row = KindRow(Self.self, CodingKeys.self, in: [], topic: Topics.poll)
+}

@@ -19,6 +19,26 @@ public enum RealmClass: Equatable, Sendable {
     case share(UUID)
     /// Any other: the services' own, which no device and no integration opens.
     case system
+
+    /// A class without the id in its path.
+    package enum Name: Sendable {
+        /// The classes as ``RealmClass`` tells them.
+        case users, user, catalogue, common, manager, team, share, system
+    }
+
+    /// The class without the id in its path.
+    package var name: Name {
+        switch self {
+        case .users: .users
+        case .user: .user
+        case .catalogue: .catalogue
+        case .common: .common
+        case .manager: .manager
+        case .team: .team
+        case .share: .share
+        case .system: .system
+        }
+    }
 }
 
 extension RealmPath {

@@ -24,3 +24,12 @@ public struct RealmRegistration: Codable, Equatable, Sendable {
         isInitialized = try container.decodeIfPresent(Bool.self, forKey: .isInitialized) ?? false
     }
 }
+
+extension RealmRegistration: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case userId, path, isInitialized
+    }
+
+    /// The row of ``Kind/realms``.
+    package static let row = KindRow(Self.self, CodingKeys.self, in: [.users], topic: Topics.realm)
+}

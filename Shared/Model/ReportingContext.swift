@@ -52,7 +52,7 @@ public struct ReportingContext: Codable, Hashable, Sendable {
     public var isFixed: Bool { readOnly || !visible }
 
     /// What is wrong with it, for whoever writes one; what is stored is read whatever it says.
-    var objection: String? {
+    package var objection: String? {
         sections.first { $0.items != nil && $0.rootNode != nil }.map {
             "the section '\($0.name.prefix(64))' has 'items' and 'rootNode'; give one of them"
         }
@@ -68,4 +68,13 @@ public struct ReportingContext: Codable, Hashable, Sendable {
         visible = try container.decodeIfPresent(Bool.self, forKey: .visible) ?? true
         readOnly = try container.decodeIfPresent(Bool.self, forKey: .readOnly) ?? false
     }
+}
+
+extension ReportingContext: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case name, required, visible, readOnly, preselected, sections
+    }
+
+    /// The row of ``Kind/reportingContext``.
+    package static let row = KindRow(Self.self, CodingKeys.self, in: [.user])
 }

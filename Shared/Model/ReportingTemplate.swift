@@ -24,3 +24,12 @@ public struct ReportingTemplate: Codable, Hashable, Sendable {
         reportingContexts = try container.decodeIfPresent([UUID].self, forKey: .reportingContexts) ?? []
     }
 }
+
+extension ReportingTemplate: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case name, type, reportingContexts
+    }
+
+    /// The row of ``Kind/reportingTemplate``.
+    package static let row = KindRow(Self.self, CodingKeys.self, in: [.user])
+}

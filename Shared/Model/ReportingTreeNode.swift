@@ -45,3 +45,12 @@ public struct ReportingTreeNode: Codable, Equatable, Sendable {
         dependencies = try container.decodeIfPresent([UUID].self, forKey: .dependencies) ?? []
     }
 }
+
+extension ReportingTreeNode: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case name, title, referenceId, parent, hasDependencies, dependencies
+    }
+
+    /// The row of ``Kind/reportingTreeNode``.
+    package static let row = KindRow(Self.self, CodingKeys.self, in: [.user, .catalogue])
+}

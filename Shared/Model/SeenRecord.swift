@@ -45,3 +45,12 @@ public struct SeenRecord: Codable, Equatable, Sendable {
         self.toldRun = toldRun
     }
 }
+
+extension SeenRecord: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case backendId, marker, day, durationSeconds, text, status, references, message, version, toldRun
+    }
+
+    /// The row of ``Kind/seenRecord``.
+    package static let row = KindRow(Self.self, CodingKeys.self, in: [], topic: Topics.entry)
+}

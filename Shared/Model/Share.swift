@@ -16,3 +16,12 @@ public struct Share: Codable, Equatable, Sendable {
         self.recipient = recipient
     }
 }
+
+extension Share: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case owner, recipient
+    }
+
+    /// The row of ``Kind/share``.
+    package static let row = KindRow(Self.self, CodingKeys.self, in: [.user, .share], permissions: .share)
+}

@@ -20,6 +20,16 @@ public struct Team: Codable, Equatable, Sendable {
     }
 }
 
+extension Team: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case name, teamDescription, backgroundColor, image
+    }
+
+    /// The row of ``Kind/team``.
+    package static let row = KindRow(
+        Self.self, CodingKeys.self, in: [.common], bytesMax: Kind.commonBytesMax, permissions: .team)
+}
+
 /// Fields of a `Membership` object: a person is in a team. In `/common`.
 ///
 /// An object of its own, because several managers write a team's members at once. Its id is made of both
@@ -48,4 +58,15 @@ public struct Membership: Codable, Equatable, Sendable {
         let last = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255))
         return id(of: person, in: zero)...id(of: person, in: last)
     }
+}
+
+extension Membership: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case person, team
+    }
+
+    /// The row of ``Kind/membership``.
+    package static let row = KindRow(
+        Self.self, CodingKeys.self, in: [.common], ids: .natural, bytesMax: Kind.commonBytesMax,
+        permissions: .membership)
 }

@@ -107,3 +107,10 @@ public struct TimeEntry: Codable, Equatable, Sendable {
         statusAt = try container.decodeIfPresent(Timestamp.self, forKey: .statusAt)
     }
 }
+
+extension TimeEntry: KindFields {
+    typealias CodingKeys = EntryField
+
+    /// The row of ``Kind/timeEntry``.
+    package static let row = KindRow(Self.self, CodingKeys.self, in: [.user], topic: Topics.entry)
+}

@@ -70,3 +70,12 @@ public struct TimeEntryStatus: Codable, Equatable, Sendable {
         self.code = code
     }
 }
+
+extension TimeEntryStatus: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case entry, status, timestamp, message, code
+    }
+
+    /// The row of ``Kind/timeEntryStatus``.
+    package static let row = KindRow(Self.self, CodingKeys.self, in: [.user])
+}

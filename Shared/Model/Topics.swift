@@ -8,8 +8,6 @@ public struct Topic: Equatable, Sendable {
 
     /// The topic's name in Kafka.
     public let name: String
-    /// The kinds of objects whose changes are published on it.
-    public let kinds: [Kind]
     /// What orders its messages.
     public let key: Key
     /// How many partitions it is created with: the most workers of one group that can share it.
@@ -21,35 +19,34 @@ public struct Topic: Equatable, Sendable {
 
     /// Declares a topic.
     public init(
-        name: String, kinds: [Kind], key: Key = .objectID, partitions: Int, retention: Duration = .seconds(7 * 86_400),
+        name: String, key: Key = .objectID, partitions: Int, retention: Duration = .seconds(7 * 86_400),
         consumers: [String]
     ) {
         self.name = name
-        self.kinds = kinds
         self.key = key
         self.partitions = partitions
         self.retention = retention
         self.consumers = consumers
     }
+
+    /// The kinds of objects whose changes are published on it, as their rows of the table of kinds say.
+    public var kinds: [Kind] { Kind.allCases.filter { $0.row.topic == self } }
 }
 
 /// Every topic there is. `fieldpost topics apply` creates them; `docs/topics.md` is made from them, and
 /// `deploy/asyncapi.yaml` is checked against them.
 public enum Topics {
     /// Users' realms, for those who fill them.
-    public static let realm = Topic(
-        name: "realm.events", kinds: [.realms], partitions: 6, consumers: ["realm-initializer"])
+    public static let realm = Topic(name: "realm.events", partitions: 6, consumers: ["realm-initializer"])
     /// Time entries and what back ends were seen to hold of them, for those who submit them.
-    public static let entry = Topic(
-        name: "entry.events", kinds: [.timeEntry, .seenRecord], partitions: 24, consumers: ["entry-submitter"])
+    public static let entry = Topic(name: "entry.events", partitions: 24, consumers: ["entry-submitter"])
 
     /// What is to be read from back ends, for those who read it.
-    public static let poll = Topic(
-        name: "poll.events", kinds: [.poll], partitions: 12, consumers: ["backend-poller"])
+    public static let poll = Topic(name: "poll.events", partitions: 12, consumers: ["backend-poller"])
 
     /// All topics.
     public static let all = [realm, entry, poll]
 
     /// The topic on which changes of objects of `kind` are published; `nil` when nobody reacts to them.
-    public static func topic(of kind: Kind) -> Topic? { all.first { $0.kinds.contains(kind) } }
+    public static func topic(of kind: Kind) -> Topic? { kind.row.topic }
 }

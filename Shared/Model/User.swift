@@ -28,3 +28,12 @@ public struct User: Codable, Equatable, Sendable {
         reportingTemplates = try container.decodeIfPresent([UUID].self, forKey: .reportingTemplates) ?? []
     }
 }
+
+extension User: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case email, name, catalogue, reportingTemplates
+    }
+
+    /// The row of ``Kind/user``.
+    package static let row = KindRow(Self.self, CodingKeys.self, in: [.user], permissions: .user)
+}

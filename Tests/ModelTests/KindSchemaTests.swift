@@ -10,7 +10,7 @@ import Yams
 /// the kinds that only services exchange.
 @Suite struct KindSchemaTests {
     /// What no device and no integration can see.
-    private static let ofServices: [Kind] = [.poll, .seenRecord]
+    private static let ofServices = Kind.allCases.filter(\.row.realms.isEmpty)
 
     /// One of a schema's properties.
     private struct Property {

@@ -135,9 +135,7 @@ struct PermissionPlaces: Sendable {
         let (catalogue, email) = (UUID(), "\(caller.name)@example.com")
         var user = Target(.user, UUID(), ["catalogue": "\"\(catalogue.text)\""])
         user.also = ["catalogue"]
-        let kinds: [Kind] = [
-            .timeEntry, .timeEntryStatus, .reportingContext, .reportingTemplate, .fieldTask, .location,
-        ]
+        let kinds = Permissions.kinds(in: .user).filter { $0 != .user && $0 != .share }
         places.append(
             Place(
                 path: try .user(email), relations: [caller.name: .owner],

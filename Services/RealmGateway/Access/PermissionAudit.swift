@@ -27,7 +27,7 @@ struct PermissionAudit {
 
     /// The record; `nil` when nobody may do more or less than before.
     var record: AuditRecord? {
-        switch mutation.kind {
+        switch mutation.kind.row.permissions {
         case .person:
             let (from, to) = (role(before), role(after))
             return from == to ? nil : record(.roleChanged, mutation.id.text, from: from, to: to)
@@ -40,9 +40,7 @@ struct PermissionAudit {
             guard case .share = realm.realmClass else { return nil }
             return record(.shareAdded, .shareRemoved) { "\(mutation.id.text) \(Self.pair($0, "owner", "recipient"))" }
         case .team: return record(nil, .teamRemoved) { _ in mutation.id.text }
-        case .realms, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
-            .personLookup, .location, .fieldTask, .poll, .seenRecord:
-            return nil
+        case nil: return nil
         }
     }
 

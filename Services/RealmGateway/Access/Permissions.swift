@@ -97,35 +97,14 @@ enum Permissions {
     }
 
     /// The kinds of objects that a realm holds; nobody writes others into it.
-    static func kinds(in realm: RealmClass) -> [Kind] {
-        switch realm {
-        case .users: [.realms]
-        case .user:
-            [
-                .user, .reportingContext, .reportingTemplate, .reportingTreeNode, .timeEntry, .timeEntryStatus,
-                .location, .fieldTask, .share,
-            ]
-        case .catalogue: [.reportingTreeNode]
-        case .common: [.person, .personLookup, .team, .membership]
-        case .manager, .team: [.fieldTask, .location]
-        case .share: [.share]
-        case .system: []
-        }
-    }
+    static func kinds(in realm: RealmClass) -> [Kind] { Kind.allCases.filter { $0.row.realms.contains(realm.name) } }
 
     /// Whether an integration may read a kind: it is in some realm that is not the services' own.
-    static func isReadByIntegrations(_ kind: Kind) -> Bool {
-        switch kind {
-        case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
-            .person, .personLookup, .team, .membership, .location, .fieldTask, .share:
-            true
-        case .poll, .seenRecord: false
-        }
-    }
+    static func isReadByIntegrations(_ kind: Kind) -> Bool { !kind.row.realms.isEmpty }
 
     /// What a caller may write of an object in a realm; `nil`: nothing.
     static func grant(_ object: ObjectStanding, in realm: RealmClass, _ access: Access) -> Grant? {
-        guard kinds(in: realm).contains(object.kind) else { return nil }
+        guard object.kind.row.realms.contains(realm.name) else { return nil }
         let (kind, isManager) = (object.kind, access.standing.isManager)
         func all(when isAllowed: Bool) -> Grant? {
             isAllowed ? Grant(operations: [.put, .patch, .delete], fields: kind.fieldNames) : nil

@@ -4,7 +4,7 @@ struct MutationProblem: Error, Equatable, Sendable {
     enum Code: String, Codable, CaseIterable, Sendable {
         /// The fields are not JSON that can be stored.
         case invalidJSON = "invalid-json"
-        /// The fields are larger than ``DeviceWrites/fieldsBytesMax``.
+        /// The fields are larger than ``Kind/fieldsBytesMax``.
         case tooLarge = "too-large"
         /// The caller may not write to the realm.
         case realmNotPermitted = "realm-not-permitted"

@@ -82,7 +82,7 @@ enum MutationRules {
             let fields = try checkedFields(of: mutation, writer)
             switch (current, writer) {
             case (.tombstone, .person):
-                guard hasNaturalID(mutation.kind) else { throw deleted }
+                guard mutation.kind.row.ids == .natural else { throw deleted }
                 return .insert(fields: try new(fields, mutation, writer))
             case (.none, _), (_, .integration): return .insert(fields: try new(fields, mutation, writer))
             case (.live(let stored), .person(_, let own)):
@@ -104,16 +104,6 @@ enum MutationRules {
             case (.live(let stored), .person):
                 return mutation.kind == .timeEntry ? try EntryEdits.deletion(of: try StoredEntry(stored)) : .tombstone
             }
-        }
-    }
-
-    /// Whether the id says what the object is about, so that it comes again with it; other ids are not used again.
-    private static func hasNaturalID(_ kind: Kind) -> Bool {
-        switch kind {
-        case .person, .membership, .personLookup, .location: true
-        case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
-            .team, .fieldTask, .share, .poll, .seenRecord:
-            false
         }
     }
 

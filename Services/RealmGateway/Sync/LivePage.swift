@@ -16,16 +16,23 @@ final class LiveChunk: Sendable {
 
     /// An object that permissions are made of.
     struct Touch: Sendable {
-        let kind: Kind
+        /// What of permissions it says.
+        let source: PermissionSource
         let id: UUID
         /// Whether it is there after the change; one that has changed again since may not have been.
         let isThere: Bool
 
-        static let kinds: [Kind] = [.user, .person, .membership, .team, .share]
+        private static let sources = Dictionary(
+            uniqueKeysWithValues: Kind.allCases.compactMap { kind in
+                kind.row.permissions.map { (kind.rawValue, $0) }
+            })
+
+        /// The names of the kinds that permissions are made of.
+        static let kinds = Array(sources.keys)
 
         init?(kind: String, id: UUID, isThere: Bool) {
-            guard let kind = Kind(rawValue: kind), Self.kinds.contains(kind) else { return nil }
-            self.kind = kind
+            guard let source = Self.sources[kind] else { return nil }
+            self.source = source
             self.id = id
             self.isThere = isThere
         }
@@ -151,7 +158,7 @@ struct LivePage: Sendable {
             SELECT c.realm_id, c.kind, c.id, coalesce(NOT o.deleted, false)
             FROM (
                 SELECT * FROM realm.change WHERE environment_id = \(environment.rawValue) AND position > \(position)
-                    AND kind = ANY (\(LiveChunk.Touch.kinds.map(\.rawValue)))
+                    AND kind = ANY (\(LiveChunk.Touch.kinds))
                 ORDER BY position LIMIT \(Int64(touchCountMax))
             ) c
             LEFT JOIN LATERAL (

@@ -228,8 +228,10 @@ let tests: [Target] = [
         ], path: "Tests/RuntimeTests"),
     .testTarget(
         name: "TidyTests",
-        dependencies: ["Backends", "Model", "Postgres", "ProjectDocuments", "Realms", "TestSupport", yams],
-        path: "Tests/TidyTests"),
+        dependencies: [
+            "Backends", "Environments", "LocalCluster", "Model", "Postgres", "ProjectDocuments", "Realms",
+            "TestSupport", yams,
+        ], path: "Tests/TidyTests"),
     .testTarget(
         name: "WorkTests",
         dependencies: [

@@ -132,7 +132,8 @@ let shared: [Target] = [
 
 /// The tools of developers: nothing that ships imports them.
 let tools: [Target] = [
-    .target(name: "LocalCluster", dependencies: ["Essentials", "HTTP", "Postgres"], path: "Workbench/LocalCluster"),
+    .target(
+        name: "LocalCluster", dependencies: ["Essentials", "HTTP", "Model", "Postgres"], path: "Workbench/LocalCluster"),
     .executableTarget(
         name: "Workbench",
         dependencies: [
@@ -223,7 +224,8 @@ let tests: [Target] = [
     .testTarget(
         name: "RuntimeTests",
         dependencies: [
-            "Essentials", "HTTP", "Postgres", "Runtime", "TestSupport", hummingbird, hummingbirdCore, lifecycle,
+            "Essentials", "HTTP", "Model", "Postgres", "Runtime", "TestSupport", hummingbird, hummingbirdCore,
+            lifecycle,
             logging, metrics, nio, nioEmbedded, nioPosix,
         ], path: "Tests/RuntimeTests"),
     .testTarget(

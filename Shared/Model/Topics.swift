@@ -16,20 +16,18 @@ public struct Topic: Equatable, Sendable {
     public let partitions: Int
     /// How long Kafka keeps a message. Not the truth: the relay publishes lost content again.
     public let retention: Duration
-    /// The consumer groups that read it, named as their services.
-    public let consumers: [String]
+    /// The consumer groups that read it, named as their services (`Services.swift`).
+    public var consumers: [String] { Services.all.filter { $0.topics.contains(self) }.map(\.name) }
 
     /// Declares a topic.
     public init(
-        name: String, kinds: [Kind], key: Key = .objectID, partitions: Int, retention: Duration = .seconds(7 * 86_400),
-        consumers: [String]
+        name: String, kinds: [Kind], key: Key = .objectID, partitions: Int, retention: Duration = .seconds(7 * 86_400)
     ) {
         self.name = name
         self.kinds = kinds
         self.key = key
         self.partitions = partitions
         self.retention = retention
-        self.consumers = consumers
     }
 }
 
@@ -38,14 +36,14 @@ public struct Topic: Equatable, Sendable {
 public enum Topics {
     /// Users' realms, for those who fill them.
     public static let realm = Topic(
-        name: "realm.events", kinds: [.realms], partitions: 6, consumers: ["realm-initializer"])
+        name: "realm.events", kinds: [.realms], partitions: 6)
     /// Time entries and what back ends were seen to hold of them, for those who submit them.
     public static let entry = Topic(
-        name: "entry.events", kinds: [.timeEntry, .seenRecord], partitions: 24, consumers: ["entry-submitter"])
+        name: "entry.events", kinds: [.timeEntry, .seenRecord], partitions: 24)
 
     /// What is to be read from back ends, for those who read it.
     public static let poll = Topic(
-        name: "poll.events", kinds: [.poll], partitions: 12, consumers: ["backend-poller"])
+        name: "poll.events", kinds: [.poll], partitions: 12)
 
     /// All topics.
     public static let all = [realm, entry, poll]

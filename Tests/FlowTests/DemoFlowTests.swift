@@ -92,7 +92,7 @@ extension FlowTests {
             let data = variables["FLOW_DATA"]
             let size = data.map { ["--data", $0, "--time-limit", "3000"] } ?? ["--people", "6", "--seed", "\(seed)"]
             var options = LocalCluster.Options.quick
-            options.services += [.poller] + LocalCluster.Part.secondInstances
+            options.services = LocalCluster.Part.services.flatMap { [$0, $0.second] }
             // The demo's entries are some years old.
             options.variables[.poller]?["FIELDPOST_POLLER_ENTRY_DAYS"] = "3660"
             // A few people's entries are to be on their way as long as it takes to kill everything several times.

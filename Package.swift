@@ -139,7 +139,7 @@ let tools: [Target] = [
         dependencies: [
             "BackendProtocol", "Backends", "Catalogues", "Commands", "Environments", "Essentials", "HTTP", "Identity",
             "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser,
-            crypto, logging, nio, nioPosix,
+            crypto, logging, nio, nioPosix, signals,
         ],
         path: "Workbench", exclude: ["LocalCluster"]),
 ]

@@ -1,4 +1,4 @@
-// What developers run Fieldpost with on one machine: all of it, the demo and the benchmarks. Nothing
+// What developers run Fieldpost with on one machine: all of it, the demo, the benchmarks and the kill test. Nothing
 // that ships links it.
 
 import ArgumentParser
@@ -9,7 +9,7 @@ struct WorkbenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "workbench", abstract: "Runs, tries and measures Fieldpost on one machine.",
         version: "workbench \(fieldpostVersion)",
-        subcommands: [UpCommand.self, DemoCommand.self, BenchCommand.self])
+        subcommands: [UpCommand.self, DemoCommand.self, BenchCommand.self, KillTestCommand.self])
 }
 
 await runCommandLine(WorkbenchCommand.self)

@@ -132,13 +132,14 @@ let shared: [Target] = [
 
 /// The tools of developers: nothing that ships imports them.
 let tools: [Target] = [
-    .target(name: "LocalCluster", dependencies: ["Essentials", "HTTP", "Postgres"], path: "Workbench/LocalCluster"),
+    .target(
+        name: "LocalCluster", dependencies: ["Essentials", "HTTP", "Model", "Postgres"], path: "Workbench/LocalCluster"),
     .executableTarget(
         name: "Workbench",
         dependencies: [
             "BackendProtocol", "Backends", "Catalogues", "Commands", "Environments", "Essentials", "HTTP", "Identity",
             "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser,
-            crypto, logging, nio, nioPosix,
+            crypto, logging, nio, nioPosix, signals,
         ],
         path: "Workbench", exclude: ["LocalCluster"]),
 ]
@@ -223,7 +224,8 @@ let tests: [Target] = [
     .testTarget(
         name: "RuntimeTests",
         dependencies: [
-            "Essentials", "HTTP", "Postgres", "Runtime", "TestSupport", hummingbird, hummingbirdCore, lifecycle,
+            "Essentials", "HTTP", "Model", "Postgres", "Runtime", "TestSupport", hummingbird, hummingbirdCore,
+            lifecycle,
             logging, metrics, nio, nioEmbedded, nioPosix,
         ], path: "Tests/RuntimeTests"),
     .testTarget(

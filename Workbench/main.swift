@@ -1,4 +1,5 @@
-// What developers run Fieldpost with on one machine: the demo and the benchmarks. Nothing that ships links it.
+// What developers run Fieldpost with on one machine: all of it, the demo, the benchmarks and the kill test. Nothing
+// that ships links it.
 
 import ArgumentParser
 import Commands
@@ -7,7 +8,8 @@ import Runtime
 struct WorkbenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "workbench", abstract: "Runs, tries and measures Fieldpost on one machine.",
-        version: "workbench \(fieldpostVersion)", subcommands: [DemoCommand.self, BenchCommand.self])
+        version: "workbench \(fieldpostVersion)",
+        subcommands: [UpCommand.self, DemoCommand.self, BenchCommand.self, KillTestCommand.self])
 }
 
 await runCommandLine(WorkbenchCommand.self)

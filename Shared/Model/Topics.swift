@@ -14,19 +14,17 @@ public struct Topic: Equatable, Sendable {
     public let partitions: Int
     /// How long Kafka keeps a message. Not the truth: the relay publishes lost content again.
     public let retention: Duration
-    /// The consumer groups that read it, named as their services.
-    public let consumers: [String]
+    /// The consumer groups that read it, named as their services (`Services.swift`).
+    public var consumers: [String] { Services.all.filter { $0.topics.contains(self) }.map(\.name) }
 
     /// Declares a topic.
     public init(
-        name: String, key: Key = .objectID, partitions: Int, retention: Duration = .seconds(7 * 86_400),
-        consumers: [String]
+        name: String, key: Key = .objectID, partitions: Int, retention: Duration = .seconds(7 * 86_400)
     ) {
         self.name = name
         self.key = key
         self.partitions = partitions
         self.retention = retention
-        self.consumers = consumers
     }
 
     /// The kinds of objects whose changes are published on it, as their rows of the table of kinds say.
@@ -37,12 +35,11 @@ public struct Topic: Equatable, Sendable {
 /// `deploy/asyncapi.yaml` is checked against them.
 public enum Topics {
     /// Users' realms, for those who fill them.
-    public static let realm = Topic(name: "realm.events", partitions: 6, consumers: ["realm-initializer"])
+    public static let realm = Topic(name: "realm.events", partitions: 6)
     /// Time entries and what back ends were seen to hold of them, for those who submit them.
-    public static let entry = Topic(name: "entry.events", partitions: 24, consumers: ["entry-submitter"])
-
+    public static let entry = Topic(name: "entry.events", partitions: 24)
     /// What is to be read from back ends, for those who read it.
-    public static let poll = Topic(name: "poll.events", partitions: 12, consumers: ["backend-poller"])
+    public static let poll = Topic(name: "poll.events", partitions: 12)
 
     /// All topics.
     public static let all = [realm, entry, poll]

@@ -98,10 +98,3 @@ extension FlowTests {
         #expect(end == .exited(status: 0), "\(process.logTail(bytesMax: 6_000))")
     }
 }
-
-/// Runs what blocks on a thread of its own.
-func onOwnThread<Success: Sendable>(_ body: @escaping @Sendable () -> Success) async -> Success {
-    await withCheckedContinuation { continuation in
-        Thread.detachNewThread { continuation.resume(returning: body()) }
-    }
-}

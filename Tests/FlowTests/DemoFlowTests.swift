@@ -1,6 +1,5 @@
 import Foundation
 import LocalCluster
-import Postgres
 import Testing
 
 extension FlowTests {
@@ -83,43 +82,17 @@ extension FlowTests {
             }
         }
 
-        /// Two instances of every service. With `FLOW_DATA` the real time sheets are used; `FLOW_KILLS` and `FLOW_SEED`
-        /// say how often and when, `FLOW_FREEZE_MAX` for how many seconds at most a part is frozen.
+        /// Two instances of every service; `FLOW_SEED` repeats the kills of another run.
         @Test(.timeLimit(.minutes(60))) func theyAgreeWhateverIsKilled() async throws {
-            let variables = ProcessInfo.processInfo.environment
-            let seed = Killer.printedSeed("kills with devices", given: variables["FLOW_SEED"])
-            let count = variables["FLOW_KILLS"].flatMap { Int($0) } ?? 20
-            let data = variables["FLOW_DATA"]
-            let size = data.map { ["--data", $0, "--time-limit", "3000"] } ?? ["--people", "6", "--seed", "\(seed)"]
-            var options = LocalCluster.Options.quick
-            options.services += [.poller] + LocalCluster.Part.secondInstances
-            // The demo's entries are some years old.
-            options.variables[.poller]?["FIELDPOST_POLLER_ENTRY_DAYS"] = "3660"
-            // A few people's entries are to be on their way as long as it takes to kill everything several times.
-            if data == nil { options.variables[.submitter]?["FIELDPOST_SUBMITTER_INFLIGHT_MAX"] = "2" }
-            let latency = data == nil ? 1_000 : 500
-            let freezeMax = Duration.seconds(variables["FLOW_FREEZE_MAX"].flatMap { Int($0) } ?? 15)
-            try await withSuite("kills", options) { suite in
-                try await suite.post("/sandbox/switches", Data(#"{"latencyMs":\#(latency)}"#.utf8))
-                let demo = try suite.startDemo(size)
-                try await eventually("entries are on their way") {
-                    let said = demo.logTail(bytesMax: 500)
-                    return said.contains("entries on their way") || !demo.isRunning ? nil : said
-                }
-                let environment = data == nil ? "demo" : "tock"
-                try await suite.runCommand(["environment", "edit", environment, "--poll-interval", "5"])
-                let killer = Killer(
-                    suite: suite, parts: options.services + [.database, .broker], seed: seed,
-                    pause: .milliseconds(1_500), freezeMax: freezeMax)
-                try await killer.kill(count)
-                #expect(demo.isRunning, "the entries were through before \(count) kills")
-                try await suite.post("/sandbox/switches", Data(#"{"latencyMs":0}"#.utf8))
-                try await demo.expectNoDifferences(within: .seconds(data == nil ? 600 : 3_000))
-                try await eventually("everybody was polled three times") {
-                    let run = try suite.lastRunOfEverybody()
-                    return run >= 3 ? nil : "\(run)"
-                }
-            }
+            let folder = try ClusterFolder("kill-test")
+            let seed = ProcessInfo.processInfo.environment["FLOW_SEED"].map { ["--seed", $0] } ?? []
+            let test = try ClusterProcess(
+                ClusterProcess.Command(
+                    executable: LocalCluster.executables + "/workbench", arguments: ["kill-test"] + seed,
+                    environment: ["PATH": "/usr/bin:/bin", ClusterFolder.mark: folder.markValue],
+                    logPath: folder.logPath("kill-test")))
+            defer { test.kill9() }
+            try await test.expectNoDifferences(within: .seconds(2_400))
         }
     }
 }
@@ -130,12 +103,6 @@ extension LocalCluster {
             [
                 "demo", "--gateway", gatewayURL, "--identity", identityURL, "--sap", sapURL, "--database", conninfo,
             ] + arguments, of: "workbench", log: "demo")
-    }
-
-    /// The newest run of polls that, or a later one, is done for everybody.
-    fileprivate func lastRunOfEverybody() throws -> Int64 {
-        var connection = try Connection(conninfo)
-        return try connection.run("SELECT coalesce(min(run), 0) FROM poll.finished")[0].value(0)
     }
 }
 

@@ -50,9 +50,9 @@ extension FlowTests {
                 let flow = try await DirectFlow(suite, people: 3, entries: 60, seed: 3)
                 try await suite.post("/sandbox/switches", Data(#"{"latencyMs":200}"#.utf8))
                 try await flow.write(pause: .milliseconds(1))
-                for part in LocalCluster.Part.services {
+                for part in LocalCluster.Part.wayOfAnEntry {
                     let end = await suite.terminate(part, within: .seconds(120))
-                    #expect(end == .exited(status: 0), "\(part.rawValue)")
+                    #expect(end == .exited(status: 0), "\(part.name)")
                     try suite.start(part)
                 }
                 try await flow.verify()

@@ -34,7 +34,7 @@ extension FlowTests {
                 #expect(left + lostMin <= atDeath)
 
                 for part in options.services {
-                    try await eventually("\(part.rawValue) says what to do", within: .seconds(120)) {
+                    try await eventually("\(part.name) says what to do", within: .seconds(120)) {
                         let said = suite.process(part)?.logTail(bytesMax: 100_000) ?? ""
                         return said.contains("run: fieldpost restore") ? nil : String(said.suffix(500))
                     }

@@ -7,7 +7,7 @@ extension FlowTests {
     /// Prometheus' own tool has nothing to say about what services tell it.
     @Test(.timeLimit(.minutes(20))) func promtoolIsSilentAboutEveryServicesMetrics() async throws {
         var options = LocalCluster.Options.quick
-        options.services = LocalCluster.Part.services + [.poller, .onboarding]
+        options.services = LocalCluster.Part.services
         let promtool = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent(".build/promtool").path
         try #require(FileManager.default.isExecutableFile(atPath: promtool), "no \(promtool); deploy/test makes it")
@@ -17,7 +17,7 @@ extension FlowTests {
             defer { client.shutDown() }
             for part in options.services {
                 let answer = try await client.send(Request(suite.adminURL(part) + "/metrics"))
-                let path = "\(suite.folder.path)/\(part.rawValue).metrics"
+                let path = "\(suite.folder.path)/\(part.name).metrics"
                 try Data(answer.body).write(to: URL(filePath: path))
                 let tool = try ClusterProcess(
                     ClusterProcess.Command(
@@ -25,8 +25,8 @@ extension FlowTests {
                         environment: ["PATH": "/usr/bin:/bin"], logPath: path + ".said"))
                 let end = await onOwnThread { tool.waitForEnd(within: .seconds(240)) }
                 tool.kill9()
-                #expect(end == .exited(status: 0) && tool.logTail().isEmpty, "\(part.rawValue): \(tool.logTail())")
-                #expect(answer.body.count > 500, "\(part.rawValue)")
+                #expect(end == .exited(status: 0) && tool.logTail().isEmpty, "\(part.name): \(tool.logTail())")
+                #expect(answer.body.count > 500, "\(part.name)")
             }
         }
     }
@@ -34,7 +34,7 @@ extension FlowTests {
     /// Whoever the demo made comes in at onboarding.
     @Test(.timeLimit(.minutes(20))) func theDemoLeavesPeopleWhoCanLogIn() async throws {
         var options = LocalCluster.Options.quick
-        options.services = LocalCluster.Part.services + [.onboarding]
+        options.services = LocalCluster.Part.wayOfAnEntry + [.onboarding]
         try await withSuite("demo-logins", options) { suite in
             let demo = try suite.startDemo(["--people", "1"])
             try await demo.expectNoDifferences()

@@ -13,7 +13,7 @@ extension FlowTests {
         func aPersonComesInThroughTheDevicePage(tenant: String?) async throws {
             var options = LocalCluster.Options.quick
             options.services = [.relay, .gateway, .initializer, .onboarding]
-            options.deviceHasPage = true
+            options.showcases = [.onboarding]
             try await withSuite(tenant == nil ? "browser" : "entra", options) { suite in
                 let organisation = SmallOrganisation(peopleCount: 2)
                 try await organisation.load(into: suite, invites: false)

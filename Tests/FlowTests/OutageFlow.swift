@@ -141,7 +141,7 @@ extension LocalCluster {
         let lines = String(decoding: response.body, as: UTF8.self).split(separator: "\n")
         let values = lines.filter { $0.prefix { $0 != "{" && $0 != " " } == name }
             .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }
-        try #require(!values.isEmpty, "\(part.rawValue) does not tell \(name)")
+        try #require(!values.isEmpty, "\(part.name) does not tell \(name)")
         return values.reduce(0, +)
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import HTTP
 import LocalCluster
+import Model
 import Testing
 
 extension FlowTests {
@@ -8,12 +9,12 @@ extension FlowTests {
         /// Nothing but Kafka is away: a worker lives on, and gets no traffic until Kafka is back.
         @Test(.timeLimit(.minutes(20))) func aWorkerWithoutKafkaIsLiveAndNotReady() async throws {
             var options = LocalCluster.Options.quick
-            let workers: [LocalCluster.Part] = [.initializer, .submitter]
-            options.services = workers + [.relay]
+            options.services = Services.needing(.kafka).map { LocalCluster.Part($0) }
+            let workers = options.services.filter { $0.service?.topics.isEmpty == false }
             try await withSuite("readiness", options) { suite in
                 await suite.kill9(.broker)
                 for part in options.services {
-                    try await eventually("\(part.rawValue) is not ready") {
+                    try await eventually("\(part.name) is not ready") {
                         let (status, text) = try await suite.health("ready", of: part)
                         return status == 503 ? nil : text
                     }
@@ -24,7 +25,7 @@ extension FlowTests {
                 try await Task.sleep(for: .seconds(3))
                 for part in workers {
                     let (status, text) = try await suite.health("ready", of: part)
-                    #expect(status == 503 && text.contains("\(part.rawValue)/0"), "\(text)")
+                    #expect(status == 503 && text.contains("\(part.name)/0"), "\(text)")
                 }
                 try suite.start(.broker)
                 for part in options.services { try await suite.waitUntilReady(part) }

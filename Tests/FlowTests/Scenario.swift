@@ -17,7 +17,7 @@ struct SharedSuite: SuiteTrait, TestScoping {
         for test: Test, testCase: Test.Case?, performing function: @Sendable @concurrent () async throws -> Void
     ) async throws {
         var options = LocalCluster.Options.quick
-        options.services = LocalCluster.Part.services + [.poller]
+        options.services = LocalCluster.Part.wayOfAnEntry + [.poller]
         options.hasEconomic = true
         try await withSuite("scenarios", options) { suite in
             for backend in ScenarioBackend.allCases { try await backend.load(into: suite) }
@@ -222,7 +222,7 @@ struct Scenario {
         let count: Int64 = try connection.run(
             "SELECT count(*) FROM realm.object WHERE kind = ANY (\(kinds.map(\.rawValue)))")[0].value(0)
         try await suite.restart(.broker)
-        try await eventually("\(part.rawValue) has read everything again") {
+        try await eventually("\(part.name) has read everything again") {
             let now = try await consumed(by: part)
             return now >= before + Double(count) ? nil : "\(now - before) of \(count)"
         }

@@ -11,13 +11,13 @@ extension FlowTests {
         /// The second relay publishes what the frozen first one does not; the first one, woken up, does no harm.
         @Test(.timeLimit(.minutes(10))) func theSecondRelayTakesOverFromAFrozenOne() async throws {
             var options = LocalCluster.Options.quick
-            options.services = [.relay, .relayTwo]
+            options.services = [.relay, .relay.second]
             try await withSuite("takeover", options) { suite in
                 var log = try ChangeLog(suite.conninfo)
                 try log.write(10)
                 try await log.waitUntilPublished()
                 let isFirst = suite.process(.relay)?.logTail().contains("the active one") ?? false
-                let frozen = try #require(suite.process(isFirst ? .relay : .relayTwo))
+                let frozen = try #require(suite.process(isFirst ? .relay : .relay.second))
                 let start = ContinuousClock.now
                 frozen.signal(SIGSTOP)
                 try log.write(10)

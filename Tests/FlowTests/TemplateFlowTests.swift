@@ -12,7 +12,7 @@ extension FlowTests {
     struct TemplateFlowTests {
         @Test(.timeLimit(.minutes(20))) func templatesGoToTheBackEndAndComeBack() async throws {
             var options = LocalCluster.Options.quick
-            options.services = LocalCluster.Part.services + [.poller]
+            options.services = LocalCluster.Part.wayOfAnEntry + [.poller]
             options.hasEconomic = true
             try await withSuite("templates", options) { suite in
                 for backend in ScenarioBackend.allCases { try await backend.load(into: suite) }

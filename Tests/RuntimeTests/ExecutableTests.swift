@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import Model
 import Postgres
 import TestSupport
 import Testing
@@ -102,7 +103,13 @@ private struct Executable: ~Copyable {
         if status != 0 { #expect(lines.count == 1 || lines.allSatisfy { $0.hasPrefix("{") }) }
     }
 
-    static let kafkaServices = ["change-relay", "realm-initializer", "entry-submitter", "backend-poller"]
+    @Test(arguments: Services.all.map(\.name)) func everyServiceTellsItsVersion(service: String) async throws {
+        let (output, exit) = try await run(service, ["--version"], environment: [:])
+        #expect(exit == 0)
+        #expect(output == "\(service) \(fieldpostVersion)\n")
+    }
+
+    static let kafkaServices = Services.needing(.kafka).map(\.name)
 
     @Test(arguments: kafkaServices, [("NO_SUCH", "1", "no.such"), ("FETCH_MIN_BYTES", "few", "fetch.min.bytes")])
     func aKafkaPropertyThatIsRefusedIsOneLine(service: String, property: (String, String, String)) async throws {

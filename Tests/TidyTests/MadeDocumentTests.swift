@@ -14,6 +14,7 @@ import Testing
         "commands": { try CommandReference.overview() },
         "command reference": { try CommandReference.reference() },
         "settings": { try SettingReference.tables() },
+        "services": { ServiceReference.table() },
         "topics": { TopicReference.topics() },
         "headers": { TopicReference.headers() },
         "modules": { try ModulePicture.diagram() },

@@ -1,4 +1,5 @@
 import Foundation
+import Model
 import TestSupport
 import Testing
 
@@ -48,11 +49,7 @@ enum SettingReference {
     }
 
     private static func services() throws -> [Service] {
-        let names = try Documents.entryPoints().filter { $0.contains("await serve(") }.map { text in
-            String(try #require(text.firstMatch(of: /await serve\(\s*"([a-z-]+)"/), "a main.swift names its service").1)
-        }
-        try #require(!names.isEmpty)
-        return try names.map { name in
+        try Services.all.map(\.name).sorted().map { name in
             let answer = try runExecutable(name, ["--print-settings"])
             try #require(answer.status == 0, "\(name): \(answer.errors)")
             return Service(

@@ -41,7 +41,7 @@ struct BenchCluster: Sendable {
     ///   - variables: Their settings.
     ///   - people: Those who may come in.
     init(
-        services: [LocalCluster.Part] = LocalCluster.Part.services,
+        services: [LocalCluster.Part] = LocalCluster.Part.wayOfAnEntry,
         variables: [LocalCluster.Part: [String: String]] = [:],
         people: [Organisation.Person]
     ) async throws {
@@ -78,7 +78,7 @@ struct BenchCluster: Sendable {
 
     /// Runs `body` on a suite that ends with it.
     static func with(
-        services: [LocalCluster.Part] = LocalCluster.Part.services,
+        services: [LocalCluster.Part] = LocalCluster.Part.wayOfAnEntry,
         variables: [LocalCluster.Part: [String: String]] = [:],
         people: [Organisation.Person], _ body: (BenchCluster) async throws -> Void
     ) async throws {

@@ -93,7 +93,7 @@ final class BenchEvents: Sendable {
         var producer = try Producer(brokers: brokers)
         var outlet = EventWriter(environment: environment, generation: 1, epoch: 1)
         let target = Topic(
-            name: topic, key: .objectID, partitions: 1, retention: .seconds(86_400), consumers: [])
+            name: topic, key: .objectID, partitions: 1, retention: .seconds(86_400))
         let now = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000))
         for item in items {
             let object = PublishedObject(

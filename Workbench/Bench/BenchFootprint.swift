@@ -16,27 +16,29 @@ struct BenchFootprint: AsyncParsableCommand {
 
     func run() async throws {
         var figures = BenchFigures()
-        try await BenchCluster.with(people: [BenchCluster.person("u0@bench.example")]) { bench in
+        try await BenchCluster.with(
+            services: LocalCluster.Part.services, people: [BenchCluster.person("u0@bench.example")]
+        ) { bench in
             for round in 1...options.rounds {
                 print("round \(round) of \(options.rounds)")
                 for part in LocalCluster.Part.services {
                     guard await bench.suite.terminate(part, within: .seconds(30)) != nil else {
-                        throw BenchPlace.Missing(description: "\(part.rawValue) does not stop")
+                        throw BenchPlace.Missing(description: "\(part.name) does not stop")
                     }
                     let time = try await startedIn(part, bench)
-                    figures.add("\(part.rawValue), time to ready", "ms", time.inSeconds * 1_000)
+                    figures.add("\(part.name), time to ready", "ms", time.inSeconds * 1_000)
                     try await Task.sleep(for: Self.idleFor)
-                    figures.add("\(part.rawValue), resident", "MB", bench.memory(of: part, "VmRSS") / 1_024)
+                    figures.add("\(part.name), resident", "MB", bench.memory(of: part, "VmRSS") / 1_024)
                     // Pages of libraries, divided by the processes that have them.
                     let share = bench.memory(of: part, "Pss", in: "smaps_rollup") / 1_024
-                    figures.add("\(part.rawValue), its share", "MB", share)
-                    figures.add("\(part.rawValue), of it its own", "MB", bench.memory(of: part, "RssAnon") / 1_024)
+                    figures.add("\(part.name), its share", "MB", share)
+                    figures.add("\(part.name), of it its own", "MB", bench.memory(of: part, "RssAnon") / 1_024)
                 }
             }
         }
         print(figures.table(title: "footprint, medians of \(options.rounds) rounds, on \(BenchCluster.place)"))
         for part in LocalCluster.Part.services {
-            let name = part.rawValue
+            let name = part.name
             print(
                 BenchFigures.ratio(
                     "\(name), MB", figures.median("\(name), resident"), aim: 30, isAtMost: true))
@@ -57,6 +59,6 @@ struct BenchFootprint: AsyncParsableCommand {
             }
             try await Task.sleep(for: .milliseconds(2))
         }
-        throw BenchPlace.Missing(description: "\(part.rawValue) is not ready within \(Self.readyMax)")
+        throw BenchPlace.Missing(description: "\(part.name) is not ready within \(Self.readyMax)")
     }
 }

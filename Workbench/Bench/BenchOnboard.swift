@@ -38,8 +38,8 @@ struct BenchOnboard: AsyncParsableCommand {
             print("round \(round) of \(options.rounds)")
             let people = (0..<count).map { BenchCluster.person("u\($0)@bench.example") }
             try await BenchCluster.with(
-                services: [.onboarding, .onboardingTwo],
-                variables: [.onboarding: variables, .onboardingTwo: variables], people: people
+                services: [.onboarding, .onboarding.second],
+                variables: [.onboarding: variables, .onboarding.second: variables], people: people
             ) { bench in
                 try await bench.suite.runCommand([
                     "environment", "edit", "bench", "--client-id", LocalCluster.clientID, "--client-secret-from",
@@ -66,10 +66,10 @@ struct BenchOnboard: AsyncParsableCommand {
         let killer = Task {
             if noKill { return }
             while progress.count < Int(Double(count) * Self.killedAfter) { try await Task.sleep(for: .milliseconds(5)) }
-            await bench.suite.kill9(.onboardingTwo)
+            await bench.suite.kill9(.onboarding.second)
             progress.killed()
             try await Task.sleep(for: .seconds(2))
-            try bench.suite.start(.onboardingTwo)
+            try bench.suite.start(.onboarding.second)
         }
         defer {
             initializer.cancel()
@@ -81,7 +81,8 @@ struct BenchOnboard: AsyncParsableCommand {
                 group.addTask {
                     var phone = BenchPhone(
                         client: client, email: person.email,
-                        urls: [bench.suite.onboardingURL, bench.suite.onboardingTwoURL], instance: index % 2)
+                        urls: [bench.suite.onboardingURL, bench.suite.home.url(.onboarding.second)], instance: index % 2
+                    )
                     let begun = ContinuousClock.now
                     let isIn = await phone.comeIn(within: .seconds(180))
                     progress.ended(isIn ? .now - begun : nil, attempts: phone.attemptCount)

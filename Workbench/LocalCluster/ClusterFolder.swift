@@ -1,15 +1,23 @@
 import Foundation
+import Synchronization
 
-/// A folder for what the suite's processes keep: it goes, and whatever was started in it, when its owner does.
+/// A folder for what the cluster's processes keep; whatever was started in it ends when its owner does.
 ///
 /// A shell watches this process from a session of its own. When this process ends without having removed the folder,
 /// even by `kill -9`, the shell kills every process that carries the folder's mark in its environment.
 package final class ClusterFolder: Sendable {
     package let path: String
+    /// Whether it stays when its owner goes.
+    package let isLasting: Bool
+    /// What its processes have in their environment, under the name `mark`.
+    package let markValue: String
+    private let lock: Int32?
 
     /// The environment variable that marks a process as this folder's.
     package static let mark = "SUITE_FOLDER"
 
+    /// A folder that goes when its owner does.
+    ///
     /// - Parameter name: Part of the folder's name.
     package init(_ name: String) throws {
         let folder = FileManager.default.temporaryDirectory
@@ -18,39 +26,93 @@ package final class ClusterFolder: Sendable {
         // PostgreSQL runs as another user: it must be let through.
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.path)
         path = folder.path
-        try runToEnd("setsid", ["sh", "-c", "sh \"$0\" \"$1\" \"$2\" &", try Self.watcher(path), path, "\(getpid())"])
+        isLasting = false
+        markValue = folder.path
+        lock = nil
+        try watch()
+    }
+
+    /// A folder that stays, with its logs in `log/` and the numbers of its processes in `pid/`.
+    ///
+    /// - Throws: ``ClusterFailure`` when another process has it.
+    package init(lasting path: String) throws {
+        for folder in ["log", "pid"] {
+            try FileManager.default.createDirectory(
+                atPath: "\(path)/\(folder)", withIntermediateDirectories: true)
+        }
+        let lock = unsafe open(path + "/lock", O_CREAT | O_WRONLY | O_CLOEXEC, 0o644)
+        guard lock >= 0 else { throw ClusterFailure("\(path)/lock cannot be written (errno \(errno))") }
+        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+            close(lock)
+            throw ClusterFailure("another deploy/up runs here already")
+        }
+        self.path = path
+        isLasting = true
+        // The watcher of an owner that has just ended must not find the processes of the next one.
+        markValue = "\(path) \(getpid())"
+        self.lock = lock
+        try watch()
     }
 
     deinit { remove() }
 
-    /// Removes the folder; what still runs in it must have been ended before. With `SUITE_KEEP` in the environment the
-    /// folder stays, for a look at logs and data.
+    /// Removes a folder that does not stay; what still runs in it must have been ended before. With `SUITE_KEEP` in the
+    /// environment the folder stays, for a look at logs and data.
     package func remove() {
-        if ProcessInfo.processInfo.environment["SUITE_KEEP"] != nil { return }
+        if isLasting || ProcessInfo.processInfo.environment["SUITE_KEEP"] != nil { return }
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    /// The script that watches. `$1`: the folder, `$2`: the process.
-    private static func watcher(_ folder: String) throws -> String {
+    /// The file that a process of this name writes to.
+    package func logPath(_ name: String) -> String { isLasting ? "\(path)/log/\(name).log" : "\(path)/\(name).log" }
+
+    /// Starts a process in this folder; in one that stays, its number is written down and its log says when.
+    func start(_ command: ClusterProcess.Command, name: String) throws(ClusterFailure) -> ClusterProcess {
+        guard isLasting else { return try ClusterProcess(command) }
+        if let log = command.logPath {
+            let line = Data("--- started \(Date().formatted(.iso8601))\n".utf8)
+            if let file = FileHandle(forWritingAtPath: log) {
+                _ = try? file.seekToEnd()
+                try? file.write(contentsOf: line)
+                try? file.close()
+            } else {
+                _ = FileManager.default.createFile(atPath: log, contents: line)
+            }
+        }
+        let process = try ClusterProcess(command)
+        try? Data("\(process.id)\n".utf8).write(to: URL(fileURLWithPath: "\(path)/pid/\(name)"))
+        return process
+    }
+
+    private func watch() throws {
         let script = """
             while [ -d "$1" ] && kill -0 "$2"; do sleep 1; done
             [ -d "$1" ] || exit 0
             for process in /proc/[0-9]*; do
-                grep -qzxF "\(mark)=$1" "$process/environ" && kill -9 "${process#/proc/}"
+                grep -qzxF "\(Self.mark)=$3" "$process/environ" && kill -9 "${process#/proc/}"
             done
+            [ "$4" = go ] || exit 0
             sleep 1
             [ -n "$SUITE_KEEP" ] || rm -rf "$1"
             """
-        let path = folder + "/watch"
-        try script.write(toFile: path, atomically: true, encoding: .utf8)
-        return path
+        let file = path + "/watch"
+        try script.write(toFile: file, atomically: true, encoding: .utf8)
+        try runToEnd(
+            "setsid",
+            [
+                "sh", "-c", "sh \"$0\" \"$@\" &", file, path, "\(getpid())", markValue, isLasting ? "stay" : "go",
+            ])
     }
 }
 
-/// Runs a program of the system and waits for its end, without its output.
+/// Runs a program of the system and waits for its end.
 ///
+/// - Returns: What it said.
 /// - Throws: `ClusterFailure` with the end of what it said, when its exit status is not 0.
-package func runToEnd(_ program: String, _ arguments: [String], within: Duration = .seconds(240)) throws {
+@discardableResult
+package func runToEnd(
+    _ program: String, _ arguments: [String], within: Duration = .seconds(240)
+) throws -> String {
     let log = FileManager.default.temporaryDirectory.appendingPathComponent("fieldpost-\(UUID().uuidString).log").path
     defer { try? FileManager.default.removeItem(atPath: log) }
     let inherited = ProcessInfo.processInfo.environment.filter { ["PATH", "SUITE_KEEP"].contains($0.key) }
@@ -62,4 +124,5 @@ package func runToEnd(_ program: String, _ arguments: [String], within: Duration
         throw ClusterFailure("\(program) did not end within \(within): \(process.logTail())")
     }
     guard end == .exited(status: 0) else { throw ClusterFailure("\(program) failed (\(end)): \(process.logTail())") }
+    return process.logTail(bytesMax: 100_000)
 }

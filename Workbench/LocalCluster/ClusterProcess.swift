@@ -13,11 +13,11 @@ package final class ClusterProcess: Sendable {
         package var arguments: [String]
         /// All of the program's environment: nothing is inherited.
         package var environment: [String: String]
-        /// Its output and its errors are appended to this file.
-        package var logPath: String
+        /// Its output and its errors are appended to this file; `nil`: they are this process's.
+        package var logPath: String?
 
         package init(
-            executable: String, arguments: [String] = [], environment: [String: String] = [:], logPath: String
+            executable: String, arguments: [String] = [], environment: [String: String] = [:], logPath: String?
         ) {
             self.executable = executable
             self.arguments = arguments
@@ -30,6 +30,14 @@ package final class ClusterProcess: Sendable {
     package enum End: Equatable, Sendable {
         case exited(status: Int32)
         case killed(signal: Int32)
+
+        /// As a shell tells it: a signal is 128 and its number.
+        package var status: Int32 {
+            switch self {
+            case .exited(let status): status
+            case .killed(let signal): 128 + signal
+            }
+        }
     }
 
     package let command: Command
@@ -91,7 +99,7 @@ package final class ClusterProcess: Sendable {
 
     /// The end of its log.
     package func logTail(bytesMax: Int = 4_000) -> String {
-        guard let data = FileManager.default.contents(atPath: command.logPath) else { return "" }
+        guard let path = command.logPath, let data = FileManager.default.contents(atPath: path) else { return "" }
         return String(decoding: data.suffix(bytesMax), as: UTF8.self)
     }
 
@@ -111,9 +119,11 @@ package final class ClusterProcess: Sendable {
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
         unsafe posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
-        unsafe posix_spawn_file_actions_addopen(
-            &actions, STDOUT_FILENO, command.logPath, O_WRONLY | O_CREAT | O_APPEND, 0o644)
-        unsafe posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
+        if let path = command.logPath {
+            unsafe posix_spawn_file_actions_addopen(
+                &actions, STDOUT_FILENO, path, O_WRONLY | O_CREAT | O_APPEND, 0o644)
+            unsafe posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
+        }
         for descriptor in openDescriptors() { unsafe posix_spawn_file_actions_addclose(&actions, descriptor) }
 
         var attributes = posix_spawnattr_t()

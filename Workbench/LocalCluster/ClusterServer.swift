@@ -12,7 +12,9 @@ package final class ClusterServer: Sendable {
     package let folder: String
     private let binaries: String
     private let options: [String: String]
-    private let mark: String
+    private let home: ClusterFolder
+    /// `nil`: it listens on a socket and trusts whoever gets there.
+    private let password: String?
     private let process = Mutex<ClusterProcess?>(nil)
 
     /// The user that owns the databases.
@@ -27,7 +29,8 @@ package final class ClusterServer: Sendable {
     ///   - options: Settings of PostgreSQL beside the usual ones.
     package init(in suite: ClusterFolder, options: [String: String] = [:]) throws {
         folder = suite.path + "/postgres"
-        mark = suite.path
+        home = suite
+        password = nil
         binaries = try Self.findBinaries()
         port = options["port"].flatMap { Int($0) } ?? 5432
         self.options = [
@@ -43,10 +46,58 @@ package final class ClusterServer: Sendable {
         try runToEnd("env", ["-C", folder] + Self.asUser + initdb)
     }
 
+    /// A server whose data stay and are safe from a machine that loses power: on a port of 127.0.0.1, with a password.
+    ///
+    /// Makes its files unless they are there; one that outlived its owner is stopped.
+    ///
+    /// - Parameters:
+    ///   - folder: Where its data are, or will be; the system's user `postgres` must get there.
+    ///   - home: The folder all of it belongs to.
+    ///   - password: Of the user that owns the databases; without characters that an address would have to escape.
+    package init(lasting folder: String, in home: ClusterFolder, port: Int, password: String) throws {
+        (self.folder, self.home, self.port, self.password) = (folder, home, port, password)
+        binaries = try Self.findBinaries()
+        options = [
+            "port": "\(port)", "unix_socket_directories": "", "listen_addresses": "127.0.0.1", "fsync": "on",
+            "max_connections": "200", "shared_buffers": "256MB", "max_wal_size": "2GB",
+            "log_line_prefix": "%m [%p] ", "tcp_keepalives_idle": "30",
+        ]
+        if FileManager.default.fileExists(atPath: folder + "/data") {
+            guard FileManager.default.fileExists(atPath: folder + "/data/postmaster.pid") else { return }
+            let stop = ["\(binaries)/pg_ctl", "-D", "\(folder)/data", "-m", "fast", "-w", "stop"]
+            _ = try? runToEnd("env", ["-C", folder] + Self.asUser + stop)
+        } else {
+            try makeFiles(password)
+        }
+    }
+
+    /// Has them in `new` first: what was begun and not finished is made again.
+    private func makeFiles(_ password: String) throws {
+        let (new, secret) = (folder + "/new", folder + "/password")
+        try? FileManager.default.removeItem(atPath: new)
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        _ = FileManager.default.createFile(
+            atPath: secret, contents: Data((password + "\n").utf8), attributes: [.posixPermissions: 0o600])
+        defer { try? FileManager.default.removeItem(atPath: secret) }
+        if getuid() == 0 { try runToEnd("chown", ["postgres:", folder, secret]) }
+        let initdb = [
+            "\(binaries)/initdb", "-D", new, "-U", Self.user, "-A", "scram-sha-256", "--pwfile=\(secret)", "-E", "UTF8",
+            "--locale=C.UTF-8",
+        ]
+        try runToEnd("env", ["-C", folder] + Self.asUser + initdb)
+        try FileManager.default.moveItem(atPath: new, toPath: folder + "/data")
+    }
+
+    /// Whether the user that PostgreSQL runs as gets to a folder.
+    package static func canEnter(_ folder: String) -> Bool {
+        (try? runToEnd("env", asUser + ["test", "-x", folder])) != nil
+    }
+
     /// The files of a standby of a server that runs.
     private init(of primary: borrowing ClusterServer) throws {
-        folder = primary.mark + "/standby"
-        mark = primary.mark
+        folder = primary.home.path + "/standby"
+        home = primary.home
+        password = nil
         binaries = primary.binaries
         port = primary.port
         options = primary.options.merging(["unix_socket_directories": folder]) { $1 }
@@ -89,7 +140,8 @@ package final class ClusterServer: Sendable {
 
     /// A connection string for one of the server's databases.
     package func conninfo(_ database: String) -> String {
-        "host=\(folder) port=\(port) user=\(Self.user) dbname=\(database)"
+        if let password { return "postgresql://\(Self.user):\(password)@127.0.0.1:\(port)/\(database)" }
+        return "host=\(folder) port=\(port) user=\(Self.user) dbname=\(database)"
     }
 
     /// The same for whichever of the two is a primary.
@@ -105,25 +157,45 @@ package final class ClusterServer: Sendable {
         return conninfo(name)
     }
 
+    /// The same, unless it is there.
+    package func makeDatabaseUnlessThere(_ name: String) throws -> String {
+        var admin = try Connection(conninfo("postgres"))
+        let find: Statement = "SELECT FROM pg_database WHERE datname = \(name)"
+        let rows = try admin.run(find)
+        return rows.count == 0 ? try makeDatabase(name) : conninfo(name)
+    }
+
     /// Starts it and blocks until it answers.
     package func start() throws {
-        let settings = options.sorted { $0.key < $1.key }.flatMap { ["-c", "\($0.key)=\($0.value)"] }
-        let postgres = ["\(binaries)/postgres", "-D", "\(folder)/data"] + settings
-        let process = try ClusterProcess(
-            ClusterProcess.Command(
-                executable: "/usr/bin/env", arguments: ["-C", folder] + Self.asUser + postgres,
-                environment: ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", ClusterFolder.mark: mark],
-                logPath: mark + "/postgres.log"))
-        self.process.withLock { $0 = process }
+        let process = try launch()
         let wait =
             "until \"$0\"/pg_isready -q -U \(Self.user) -h \"$1\" -p \(port); "
             + "do kill -0 $2 && sleep 0.02 || exit 1; done"
+        let host = password == nil ? folder : "127.0.0.1"
         do {
-            try runToEnd("sh", ["-c", wait, binaries, folder, "\(process.id)"], within: Self.startMax)
+            try runToEnd("sh", ["-c", wait, binaries, host, "\(process.id)"], within: Self.startMax)
         } catch {
             throw ClusterFailure("PostgreSQL does not start: \(process.logTail())")
         }
     }
+
+    /// Starts it, and does not wait until it answers.
+    @discardableResult
+    package func launch() throws -> ClusterProcess {
+        let settings = options.sorted { $0.key < $1.key }.flatMap { ["-c", "\($0.key)=\($0.value)"] }
+        let postgres = ["\(binaries)/postgres", "-D", "\(folder)/data"] + settings
+        let process = try home.start(
+            ClusterProcess.Command(
+                executable: "/usr/bin/env", arguments: ["-C", folder] + Self.asUser + postgres,
+                environment: ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", ClusterFolder.mark: home.markValue],
+                logPath: home.logPath("postgres")),
+            name: "postgres")
+        self.process.withLock { $0 = process }
+        return process
+    }
+
+    /// Its first process, which was started last.
+    package var running: ClusterProcess? { process.withLock { $0 } }
 
     /// Ends the server and everything that belongs to it as a crash would.
     ///

@@ -1,4 +1,5 @@
 import Foundation
+import Model
 
 extension LocalCluster {
     /// The folder of the executables: the one of the program that runs, or of the test bundle.
@@ -20,25 +21,32 @@ extension LocalCluster {
     }
 
     /// Starts a command line, `fieldpost` or `workbench`, with the cluster's settings.
+    ///
+    /// - Parameter log: The name of its log; `nil`: its output is this process's.
     package func startCommand(
-        _ arguments: [String], of program: String = "fieldpost", log: String
+        _ arguments: [String], of program: String = "fieldpost", log: String?
     ) throws -> ClusterProcess {
         try ClusterProcess(
             ClusterProcess.Command(
                 executable: Self.executables + "/" + program, arguments: arguments,
                 environment: common.merging(["FIELDPOST_KAFKA_BROKERS": brokers]) { $1 },
-                logPath: "\(folder.path)/\(log).log"))
+                logPath: log.map { folder.logPath($0) }))
     }
 
-    /// Runs a command line, `fieldpost` or `workbench`, and gives what it said.
+    /// Runs a command line, `fieldpost` or `workbench`, and gives what it said. Cancelling the task ends it.
     ///
+    /// - Parameter log: The name of its log; one of its own unless given.
     /// - Throws: `ClusterFailure` unless it ends with status 0.
     @discardableResult
     package func runCommand(
-        _ arguments: [String], of program: String = "fieldpost", within: Duration = .seconds(240)
+        _ arguments: [String], of program: String = "fieldpost", log: String? = nil, within: Duration = .seconds(240)
     ) async throws -> String {
-        let process = try startCommand(arguments, of: program, log: "\(program)-\(UUID().uuidString)")
-        let end = await withOwnThread { process.waitForEnd(within: within) }
+        let process = try startCommand(arguments, of: program, log: log ?? "\(program)-\(UUID().uuidString)")
+        let end = await withTaskCancellationHandler {
+            await onOwnThread { process.waitForEnd(within: within) }
+        } onCancel: {
+            process.signal(SIGTERM)
+        }
         guard end == .exited(status: 0) else {
             process.kill9()
             throw ClusterFailure("\(program) \(arguments.joined(separator: " ")): \(process.logTail())")
@@ -48,50 +56,46 @@ extension LocalCluster {
 
     /// How a part is run. The database is no such part.
     func command(_ part: Part) -> ClusterProcess.Command {
-        let port = ports[part].map { ["--port", "\($0)"] } ?? []
-        let client = "\(Self.clientID),\(Self.clientSecret),\(onboardingURL)/auth_callback"
-        let (program, arguments): (String, [String]) =
-            switch part {
-            case .broker: ("sandbox", ["broker"] + port)
-            case .identity:
-                ("sandbox", ["identity", "--key-file", folder.path + "/identity.keys", "--client", client] + port)
-            case .sap: ("sandbox", ["sap", "--state", folder.path + "/sap.journal"] + port)
-            case .economic:
-                ("sandbox", ["economic", "--state", folder.path + "/economic.journal"] + port)
-            case .database, .relay, .gateway, .initializer, .submitter, .poller, .onboarding, .relayTwo, .gatewayTwo,
-                .initializerTwo, .submitterTwo, .pollerTwo, .onboardingTwo:
-                (part.first.rawValue, [])
-            }
+        let program = part.service?.name ?? "sandbox"
         return ClusterProcess.Command(
-            executable: "\(Self.executables)/\(program)", arguments: arguments, environment: variables(part),
-            logPath: "\(folder.path)/\(part.rawValue).log")
+            executable: "\(Self.executables)/\(program)", arguments: arguments(part), environment: variables(part),
+            logPath: folder.logPath(part.name))
+    }
+
+    private func arguments(_ part: Part) -> [String] {
+        guard part.service == nil else { return [] }
+        let own: [String] =
+            switch part {
+            case .identity:
+                [
+                    "--key-file", folder.path + "/identity-keys", "--client",
+                    "\(Self.clientID),\(home.clientSecret),\(onboardingURL)/auth_callback",
+                ]
+            case .sap, .economic: ["--state", "\(folder.path)/\(part.name).journal"]
+            default: []
+            }
+        return [part.name] + own + (home.ports[part].map { ["--port", "\($0)"] } ?? [])
     }
 
     private func variables(_ part: Part) -> [String: String] {
         var variables = common
         variables["FIELDPOST_KAFKA_BROKERS"] = brokers
-        variables["FIELDPOST_ADMIN_PORT"] = adminPorts[part].map { "\($0)" }
-        switch part.first {
-        case .gateway: variables["FIELDPOST_HTTP_PORT"] = ports[part].map { "\($0)" }
-        case .onboarding:
-            variables["FIELDPOST_HTTP_PORT"] = ports[part].map { "\($0)" }
-            variables["FIELDPOST_ONBOARDING_URL"] = onboardingURL
-            if options.deviceHasPage {
-                variables["FIELDPOST_ONBOARDING_DEVICE_PAGE"] = "true"
-                variables["FIELDPOST_ONBOARDING_DEVICE_GATEWAY"] = gatewayURL
-            }
-        default: break
+        guard let service = part.service else { return variables }
+        variables["FIELDPOST_ADMIN_PORT"] = home.adminPorts[part].map { "\($0)" }
+        variables["FIELDPOST_HTTP_PORT"] = home.ports[part].map { "\($0)" }
+        variables.merge(service.localSettings.mapValues(home.text)) { $1 }
+        if options.showcases.contains(part.first) {
+            variables.merge(service.showcaseSettings.mapValues(home.text)) { $1 }
         }
         return variables.merging(options.variables[part.first] ?? [:]) { $1 }
     }
 
     private var common: [String: String] {
-        [
-            "PATH": "/usr/bin:/bin", "TMPDIR": FileManager.default.temporaryDirectory.path,
-            ClusterFolder.mark: folder.path, "FIELDPOST_DATABASE_URL": conninfo,
-            Self.passwordVariable: Self.passwordOfSAP, Self.tokensVariable: Self.tokensOfEconomic,
-            Self.clientSecretVariable: Self.clientSecret,
-            "FIELDPOST_SECRET_KEYS": Data((0..<32).map { UInt8($0) }).base64EncodedString(),
-        ]
+        home.inherited.merging([
+            "TMPDIR": FileManager.default.temporaryDirectory.path, ClusterFolder.mark: folder.markValue,
+            "FIELDPOST_DATABASE_URL": conninfo, Self.passwordVariable: Self.passwordOfSAP,
+            Self.tokensVariable: Self.tokensOfEconomic, Self.clientSecretVariable: home.clientSecret,
+            "FIELDPOST_SECRET_KEYS": home.secretKeys,
+        ]) { $1 }
     }
 }

@@ -1,13 +1,13 @@
 import Foundation
 
 /// Runs `body`, which blocks, on a thread of its own: Swift's own threads are few.
-func withOwnThread<Success: Sendable>(_ body: @escaping @Sendable () throws -> Success) async throws -> Success {
+package func onOwnThread<Success: Sendable>(_ body: @escaping @Sendable () throws -> Success) async throws -> Success {
     try await withCheckedThrowingContinuation { continuation in
         Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
     }
 }
 
-func withOwnThread<Success: Sendable>(_ body: @escaping @Sendable () -> Success) async -> Success {
+package func onOwnThread<Success: Sendable>(_ body: @escaping @Sendable () -> Success) async -> Success {
     await withCheckedContinuation { continuation in
         Thread.detachNewThread { continuation.resume(returning: body()) }
     }

@@ -1,8 +1,8 @@
 import Essentials
-import LocalCluster
 
-/// Kills parts of a suite at random moments, with signal 9, and starts each again at once; or freezes them for a while.
-struct Killer: Sendable {
+/// Kills parts of a cluster at random moments, with signal 9, and starts each again at once; or freezes them for a
+/// while.
+package struct Killer: Sendable {
     let suite: LocalCluster
     let parts: [LocalCluster.Part]
     let seed: UInt64
@@ -10,10 +10,20 @@ struct Killer: Sendable {
     let pause: Duration
     /// Half of the times a part is frozen for about so long at most instead, while others are killed; zero: all are
     /// killed.
-    var freezeMax = Duration.zero
+    let freezeMax: Duration
+
+    package init(
+        suite: LocalCluster, parts: [LocalCluster.Part], seed: UInt64, pause: Duration, freezeMax: Duration = .zero
+    ) {
+        self.suite = suite
+        self.parts = parts
+        self.seed = seed
+        self.pause = pause
+        self.freezeMax = freezeMax
+    }
 
     /// Kills or freezes `count` times, every part in turn in a random order. At the end nothing is frozen any more.
-    func kill(_ count: Int) async throws {
+    package func kill(_ count: Int) async throws {
         var random = SplitMix64(seed: seed)
         var turn: [LocalCluster.Part] = []
         var thaws: [LocalCluster.Part: ContinuousClock.Instant] = [:]
@@ -54,7 +64,7 @@ struct Killer: Sendable {
     }
 
     /// A seed for this run, printed so that a failure can be repeated; `FLOW_SEED` gives one.
-    static func printedSeed(_ what: String, given: String?) -> UInt64 {
+    package static func printedSeed(_ what: String, given: String?) -> UInt64 {
         let seed = given.flatMap { UInt64($0) } ?? .random(in: 1...999_999)
         print("\(what): seed \(seed)")
         return seed

@@ -1,0 +1,32 @@
+import Foundation
+import Model
+import TestSupport
+import Testing
+
+/// `Services`, the folders of `Services/` and Package.swift say the same.
+@Suite struct ServiceTests {
+    /// Executables that serve nobody: command lines.
+    static let commands: Set = ["Fieldpost", "Sandbox"]
+
+    @Test func everyFolderIsARow() throws {
+        let path = projectFolder.appendingPathComponent("Services").path
+        let folders = Set(try FileManager.default.contentsOfDirectory(atPath: path))
+        #expect(folders == Set(Services.all.map(\.target)).union(Self.commands))
+    }
+
+    @Test(arguments: Services.all.map(\.name)) func aRowIsAnExecutable(name: String) throws {
+        let service = try #require(Services.all.first { $0.name == name })
+        let package = try #require(projectText("Package.swift")).replacing(/\s+/, with: " ")
+        #expect(package.contains("( \"\(name)\", \"\(service.target)\","), "Package.swift has a line for it")
+        let main = try #require(projectText("Services/\(service.target)/main.swift"))
+        #expect(main.contains("await serve(\"\(name)\""))
+        #expect(main.contains("topic: Topics.") == !service.topics.isEmpty, "what reads a topic has it in its row")
+    }
+
+    @Test func nothingIsThereTwice() {
+        func expectOnce<Value: Hashable>(_ values: [Value]) { #expect(Set(values).count == values.count) }
+        expectOnce(Services.all.map(\.name))
+        expectOnce(Services.all.compactMap(\.endpoint?.name))
+        expectOnce(Services.all.map(\.localAdminPort) + Services.all.compactMap(\.endpoint?.localPort))
+    }
+}

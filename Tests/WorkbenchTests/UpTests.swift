@@ -1,0 +1,47 @@
+import Model
+import Testing
+
+@testable import Workbench
+
+@Suite struct UpPlanTests {
+    static let environments: [([String], String)] = [
+        ([], "demo"), (["--entra"], "demo-entra"), (["--data", "x"], "tock"), (["--data=x", "--entra"], "tock-entra"),
+        (["--data", "x", "--environment", "mine"], "mine"), (["--environment=mine", "--entra"], "mine"),
+    ]
+
+    @Test(arguments: environments) func theEnvironmentIsTheDemos(options: [String], name: String) {
+        #expect(UpPlan(demoOptions: options).demoEnvironment == name)
+    }
+}
+
+@Suite struct UpPortsTests {
+    private static let wanted = [(name: "broker", port: 19_092), (name: "gateway", port: 18_080)]
+
+    private static func ports(_ remembered: String, open: Set<Int> = []) -> UpPorts {
+        UpPorts(remembered, wanted: wanted, isOpen: open.contains)
+    }
+
+    @Test func freePortsAreTakenAndRemembered() {
+        let ports = Self.ports("", open: [18_080, 18_180])
+        #expect(ports.text == "broker=19092\ngateway=18280\n")
+        #expect(ports.moved.isEmpty)
+        #expect(Self.ports(ports.text) == ports)
+    }
+
+    @Test func whatSomebodyElseHasTakenMoves() {
+        let ports = Self.ports("broker=19092\ngateway=18080\n", open: [18_080])
+        #expect(ports["gateway"] == 18_180)
+        #expect(ports.moved == ["gateway": 18_080])
+    }
+
+    @Test func twoNamesHaveTwoPorts() {
+        let ports = Self.ports("another=18080\ngateway=19092\n")
+        #expect(ports.text == "another=18080\nbroker=19192\ngateway=19092\n")
+    }
+
+    @Test func everythingHasAPort() {
+        let names = UpPorts.wanted.map(\.name)
+        #expect(Set(names).count == names.count)
+        #expect(names.count > Services.all.count + 5)
+    }
+}

@@ -1,0 +1,50 @@
+import Foundation
+import Model
+
+/// What a cluster has when nothing of it runs yet: a folder, ports, and secrets.
+package struct ClusterHome: Sendable {
+    package let folder: ClusterFolder
+    /// The ports of stand-ins and of services' endpoints.
+    package let ports: [LocalCluster.Part: Int]
+    /// The ports at which services tell their metrics and their health.
+    package let adminPorts: [LocalCluster.Part: Int]
+    /// Of the OAuth client that the identity provider knows.
+    package var clientSecret = LocalCluster.clientSecret
+    /// `FIELDPOST_SECRET_KEYS`.
+    package var secretKeys = Data((0..<32).map { UInt8($0) }).base64EncodedString()
+    /// Environment variables that everything gets, unless the cluster has others.
+    package var inherited = ["PATH": "/usr/bin:/bin"]
+
+    package init(
+        folder: ClusterFolder, ports: [LocalCluster.Part: Int], adminPorts: [LocalCluster.Part: Int]
+    ) {
+        self.folder = folder
+        self.ports = ports
+        self.adminPorts = adminPorts
+    }
+
+    /// A home that goes when its owner does, with free ports.
+    ///
+    /// - Parameter services: Those that are going to run.
+    init(temporary name: String, services: [LocalCluster.Part]) throws {
+        let listening = LocalCluster.Part.standIns + LocalCluster.Part.services.filter { $0.service?.endpoint != nil }
+        let others = services.filter { $0.service?.endpoint != nil && !listening.contains($0) }
+        folder = try ClusterFolder(name)
+        ports = Dictionary(uniqueKeysWithValues: try (listening + others).map { ($0, try Ports.free()) })
+        adminPorts = Dictionary(uniqueKeysWithValues: try services.map { ($0, try Ports.free()) })
+    }
+
+    /// The address of a stand-in or of a service's endpoint.
+    package func url(_ part: LocalCluster.Part) -> String { "http://" + address(part) }
+
+    func address(_ part: LocalCluster.Part) -> String { "127.0.0.1:\(ports[part] ?? 0)" }
+
+    /// What a local value of the catalogue is here.
+    func text(_ value: ServiceDescription.LocalValue) -> String {
+        switch value {
+        case .text(let text): text
+        case .url(let name):
+            Services.all.first { $0.endpoint?.name == name }.map { url(LocalCluster.Part($0)) } ?? ""
+        }
+    }
+}

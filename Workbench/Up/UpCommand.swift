@@ -1,0 +1,103 @@
+import ArgumentParser
+import Foundation
+import LocalCluster
+import UnixSignals
+
+/// `workbench up`: what `deploy/up` does once everything is built.
+struct UpCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "up",
+        abstract: "Runs all of Fieldpost on this machine, with stand-ins for what is not its own, until Ctrl-C.",
+        discussion: """
+            deploy/up builds and then runs this, in the folder of the sources. What is kept between runs is in \
+            .fieldpost; `source .fieldpost/environment` to use fieldpost, psql and kcat on it. What ends is started \
+            again, after a longer wait each time.
+            """)
+
+    @Option(help: "For the demo: the folder with the Tock time sheets.") var data: String?
+    @Option(help: "For the demo: only so many people.") var people: Int?
+    @Flag(help: "For the demo: the environment's identity provider has the shape of Microsoft Entra ID.")
+    var entra = false
+    @Flag(help: "The back ends answer late, refuse, lose answers and commit late.") var chaos = false
+    @Flag(help: "Only set up and run.") var noDemo = false
+    @Flag(help: "End after the demo, with its exit status.") var once = false
+    @Option(help: ArgumentHelp("Seconds that went by before, in what is printed.", visibility: .hidden))
+    var secondsBefore = 0
+    @Argument(parsing: .postTerminator, help: "After `--`: options of `workbench demo`, with SAP as the back end.")
+    var demoOptions: [String] = []
+
+    func validate() throws {
+        guard people.map({ $0 >= 1 }) ?? true else { throw ValidationError("--people needs a number from 1 on") }
+        if let data, !FileManager.default.fileExists(atPath: data) {
+            throw ValidationError("--data \(data): there is no such folder")
+        }
+    }
+
+    func run() async throws {
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
+        let console = UpConsole(secondsBefore: secondsBefore)
+        let state = try UpState(folder: FileManager.default.currentDirectoryPath + "/.fieldpost")
+        let run = UpRun(plan: plan, state: state, console: console)
+        let work = Task { try await run.run() }
+        let watch = Task { () -> Int32? in
+            var status: Int32?
+            // To the end: a second signal must not end this process while it stops the others.
+            for await signal in signals where status == nil {
+                status = signal == .sigint ? 130 : 143
+                run.interrupted(status ?? 0)
+                work.cancel()
+            }
+            return status
+        }
+        let result = await work.result
+        await run.stop()
+        watch.cancel()
+        if let status = run.interruption { throw ExitCode(status) }
+        let status = try result.get()
+        if status != 0 { throw ExitCode(status) }
+    }
+
+    private var plan: UpPlan {
+        var options = demoOptions
+        if entra { options.insert("--entra", at: 0) }
+        if chaos { options.insert("--chaos", at: 0) }
+        if let people { options.insert(contentsOf: ["--people", "\(people)"], at: 0) }
+        if let data { options.insert(contentsOf: ["--data", data], at: 0) }
+        return UpPlan(demoOptions: options, isChaotic: chaos, hasDemo: !noDemo, endsAfterDemo: once)
+    }
+}
+
+/// What `workbench up` is to do.
+struct UpPlan: Equatable, Sendable {
+    /// Of the demo with SAP.
+    var demoOptions: [String] = []
+    var isChaotic = false
+    var hasDemo = true
+    var endsAfterDemo = false
+
+    /// The environment that the demo with SAP works in, as `workbench demo` chooses it.
+    var demoEnvironment: String {
+        let given = demoOptions.indices.compactMap { index -> String? in
+            let option = demoOptions[index]
+            if option.hasPrefix("--environment=") { return String(option.dropFirst("--environment=".count)) }
+            return option == "--environment" && index + 1 < demoOptions.count ? demoOptions[index + 1] : nil
+        }
+        let hasData = demoOptions.contains { $0 == "--data" || $0.hasPrefix("--data=") }
+        return given.last ?? (hasData ? "tock" : "demo") + (demoOptions.contains("--entra") ? "-entra" : "")
+    }
+}
+
+/// One short line at a time, with the seconds since the start.
+struct UpConsole: Sendable {
+    private let start: ContinuousClock.Instant
+
+    init(secondsBefore: Int) { start = .now - .seconds(secondsBefore) }
+
+    func say(_ line: String) {
+        let seconds = "\((ContinuousClock.now - start).components.seconds)"
+        show("[\(String(repeating: " ", count: max(0, 4 - seconds.count)))\(seconds)s] \(line)\n")
+    }
+
+    /// Writes a text as it is.
+    func show(_ text: String) { try? FileHandle.standardOutput.write(contentsOf: Data(text.utf8)) }
+}

@@ -1,0 +1,208 @@
+import Foundation
+import HTTP
+import LocalCluster
+import Model
+import Postgres
+import Synchronization
+
+/// Sets everything up, runs the demo, and keeps everything running until it is cancelled.
+final class UpRun: Sendable {
+    private let plan: UpPlan
+    private let state: UpState
+    private let console: UpConsole
+    private let cluster = Mutex<LocalCluster?>(nil)
+    private let demo = Mutex<ClusterProcess?>(nil)
+    private let interruptedWith = Mutex<Int32?>(nil)
+
+    private static let stopMax = Duration.seconds(15)
+    private static let beat = Duration.milliseconds(500)
+
+    init(plan: UpPlan, state: UpState, console: UpConsole) {
+        self.plan = plan
+        self.state = state
+        self.console = console
+    }
+
+    /// The exit status that a signal gave.
+    var interruption: Int32? { interruptedWith.withLock { $0 } }
+
+    /// A signal has come: whatever fails from now on fails for that reason.
+    func interrupted(_ status: Int32) { interruptedWith.withLock { $0 = status } }
+
+    /// - Returns: The exit status of the demo, when it ends with that.
+    func run() async throws -> Int32 {
+        let cluster = try await startDatabase()
+        try Task.checkCancellation()
+        try await cluster.runCommand(["migrate", "--schema", LocalCluster.schemaFolder], log: "migrate")
+        try moveAddresses(cluster.conninfo)
+        try await cluster.startAll(LocalCluster.Part.standIns)
+        try await setSwitches()
+        try await cluster.runCommand(["topics", "apply"], log: "topics")
+        console.say("sandbox: broker, identity provider, SAP and e-conomic")
+        try await cluster.startAll(LocalCluster.Part.services)
+        console.say("\(Services.all.map(\.name).formatted(.list(type: .and).locale(Self.english))) are ready")
+
+        let status = plan.hasDemo ? try await runDemos(cluster) : 0
+        if status != 0 { console.say("the demo ended with status \(status)") }
+        if plan.endsAfterDemo { return status }
+        console.show(try addresses(cluster))
+        while true {
+            supervise(cluster)
+            try await Task.sleep(for: Self.beat)
+        }
+    }
+
+    private static let english = Locale(identifier: "en_GB")
+
+    /// Stops everything in the opposite order, each part in a bound.
+    func stop() async {
+        guard let cluster = cluster.withLock({ $0 }) else { return }
+        let console = console
+        if let demo = demo.withLock({ $0 }), demo.isRunning { demo.signal(SIGTERM) }
+        await cluster.stopInOrder(each: Self.stopMax) { name in
+            console.say("\(name) did not stop in \(Self.stopMax.components.seconds) s and is killed")
+        }
+        demo.withLock { $0 }?.kill9()
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: state.path + "/pid")) ?? [] {
+            try? FileManager.default.removeItem(atPath: "\(state.path)/pid/\(name)")
+        }
+        console.say("stopped")
+    }
+
+    private func supervise(_ cluster: LocalCluster) {
+        for fall in cluster.supervisor.restartWhatEnded() {
+            let end = fall.end.map { "ended with status \($0.status)" } ?? "could not be started"
+            let wait = fall.wait.components.seconds
+            console.say("\(fall.name) \(end); it starts again in \(wait) s (log: .fieldpost/log/\(fall.name).log)")
+        }
+    }
+
+    // MARK: PostgreSQL
+
+    private func startDatabase() async throws -> LocalCluster {
+        let (state, console) = (state, console)
+        let (server, conninfo) = try await onOwnThread {
+            try state.startDatabase { console.say("creating a PostgreSQL in \($0)") }
+        }
+        try state.writeEnvironment(executables: LocalCluster.executables)
+        var options = LocalCluster.Options()
+        options.services = LocalCluster.Part.services
+        options.showcases = options.services
+        options.hasEconomic = true
+        for part in options.services { options.variables[part] = ["FIELDPOST_SHUTDOWN_MAX": "10s"] }
+        let cluster = LocalCluster(state.home, server, conninfo: conninfo, options)
+        try cluster.superviseDatabase()
+        self.cluster.withLock { $0 = cluster }
+        console.say("PostgreSQL on 127.0.0.1:\(state.ports["postgres"])")
+        return cluster
+    }
+
+    /// The sandbox's addresses are stored with the environment: they follow a port that had to change.
+    private func moveAddresses(_ conninfo: String) throws {
+        guard !state.ports.moved.isEmpty else { return }
+        var connection = try Connection(conninfo)
+        for (name, old) in state.ports.moved.sorted(by: { $0.key < $1.key }) {
+            let new = state.ports[name]
+            console.say("port \(old) of \(name) is taken, it moves to \(new)")
+            let (from, to) = ("http://127.0.0.1:\(old)", "http://127.0.0.1:\(new)")
+            try connection.run(
+                """
+                UPDATE access.provider SET issuer = replace(issuer, \(from), \(to)),
+                    jwks_url = replace(jwks_url, \(from), \(to))
+                """)
+            try connection.run(
+                """
+                UPDATE access.person SET issuer = replace(issuer, \(from), \(to)) WHERE starts_with(issuer, \(from))
+                """)
+            try connection.run("UPDATE onboarding.refresh_token SET issuer = replace(issuer, \(from), \(to))")
+            try connection.run("UPDATE backend.connection SET url = replace(url, \(from), \(to))")
+        }
+    }
+
+    /// Somebody who can log in on the device page: of the demo's environment if it is there.
+    private func findSomebody(_ conninfo: String) throws -> String? {
+        var connection = try Connection(conninfo)
+        let rows = try connection.run(
+            """
+            SELECT b.email FROM backend.person b WHERE b.environment_id = (
+                SELECT e.id FROM realm.environment e JOIN access.provider p ON p.environment_id = e.id
+                WHERE starts_with(p.issuer, \(state.home.url(.identity) + "/")) AND p.client_id IS NOT NULL
+                ORDER BY e.name = \(plan.demoEnvironment) DESC, e.id LIMIT 1) ORDER BY b.email LIMIT 1
+            """)
+        return rows.count == 0 ? nil : try rows[0].value(0)
+    }
+
+    // MARK: The demo
+
+    private func setSwitches() async throws {
+        var switches = #"{"latencyMs":0,"rate503":0,"rate429":0,"rateLostAfterWrite":0,"rateLateCommit":0}"#
+        if plan.isChaotic {
+            switches =
+                #"{"latencyMs":20,"rate503":0.05,"rate429":0.02,"rateLostAfterWrite":0.02,"rateLateCommit":0.01}"#
+            console.say(
+                "chaos: 5 % 503, 2 % 429, 2 % of answers lost after recording, 1 % late commits, 20 ms latency")
+        }
+        let client = Client()
+        defer { client.shutDown() }
+        for part in [LocalCluster.Part.sap, .economic] {
+            let url = state.home.url(part)
+            let answer = try await client.send(
+                Request(
+                    "POST", url + "/sandbox/switches", headers: [("Content-Type", "application/json")],
+                    body: Array(switches.utf8), totalMax: .seconds(10)))
+            guard answer.status == 200 else {
+                throw ClusterFailure("the sandbox at \(url) did not take its switches")
+            }
+        }
+    }
+
+    /// The demo's environment with SAP as its back end, then a small one with e-conomic.
+    private func runDemos(_ cluster: LocalCluster) async throws -> Int32 {
+        console.say("the demo begins: an environment with SAP")
+        let first = try await runDemo(plan.demoOptions, cluster)
+        console.say("the demo goes on: an environment with e-conomic")
+        let chaos = plan.isChaotic ? ["--chaos"] : []
+        let second = try await runDemo(["--economic", cluster.economicURL, "--people", "10"] + chaos, cluster)
+        return second == 0 ? first : second
+    }
+
+    /// Beside it, what ends is started again.
+    private func runDemo(_ options: [String], _ cluster: LocalCluster) async throws -> Int32 {
+        let addresses = [
+            "--gateway", cluster.gatewayURL, "--identity", cluster.identityURL, "--database", cluster.conninfo,
+        ]
+        let sap = options.contains("--economic") ? [] : ["--sap", cluster.sapURL]
+        let process = try cluster.startCommand(
+            ["demo"] + addresses + sap + options, of: "workbench", log: nil)
+        demo.withLock { $0 = process }
+        while process.isRunning {
+            supervise(cluster)
+            try await Task.sleep(for: Self.beat)
+        }
+        return process.end?.status ?? 0
+    }
+
+    // MARK: What is printed
+
+    private func addresses(_ cluster: LocalCluster) throws -> String {
+        let home = state.home
+        let somebody = try findSomebody(cluster.conninfo).map { "      (for example \($0), password: sandbox)" } ?? ""
+        let admin = LocalCluster.Part.services.map { "\(home.adminPorts[$0] ?? 0)" }.joined(separator: ",")
+        var lines = [("device page", "\(cluster.onboardingURL)/device\(somebody)")]
+        lines += state.addresses.map { ($0.title, $0.url) }
+        lines += [
+            ("Kafka", "\(cluster.brokers)      (kcat -b \(cluster.brokers) -t entry.events)"),
+            ("PostgreSQL", "127.0.0.1:\(state.ports["postgres"])"),
+            ("metrics, health", "http://127.0.0.1:{\(admin)}/metrics"), ("logs", ".fieldpost/log"),
+        ]
+        let table = lines.map { "  \($0.0)\(String(repeating: " ", count: max(1, 20 - $0.0.count)))\($0.1)\n" }
+        return """
+
+            \(table.joined())
+              source .fieldpost/environment && fieldpost lag
+              Ctrl-C stops everything.
+
+
+            """
+    }
+}

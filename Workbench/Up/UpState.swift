@@ -1,0 +1,98 @@
+import Foundation
+import LocalCluster
+import Model
+
+/// `.fieldpost`: what is kept between runs.
+struct UpState: Sendable {
+    let path: String
+    let ports: UpPorts
+    let home: ClusterHome
+    /// Of the user that owns the database.
+    private let password: String
+
+    /// Opens it, and makes what is missing.
+    ///
+    /// - Throws: `ClusterFailure` when another one has it.
+    init(folder path: String) throws {
+        self.path = path
+        let folder = try ClusterFolder(lasting: path)
+        let remembered = (try? String(contentsOfFile: path + "/ports", encoding: .utf8)) ?? ""
+        ports = UpPorts(remembered, wanted: UpPorts.wanted, isOpen: Ports.isListening)
+        try Data(ports.text.utf8).write(to: URL(fileURLWithPath: path + "/ports"))
+        var home = ClusterHome(folder, ports)
+        password = try Self.secret(path + "/password", byteCount: 18) {
+            $0.replacing("+", with: "x").replacing("/", with: "y")
+        }
+        home.secretKeys = try Self.secret(path + "/secret-key", byteCount: 32)
+        home.clientSecret = try Self.secret(path + "/client-secret", byteCount: 32)
+        home.inherited = ProcessInfo.processInfo.environment
+        self.home = home
+    }
+
+    /// Blocks until PostgreSQL runs, with the database.
+    ///
+    /// - Parameter willCreate: Is told where its files are going to be, when there are none.
+    func startDatabase(willCreate: (String) -> Void) throws -> (server: ClusterServer, conninfo: String) {
+        let folder = try databaseFolder()
+        if !FileManager.default.fileExists(atPath: folder + "/data") { willCreate(folder) }
+        let server = try ClusterServer(lasting: folder, in: home.folder, port: ports["postgres"], password: password)
+        try server.start()
+        return (server, try server.makeDatabaseUnlessThere("fieldpost"))
+    }
+
+    /// Below `/root`, say, PostgreSQL's user does not get to `.fieldpost`.
+    private func databaseFolder() throws -> String {
+        if getuid() != 0 || ClusterServer.canEnter(path) { return path + "/postgres" }
+        let sum = try runToEnd("sh", ["-c", "printf %s \"$0\" | cksum", path]).prefix { $0 != " " }
+        return "/var/lib/fieldpost/\(sum)"
+    }
+
+    /// Writes the file that a shell is to source.
+    ///
+    /// - Parameter executables: The folder of the executables.
+    func writeEnvironment(executables: String) throws {
+        let user = ClusterServer.user
+        var variables = [
+            ("FIELDPOST_DATABASE_URL", "postgresql://\(user):\(password)@127.0.0.1:\(ports["postgres"])/fieldpost"),
+            ("FIELDPOST_KAFKA_BROKERS", "127.0.0.1:\(ports["broker"])"),
+            (LocalCluster.passwordVariable, LocalCluster.passwordOfSAP),
+            (LocalCluster.tokensVariable, LocalCluster.tokensOfEconomic), ("FIELDPOST_SECRET_KEYS", home.secretKeys),
+            (LocalCluster.clientSecretVariable, home.clientSecret),
+        ]
+        variables += addresses.map { ($0.variable, $0.url) }
+        let lines = variables.map { "export \($0.0)='\($0.1)'" } + ["export PATH=\"\(executables):$PATH\"", ""]
+        let text = "# Made by deploy/up: source it to use fieldpost, psql and kcat on what it runs.\n"
+        let new = path + "/environment.new"
+        try? FileManager.default.removeItem(atPath: new)
+        _ = FileManager.default.createFile(
+            atPath: new, contents: Data((text + lines.joined(separator: "\n")).utf8),
+            attributes: [.posixPermissions: 0o600])
+        guard unsafe rename(new, path + "/environment") == 0 else {
+            throw ClusterFailure("\(path)/environment cannot be written (errno \(errno))")
+        }
+    }
+
+    /// The addresses of services' endpoints and of stand-ins, with what people call them and the variables they are
+    /// found under.
+    var addresses: [(title: String, variable: String, url: String)] {
+        Services.all.compactMap { service in
+            service.endpoint.map { ($0.title, $0.variable, home.url(LocalCluster.Part(service))) }
+        } + [
+            ("identity provider", "IDENTITY_URL", home.url(.identity)), ("SAP stand-in", "SAP_URL", home.url(.sap)),
+            ("e-conomic stand-in", "ECONOMIC_URL", home.url(.economic)),
+        ]
+    }
+
+    /// A random text that is made once and kept in a file for its owner alone.
+    private static func secret(_ path: String, byteCount: Int, change: (String) -> String = { $0 }) throws -> String {
+        if let text = try? String(contentsOfFile: path, encoding: .utf8) {
+            return text.trimmingCharacters(in: .whitespacesAndNewlines)
+        }
+        let text = change(Data((0..<byteCount).map { _ in UInt8.random(in: 0...255) }).base64EncodedString())
+        guard
+            FileManager.default.createFile(
+                atPath: path, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600])
+        else { throw ClusterFailure("\(path) cannot be written (errno \(errno))") }
+        return text
+    }
+}

@@ -88,6 +88,7 @@ let shared: [Target] = [
     .target(name: "Essentials", path: "Shared/Essentials"),
     .target(name: "NameBasedIDs", dependencies: [crypto], path: "Shared/NameBasedIDs"),
     .target(name: "Model", dependencies: ["Essentials"], path: "Shared/Model"),
+    .target(name: "DeviceClient", dependencies: ["Essentials", "Model"], path: "Shared/DeviceClient"),
     .target(name: "Postgres", dependencies: ["CPostgres", "Essentials", deque], path: "Shared/Postgres"),
     .target(name: "Kafka", dependencies: ["CKafka", deque], path: "Shared/Kafka"),
     .target(name: "HTTP", dependencies: ["CCurl", "Essentials"], path: "Shared/HTTP"),
@@ -137,9 +138,9 @@ let tools: [Target] = [
     .executableTarget(
         name: "Workbench",
         dependencies: [
-            "BackendProtocol", "Backends", "Catalogues", "Commands", "Environments", "Essentials", "HTTP", "Identity",
-            "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser,
-            crypto, logging, nio, nioPosix, signals,
+            "BackendProtocol", "Backends", "Catalogues", "Commands", "DeviceClient", "Environments", "Essentials",
+            "HTTP", "Identity", "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms,
+            argumentParser, crypto, logging, nio, nioPosix,
         ],
         path: "Workbench", exclude: ["LocalCluster"]),
 ]
@@ -165,6 +166,9 @@ let tests: [Target] = [
     .testTarget(
         name: "CataloguesTests", dependencies: ["Backends", "Catalogues", "Essentials", "Model"],
         path: "Tests/CataloguesTests"),
+    .testTarget(
+        name: "DeviceClientTests", dependencies: ["DeviceClient", "Essentials", "Model", "TestSupport"],
+        path: "Tests/DeviceClientTests"),
     .testTarget(
         name: "EntrySubmitterTests",
         dependencies: [
@@ -208,9 +212,9 @@ let tests: [Target] = [
     .testTarget(
         name: "RealmGatewayTests",
         dependencies: [
-            "ChangeRelay", "Environments", "Essentials", "HTTP", "Identity", "Kafka", "Model", "Postgres",
-            "ProjectDocuments", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", "Work", crypto,
-            httpTypes, jwtKit, lifecycle, logging, nio, nioPosix, yams,
+            "ChangeRelay", "DeviceClient", "Environments", "Essentials", "HTTP", "Identity", "Kafka", "Model",
+            "Postgres", "ProjectDocuments", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", "Work",
+            crypto, httpTypes, jwtKit, lifecycle, logging, nio, nioPosix, yams,
         ], path: "Tests/RealmGatewayTests"),
     .testTarget(
         name: "RealmInitializerTests",
@@ -242,8 +246,8 @@ let tests: [Target] = [
     .testTarget(
         name: "WorkbenchTests",
         dependencies: [
-            "BackendProtocol", "Backends", "EntrySubmitter", "Essentials", "LocalCluster", "Model", "RealmGateway",
-            "TestSupport", "Workbench",
+            "BackendProtocol", "Backends", "DeviceClient", "EntrySubmitter", "Essentials", "LocalCluster", "Model",
+            "RealmGateway", "TestSupport", "Workbench",
         ], path: "Tests/WorkbenchTests"),
 ]
 
@@ -254,6 +258,8 @@ let package = Package(
         // For adapters outside this package.
         .library(name: "BackendProtocol", targets: ["BackendProtocol", "Essentials", "Model"]),
         .library(name: "BackendContract", targets: ["BackendContract"]),
+        // For apps on devices.
+        .library(name: "DeviceClient", targets: ["DeviceClient", "Essentials", "Model"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-algorithms", from: "1.2.1"),

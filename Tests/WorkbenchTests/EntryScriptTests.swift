@@ -1,3 +1,4 @@
+import DeviceClient
 import Essentials
 import FoundationEssentials
 import Model
@@ -19,7 +20,7 @@ private struct ModelServer {
 
     var seen: SeenEntry? { object.flatMap { SeenEntry($0) } }
 
-    mutating func apply(_ mutation: DeviceMutation) -> DeviceOutbox.Outcome {
+    mutating func apply(_ mutation: Mutation) -> MutationOutcome {
         let current: StoredObject? = isDeleted ? .tombstone : object.map { .live(fields: $0.fields) }
         let decision = MutationRules.decide(
             Mutation(operation: mutation.operation, kind: .timeEntry, id: mutation.id, fields: mutation.fields),
@@ -91,7 +92,7 @@ private struct ModelServer {
         var second = EntryScript(plan(variant))
         second.begin(seen: server.seen)
         if let mutation = second.look(server.seen) {
-            second.hear(DeviceOutbox.Answer(mutation: mutation, outcome: server.apply(mutation)))
+            second.hear(server.apply(mutation), of: mutation)
         }
         try run(&second, &server)
         #expect(second.phase == .done)
@@ -118,7 +119,7 @@ private struct ModelServer {
             Issue.record("it does not edit the text")
             return
         }
-        script.hear(DeviceOutbox.Answer(mutation: edit, outcome: .accepted(position: 6)))
+        script.hear(.accepted(position: 6), of: edit)
         #expect(script.look(seen(6, .released, text: "Edited: Survey")) == nil)
         #expect(!script.isFinished, "the back end has not answered the edit")
         _ = script.look(seen(8, .submitted, text: "Edited: Survey"))
@@ -141,17 +142,17 @@ private struct ModelServer {
         var script = EntryScript(plan(.deletedBefore))
         let put = try #require(try script.next(draft: draft))
         let delete = try #require(try script.next(draft: draft))
-        script.hear(DeviceOutbox.Answer(mutation: put, outcome: .accepted(position: 7)))
+        script.hear(.accepted(position: 7), of: put)
         #expect(script.look(nil) == nil)
         #expect(!script.isFinished, "only the put was answered")
-        script.hear(DeviceOutbox.Answer(mutation: delete, outcome: .accepted(position: 7)))
+        script.hear(.accepted(position: 7), of: delete)
         #expect(script.look(nil) == nil)
         #expect(script.phase == .done)
     }
 
-    private func hear(_ script: inout EntryScript, _ outcome: DeviceOutbox.Outcome) throws {
+    private func hear(_ script: inout EntryScript, _ outcome: MutationOutcome) throws {
         let mutation = try #require(try script.next(draft: draft))
-        script.hear(DeviceOutbox.Answer(mutation: mutation, outcome: outcome))
+        script.hear(outcome, of: mutation)
     }
 
     @Test func thePlansOfAnOrganisationHaveTheStatedShares() {
@@ -180,7 +181,7 @@ private struct ModelServer {
             if let mutation {
                 guard mutationCount < mutationsMax else { return }
                 mutationCount += 1
-                script.hear(DeviceOutbox.Answer(mutation: mutation, outcome: server.apply(mutation)))
+                script.hear(server.apply(mutation), of: mutation)
             } else if !script.isFinished {
                 _ = server.submit()
             }

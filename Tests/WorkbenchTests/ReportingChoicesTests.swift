@@ -1,3 +1,4 @@
+import DeviceClient
 import Essentials
 import FoundationEssentials
 import Model
@@ -72,11 +73,11 @@ import Testing
         let user = User(email: "ana@example.com", name: "Ana", reportingTemplates: [template])
         list.append(try Self.change(.user, StableID.uuid("user"), user))
         _ = copy.apply(.objects(own, cursor: nil, list))
-        _ = copy.apply(.checkpoint(position: 1, cursors: [:]))
+        _ = copy.apply(.checkpoint(position: 1, cursor: nil, cursors: [:]))
         #expect(ReportingChoices(copy) == nil, "the catalogue has not come yet")
         let nodes = try objects.nodes.map { try Self.change(.reportingTreeNode, $0.key, $0.value) }
         _ = copy.apply(.objects(catalogue, cursor: nil, nodes))
-        _ = copy.apply(.checkpoint(position: 2, cursors: [:]))
+        _ = copy.apply(.checkpoint(position: 2, cursor: nil, cursors: [:]))
         #expect(ReportingChoices(copy)?.choice(project: "p1", accountingCode: "W-p1") != nil)
     }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import DeviceClient
 import Essentials
 import Foundation
 import Glibc
@@ -45,7 +46,7 @@ struct BenchConnections: AsyncParsableCommand {
         guard let port = URL(string: bench.suite.gatewayURL)?.port else { return }
         // A first device has the gateway fetch keys and open what all share.
         var sockets = BenchSockets(port: port)
-        let sync = request("/v1/sync", GatewayClient.syncBody(cursors: [:], isLive: true), bench)
+        let sync = request("/v1/sync", GatewayClient.firstSyncBody(isLive: true), bench)
         try sockets.open(1, request: { _ in sync }, until: "\"checkpoint\"")
         try await Task.sleep(for: Self.restFor)
 
@@ -59,7 +60,7 @@ struct BenchConnections: AsyncParsableCommand {
         figures.add("devices connected", "devices/s", Double(count - 1) / opened.inSeconds)
 
         let id = UUID()
-        let mutation = DeviceOutbox.body(of: id, realm: try RealmPath.user(bench.people[0].email))
+        let mutation = DeviceState.body(of: id, realm: try RealmPath.user(bench.people[0].email))
         let sent = ContinuousClock.now
         let sender = try sockets.send(request("/v1/mutations", mutation, bench))
         try sockets.waitForAll(id.text)
@@ -78,11 +79,12 @@ struct BenchConnections: AsyncParsableCommand {
     }
 }
 
-extension DeviceOutbox {
+extension DeviceState {
     /// The body of a request with a draft as a device's first mutation.
     fileprivate static func body(of id: UUID, realm: RealmPath) -> [UInt8] {
-        var outbox = DeviceOutbox(clientID: UUID())
-        outbox.enqueue(DeviceMutation(operation: .put, id: id, fields: Array(#"{"text":"A change"}"#.utf8)))
-        return outbox.body(of: outbox.nextBatch(), realm: realm)
+        var device = DeviceState(clientID: UUID())
+        let fields = Array(#"{"text":"A change"}"#.utf8)
+        _ = device.enqueue(Mutation(operation: .put, kind: .timeEntry, id: id, fields: fields), in: realm)
+        return device.nextRequest()?.body ?? []
     }
 }

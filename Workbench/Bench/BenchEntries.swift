@@ -1,3 +1,4 @@
+import DeviceClient
 import Essentials
 import FoundationEssentials
 import HTTP
@@ -13,7 +14,8 @@ struct BenchEntries: Sendable {
         var patterns: [(Int, PlannedEntry, ReportingChoices.Choice)] = []
         for (index, person) in bench.people.enumerated() {
             var copy = DeviceCopy()
-            for try await line in try await bench.gateway.sync(token: bench.tokens[index], cursors: [:], isLive: false)
+            for try await line in try await bench.gateway.sync(
+                token: bench.tokens[index], body: GatewayClient.firstSyncBody(isLive: false))
             {
                 if let line = try SyncLine.read(line) { _ = copy.apply(line) }
             }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Crypto
+import DeviceClient
 import Environments
 import Essentials
 import Foundation

@@ -1,4 +1,5 @@
 import ArgumentParser
+import DeviceClient
 import Essentials
 import FoundationEssentials
 import HTTP
@@ -74,7 +75,9 @@ struct BenchLive: AsyncParsableCommand {
     private static func follow(
         _ bench: BenchCluster, _ lines: BenchClock, _ released: BenchClock, opened: () -> Void
     ) async throws {
-        for try await line in try await bench.gateway.sync(token: bench.tokens[0], cursors: [:], isLive: true) {
+        for try await line in try await bench.gateway.sync(
+            token: bench.tokens[0], body: GatewayClient.firstSyncBody(isLive: true))
+        {
             let now = ContinuousClock.now
             switch try SyncLine.read(line) {
             case .checkpoint: opened()

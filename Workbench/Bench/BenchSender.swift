@@ -1,3 +1,4 @@
+import DeviceClient
 import FoundationEssentials
 import HTTP
 import Model
@@ -46,7 +47,7 @@ final class BenchClock: Sendable {
 struct BenchSender {
     private let bench: BenchCluster
     private let realm: RealmPath
-    private var outbox = DeviceOutbox(clientID: UUID())
+    private var device = DeviceState(clientID: UUID())
     private var number = 0
 
     init(_ bench: BenchCluster) throws {
@@ -62,15 +63,16 @@ struct BenchSender {
         /// A late timer is none of the gateway's time.
         var awake = start
         var queued = 0
-        while queued < count || outbox.count > 0 {
+        while queued < count || device.queue.count > 0 {
             while queued < count, case let due = start + interval * queued, due <= .now {
                 let id = UUID()
                 number += 1
                 clock.sent(id, at: max(due, awake))
-                outbox.enqueue(DeviceMutation(operation: .put, id: id, fields: try fields(number)))
+                let mutation = Mutation(operation: .put, kind: .timeEntry, id: id, fields: try fields(number))
+                _ = device.enqueue(mutation, in: realm)
                 queued += 1
             }
-            if outbox.count > 0 {
+            if device.queue.count > 0 {
                 try await sendBatch()
             } else {
                 try await Task.sleep(until: start + interval * queued, tolerance: .zero, clock: .continuous)
@@ -80,15 +82,14 @@ struct BenchSender {
     }
 
     private mutating func sendBatch() async throws {
-        let response = try await bench.gateway.send(
-            outbox.body(of: outbox.nextBatch(), realm: realm), token: bench.tokens[0])
-        guard response.status == 200 else {
+        guard let request = device.nextRequest(countMax: Device.batchCountMax) else { return }
+        let response = try await bench.gateway.send(request.body, token: bench.tokens[0])
+        guard let answer = try QueueAnswer.read(status: response.status, body: response.body) else {
             throw GatewayClient.Refusal(
                 status: response.status, detail: String(decoding: response.body.prefix(300), as: UTF8.self))
         }
-        let answers = try JSONDecoder().decode(MutationAnswers.self, from: Data(response.body))
-        for answer in outbox.answered(answers.outcomes) {
-            if case .rejected(let code, let detail) = answer.outcome {
+        for answered in device.take(answer, to: request, newClientID: UUID()).answers {
+            if case .rejected(let code, let detail) = answered.outcome {
                 throw BenchPlace.Missing(description: "the gateway rejects a mutation: \(code) \(detail)")
             }
         }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import DeviceClient
 import Essentials
 import Foundation
 import HTTP
@@ -77,7 +78,7 @@ struct BenchSnapshot: AsyncParsableCommand {
     private func download(_ bench: BenchCluster) async throws -> (time: Duration, bytes: Int) {
         let start = ContinuousClock.now
         let headers = [("Authorization", "Bearer \(bench.tokens[0])"), ("Content-Type", "application/json")]
-        let body = GatewayClient.syncBody(cursors: [:], isLive: false)
+        let body = GatewayClient.firstSyncBody(isLive: false)
         let response = try await bench.client.stream(
             Request("POST", bench.suite.gatewayURL + "/v1/sync", headers: headers, body: body),
             idleMax: .seconds(30))
@@ -101,7 +102,8 @@ struct BenchSnapshot: AsyncParsableCommand {
 
     private func countedDownload(_ bench: BenchCluster) async throws -> Int {
         var count = 0
-        let lines = try await bench.gateway.sync(token: bench.tokens[0], cursors: [:], isLive: false)
+        let lines = try await bench.gateway.sync(
+            token: bench.tokens[0], body: GatewayClient.firstSyncBody(isLive: false))
         for try await line in lines {
             guard case .objects(let realm, _, let list) = try SyncLine.read(line), case .user = realm.realmClass
             else { continue }

@@ -1,4 +1,5 @@
 import Algorithms
+import DeviceClient
 import FoundationEssentials
 import Model
 
@@ -82,7 +83,7 @@ struct Author {
     }
 
     private mutating func write(_ portion: ArraySlice<UUID>, _ choices: ReportingChoices) async throws {
-        var mutations: [DeviceMutation] = []
+        var mutations: [Mutation] = []
         var open = Array(portion)
         while !open.isEmpty {
             for id in open {
@@ -129,7 +130,7 @@ struct Author {
     ///
     /// - Returns: False when the task was cancelled.
     private mutating func waitForRoom() async -> Bool {
-        while await device.isOnline, await device.waitingCount > DeviceOutbox.batchCountMax {
+        while await device.isOnline, await device.waitingCount > Device.batchCountMax {
             guard await device.hasNews() else { return false }
             await hear()
         }
@@ -139,10 +140,10 @@ struct Author {
     private mutating func hear() async {
         let news = await device.takeNews()
         tally.answered(news.answers.count)
-        var touched = Set(news.changed.lazy.filter { $0.kind == .timeEntry }.map(\.id))
+        var touched = Set(news.changed.lazy.map(\.object).filter { $0.kind == .timeEntry }.map(\.id))
         for answer in news.answers {
-            guard var script = scripts[answer.mutation.id] else { continue }
-            script.hear(answer)
+            guard let outcome = answer.outcome, var script = scripts[answer.mutation.id] else { continue }
+            script.hear(outcome, of: answer.mutation)
             update(script)
             // The device may have shown what followed from a mutation before it heard that it was accepted.
             if script.awaitsAnswer { touched.insert(answer.mutation.id) }

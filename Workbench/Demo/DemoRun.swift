@@ -1,3 +1,4 @@
+import DeviceClient
 import Essentials
 import FoundationEssentials
 import HTTP
@@ -188,7 +189,7 @@ struct DemoRun: Sendable {
         var catalogues: [RealmPath: RealmContent] = [:]
         for member in fleet.members {
             let (person, own) = (member.device.person, member.device.realm)
-            var contents = await member.device.copy.contents
+            var contents = await member.device.contents
             let stored = try await reader.content(of: own)
             verdict.compare(person.email, own, device: contents.removeValue(forKey: own) ?? [:], stored: stored)
             for (path, content) in contents {

@@ -1,3 +1,4 @@
+import DeviceClient
 import Essentials
 import FoundationEssentials
 import HTTP
@@ -11,8 +12,8 @@ import Runtime
 actor Device {
     /// What has happened since it was asked for the last time.
     struct News: Sendable {
-        var changed: Set<ObjectID> = []
-        var answers: [DeviceOutbox.Answer] = []
+        var changed: Set<ObjectAddress> = []
+        var answers: [QueuedMutation] = []
     }
 
     let person: Organisation.Person
@@ -23,8 +24,7 @@ actor Device {
     private let gateway: GatewayClient
     private let tokens: DeviceTokens
     private var token: String?
-    private(set) var copy = DeviceCopy()
-    private var outbox: DeviceOutbox
+    private var state: DeviceState
     private var clock = ReleaseClock()
     private var news = News()
     private(set) var isOnline = true
@@ -32,6 +32,8 @@ actor Device {
     /// The last thing that went wrong, for the person who waits.
     private(set) var trouble: String?
 
+    /// The most mutations in one request.
+    static let batchCountMax = 100
     private static let backoff = Backoff(first: .milliseconds(200), waitMax: .seconds(3))
 
     private let newsTick: AsyncStream<Void>.Continuation
@@ -49,7 +51,7 @@ actor Device {
         self.gateway = gateway
         self.tokens = tokens
         self.token = token
-        outbox = DeviceOutbox(clientID: clientID)
+        state = DeviceState(clientID: clientID)
         (ticks, newsTick) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         (workTicks, workTick) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         (onlineTicks, onlineTick) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -58,19 +60,28 @@ actor Device {
     // MARK: The person's side
 
     /// Mutations that have no answer yet.
-    var waitingCount: Int { outbox.count }
+    var waitingCount: Int { state.queue.count }
+
+    /// What the last whole checkpoint had.
+    var copy: DeviceCopy { state.copy }
+
+    /// What the device shows, by realm: the copy, and on top what is not in it yet.
+    var contents: [RealmPath: RealmContent] {
+        let paths = Set(state.copy.contents.keys).union([realm])
+        return paths.reduce(into: [:]) { $0[$1] = state.content(of: $1) }
+    }
 
     var measured: [Duration] { clock.measured }
 
-    /// The entries the device shows, of those asked for.
+    /// The entries as of the last whole checkpoint, of those asked for.
     func entries(_ ids: Set<UUID>) -> [UUID: SeenEntry] {
         ids.reduce(into: [:]) { seen, id in
             seen[id] = copy[realm, ObjectID(kind: .timeEntry, id: id)].flatMap { SeenEntry($0) }
         }
     }
 
-    func enqueue(_ mutations: [DeviceMutation]) {
-        for mutation in mutations { outbox.enqueue(mutation) }
+    func enqueue(_ mutations: [Mutation]) {
+        for mutation in mutations { _ = state.enqueue(mutation, in: realm) }
         workTick.yield()
     }
 
@@ -119,8 +130,8 @@ actor Device {
     func refresh() async throws {
         do {
             try await readStream(isLive: false)
-            guard hasToSend else { return }
-            while hasToSend { try await sendBatch() }
+            guard state.queue.hasToSend else { return }
+            while state.queue.hasToSend { try await sendBatch() }
             try await readStream(isLive: false)
         } catch {
             hearTrouble(error)
@@ -155,8 +166,8 @@ actor Device {
     private var hasMovedOn = false
 
     private func readStream(isLive: Bool) async throws {
-        let lines = try await gateway.sync(
-            token: try await currentToken(), cursors: copy.cursors, isLive: isLive)
+        let token = try await currentToken()
+        let lines = try await gateway.sync(token: token, body: state.syncRequest(isLive: isLive))
         for try await line in lines {
             guard let line = try SyncLine.read(line) else { continue }
             take(line)
@@ -166,14 +177,11 @@ actor Device {
     private func take(_ line: SyncLine) {
         hasMovedOn = true
         if case .objects(_, _, let list) = line { receivedCount += list.count }
-        if case .open(_, isReset: true) = line, outbox.lastAnswered != nil {
-            resetCount += 1
-            workTick.yield()
-        }
-        let changed = copy.apply(line)
+        let changed = state.take(line).changed
+        if state.queue.isInDoubt { workTick.yield() }
         guard !changed.isEmpty else { return }
         let now = ContinuousClock.now
-        for object in changed where object.kind == .timeEntry && clock.isRunning(for: object.id) {
+        for object in changed.lazy.map(\.object) where object.kind == .timeEntry && clock.isRunning(for: object.id) {
             if let held = copy[realm, object], SeenEntry(held)?.status == .released {
                 clock.seenReleased(object.id, at: now)
             }
@@ -182,23 +190,15 @@ actor Device {
         newsTick.yield()
     }
 
-    /// How often a realm was given anew, and how often the gateway was asked since whether it has lost its answers.
-    private var resetCount = 0
-    private var askedResetCount = 0
-    /// The position of the last mutation of each object that was accepted.
-    private var accepted: [UUID: Int64] = [:]
-
-    private var hasToSend: Bool { outbox.count > 0 || askedResetCount < resetCount }
-
     /// Whether an object that the copy lacks may still come: it was not sent, or its answer is newer than the copy.
-    func isUnsettled(_ object: UUID) -> Bool {
-        askedResetCount < resetCount || outbox.holds(object) || accepted[object] ?? 0 > copy.position
+    func isUnsettled(_ entry: UUID) -> Bool {
+        state.isUnsettled(ObjectAddress(realm, ObjectID(kind: .timeEntry, id: entry)))
     }
 
     private func sendQueued() async throws {
         for await _ in workTicks {
             var backoff = Device.backoff
-            while isOnline, hasToSend {
+            while isOnline, state.queue.hasToSend {
                 do {
                     try await sendBatch()
                     backoff.succeeded()
@@ -210,37 +210,24 @@ actor Device {
         }
     }
 
-    /// Sends the oldest mutations; without an answer they stay where they are and go out again. When there are none,
-    /// the last answered one, whose answer is the same unless the gateway has lost it.
+    /// Sends the oldest mutations; without an answer they stay where they are and go out again.
     private func sendBatch() async throws {
-        let queued = outbox.nextBatch()
-        let batch = queued.isEmpty ? outbox.lastAnswered.map { [$0] } ?? [] : queued
-        let askedCount = resetCount
         let token = try await currentToken()
+        guard let request = state.nextRequest(countMax: Self.batchCountMax) else { return }
         let now = ContinuousClock.now
-        for item in batch where item.mutation.asksSubmission { clock.sent(item.mutation.id, at: now) }
-        let response = try await gateway.send(outbox.body(of: batch, realm: realm), token: token)
-        switch response.status {
-        case 200:
-            let answers = try JSONDecoder().decode(MutationAnswers.self, from: Data(response.body))
-            askedResetCount = askedCount
-            let news = outbox.answered(answers.outcomes)
-            for answer in news {
-                if case .accepted(let position) = answer.outcome { accepted[answer.mutation.id] = position }
-            }
-            guard !news.isEmpty || queued.isEmpty else {
-                throw GatewayClient.Refusal(status: 200, detail: "no answer to mutation \(batch.first?.sequence ?? 0)")
-            }
-            self.news.answers += news
-            newsTick.yield()
-        case 409:
-            let gap = try JSONDecoder().decode(MutationGap.self, from: Data(response.body))
-            askedResetCount = askedCount
-            outbox.goBack(to: gap.expectedSequence, newClientID: UUID())
-        default:
+        for item in request.mutations where item.mutation.asksSubmission { clock.sent(item.mutation.id, at: now) }
+        let response = try await gateway.send(request.body, token: token)
+        guard let answer = try QueueAnswer.read(status: response.status, body: response.body) else {
             throw GatewayClient.Refusal(
                 status: response.status, detail: String(decoding: response.body.prefix(300), as: UTF8.self))
         }
+        let told = state.take(answer, to: request, newClientID: UUID())
+        guard told.hasMovedOn else {
+            throw GatewayClient.Refusal(
+                status: response.status, detail: "no answer to mutation \(request.mutations.first?.sequence ?? 0)")
+        }
+        news.answers += told.answers
+        newsTick.yield()
     }
 
     // MARK: Trouble
@@ -256,5 +243,12 @@ actor Device {
         if let refusal = error as? GatewayClient.Refusal, refusal.status == 401 { token = nil }
         if (error as? HTTPError)?.isCancelled ?? (error is CancellationError) { return }
         trouble = (error as? HTTPError)?.message ?? "\(error)"
+    }
+}
+
+extension Mutation {
+    /// Whether it asks for an entry's submission.
+    fileprivate var asksSubmission: Bool {
+        fields.flatMap { try? JSONObject($0) }?.isTrue(EntryField.submitRequested.rawValue) ?? false
     }
 }

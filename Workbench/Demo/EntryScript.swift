@@ -1,3 +1,4 @@
+import DeviceClient
 import FoundationEssentials
 import Model
 
@@ -62,18 +63,18 @@ struct EntryScript: Sendable {
     /// The next thing to do without waiting for the server; `nil` when there is none.
     ///
     /// - Parameter draft: The fields of a draft with a text, a length and the wish to be submitted.
-    mutating func next(draft: (String, Int, Bool) throws -> [UInt8]) rethrows -> DeviceMutation? {
+    mutating func next(draft: (String, Int, Bool) throws -> [UInt8]) rethrows -> Mutation? {
         switch phase {
         case .toDraft:
             let isAtOnce = plan.variant == .submittedAtOnce
             phase = isAtOnce ? .submitted : .drafted
-            return DeviceMutation(
-                operation: .put, id: plan.id, fields: try draft(plan.draftText, plan.draftSeconds, isAtOnce),
-                asksSubmission: isAtOnce)
+            return Mutation(
+                operation: .put, kind: .timeEntry, id: plan.id,
+                fields: try draft(plan.draftText, plan.draftSeconds, isAtOnce))
         case .drafted:
             if plan.variant == .deletedBefore {
                 phase = .deleting(isAccepted: false)
-                return DeviceMutation(operation: .delete, id: plan.id, fields: nil)
+                return delete
             }
             guard plan.variant == .correctedBefore else { return submit() }
             phase = .corrected
@@ -83,20 +84,21 @@ struct EntryScript: Sendable {
         }
     }
 
-    private mutating func submit() -> DeviceMutation {
+    private mutating func submit() -> Mutation {
         phase = .submitted
-        return patch("\"submitRequested\":true", asksSubmission: true)
+        return patch("\"submitRequested\":true")
     }
 
-    private func patch(_ members: String, asksSubmission: Bool = false) -> DeviceMutation {
-        DeviceMutation(
-            operation: .patch, id: plan.id, fields: Array("{\(members)}".utf8), asksSubmission: asksSubmission)
+    private func patch(_ members: String) -> Mutation {
+        Mutation(operation: .patch, kind: .timeEntry, id: plan.id, fields: Array("{\(members)}".utf8))
     }
+
+    private var delete: Mutation { Mutation(operation: .delete, kind: .timeEntry, id: plan.id) }
 
     /// Looks at the entry in the device's copy after a change there; `nil` when it is not, or no longer, there.
     ///
     /// - Returns: What the person does about it.
-    mutating func look(_ seen: SeenEntry?) -> DeviceMutation? {
+    mutating func look(_ seen: SeenEntry?) -> Mutation? {
         switch phase {
         case .submitted:
             guard let seen else {
@@ -117,12 +119,12 @@ struct EntryScript: Sendable {
     }
 
     /// What follows a status that the server gave.
-    private mutating func judge(_ seen: SeenEntry) -> DeviceMutation? {
+    private mutating func judge(_ seen: SeenEntry) -> Mutation? {
         switch seen.status {
         case .suggestion, .draft, .submitted: return nil
         case .released where plan.variant == .deletedAfter:
             phase = .deleting(isAccepted: false)
-            return DeviceMutation(operation: .delete, id: plan.id, fields: nil)
+            return delete
         case .released where plan.variant == .editedAfter && seen.text != plan.text:
             phase = .editing(accepted: nil)
             return patch("\"text\":\(JSON.string(plan.text))")
@@ -130,7 +132,7 @@ struct EntryScript: Sendable {
         }
     }
 
-    private mutating func settle(_ seen: SeenEntry) -> DeviceMutation? {
+    private mutating func settle(_ seen: SeenEntry) -> Mutation? {
         let expected: EntryStatus =
             switch plan.entry.expectation {
             case .released: .released
@@ -144,11 +146,12 @@ struct EntryScript: Sendable {
     mutating func giveUp(_ reason: String) { phase = .failed(reason) }
 
     /// Hears the gateway's answer to one of the entry's mutations; it is to be looked at anew afterwards.
-    mutating func hear(_ answer: DeviceOutbox.Answer) {
-        switch (answer.outcome, phase) {
+    mutating func hear(_ outcome: MutationOutcome, of mutation: Mutation) {
+        switch (outcome, phase) {
         case (.accepted(let position), .editing(nil)): phase = .editing(accepted: position)
-        case (.accepted, .deleting) where answer.mutation.operation == .delete: phase = .deleting(isAccepted: true)
-        case (.accepted, _): break
+        case (.accepted, .deleting) where mutation.operation == .delete: phase = .deleting(isAccepted: true)
+        // What came of a mutation whose answer is forgotten, the copy tells.
+        case (.accepted, _), (.forgotten, _): break
         // A second run: the mistake was made and deleted in an earlier one.
         case (.rejected("deleted", _), _) where plan.variant.isMistake: phase = .done
         case (.rejected(_, _), .done): break

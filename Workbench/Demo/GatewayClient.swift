@@ -1,3 +1,4 @@
+import DeviceClient
 import FoundationEssentials
 import HTTP
 import Model
@@ -24,10 +25,9 @@ struct GatewayClient: Sendable {
 
     /// Opens the stream of all realms the token may open.
     ///
-    /// - Parameter isLive: Whether it stays open after the first checkpoint.
+    /// - Parameter body: What the device holds, as `DeviceState.syncRequest` says it.
     /// - Throws: `HTTPError` or ``Refusal``.
-    func sync(token: String, cursors: [RealmPath: String], isLive: Bool) async throws -> Lines {
-        let body = Self.syncBody(cursors: cursors, isLive: isLive)
+    func sync(token: String, body: [UInt8]) async throws -> Lines {
         let response = try await client.stream(
             Request("POST", url + "/v1/sync", headers: headers(token), body: body), idleMax: Self.idleMax)
         guard response.status == 200 else {
@@ -38,14 +38,10 @@ struct GatewayClient: Sendable {
         return response.body.lines(bytesMax: Self.lineBytesMax)
     }
 
-    /// A device that holds nothing leaves the realms out, and so asks for all; one that holds some must name those.
-    static func syncBody(cursors: [RealmPath: String], isLive: Bool) -> [UInt8] {
-        var members = ["\"live\":\(isLive)"]
-        if !cursors.isEmpty {
-            let realms = cursors.sorted { $0.key < $1.key }.map { "\"\($0)\":\(JSON.string($1))" }
-            members.append("\"realms\":{\(realms.joined(separator: ","))}")
-        }
-        return Array("{\(members.joined(separator: ","))}".utf8)
+    /// The body of a device that holds nothing.
+    static func firstSyncBody(isLive: Bool) -> [UInt8] {
+        var device = DeviceState(clientID: UUID())
+        return device.syncRequest(isLive: isLive)
     }
 
     /// Sends mutations once.

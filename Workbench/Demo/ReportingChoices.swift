@@ -1,3 +1,4 @@
+import DeviceClient
 import FoundationEssentials
 import Model
 

@@ -1,3 +1,4 @@
+import DeviceClient
 import Essentials
 import FoundationEssentials
 import Model

@@ -1,5 +1,6 @@
 import BackendProtocol
 import Backends
+import DeviceClient
 import Essentials
 import FoundationEssentials
 import Model

@@ -1,13 +1,20 @@
 import Essentials
-import FoundationEssentials
-import Model
+public import Model
 
 /// One line of the answer to `POST /v1/sync`.
-enum SyncLine: Equatable, Sendable {
+public enum SyncLine: Equatable, Sendable {
     /// An object's new state; without an object it is a tombstone.
-    struct Change: Equatable, Sendable {
-        let id: ObjectID
-        let object: HeldObject?
+    public struct Change: Equatable, Sendable {
+        /// The object.
+        public let id: ObjectID
+        /// What it is now; `nil` is a tombstone.
+        public let object: HeldObject?
+
+        /// A change of an object.
+        public init(id: ObjectID, object: HeldObject?) {
+            self.id = id
+            self.object = object
+        }
     }
 
     /// A realm follows; on a reset the device throws away what it holds of it.
@@ -15,21 +22,22 @@ enum SyncLine: Equatable, Sendable {
     /// The realm is not, or no longer, permitted.
     case closed(RealmPath)
     case objects(RealmPath, cursor: String?, [Change])
-    /// All realms are whole up to the position.
-    case checkpoint(position: Int64, cursors: [RealmPath: String])
-    /// Nothing has happened; the token is good for so many seconds.
-    case keepalive(expiresInSeconds: Int, cursors: [RealmPath: String])
+    /// All realms are whole up to the position. The cursor is that of each open realm; few have it by name too.
+    case checkpoint(position: Int64, cursor: String?, cursors: [RealmPath: String])
+    /// Nothing has happened up to the position; the token is good for so many seconds.
+    case keepalive(expiresInSeconds: Int, position: Int64, cursor: String?, cursors: [RealmPath: String])
 
     /// Why a line cannot be taken in.
-    struct Problem: Error, Equatable, CustomStringConvertible {
-        let description: String
+    public struct Problem: Error, Equatable, Sendable, CustomStringConvertible {
+        /// What is wrong, for a person to read.
+        public let description: String
     }
 
     /// Reads a line. Objects' fields are not decoded.
     ///
     /// - Returns: `nil` for a key this program does not know: the protocol grows by addition.
     /// - Throws: ``Problem`` or `JSONProblem`.
-    static func read(_ bytes: [UInt8]) throws -> SyncLine? {
+    public static func read(_ bytes: [UInt8]) throws -> SyncLine? {
         let line = try JSONObject(bytes)
         guard let member = line.members.first else { throw Problem(description: "a line without a key") }
         let key = member.key
@@ -40,10 +48,14 @@ enum SyncLine: Equatable, Sendable {
         case "closed": return .closed(try realm(of: body))
         case "objects": return .objects(try realm(of: body), cursor: body.text(of: "cursor"), try changes(in: body))
         case "checkpoint":
-            return .checkpoint(position: try number("position", in: body), cursors: try cursors(in: body))
+            return .checkpoint(
+                position: try number("position", in: body), cursor: body.text(of: "cursor"),
+                cursors: try cursors(in: body))
         default:
             return .keepalive(
-                expiresInSeconds: Int(clamping: try number("expiresIn", in: body)), cursors: try cursors(in: body))
+                expiresInSeconds: Int(clamping: try number("expiresIn", in: body)),
+                position: try number("position", in: body), cursor: body.text(of: "cursor"),
+                cursors: try cursors(in: body))
         }
     }
 

@@ -1,24 +1,24 @@
 import Essentials
 import FoundationEssentials
 import Model
-import TestSupport
 import Testing
 
-@testable import Workbench
+@testable import DeviceClient
 
-@Suite(.ownThreads) struct SyncLineTests {
+@Suite struct SyncLineTests {
     @Test func everySortOfLineIsRead() throws {
         let path = try #require(RealmPath("/users/ana@example.com"))
-        let id = StableID.uuid("a")
+        let id = UUID()
         #expect(try line(#"{"open":{"realm":"/users/ana@example.com"}}"#) == .open(path, isReset: false))
         #expect(try line(#"{"open":{"realm":"/users/ana@example.com","reset":true}}"#) == .open(path, isReset: true))
         #expect(try line(#"{"closed":{"realm":"/users/ana@example.com"}}"#) == .closed(path))
         #expect(
-            try line(#"{"keepalive":{"expiresIn":57,"cursors":{"/users/ana@example.com":"1:9:9"}}}"#)
-                == .keepalive(expiresInSeconds: 57, cursors: [path: "1:9:9"]))
+            try line(#"{"keepalive":{"expiresIn":57,"position":9,"cursor":"1:9:9"}}"#)
+                == .keepalive(expiresInSeconds: 57, position: 9, cursor: "1:9:9", cursors: [:]))
         #expect(
-            try line(#"{"checkpoint":{"position":9,"cursors":{"/users/ana@example.com":"1:9:9"}}}"#)
-                == .checkpoint(position: 9, cursors: [path: "1:9:9"]))
+            try line(
+                #"{"checkpoint":{"position":9,"cursor":"1:9:9","cursors":{"/users/ana@example.com":"1:9:9"}}}"#)
+                == .checkpoint(position: 9, cursor: "1:9:9", cursors: [path: "1:9:9"]))
         let objects = try line(
             """
             {"objects":{"realm":"\(path)","cursor":"1:9:5","list":[\
@@ -54,10 +54,10 @@ import Testing
     private func line(_ text: String) throws -> SyncLine? { try SyncLine.read(Array(text.utf8)) }
 }
 
-@Suite(.ownThreads) struct DeviceCopyTests {
+@Suite struct DeviceCopyTests {
     private let path: RealmPath
-    private let entry = ObjectID(kind: .timeEntry, id: StableID.uuid("entry"))
-    private let other = ObjectID(kind: .timeEntry, id: StableID.uuid("other"))
+    private let entry = ObjectID(kind: .timeEntry, id: UUID())
+    private let other = ObjectID(kind: .timeEntry, id: UUID())
 
     init() throws { path = try RealmPath.user("ana@example.com") }
 
@@ -66,63 +66,77 @@ import Testing
         #expect(copy.apply(.open(path, isReset: true)) == [])
         #expect(copy.apply(.objects(path, cursor: "c1", [change(entry, 3)])) == [])
         #expect(copy[path, entry] == nil, "it has arrived, but the realm is not whole")
-        #expect(copy.apply(.checkpoint(position: 5, cursors: [path: "c2"])) == [entry])
+        #expect(copy.apply(.checkpoint(position: 5, cursor: nil, cursors: [path: "c2"])) == addresses(entry))
         #expect(copy[path, entry] == object(3))
         #expect(copy.position == 5)
         #expect(copy.cursors == [path: "c2"])
-        #expect(copy.apply(.checkpoint(position: 6, cursors: [path: "c3"])) == [], "nothing new")
+        #expect(copy.apply(.checkpoint(position: 6, cursor: nil, cursors: [path: "c3"])) == [], "nothing new")
     }
 
     @Test func aTombstoneRemovesItsObject() {
         var copy = filled()
         _ = copy.apply(.objects(path, cursor: nil, [SyncLine.Change(id: entry, object: nil)]))
         #expect(copy[path, entry] == object(3))
-        #expect(copy.apply(.checkpoint(position: 8, cursors: [:])) == [entry])
+        #expect(copy.apply(.checkpoint(position: 8, cursor: nil, cursors: [:])) == addresses(entry))
         #expect(copy.contents[path] == [other: object(4)])
     }
 
     @Test func aResetThrowsAwayAtTheCheckpointAndNotBefore() {
         var copy = filled()
         _ = copy.apply(.open(path, isReset: true))
-        #expect(copy.cursors == [:], "what is held is no ground to continue from")
+        #expect(copy.cursors == [path: nil], "what is held is no ground to continue from, but the realm is named")
         _ = copy.apply(.objects(path, cursor: "d1", [change(other, 9)]))
         #expect(copy[path, entry] == object(3), "the device shows the last whole checkpoint meanwhile")
-        #expect(copy.apply(.checkpoint(position: 9, cursors: [path: "d2"])) == [entry, other])
+        #expect(copy.apply(.checkpoint(position: 9, cursor: nil, cursors: [path: "d2"])) == addresses(entry, other))
         #expect(copy.contents[path] == [other: object(9)])
     }
 
-    @Test func whatIsStagedOutlivesALostConnection() {
+    @Test func whatIsStagedOutlivesACutStream() {
         var copy = DeviceCopy()
         _ = copy.apply(.open(path, isReset: true))
         _ = copy.apply(.objects(path, cursor: "page 1", [change(entry, 3)]))
         #expect(copy.cursors == [path: "page 1"], "the download goes on after the first page")
         _ = copy.apply(.open(path, isReset: false))
         _ = copy.apply(.objects(path, cursor: "page 2", [change(other, 4)]))
-        _ = copy.apply(.checkpoint(position: 5, cursors: [path: "whole"]))
+        _ = copy.apply(.checkpoint(position: 5, cursor: nil, cursors: [path: "whole"]))
         #expect(copy.contents[path] == [entry: object(3), other: object(4)])
     }
 
     @Test func aQuietStreamMovesTheCursorOn() {
         var copy = filled()
-        _ = copy.apply(.keepalive(expiresInSeconds: 9, cursors: [path: "c3"]))
+        _ = copy.apply(.keepalive(expiresInSeconds: 9, position: 6, cursor: "c3", cursors: [:]))
         #expect(copy.cursors == [path: "c3"])
+        #expect(copy.position == 6, "it counts as a checkpoint")
         _ = copy.apply(.objects(path, cursor: "c4", [change(entry, 6)]))
-        _ = copy.apply(.keepalive(expiresInSeconds: 8, cursors: [path: "c9"]))
+        _ = copy.apply(.keepalive(expiresInSeconds: 8, position: 9, cursor: "c9", cursors: [:]))
         #expect(copy.cursors == [path: "c4"], "not past what is not whole")
+        #expect(copy.position == 6)
     }
 
     @Test func aClosedRealmIsGoneAtOnce() {
         var copy = filled()
-        #expect(copy.apply(.closed(path)) == [entry, other])
+        #expect(copy.apply(.closed(path)) == addresses(entry, other))
         #expect(copy.contents == [:])
         #expect(copy.cursors == [:])
+    }
+
+    @Test func aRealmThatTheStreamHasNotOpenedIsNotMovedOn() {
+        var copy = filled()
+        copy.streamBegins()
+        _ = copy.apply(.open(.common, isReset: true))
+        _ = copy.apply(.checkpoint(position: 9, cursor: "c9", cursors: [:]))
+        #expect(copy.cursors == [path: "c2", .common: "c9"])
+    }
+
+    private func addresses(_ objects: ObjectID...) -> Set<ObjectAddress> {
+        Set(objects.map { ObjectAddress(path, $0) })
     }
 
     private func filled() -> DeviceCopy {
         var copy = DeviceCopy()
         _ = copy.apply(.open(path, isReset: true))
         _ = copy.apply(.objects(path, cursor: "c1", [change(entry, 3), change(other, 4)]))
-        _ = copy.apply(.checkpoint(position: 5, cursors: [path: "c2"]))
+        _ = copy.apply(.checkpoint(position: 5, cursor: nil, cursors: [path: "c2"]))
         return copy
     }
 

@@ -1,0 +1,321 @@
+import DeviceClient
+import Essentials
+import FoundationEssentials
+import Model
+
+/// What does not hold, and where.
+struct Violation: Error, CustomStringConvertible {
+    let description: String
+}
+
+/// One phone, one server, and everything that can go wrong between them.
+struct SimulatedPhone {
+    private var random: SplitMix64
+    private let own: RealmPath
+    private let shared: RealmPath
+    private let gained: RealmPath
+    private let clientID: UUID
+    private var server: SimulatedServer
+    private var backup: SimulatedServer?
+    private var device: DeviceState
+    /// The device as it was stored last, and how much its person had done by then.
+    private var stored: (device: DeviceState, madeCount: Int)
+    /// What the person did, in order.
+    private var made: [(realm: RealmPath, mutation: Mutation)] = []
+    private var stream: SimulatedStream?
+    /// A request whose answer is still on its way, and requests that may arrive once more.
+    private var late: (request: QueueRequest, answer: QueueAnswer)?
+    private var sent: [QueueRequest] = []
+    /// Since a restore the device may not know yet what was lost.
+    private var isDisturbed = false
+    /// The person's own objects, as only this device makes them.
+    private var objects: [ObjectID: SimulatedFields] = [:]
+    private(set) var counts: [String: Int] = [:]
+
+    init(seed: UInt64) throws {
+        random = SplitMix64(seed: seed)
+        own = try RealmPath.user("ana@example.com")
+        (shared, gained) = (.common, .manager)
+        clientID = Self.id(1)
+        server = SimulatedServer(realms: [own, shared, gained])
+        device = DeviceState(clientID: clientID)
+        stored = (device, 0)
+    }
+
+    private static func id(_ number: Int) -> UUID {
+        let digits = String(number, radix: 16)
+        let text = "00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits
+        return UUID(uuidString: text) ?? UUID()
+    }
+
+    // MARK: Steps
+
+    mutating func step() throws {
+        switch Int.random(in: 0..<100, using: &random) {
+        case 0..<18: act()
+        case 18..<60: try read()
+        case 60..<63: cut()
+        case 63..<78: try send()
+        case 78..<80: try hearLate()
+        case 80..<82: repeatOld()
+        case 82..<86: stored = (device, made.count)
+        case 86..<88: try kill()
+        case 88..<95: writeElsewhere()
+        case 95..<97: change(permissionOf: gained)
+        case 97: compact()
+        case 98: backup = server
+        default: restore()
+        }
+        try checkOwnObjects()
+    }
+
+    private mutating func count(_ what: String) { counts[what, default: 0] += 1 }
+
+    private func object(_ number: Int) -> ObjectID { ObjectID(kind: .fieldTask, id: Self.id(number)) }
+
+    private mutating func act() {
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0..<6: actOnOwn()
+        case 6: enqueue(.patch, object(100 + Int.random(in: 0..<6, using: &random)), ["refused": 1], in: shared)
+        default:
+            let realm = Bool.random(using: &random) ? shared : gained
+            let operation = Mutation.Operation.allCases.randomElement(using: &random) ?? .put
+            enqueue(operation, object(100 + Int.random(in: 0..<12, using: &random)), fields(), in: realm)
+        }
+    }
+
+    private mutating func actOnOwn() {
+        let id = objects.keys.sorted().randomElement(using: &random)
+        guard let id, objects.count > 2 || Bool.random(using: &random) else {
+            let new = object(1_000 + made.count)
+            return enqueue(.put, new, fields(), in: own)
+        }
+        let operation: Mutation.Operation = objects.count > 5 ? .delete : Bool.random(using: &random) ? .put : .patch
+        enqueue(operation, id, fields(), in: own)
+    }
+
+    private mutating func fields() -> SimulatedFields {
+        var fields: SimulatedFields = [:]
+        for name in ["title", "taskDescription", "dueDate"] where Bool.random(using: &random) {
+            fields[name] = Int.random(in: 0..<20, using: &random)
+        }
+        return fields
+    }
+
+    private mutating func enqueue(
+        _ operation: Mutation.Operation, _ id: ObjectID, _ fields: SimulatedFields, in realm: RealmPath
+    ) {
+        let mutation = Mutation(
+            operation: operation, kind: id.kind, id: id.id,
+            fields: operation == .delete ? nil : SimulatedServer.bytes(fields))
+        made.append((realm, mutation))
+        _ = device.enqueue(mutation, in: realm)
+        if realm == own { Self.apply(mutation, to: &objects) }
+        count("mutations")
+    }
+
+    private static func apply(_ mutation: Mutation, to objects: inout [ObjectID: SimulatedFields]) {
+        let id = ObjectID(kind: mutation.kind, id: mutation.id)
+        let given = mutation.fields.map(SimulatedServer.fields)
+        switch mutation.operation {
+        case .put: objects[id] = given
+        case .patch: objects[id]?.merge(given ?? [:]) { $1 }
+        case .delete: objects[id] = nil
+        }
+    }
+
+    // MARK: Reading
+
+    private mutating func read() throws {
+        if stream?.isEnded ?? true { stream = try opened() }
+        for _ in 0..<Int.random(in: 1...4, using: &random) {
+            guard let line = stream?.next(server) ?? stream?.keepalive(server) else { return }
+            try take(line)
+        }
+    }
+
+    private mutating func opened() throws -> SimulatedStream {
+        let body = try JSONObject(device.syncRequest(isLive: true))
+        let realms = try body.value(of: "realms").map { try JSONObject(Array($0)) }
+        var named: [RealmPath: String?] = [:]
+        for member in realms?.members ?? [] {
+            named[try RealmPath(validating: member.key)] = .some(realms?.text(of: member))
+        }
+        return SimulatedStream(server, named: named)
+    }
+
+    private mutating func take(_ sent: SimulatedStream.Line) throws {
+        let before = device.copy.contents
+        _ = device.take(sent.line)
+        count("lines")
+        let after = device.copy.contents.filter { !$0.value.isEmpty }
+        if let content = sent.content {
+            count("checkpoints")
+            let expected = content.filter { !$0.value.isEmpty }
+            guard after == expected else {
+                throw Violation(description: "a checkpoint shows \(after) instead of \(expected)")
+            }
+        } else {
+            var expected = before.filter { !$0.value.isEmpty }
+            if case .closed(let path) = sent.line { expected[path] = nil }
+            guard after == expected else { throw Violation(description: "\(sent.line) shows half a checkpoint") }
+        }
+    }
+
+    private mutating func cut() {
+        stream = nil
+        count("cuts")
+    }
+
+    // MARK: Sending
+
+    private mutating func send() throws {
+        // What is sent was stored before.
+        stored = (device, made.count)
+        guard let request = device.nextRequest(countMax: Int.random(in: 1...5, using: &random)) else { return }
+        stored.device = device
+        sent = sent.suffix(20) + [request]
+        late = nil
+        switch Int.random(in: 0..<6, using: &random) {
+        case 0: count("requests lost")
+        case 1:
+            _ = server.apply(request, of: clientID)
+            count("answers lost")
+        case 2: late = (request, server.apply(request, of: clientID))
+        case 3:
+            _ = server.apply(request, of: clientID)
+            try hear(server.apply(request, of: clientID), to: request)
+        default: try hear(server.apply(request, of: clientID), to: request)
+        }
+    }
+
+    private mutating func hear(_ answer: QueueAnswer, to request: QueueRequest) throws {
+        let news = device.take(answer, to: request, newClientID: Self.id(2))
+        if case .gap = answer { count("gaps") }
+        guard device.queue.clientID == clientID, news.lostCount == 0 else {
+            throw Violation(description: "the queue gives up its client id although nothing is missing")
+        }
+    }
+
+    /// The answer comes after the next request, or after a kill.
+    private mutating func hearLate() throws {
+        guard let late else { return }
+        self.late = nil
+        try hear(late.answer, to: late.request)
+        count("late answers")
+    }
+
+    /// A request arrives once more; nobody hears its answer.
+    private mutating func repeatOld() {
+        guard let request = sent.randomElement(using: &random) else { return }
+        _ = server.apply(request, of: clientID)
+        count("repeats")
+    }
+
+    // MARK: Ends
+
+    private mutating func kill() throws {
+        stream = nil
+        late = nil
+        made.removeSubrange(stored.madeCount...)
+        objects = [:]
+        for item in made where item.realm == own { Self.apply(item.mutation, to: &objects) }
+        device = stored.device
+        count("kills")
+        guard Int.random(in: 0..<8, using: &random) == 0 else { return }
+        let bytes = try JSONEncoder().encode(device)
+        guard try JSONDecoder().decode(DeviceState.self, from: bytes) == device else {
+            throw Violation(description: "what was stored is not what is read")
+        }
+        count("states written and read")
+    }
+
+    private mutating func writeElsewhere() {
+        let realm = Bool.random(using: &random) ? shared : gained
+        let id = object(100 + Int.random(in: 0..<12, using: &random))
+        server.write(Int.random(in: 0..<3, using: &random) == 0 ? nil : fields(), to: id, in: realm)
+    }
+
+    private mutating func change(permissionOf path: RealmPath) {
+        if server.permitted.remove(path) == nil { server.permitted.insert(path) }
+        count("permissions")
+    }
+
+    private mutating func compact() {
+        server.compact()
+        count("compactions")
+    }
+
+    private mutating func restore() {
+        guard let backup, Int.random(in: 0..<3, using: &random) == 0 else { return }
+        server.restore(backup)
+        isDisturbed = true
+        // A restored database has no connection from before, over which an old request could still come.
+        sent = []
+        count("restores")
+    }
+
+    // MARK: Checks
+
+    /// What the person did to their own objects is always shown, whatever is on its way.
+    private mutating func checkOwnObjects() throws {
+        guard !isDisturbed, let id = objects.keys.min() else { return }
+        let shown = device[own, id].map { SimulatedServer.fields($0.fields) }
+        guard shown == objects[id] else {
+            throw Violation(description: "\(id) is shown as \(shown ?? [:]) instead of \(objects[id] ?? [:])")
+        }
+    }
+
+    /// Nothing goes wrong any more until nothing is left to do; then all is compared.
+    mutating func rest() throws {
+        late = nil
+        for _ in 0..<10_000 {
+            if stream?.isEnded ?? true { stream = try opened() }
+            if let line = stream?.next(server) {
+                try take(line)
+            } else if let request = device.nextRequest() {
+                try hear(server.apply(request, of: clientID), to: request)
+            } else if let stream, !stream.isEnded {
+                if let line = stream.keepalive(server) { try take(line) }
+                stored = (device, made.count)
+                return try checkAtRest()
+            }
+        }
+        throw Violation(description: "it does not come to rest")
+    }
+
+    /// A backup is restored while the device has nothing to send: only the realms that are given anew tell of it.
+    mutating func restoreAtRest() throws {
+        guard let backup else { return }
+        server.restore(backup)
+        (isDisturbed, sent) = (true, [])
+        count("restores at rest")
+        try rest()
+    }
+
+    private mutating func checkAtRest() throws {
+        isDisturbed = false
+        count("rests")
+        let client = server.clients[clientID] ?? SimulatedServer.Client()
+        guard client.decided == made.map(\.mutation) else {
+            throw Violation(description: "\(made.count) mutations were made, \(client.decided.count) decided")
+        }
+        guard device.queue.remembered.map(\.outcome) == client.answers.map(Optional.some) else {
+            throw Violation(description: "the device was told something else than was decided")
+        }
+        guard Set(device.copy.contents.keys) == server.permitted else {
+            throw Violation(description: "the device holds \(device.copy.contents.keys)")
+        }
+        let content = server.content
+        for path in [own, shared, gained] {
+            guard device.content(of: path) == content[path] ?? [:] else {
+                throw Violation(description: "\(path) is shown as \(device.content(of: path))")
+            }
+        }
+        for (id, _) in device.content(of: own) {
+            guard !device.isUnsettled(ObjectAddress(own, id)) else {
+                throw Violation(description: "\(id) is unsettled")
+            }
+        }
+    }
+}

@@ -62,8 +62,8 @@ func withGateway(
     count: Int = 1, limits: GatewayLimits = GatewayLimits(), proxyCount: Int = 0,
     fetch: (@Sendable (String) async throws -> [UInt8])? = nil, _ body: @Sendable (GatewayFixture) async throws -> Void
 ) async throws {
-    let database = try TestServer.shared.makeDatabase()
-    try migrate(database)
+    let database = try makeFoundationDatabase()
+    try addEnvironment(to: database)
     let keys = try await TestKeys()
     let jwks = keys.jwks
     let health = Health(stallMax: .seconds(60))
@@ -101,20 +101,9 @@ func withGateway(
     try outcome.get()
 }
 
-/// The schema as `fieldpost migrate` applies it, one environment and its provider.
-private func migrate(_ database: String) throws {
+/// One environment and its provider.
+private func addEnvironment(to database: String) throws {
     var connection = try Connection(database)
-    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
-    let folder = root.appendingPathComponent("deploy/schema")
-    let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".sql") }
-        .sorted()
-    try #require(!files.isEmpty)
-    for file in files {
-        try connection.runScript(try String(contentsOf: folder.appendingPathComponent(file), encoding: .utf8))
-        try connection.run(
-            "INSERT INTO realm.migration (number, name, checksum) VALUES (\(Int32(file.prefix(3)) ?? 0), \(file), '')")
-    }
     try connection.run([
         "INSERT INTO realm.environment (id, name) VALUES (1, 'test')",
         "INSERT INTO realm.relay VALUES (1, 1, 1, 1, 9000000000)",

@@ -57,7 +57,7 @@ import Testing
 
     /// A dump brings the tables, and what was stored of the lineage, into another database.
     @Test func aCopyMadeOfADumpIsNotWorkedOn() throws {
-        try withTestDatabase(schema: try schema()) { connection, conninfo in
+        try withRealm { connection, _, _, conninfo in
             _ = try Connection(conninfo, check: Lineage.check)
             // As a dump does: the rows are the same, the table is made anew.
             try connection.runScript(
@@ -97,7 +97,7 @@ import Testing
 
     /// The check needs no more than reading the table.
     @Test func aRoleThatOnlyReadsCanBeChecked() throws {
-        try withTestDatabase(schema: try schema()) { connection, conninfo in
+        try withRealm { connection, _, _, conninfo in
             let role = "reader_\(UUID().uuidString.prefix(8).lowercased())"
             try connection.runScript(
                 """

@@ -6,9 +6,7 @@ import TestSupport
 
 /// The text of every file in `deploy/schema`, in order.
 func schema() throws -> [String] {
-    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
-    let folder = root.appendingPathComponent("deploy/schema")
+    let folder = projectFolder.appendingPathComponent("deploy/schema")
     return try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
         .map { try String(contentsOf: folder.appendingPathComponent($0), encoding: .utf8) }
 }
@@ -17,16 +15,16 @@ func schema() throws -> [String] {
 func withRealm(
     _ body: (inout Connection, EnvironmentID, Int32, String) throws -> Void
 ) throws {
-    try withTestDatabase(schema: try schema()) { connection, conninfo in
-        let id: Int32 = try connection.run("INSERT INTO realm.environment (name) VALUES ('acme') RETURNING id")[0]
-            .value(0)
-        let environment = EnvironmentID(rawValue: id)
-        var directory = RealmDirectory()
-        let realm = try directory.id(
-            of: try RealmPath.user("ana@example.com"), in: environment, create: true, on: &connection)
-        guard let realm else { throw NoRealm() }
-        try body(&connection, environment, realm, conninfo)
-    }
+    let conninfo = try makeFoundationDatabase()
+    var connection = try Connection(conninfo)
+    let id: Int32 = try connection.run("INSERT INTO realm.environment (name) VALUES ('acme') RETURNING id")[0]
+        .value(0)
+    let environment = EnvironmentID(rawValue: id)
+    var directory = RealmDirectory()
+    let realm = try directory.id(
+        of: try RealmPath.user("ana@example.com"), in: environment, create: true, on: &connection)
+    guard let realm else { throw NoRealm() }
+    try body(&connection, environment, realm, conninfo)
 }
 
 struct NoRealm: Error {}

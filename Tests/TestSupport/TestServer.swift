@@ -15,16 +15,31 @@ package final class TestServer: Sendable {
     private init() {
         do {
             folder = try ClusterFolder("test")
-            server = try ClusterServer(in: folder, options: ["max_connections": "800"])
+            // Nothing is kept for long enough to be vacuumed, and each of the many databases would be looked after.
+            server = try ClusterServer(in: folder, options: ["max_connections": "800", "autovacuum": "off"])
             try server.start()
         } catch {
             fatalError("the tests need a PostgreSQL server: \(error)")
         }
     }
 
-    /// Makes an empty database and returns its connection string.
-    package func makeDatabase() throws -> String {
-        try server.makeDatabase("test_\(databaseCount.add(1, ordering: .relaxed).newValue)")
+    /// Makes a database and returns its connection string.
+    ///
+    /// - Parameter template: The database that it is a copy of; an empty one, unless another is given.
+    package func makeDatabase(from template: String = "template1") throws -> String {
+        let name = "test_\(databaseCount.add(1, ordering: .relaxed).newValue)"
+        var admin = try Connection(server.conninfo("postgres"))
+        try admin.runScript("CREATE DATABASE \(name) TEMPLATE \(template)")
+        return server.conninfo(name)
+    }
+
+    /// Makes a database for ``makeDatabase(from:)``, and returns its name.
+    ///
+    /// - Parameter fill: Nobody connects to the database after it.
+    package func makeTemplate(_ name: String, _ fill: (inout Connection) throws -> Void) throws -> String {
+        var connection = try Connection(try server.makeDatabase(name))
+        try fill(&connection)
+        return name
     }
 }
 

@@ -140,7 +140,7 @@ let tools: [Target] = [
         dependencies: [
             "BackendProtocol", "Backends", "Catalogues", "Commands", "DeviceClient", "Environments", "Essentials",
             "HTTP", "Identity", "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms,
-            argumentParser, crypto, logging, nio, nioPosix,
+            argumentParser, crypto, logging, nio, nioPosix, signals,
         ],
         path: "Workbench", exclude: ["LocalCluster"]),
 ]
@@ -212,9 +212,9 @@ let tests: [Target] = [
     .testTarget(
         name: "RealmGatewayTests",
         dependencies: [
-            "ChangeRelay", "DeviceClient", "Environments", "Essentials", "HTTP", "Identity", "Kafka", "Model",
-            "Postgres", "ProjectDocuments", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", "Work",
-            crypto, httpTypes, jwtKit, lifecycle, logging, nio, nioPosix, yams,
+            "ChangeRelay", "Environments", "Essentials", "HTTP", "Identity", "Kafka", "Model", "Postgres",
+            "ProjectDocuments", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", "Work", crypto,
+            httpTypes, jwtKit, lifecycle, logging, nio, nioPosix, yams,
         ], path: "Tests/RealmGatewayTests"),
     .testTarget(
         name: "RealmInitializerTests",
@@ -229,8 +229,7 @@ let tests: [Target] = [
         name: "RuntimeTests",
         dependencies: [
             "Essentials", "HTTP", "Model", "Postgres", "Runtime", "TestSupport", hummingbird, hummingbirdCore,
-            lifecycle,
-            logging, metrics, nio, nioEmbedded, nioPosix,
+            lifecycle, logging, metrics, nio, nioEmbedded, nioPosix,
         ], path: "Tests/RuntimeTests"),
     .testTarget(
         name: "TidyTests",

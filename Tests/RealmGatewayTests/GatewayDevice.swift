@@ -1,3 +1,5 @@
+import DeviceClient
+import Essentials
 import Foundation
 import HTTP
 import Model
@@ -24,6 +26,8 @@ actor GatewayDevice {
     }
 
     private(set) var copy: [String: [String: Object]] = [:]
+    /// What an app's library makes of the same lines.
+    private(set) var phone = DeviceState(clientID: UUID())
     private(set) var cursors: [String: String] = [:]
     private var opened: Set<String> = []
     private(set) var checkpoint = 0
@@ -95,6 +99,7 @@ actor GatewayDevice {
     // MARK: Sync
 
     private func syncBody(live: Bool, naming names: [String] = []) -> String {
+        _ = phone.syncRequest(isLive: live)
         let held = cursors.map { "\"\($0)\":\"\($1)\"" }
         let realms = (held + names.map { "\"\($0)\":null" }).joined(separator: ",")
         return "{\"realms\":{\(realms)},\"live\":\(live)}"
@@ -134,6 +139,7 @@ actor GatewayDevice {
 
     private func apply(_ line: [UInt8]) throws {
         lineCount += 1
+        if let line = try SyncLine.read(line) { _ = phone.take(line) }
         if line.count > 262_144 { linesTooLong += 1 }
         let object = try #require(try JSONSerialization.jsonObject(with: Data(line)) as? [String: [String: Any]])
         let (key, value) = try #require(object.first)
@@ -151,6 +157,7 @@ actor GatewayDevice {
             checkpoint = try #require(value["position"] as? Int)
             checkpointCount += 1
             try goOn(value)
+            comparePhone()
         case "keepalive":
             keepaliveCount += 1
             try goOn(value)
@@ -164,6 +171,19 @@ actor GatewayDevice {
         cursors = opened.reduce(into: [:]) { $0[$1] = cursor }
         let named = value["cursors"] as? [String: String]
         #expect(opened.count > Lines.namedCountMax ? named == nil : named == cursors)
+    }
+
+    /// At a checkpoint, the library shows what the lines said.
+    private func comparePhone() {
+        let held = phone.copy.contents.map { path, content in
+            (path.description, Set(content.map { "\($0.kind.rawValue)/\($0.id.text) \($1.position)" }))
+        }
+        let said = copy.filter { opened.contains($0.key) }.mapValues { objects in
+            Set(objects.filter { $0.value.fields != nil }.map { "\($0) \($1.position)" })
+        }
+        let shown = Dictionary(uniqueKeysWithValues: held).filter { !$0.value.isEmpty }
+        #expect(shown == said.filter { !$0.value.isEmpty })
+        #expect(phone.copy.position == Int64(checkpoint))
     }
 
     private func open(_ value: [String: Any]) throws {

@@ -115,15 +115,12 @@ private func migrate(_ database: String) throws {
         try connection.run(
             "INSERT INTO realm.migration (number, name, checksum) VALUES (\(Int32(file.prefix(3)) ?? 0), \(file), '')")
     }
-    try connection.run([
-        "INSERT INTO realm.environment (id, name) VALUES (1, 'test')",
-        "INSERT INTO realm.relay VALUES (1, 1, 1, 1, 9000000000)",
-        """
-        INSERT INTO access.provider (environment_id, issuer, audience, jwks_url)
-        VALUES (1, \(GatewayFixture.issuer), \(GatewayFixture.audience), 'http://unused')
-        """,
-        "INSERT INTO access.domain VALUES ('example.com', 1)",
-    ])
+    try EnvironmentRows(
+        id: 1, name: "test",
+        provider: .init(issuer: GatewayFixture.issuer, audience: GatewayFixture.audience, jwksURL: "http://unused"),
+        domains: ["example.com"]
+    ).insert(on: &connection)
+    try connection.run("INSERT INTO realm.relay VALUES (1, 1, 1, 1, 9000000000)")
 }
 
 /// An identity provider's keys.

@@ -61,7 +61,7 @@ extension PollHandler {
             return .finished
         }
         var emails: [String] = []
-        for row in try connection.run(PollStore.people(users: users, in: environment)) {
+        for row in try connection.run(BackendPeople.initialized(users: users, in: environment)) {
             emails.append(try row.value(0))
         }
         let people = try BackendPerson.load(emails, in: environment, on: &connection)

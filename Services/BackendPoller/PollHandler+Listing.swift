@@ -156,7 +156,7 @@ extension PollHandler {
             return []
         }
         let answers = try connection.run([
-            PollStore.people(users: users, in: environment), PollStore.finished(in: environment),
+            BackendPeople.initialized(users: users, in: environment), PollStore.finished(in: environment),
         ])
         let finished = try PollStore.runs(answers[1])
         var emails: [String] = []

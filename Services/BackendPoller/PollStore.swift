@@ -47,16 +47,6 @@ enum PollStore {
         """
     }
 
-    /// People whose realm is filled and whom the back end knows. Rows: e-mail.
-    static func people(users: Int32, in environment: EnvironmentID) -> Statement {
-        """
-        SELECT p.email FROM realm.object o
-        JOIN backend.person p ON p.environment_id = \(environment.rawValue) AND p.email = o.fields->>'userId'
-        WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = \(users)
-            AND o.kind = \(Kind.realms.rawValue) AND NOT o.deleted AND o.fields->'isInitialized' = 'true'
-        """
-    }
-
     /// Rows: poll, run.
     static func finished(in environment: EnvironmentID) -> Statement {
         "SELECT poll_id, run FROM poll.finished WHERE environment_id = \(environment.rawValue)"

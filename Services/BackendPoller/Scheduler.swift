@@ -119,7 +119,7 @@ struct Scheduler: ~Copyable {
         let realms = try directory.ids(of: [.users, .polls], in: environment, create: true, on: &connection)
         guard let users = realms[.users], let polls = realms[.polls] else { return }
         var people: [String] = []
-        for row in try connection.run(PollStore.people(users: users, in: environment)) {
+        for row in try connection.run(BackendPeople.initialized(users: users, in: environment)) {
             people.append(try row.value(0))
         }
         let beat = ScheduleRule.Beat(

@@ -141,7 +141,7 @@ struct EntryHandler: Handler {
     }
 
     func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRates {
-        try EntryStore.rates(connection.run(EntryStore.loadRates(of: environment)))
+        try EntryStore.rates(connection.run(BackendConfiguration.callRates(of: environment)))
     }
 
     func unmade(_ call: Call) -> Answer? { Answer(found: .notMade, version: call.submission.version) }

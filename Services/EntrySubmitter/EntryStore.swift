@@ -19,9 +19,8 @@ enum EntryStore {
     /// Rows: as `ledgers` reads them.
     static func loadLedgers(_ entries: [UUID], in environment: EnvironmentID) -> Statement {
         """
-        SELECT l.entry_id, l.version, l.phase, l.operation, l.edit_position,
-            extract(epoch FROM l.lease_until - now())::float8, l.backend_id, l.wanted, l.confirmed, l.logged_at,
-            l.realm_id
+        SELECT l.entry_id, l.realm_id, l.version, l.phase, l.operation, l.edit_position,
+            extract(epoch FROM l.lease_until - now())::float8, l.backend_id, l.wanted, l.confirmed, l.logged_at
         FROM (SELECT DISTINCT id FROM unnest(\(entries)) AS e(id)) e CROSS JOIN LATERAL (
             SELECT * FROM submission.ledger WHERE environment_id = \(environment.rawValue) AND entry_id = e.id
             OFFSET 0
@@ -34,24 +33,27 @@ enum EntryStore {
         var ledgers: [UUID: StoredLedger] = [:]
         let decoder = JSONDecoder()
         for row in rows {
-            let entry: UUID = try row.value(0)
+            var columns = row.columns
+            let (entry, realm) = (try columns.next(UUID.self), try columns.next(Int32?.self))
+            let version = try columns.next(Int64.self)
             ledgers[entry] = StoredLedger(
-                realm: try row.optional(10), version: try row.value(1), ledger: try ledger(row, of: entry, decoder))
+                realm: realm, version: version, ledger: try ledger(&columns, version, of: entry, decoder))
+            try columns.end()
         }
         return ledgers
     }
 
     private static func ledger(
-        _ row: Row, of entry: UUID, _ decoder: JSONDecoder
+        _ columns: inout Columns, _ version: Int64, of entry: UUID, _ decoder: JSONDecoder
     ) throws(PostgresError) -> Result<Ledger, Undecodable> {
-        let (phase, operation): (String, String) = (try row.value(2), try row.value(3))
-        let (wanted, confirmed): (JSONBytes?, JSONBytes?) = (try row.optional(7), try row.optional(8))
         var ledger = Ledger()
-        ledger.version = try row.value(1)
-        ledger.editPosition = try row.value(4)
-        ledger.leaseRemaining = .milliseconds(Int64(try row.value(5, as: Double.self) * 1_000))
-        ledger.backendID = try row.optional(6)
-        ledger.loggedAt = try row.value(9)
+        ledger.version = version
+        let (phase, operation) = (try columns.next(String.self), try columns.next(String.self))
+        ledger.editPosition = try columns.next()
+        ledger.leaseRemaining = .milliseconds(Int64(try columns.next(Double.self) * 1_000))
+        ledger.backendID = try columns.next()
+        let (wanted, confirmed) = (try columns.next(JSONBytes?.self), try columns.next(JSONBytes?.self))
+        ledger.loggedAt = try columns.next()
         let name = "the submission ledger of TimeEntry \(entry.text)"
         guard let phase = Ledger.Phase(rawValue: phase), let operation = Ledger.Operation(rawValue: operation)
         else {
@@ -81,22 +83,15 @@ enum EntryStore {
 
     /// - Returns: `nil` when nothing was lost.
     static func restore(_ rows: Rows) throws(PostgresError) -> Restore? {
-        guard rows.count == 1, let day = Day(try rows[0].value(0, as: String.self)) else { return nil }
-        return Restore(
-            throughDay: day, since: .milliseconds(Int64(try rows[0].value(1, as: Double.self) * 1_000)))
+        guard let (text, seconds) = try rows.first?.decode(String.self, Double.self), let day = Day(text) else {
+            return nil
+        }
+        return Restore(throughDay: day, since: .milliseconds(Int64(seconds * 1_000)))
     }
 
-    /// How fast an environment's back end may be called. Rows: as `rates` reads them.
-    static func loadRates(of environment: EnvironmentID) -> Statement {
-        """
-        SELECT calls_per_second, person_calls_per_second FROM backend.connection
-        WHERE environment_id = \(environment.rawValue)
-        """
-    }
-
+    /// How fast a back end may be called, from the rows of `BackendConfiguration.callRates`.
     static func rates(_ rows: Rows) throws(PostgresError) -> CallRates {
-        guard rows.count == 1 else { return CallRates() }
-        let (all, person): (Int32?, Int32?) = (try rows[0].optional(0), try rows[0].optional(1))
+        guard let (all, person) = try rows.first?.decode(Int32?.self, Int32?.self) else { return CallRates() }
         return CallRates(perSecond: all.map { Double($0) }, perPersonAndSecond: person.map { Double($0) })
     }
 

@@ -58,14 +58,16 @@ struct DeviceStore: Sendable {
         let callsUntil = ContinuousClock.now + leaseMax / 4
         return try connection.transaction { transaction in
             let rows = try transaction.run(Self.load(credential))
-            guard rows.count == 1 else { return .loginNeeded(.unknown) }
-            let (row, first) = (rows[0], Organisation.columnCount)
-            let (id, person): (Int64, Int32) = (try row.value(first), try row.value(first + 1))
-            let (email, device): (String, String) = (try row.value(first + 2), try row.value(first + 3))
+            guard var columns = rows.first?.columns else { return .loginNeeded(.unknown) }
+            let settings = try LoginSettings(&columns)
+            let (id, person): (Int64, Int32) = (try columns.next(), try columns.next())
+            let (email, device): (String, String) = (try columns.next(), try columns.next())
+            let (sealed, subject): (Bytea, String) = (try columns.next(), try columns.next())
             let stored = DeviceRule.Stored<Bytea>(
-                newest: try row.optional(first + 6), former: try row.optional(first + 7),
-                isPersons: try row.value(first + 8), busySeconds: try row.value(first + 9))
-            guard let organisation = try Organisation(row, secrets: secrets) else { return .loginNeeded(.ended) }
+                newest: try columns.next(), former: try columns.next(), isPersons: try columns.next(),
+                busySeconds: try columns.next())
+            try columns.end()
+            guard let organisation = try Organisation(settings, secrets: secrets) else { return .loginNeeded(.ended) }
             let environment = organisation.environment
             switch DeviceRule.judge(stored, secret: credential.secret.key) {
             case .ended: return .loginNeeded(.ended)
@@ -82,26 +84,26 @@ struct DeviceStore: Sendable {
                 return .loginNeeded(.reused)
             case .renew: break
             }
+            guard let newest = stored.newest else { return .loginNeeded(.ended) }
             let lease = try transaction.run(
                 """
                 UPDATE onboarding.refresh_token SET version = version + 1,
                     lease_until = clock_timestamp() + make_interval(secs => \(Double(leaseMax.components.seconds)))
                 WHERE environment_id = \(environment.rawValue) AND id = \(id) RETURNING version
                 """)
-            let sealed: Bytea = try row.value(first + 4)
             return .renewal(
                 Renewal(
-                    environment: environment, id: id, person: person, email: email, device: device,
-                    subject: try row.value(first + 5), organisation: organisation,
+                    environment: environment, id: id, person: person, email: email, device: device, subject: subject,
+                    organisation: organisation,
                     refreshToken: try secrets.openText(
                         sealed.bytes, at: RefreshTokens.secretPlace(environment, person: person)),
-                    newest: try row.value(first + 6), version: try lease[0].value(0), callsUntil: callsUntil))
+                    newest: newest, version: try lease[0].decode(Int64.self), callsUntil: callsUntil))
         }
     }
 
     private static func load(_ credential: DeviceCredential) -> Statement {
         """
-        SELECT \(sql: Organisation.columns), t.id, t.person_id, a.email, t.device_name, t.token,
+        SELECT \(sql: LoginSettings.columns), t.id, t.person_id, a.email, t.device_name, t.token,
             coalesce(t.subject, ''), t.newest, t.former,
             coalesce(
                 t.revoked_at IS NULL AND a.issuer = t.issuer AND a.subject = t.subject AND p.issuer = t.issuer, false),

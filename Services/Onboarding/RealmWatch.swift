@@ -45,9 +45,11 @@ struct RealmWatch: Sendable {
         // One instance at a time: otherwise two would tell the same.
         try connection.transaction { transaction in
             let lock = try transaction.run(["SELECT pg_try_advisory_xact_lock(\(Self.lockKey))"])[0]
-            guard try lock[0].value(0, as: Bool.self) else { return 0 }
+            guard try lock[0].decode(Bool.self) else { return 0 }
             let due = try transaction.run([Self.due])[0]
-            let news = try news(due, of: try Self.unchanged(due, in: &transaction))
+                .decode(Bytea.self, UUID.self, Int16.self, String?.self, Bool.self)
+                .map { Due(session: $0, realms: $1, progress: $2, path: $3, isFilled: $4) }
+            let news = news(due, of: try Self.unchanged(due, in: &transaction))
             if !news.isEmpty { try transaction.run(try events.append(news)) }
             return news.count
         }
@@ -55,8 +57,18 @@ struct RealmWatch: Sendable {
 
     private static let lockKey: Int64 = 0x6669_656c_646f_6e62
 
-    /// Sessions with something to be told. Rows: session, the realm's registration, progress, path (null without a
-    /// realm), whether it is filled.
+    /// A session with something to be told.
+    private struct Due {
+        let session: Bytea
+        /// The registration of the realm.
+        let realms: UUID
+        let progress: Int16
+        /// `nil` without a realm.
+        let path: String?
+        let isFilled: Bool
+    }
+
+    /// Rows: the fields of ``Due``, in their order.
     private static var due: Statement {
         """
         SELECT s.id, s.realms_id, s.progress, o.fields->>'path', coalesce((o.fields->>'isInitialized')::boolean, false)
@@ -73,36 +85,30 @@ struct RealmWatch: Sendable {
     }
 
     /// Locks the sessions that are still about the same realm: a login that ended meanwhile may have found another.
-    private static func unchanged(_ due: Rows, in transaction: inout Transaction) throws -> Set<Bytea> {
-        let sessions = try due.map { try $0.value(0, as: Bytea.self) }
-        let realms = try due.map { try $0.value(1, as: UUID.self) }
+    private static func unchanged(_ due: [Due], in transaction: inout Transaction) throws -> Set<Bytea> {
         let rows = try transaction.run([
             """
             SELECT s.id FROM onboarding.session s
-            JOIN unnest(\(sessions), \(realms)) AS u(id, realms_id) ON u.id = s.id AND u.realms_id = s.realms_id
+            JOIN unnest(\(due.map(\.session)), \(due.map(\.realms))) AS u(id, realms_id)
+                ON u.id = s.id AND u.realms_id = s.realms_id
             ORDER BY s.id FOR UPDATE OF s
             """
         ])[0]
-        return Set(try rows.map { try $0.value(0, as: Bytea.self) })
+        return Set(try rows.decode(Bytea.self))
     }
 
-    private func news(_ rows: Rows, of sessions: Set<Bytea>) throws -> [EventStore.New] {
+    private func news(_ due: [Due], of sessions: Set<Bytea>) -> [EventStore.New] {
         var news: [EventStore.New] = []
-        for row in rows {
-            let session: Bytea = try row.value(0)
-            guard sessions.contains(session) else { continue }
-            let progress: Int16 = try row.value(2)
-            guard let path = try row.optional(3, as: String.self) else {
+        for due in due where sessions.contains(due.session) {
+            guard let path = due.path else {
                 let event = DeviceEvent.error(.personUnknown, retryURL: nil)
-                news.append(EventStore.New(session: session, event: event, progress: 3))
+                news.append(EventStore.New(session: due.session, event: event, progress: 3))
                 continue
             }
-            if progress == 0 {
-                news.append(EventStore.New(session: session, event: .realmInitialized(path: path), progress: 1))
+            if due.progress == 0 {
+                news.append(EventStore.New(session: due.session, event: .realmInitialized(path: path), progress: 1))
             }
-            if try row.value(4) {
-                news.append(EventStore.New(session: session, event: .dataReady, progress: 2))
-            }
+            if due.isFilled { news.append(EventStore.New(session: due.session, event: .dataReady, progress: 2)) }
         }
         return news
     }

@@ -78,7 +78,7 @@ struct SessionStore: Sendable {
                 """
                 UPDATE onboarding.login l SET used_at = now() FROM onboarding.session s, access.provider p
                 WHERE l.state = \(state.key) AND l.used_at IS NULL AND \(sql: Self.isWaiting)
-                RETURNING \(sql: Organisation.columns), \(sql: Self.foundColumns)
+                RETURNING \(sql: LoginSettings.columns), \(sql: Self.foundColumns)
                 """))
     }
 
@@ -91,7 +91,7 @@ struct SessionStore: Sendable {
                 UPDATE onboarding.login l SET ended_at = now() FROM onboarding.session s, access.provider p
                 WHERE l.state = \(state.key) AND l.used_at < now() - interval '30 seconds' AND l.ended_at IS NULL
                     AND l.confirm IS NULL AND \(sql: Self.isWaiting)
-                RETURNING \(sql: Organisation.columns), \(sql: Self.foundColumns)
+                RETURNING \(sql: LoginSettings.columns), \(sql: Self.foundColumns)
                 """))
     }
 
@@ -103,16 +103,19 @@ struct SessionStore: Sendable {
         """
 
     private func found(_ state: Capability, _ rows: Rows) throws -> Found? {
-        let first = Organisation.columnCount
-        guard rows.count == 1, let organisation = try Organisation(rows[0], secrets: secrets),
-            let email = EmailAddress(try rows[0].value(first + 1, as: String.self))
-        else { return nil }
-        let sealed: Bytea = try rows[0].value(first + 3)
+        guard var columns = rows.first?.columns else { return nil }
+        let settings = try LoginSettings(&columns)
+        let (session, address): (Bytea, String) = (try columns.next(), try columns.next())
+        let (nonce, sealed): (String, Bytea) = (try columns.next(), try columns.next())
+        let (deviceAddress, deviceName): (String, String) = (try columns.next(), try columns.next())
+        try columns.end()
+        guard let organisation = try Organisation(settings, secrets: secrets), let email = EmailAddress(address) else {
+            return nil
+        }
         return Found(
-            session: try rows[0].value(first), state: state.key, email: email, organisation: organisation,
-            nonce: try rows[0].value(first + 2),
+            session: session, state: state.key, email: email, organisation: organisation, nonce: nonce,
             verifier: try secrets.openText(sealed.bytes, at: Self.verifierPlace(state.key)),
-            deviceAddress: try rows[0].value(first + 4), deviceName: try rows[0].value(first + 5))
+            deviceAddress: deviceAddress, deviceName: deviceName)
     }
 
     /// An attempt's outcome is told: it cannot be taken for one that was interrupted.
@@ -141,9 +144,8 @@ struct SessionStore: Sendable {
                     WHERE key = \(guesses.name) AND until_at > now() AND count >= \(Int32(guesses.countMax)))
             RETURNING socket, extract(epoch FROM expires_at - now())::float8
             """)
-        guard rows.count == 1 else { return nil }
-        let left = Duration.seconds(try rows[0].value(1, as: Double.self))
-        return Claim(session: id.key, number: try rows[0].value(0), expires: .now + left)
+        guard let (number, seconds) = try rows.first?.decode(Int32.self, Double.self) else { return nil }
+        return Claim(session: id.key, number: number, expires: .now + Duration.seconds(seconds))
     }
 
     // MARK: The end of a login
@@ -235,20 +237,24 @@ struct SessionStore: Sendable {
             UPDATE onboarding.login l SET confirm = NULL, tokens = NULL
             FROM onboarding.session s, access.provider p, onboarding.login o
             WHERE l.confirm = \(confirm.key) AND o.state = l.state AND \(sql: Self.isWaiting)
-            RETURNING \(sql: Organisation.columns), s.id, s.email, l.nonce, s.device_address, s.device_name, o.tokens,
+            RETURNING \(sql: LoginSettings.columns), s.id, s.email, l.nonce, s.device_address, s.device_name, o.tokens,
                 l.state
             """)
-        let first = Organisation.columnCount
-        guard rows.count == 1, let organisation = try Organisation(rows[0], secrets: secrets),
-            let email = EmailAddress(try rows[0].value(first + 1, as: String.self))
-        else { return nil }
-        let sealed: Bytea = try rows[0].value(first + 5)
+        guard var columns = rows.first?.columns else { return nil }
+        let settings = try LoginSettings(&columns)
+        let (session, address): (Bytea, String) = (try columns.next(), try columns.next())
+        let nonce: String = try columns.next()
+        let (deviceAddress, deviceName): (String, String) = (try columns.next(), try columns.next())
+        let (sealed, state): (Bytea, Bytea) = (try columns.next(), try columns.next())
+        try columns.end()
+        guard let organisation = try Organisation(settings, secrets: secrets), let email = EmailAddress(address) else {
+            return nil
+        }
         let json = try secrets.open(sealed.bytes, at: Self.tokensPlace(confirm.key))
         return (
             Found(
-                session: try rows[0].value(first), state: try rows[0].value(first + 6), email: email,
-                organisation: organisation, nonce: try rows[0].value(first + 2), verifier: "",
-                deviceAddress: try rows[0].value(first + 3), deviceName: try rows[0].value(first + 4)),
+                session: session, state: state, email: email, organisation: organisation, nonce: nonce, verifier: "",
+                deviceAddress: deviceAddress, deviceName: deviceName),
             try JSONDecoder().decode(ProviderTokens.self, from: Data(json))
         )
     }
@@ -289,10 +295,8 @@ struct SessionStore: Sendable {
             LEFT JOIN backend.person b ON b.environment_id = s.environment_id AND b.email = s.email
             LEFT JOIN backend.connection c ON c.environment_id = s.environment_id
             """
-        ).map { row in
-            Wanting(
-                session: try row.value(0), environment: EnvironmentID(rawValue: try row.value(1)),
-                email: try row.value(2), isKnown: try row.value(3))
+        ).decode(Bytea.self, EnvironmentID.self, String.self, Bool.self).map {
+            Wanting(session: $0, environment: $1, email: $2, isKnown: $3)
         }
     }
 

@@ -1,4 +1,5 @@
 package import BackendProtocol
+import Environments
 package import Essentials
 package import FoundationEssentials
 package import Model
@@ -43,7 +44,7 @@ package struct RealmContents: Sendable {
     ) {
         self.data = data
         user = User(
-            email: email, name: name ?? String(email.prefix { $0 != "@" }),
+            email: email, name: name ?? People.defaultName(of: email),
             reportingTemplates: data.templates.map(\.id))
         let lookup = ReportingData.Lookup(data)
         entries = records.compactMap { record in

@@ -103,8 +103,8 @@ package struct AuditRecord: Sendable, Equatable {
             )
             SELECT count(*), coalesce(max(id), 0) FROM gone
             """)
-        let count: Int64 = try rows[0].value(0)
-        return (Int(count), try rows[0].value(1), count < removedCountMax)
+        let (count, last) = try rows[0].decode(Int64.self, Int64.self)
+        return (Int(count), last, count < removedCountMax)
     }
 
     /// The statement that writes records.

@@ -37,9 +37,7 @@ package enum AuditStore {
         var rows: [Row] = []
         var before = Int64.max
         while rows.count < countMax {
-            let ids = try connection.run(page(of: selection.environment, before: before)).map { row in
-                try row.value(0, as: Int64.self)
-            }
+            let ids = try connection.run(page(of: selection.environment, before: before)).decode(Int64.self)
             guard let first = ids.last else { break }
             before = first
             rows += try connection.run(
@@ -87,8 +85,11 @@ package enum AuditStore {
 
 extension AuditStore.Row {
     package init(_ row: Row) throws {
+        var columns = row.columns
         self.init(
-            time: try row.value(0), environment: try row.optional(1), actor: try row.value(2),
-            action: try row.value(3), subject: try row.value(4), detail: try row.value(5), address: try row.value(6))
+            time: try columns.next(), environment: try columns.next(), actor: try columns.next(),
+            action: try columns.next(), subject: try columns.next(), detail: try columns.next(),
+            address: try columns.next())
+        try columns.end()
     }
 }

@@ -40,22 +40,29 @@ package struct BackendConfiguration: Sendable, Equatable {
             FROM backend.connection
             WHERE environment_id = \(environment.rawValue)
             """)
-        guard rows.count == 1 else { return nil }
-        let password: Password
-        if let variable = try rows[0].optional(3, as: String.self) {
-            password = .variable(variable)
-        } else {
-            password = .sealed(try rows[0].value(4, as: Bytea.self).bytes)
+        guard let row = rows.first else { return nil }
+        let (kind, url, userName, variable, sealed, templates, settings) = try row.decode(
+            String.self, String.self, String.self, String?.self, Bytea?.self, String?.self, String.self)
+        guard let password = variable.map(Password.variable) ?? sealed.map({ .sealed($0.bytes) }) else {
+            throw PostgresError(sqlState: nil, message: "the back end of environment \(environment) has no password")
         }
         return BackendConfiguration(
-            kind: try rows[0].value(0), url: try rows[0].value(1), userName: try rows[0].value(2), password: password,
-            templates: try rows[0].optional(5, as: String.self).map { Array($0.utf8) },
-            settings: Array(try rows[0].value(6, as: String.self).utf8), environment: environment)
+            kind: kind, url: url, userName: userName, password: password,
+            templates: templates.map { Array($0.utf8) }, settings: Array(settings.utf8), environment: environment)
     }
 
     /// Which edit of an environment's back end holds. Rows: the revision; none without a back end.
     package static func revision(in environment: EnvironmentID) -> Statement {
         "SELECT revision FROM backend.connection WHERE environment_id = \(environment.rawValue)"
+    }
+
+    /// How fast an environment's back end may be called. Rows: calls per second, and calls for one person per second;
+    /// `int`s, null without a limit.
+    package static func callRates(of environment: EnvironmentID) -> Statement {
+        """
+        SELECT calls_per_second, person_calls_per_second FROM backend.connection
+        WHERE environment_id = \(environment.rawValue)
+        """
     }
 
     /// Makes the adapter.
@@ -150,10 +157,8 @@ extension BackendPerson {
             WHERE p.environment_id = \(environment.rawValue) AND p.email = ANY (\(emails))
             """)
         var people: [String: BackendPerson] = [:]
-        for row in rows {
-            let email: String = try row.value(0)
-            people[email, default: BackendPerson(email: email, reference: [:])].reference[try row.value(1)] =
-                try row.value(2)
+        for (email, key, value) in try rows.decode(String.self, String.self, String.self) {
+            people[email, default: BackendPerson(email: email, reference: [:])].reference[key] = value
         }
         return people
     }

@@ -34,11 +34,12 @@ package enum EnvironmentStore {
             SELECT id, email FROM access.person
             WHERE environment_id = \(environment.rawValue) AND email = ANY (\(wanted))
             """)
-        let found = Set(try rows.map { try $0.value(1, as: String.self) })
+        let people = try rows.decode(Int32.self, String.self)
+        let found = Set(people.map(\.1))
         if let stranger = wanted.first(where: { !found.contains($0) }) {
             throw EnvironmentFailure("\(stranger) is none of the people who were let in")
         }
-        return try rows.map { try $0.value(0) }
+        return people.map(\.0)
     }
 
     /// What is stored of an environment; `nil` when it is not there.
@@ -48,19 +49,19 @@ package enum EnvironmentStore {
             SELECT e.id,
                 coalesce(
                     (SELECT array_agg(domain ORDER BY domain) FROM access.domain WHERE environment_id = e.id), '{}'),
-                p.issuer, p.audience, p.jwks_url, p.discovery_url, p.client_id, p.client_secret,
-                p.scopes, p.initialise_on, p.hide_unknown, b.kind, b.url, b.user_name, b.password_variable, b.password,
-                b.poll_interval_seconds,
                 coalesce(
                     (SELECT array_agg(email ORDER BY email) FROM access.address WHERE environment_id = e.id), '{}'),
-                b.full_poll_interval_seconds, b.calls_per_second, b.person_calls_per_second, p.address_vouched_by,
-                b.settings::text, b.templates::text
+                p.issuer IS NOT NULL, coalesce(p.issuer, ''), coalesce(p.audience, ''), coalesce(p.jwks_url, ''),
+                p.discovery_url, p.client_id, p.client_secret, p.scopes, p.initialise_on, p.hide_unknown,
+                p.address_vouched_by, b.kind, coalesce(b.url, ''), coalesce(b.user_name, ''), b.password_variable,
+                b.password, b.poll_interval_seconds, b.full_poll_interval_seconds, b.calls_per_second,
+                b.person_calls_per_second, b.settings::text, b.templates::text
             FROM realm.environment e
             LEFT JOIN access.provider p ON p.environment_id = e.id
             LEFT JOIN backend.connection b ON b.environment_id = e.id
             WHERE e.name = \(name)
             """)
-        return rows.count == 1 ? try StoredEnvironment(name: name, rows[0]) : nil
+        return try rows.first.map { try StoredEnvironment(name: name, $0) }
     }
 
     /// Stores all of it.
@@ -137,7 +138,7 @@ package enum EnvironmentStore {
             "INSERT INTO realm.environment (name) VALUES (\(name)) ON CONFLICT (name) DO NOTHING",
             "SELECT id FROM realm.environment WHERE name = \(name)",
         ])[1]
-        return EnvironmentID(rawValue: try rows[0].value(0))
+        return try rows[0].decode(EnvironmentID.self)
     }
 
     /// What another environment has already, in words: a domain, an address and an issuer belong to one environment, or
@@ -155,9 +156,8 @@ package enum EnvironmentStore {
             ) u JOIN realm.environment e ON e.id = u.environment_id
             WHERE e.name <> \(environment.name) LIMIT 1
             """)
-        guard rows.count == 1 else { return nil }
-        return "the \(try rows[0].value(0, as: String.self)) belongs to the environment "
-            + (try rows[0].value(1, as: String.self))
+        guard let (what, name) = try rows.first?.decode(String.self, String.self) else { return nil }
+        return "the \(what) belongs to the environment \(name)"
     }
 
     /// How long an edit waits for another one of the same environment, which may be asking the identity provider.
@@ -218,11 +218,14 @@ package enum EnvironmentStore {
             ORDER BY e.id
             """
         ).map { row in
-            Row(
-                id: try row.value(0), name: try row.value(1), generation: try row.value(2), position: try row.value(3),
-                published: try row.value(4), domains: try row.value(5), issuer: try row.optional(6),
-                people: try row.value(7), invited: try row.value(8), ready: try row.value(9),
-                backend: try row.optional(10), backendURL: try row.optional(11))
+            var columns = row.columns
+            let environment = Row(
+                id: try columns.next(), name: try columns.next(), generation: try columns.next(),
+                position: try columns.next(), published: try columns.next(), domains: try columns.next(),
+                issuer: try columns.next(), people: try columns.next(), invited: try columns.next(),
+                ready: try columns.next(), backend: try columns.next(), backendURL: try columns.next())
+            try columns.end()
+            return environment
         }
     }
 
@@ -236,6 +239,6 @@ package enum EnvironmentStore {
             throw EnvironmentFailure(name.map { "there is no environment \($0)" } ?? "there is no environment")
         }
         guard rows.count == 1 else { throw EnvironmentFailure("there are several environments: give --environment") }
-        return EnvironmentID(rawValue: try rows[0].value(0))
+        return try rows[0].decode(EnvironmentID.self)
     }
 }

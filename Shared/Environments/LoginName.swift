@@ -29,13 +29,13 @@ package enum LoginName {
     /// - Returns: Whether it is done; not when an object was changed meanwhile.
     private static func take(_ name: String, of person: BoundPerson, on connection: inout Connection) throws -> Bool {
         let former = try connection.run("SELECT name FROM access.person WHERE id = \(person.id)")
-            .first { _ in true }.flatMap { try $0.optional(0, as: String.self) }
+            .first?.decode(String?.self)
         var directory = RealmDirectory()
         let realms = try directory.ids(
             of: [.common, person.realm], in: person.environment, create: false, on: &connection)
         var batch = WriteBatch(environment: person.environment)
         let decoder = JSONDecoder()
-        let unnamed: Set = ["", People.defaultName(of: person.email), former ?? ""]
+        let unnamed: Set = ["", People.defaultName(of: person.email), (former ?? nil) ?? ""]
         let fields = JSONBytes(Array(try JSONEncoder().encode(["name": name])))
         func write(_ object: RealmObject, _ known: String?) {
             guard let known, known != name, unnamed.contains(known) else { return }

@@ -10,6 +10,18 @@ package enum People {
         "SELECT name FROM access.person WHERE environment_id = \(environment.rawValue) AND email = \(email)"
     }
 
+    /// The ids of the `Person` objects of those among these addresses who were invited or have logged in.
+    package static func objects(
+        of emails: [String], in environment: EnvironmentID, on connection: inout Connection
+    ) throws(PostgresError) -> [(email: String, id: UUID)] {
+        try connection.run(
+            """
+            SELECT email, object_id FROM access.person
+            WHERE environment_id = \(environment.rawValue) AND email = ANY (\(emails))
+            """
+        ).decode(String.self, UUID.self).map { (email: $0, id: $1) }
+    }
+
     /// What somebody is called of whom nothing but the address is known.
     package static func defaultName(of email: String) -> String { String(email.prefix { $0 != "@" }) }
 

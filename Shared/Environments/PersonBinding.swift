@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Model
 package import Postgres
 import Realms
@@ -72,12 +73,11 @@ package enum PersonBinding {
             SELECT id, email, object_id FROM access.person WHERE environment_id = \(identity.environment)
                 AND issuer = \(identity.issuer) AND subject = \(identity.subject)
             """)
-        guard rows.count == 1 else { return nil }
-        let email: String = try rows[0].value(1)
+        guard let (id, email, object) = try rows.first?.decode(Int32.self, String.self, UUID.self) else { return nil }
         guard let realm = try? RealmPath.user(email) else { throw BindingRefusal.emailUnusable }
         return BoundPerson(
-            environment: EnvironmentID(rawValue: identity.environment), id: try rows[0].value(0), email: email,
-            realm: realm, object: try rows[0].value(2))
+            environment: EnvironmentID(rawValue: identity.environment), id: id, email: email, realm: realm,
+            object: object)
     }
 
     private static func refusal(

@@ -36,12 +36,13 @@ package enum Registration {
             SELECT \(environment.rawValue), e FROM unnest(\(emails)) AS p(e) ON CONFLICT DO NOTHING
             """,
             """
-            SELECT object_id, split_part(email, '@', 1) FROM access.person
+            SELECT object_id, email FROM access.person
             WHERE environment_id = \(environment.rawValue) AND email = ANY (\(emails)) ORDER BY id
             """,
         ])[1]
         try People.add(
-            try people.map { (id: try $0.value(0), name: try $0.value(1)) }, in: environment, on: &connection)
+            try people.decode(UUID.self, String.self).map { (id: $0, name: People.defaultName(of: $1)) },
+            in: environment, on: &connection)
         var batch = WriteBatch(environment: environment)
         let paths = try emails.map { try RealmPath.user($0) }
         for (decision, email) in emails.enumerated() {

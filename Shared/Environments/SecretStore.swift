@@ -1,6 +1,7 @@
 import Backends
 import Model
 package import Postgres
+import Realms
 
 /// Stored secrets, page by page.
 package enum SecretStore {
@@ -42,11 +43,9 @@ package enum SecretStore {
         var count = Count(sort: sort.rawValue)
         var last = (environment: Int32.min, number: Int64.min)
         while true {
-            let page = try connection.run(load(sort, after: last)).map { row in
-                Stored(
-                    environment: EnvironmentID(rawValue: try row.value(0)), number: try row.value(1),
-                    person: try row.value(2), sealed: try row.value(3))
-            }
+            let page = try connection.run(load(sort, after: last))
+                .decode(EnvironmentID.self, Int64.self, Int32.self, Bytea.self)
+                .map { Stored(environment: $0, number: $1, person: $2, sealed: $3) }
             guard let newest = page.last else { return count }
             last = (newest.environment.rawValue, newest.number)
             var changes: [(stored: Stored, sealed: Bytea)] = []

@@ -47,37 +47,37 @@ package struct StoredEnvironment: Equatable {
 
     package init(name: String, _ row: Row) throws {
         self.init(name: name)
-        id = EnvironmentID(rawValue: try row.value(0))
-        domains = try row.value(1)
-        addresses = try row.value(17)
+        var columns = row.columns
+        id = try columns.next(EnvironmentID.self)
+        domains = try columns.next()
+        addresses = try columns.next()
         // An environment may be there without its provider and back end, when adding it was interrupted.
-        if let issuer = try row.optional(2, as: String.self) {
-            self.issuer = issuer
-            audience = try row.value(3)
-            jwksURL = try row.value(4)
-            discoveryURL = try row.optional(5)
-            clientID = try row.optional(6)
-            clientSecret = try row.optional(7)
-            scopes = try row.value(8)
-            initialiseOn = try row.value(9)
-            hidesUnknown = try row.value(10)
-            addressVouchedBy = try row.value(21)
-            backend = Self.noBackend
-        }
-        if let kind = try row.optional(11, as: String.self) {
-            backend = kind
-            backendURL = try row.value(12)
-            backendUser = try row.value(13)
-            backendPasswordVariable = try row.optional(14)
-            backendPassword = try row.optional(15)
-            pollSeconds = try row.value(16)
-            fullPollSeconds = try row.value(18)
-            callsPerSecond = try row.optional(19)
-            personCallsPerSecond = try row.optional(20)
-            let settings = Data(try row.value(22, as: String.self).utf8)
-            backendSettings = try JSONDecoder().decode([String: String].self, from: settings)
-            templates = try row.optional(23)
-        }
+        let hasProvider = try columns.next(Bool.self)
+        issuer = try columns.next()
+        audience = try columns.next()
+        jwksURL = try columns.next()
+        discoveryURL = try columns.next()
+        clientID = try columns.next()
+        clientSecret = try columns.next()
+        scopes = try columns.next([String]?.self) ?? scopes
+        initialiseOn = try columns.next(String?.self) ?? initialiseOn
+        hidesUnknown = try columns.next(Bool?.self) ?? hidesUnknown
+        addressVouchedBy = try columns.next(String?.self) ?? addressVouchedBy
+        backend = try columns.next(String?.self) ?? (hasProvider ? Self.noBackend : "")
+        backendURL = try columns.next()
+        backendUser = try columns.next()
+        backendPasswordVariable = try columns.next()
+        backendPassword = try columns.next()
+        pollSeconds = try columns.next(Int32?.self) ?? pollSeconds
+        fullPollSeconds = try columns.next(Int32?.self) ?? fullPollSeconds
+        callsPerSecond = try columns.next()
+        personCallsPerSecond = try columns.next()
+        backendSettings =
+            try columns.next(String?.self).map {
+                try JSONDecoder().decode([String: String].self, from: Data($0.utf8))
+            } ?? [:]
+        templates = try columns.next()
+        try columns.end()
     }
 
     /// The names of the settings in which this one differs, for the audit log: never their values.

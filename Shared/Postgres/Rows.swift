@@ -5,12 +5,14 @@ import CPostgres
     private let result: OpaquePointer
     /// How many rows there are.
     package let count: Int
+    @usableFromInline let columnCount: Int
     /// Rows inserted, updated, deleted or selected, as the command tag says.
     package let affectedCount: Int
 
     init(taking result: OpaquePointer) {
         unsafe self.result = result
         count = Int(unsafe PQntuples(result))
+        columnCount = Int(unsafe PQnfields(result))
         affectedCount = unsafe Int(String(cString: PQcmdTuples(result))) ?? 0
     }
 
@@ -20,6 +22,19 @@ import CPostgres
     package subscript(_ row: Int) -> Row {
         precondition(row < count)
         return Row(rows: self, index: row)
+    }
+
+    /// `nil` when there is none.
+    package var first: Row? { count == 0 ? nil : self[0] }
+
+    /// Reads every row as ``Row/decode(_:)`` does.
+    package func decode<each Value: PostgresDecodable>(
+        _ types: repeat (each Value).Type
+    ) throws(PostgresError) -> [(repeat each Value)] {
+        var values: [(repeat each Value)] = []
+        values.reserveCapacity(count)
+        for row in self { values.append(try row.decode(repeat each types)) }
+        return values
     }
 
     /// The value's bytes, or `nil` for null; they lie in the result, and are good as long as it is there.
@@ -55,9 +70,31 @@ extension Rows: Sequence {
 }
 
 /// One row of an answer.
+///
+/// A row is read by its columns' types, with ``decode(_:)`` or, where it has many, with ``columns``: a statement and
+/// its reader that have different columns fail at once. Single values by number are for loops over very many rows, and for
+/// statements of one column.
 package struct Row {
     @usableFromInline let rows: Rows
     @usableFromInline let index: Int
+
+    /// Reads all columns: `let (id, name) = try row.decode(UUID.self, String?.self)`.
+    ///
+    /// - Throws: `PostgresError` 42804 when there are more or fewer columns than types, or one is of another type or
+    ///   null where the type is not optional: a mistake in the program's SQL.
+    @inlinable
+    package func decode<each Value: PostgresDecodable>(
+        _ types: repeat (each Value).Type
+    ) throws(PostgresError) -> (repeat each Value) {
+        var columns = columns
+        let values = (repeat try columns.next(each types))
+        try columns.end()
+        return values
+    }
+
+    /// The columns, to be read one after the other.
+    @inlinable
+    package var columns: Columns { Columns(self) }
 
     /// - Throws: `PostgresError` 42804 when the column is null or of another type: a mistake in the program's SQL.
     @inlinable

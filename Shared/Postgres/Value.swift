@@ -1,15 +1,38 @@
 package import FoundationEssentials
 
+/// What a column is read as: a ``PostgresValue``, or an optional one where the column may be null.
+package protocol PostgresDecodable {
+    /// - Returns: `nil` when the bytes are not a value of this type.
+    static func decode(_ bytes: RawSpan) -> Self?
+    /// What null is read as; `nil` where the column may not be null.
+    static var null: Self? { get }
+}
+
 /// A Swift type with one PostgreSQL type, sent and received in PostgreSQL's binary format.
-package protocol PostgresValue: Sendable {
+package protocol PostgresValue: PostgresDecodable, Sendable {
     /// The type's object identifier, from `pg_type.dat` of PostgreSQL's source.
     static var typeID: UInt32 { get }
     /// The identifier of the array of this type.
     static var arrayTypeID: UInt32 { get }
     /// Appends the value in network byte order, without its length.
     func encode(into bytes: inout [UInt8])
-    /// - Returns: `nil` when the bytes are not a value of this type.
-    static func decode(_ bytes: RawSpan) -> Self?
+}
+
+extension PostgresValue {
+    @inlinable package static var null: Self? { nil }
+}
+
+/// A type that is stored as its raw value, once it is declared a ``PostgresValue``.
+extension PostgresValue where Self: RawRepresentable, RawValue: PostgresValue {
+    package static var typeID: UInt32 { RawValue.typeID }
+    package static var arrayTypeID: UInt32 { RawValue.arrayTypeID }
+    package func encode(into bytes: inout [UInt8]) { rawValue.encode(into: &bytes) }
+    package static func decode(_ bytes: RawSpan) -> Self? { RawValue.decode(bytes).flatMap(Self.init(rawValue:)) }
+}
+
+extension Optional: PostgresDecodable where Wrapped: PostgresValue {
+    package static var null: Wrapped?? { .some(nil) }
+    package static func decode(_ bytes: RawSpan) -> Wrapped?? { Wrapped.decode(bytes).map(Optional.some) }
 }
 
 /// The bytes of a JSON document, stored as `jsonb`. PostgreSQL checks them; nothing here does.
@@ -124,6 +147,8 @@ extension UUID: PostgresValue {
         return UUID(uuid: unsafe bytes.unsafeLoadUnaligned(as: uuid_t.self))
     }
 }
+
+extension Array: PostgresDecodable where Element: PostgresValue {}
 
 extension Array: PostgresValue where Element: PostgresValue {
     package static var typeID: UInt32 { Element.arrayTypeID }

@@ -134,13 +134,7 @@ import Testing
     /// What goes wrong in one environment holds no other one up.
     @Test func oneEnvironmentsTroubleIsItsOwn() throws {
         var acme = try World.environment()
-        try acme.connection.run("INSERT INTO realm.environment (name) VALUES ('other')")
-        try acme.connection.run(
-            """
-            INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
-            SELECT id, 'sap', 'http://127.0.0.1:1', 'user', 'NO_SUCH_VARIABLE' FROM realm.environment
-            WHERE name = 'other'
-            """)
+        try EnvironmentRows(name: "other", backend: .init()).insert(on: &acme.connection)
         try acme.connection.run(
             """
             CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN

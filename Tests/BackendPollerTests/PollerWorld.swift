@@ -45,11 +45,7 @@ struct PollerWorld: ~Copyable {
         let secrets = try SecretBox([Self.secretKey])
         let sealed = Bytea(
             try secrets.seal(password, at: BackendConfiguration.secretPlace(acme.id)))
-        try acme.connection.run(
-            """
-            UPDATE backend.connection SET kind = \(kind), url = \(url), user_name = 'FIELDPOST',
-                password_variable = NULL, password = \(sealed)
-            """)
+        try acme.setBackend(.init(kind: kind, url: url, password: sealed))
         let fetcher = try Self.fetcher(client, entryDays: entryDays)
         let backend = try fetcher.adapters.adapter(of: acme.id, on: &acme.connection)
         let scheduler = try Scheduler(
@@ -66,12 +62,7 @@ struct PollerWorld: ~Copyable {
     }
 
     mutating func addPerson(_ email: String, reference: [String: String]) throws {
-        let json = String(decoding: try JSONEncoder().encode(reference), as: UTF8.self)
-        try acme.connection.run(
-            """
-            INSERT INTO backend.person (environment_id, email, reference)
-            VALUES (\(acme.id.rawValue), \(email), \(json)::jsonb)
-            """)
+        try acme.addPerson(email, reference: reference)
         try acme.put(
             [(UUID(), #"{"userId": "\#(email)", "path": "/users/\#(email)", "isInitialized": true}"#)], .realms,
             into: .users)

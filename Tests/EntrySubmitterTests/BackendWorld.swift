@@ -90,18 +90,11 @@ struct BackendWorld: ~Copyable {
         var acme = try TestEnvironment()
         let place = BackendConfiguration.secretPlace(acme.id)
         let password = vendor == .sap ? "sandbox" : "sandbox-app:sandbox-grant"
-        try acme.connection.run(
-            """
-            UPDATE backend.connection SET kind = \(vendor == .sap ? "sap" : "economic"), url = \(url),
-                user_name = 'FIELDPOST', password_variable = NULL, templates = \(templates)::jsonb,
-                password = \(Bytea(try secrets.seal(password, at: place)))
-            """)
-        let reference = String(decoding: try JSONEncoder().encode(person.reference), as: UTF8.self)
-        try acme.connection.run(
-            """
-            INSERT INTO backend.person (environment_id, email, reference)
-            VALUES (\(acme.id.rawValue), \(Self.email), \(JSONBytes(reference)))
-            """)
+        try acme.setBackend(
+            .init(
+                kind: vendor == .sap ? "sap" : "economic", url: url,
+                password: Bytea(try secrets.seal(password, at: place)), templates: templates))
+        try acme.addPerson(Self.email, reference: person.reference)
         let backend = try handler.adapters.adapter(of: acme.id, on: &acme.connection)
         return try BackendWorld(vendor, url, person, handler, backend, client, acme)
     }

@@ -59,8 +59,7 @@ import Testing
     /// The worker lets only this environment wait for it.
     @Test func aMissingPasswordIsTheEnvironmentsOwnTrouble() throws {
         var connection = try Connection(try makeFoundationDatabase())
-        let rows = try connection.run("INSERT INTO realm.environment (name) VALUES ('acme') RETURNING id")
-        let environment = EnvironmentID(rawValue: try rows[0].value(0))
+        let environment = try EnvironmentRows().insert(on: &connection)
         let client = Client()
         defer { client.shutDown() }
         let handler = EntryHandler(
@@ -76,11 +75,7 @@ import Testing
         }
         let none = try reason()
         #expect(none == "environment \(environment) has no back end")
-        try connection.run(
-            """
-            INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
-            VALUES (\(environment.rawValue), 'sap', 'http://127.0.0.1:1', 'user', 'NO_SUCH_VARIABLE')
-            """)
+        try EnvironmentRows(backend: .init()).insert(on: &connection)
         let missing = try reason()
         #expect(missing.contains("NO_SUCH_VARIABLE"))
     }

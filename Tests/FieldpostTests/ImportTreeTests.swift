@@ -108,11 +108,7 @@ import Testing
     /// People choose from what their back end has, and nobody would find what is imported.
     @Test func whereFieldpostHasTheBackEndListsAreDeclared() throws {
         var connection = try Connection(conninfo)
-        try connection.run(
-            """
-            INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
-            VALUES (\(environment.rawValue), 'sap', 'http://127.0.0.1:1', 'FIELDPOST', 'PASSWORD')
-            """)
+        try EnvironmentRows(backend: .init()).insert(on: &connection)
         let answer = try bring(Self.example())
         #expect(answer.status == 1 && answer.errors.contains("fieldpost environment templates"), "\(answer.errors)")
         #expect(try objectCount() == ["0"])

@@ -1,3 +1,4 @@
+import Environments
 import Essentials
 import Foundation
 import Model
@@ -65,7 +66,7 @@ import Testing
         #expect(answer.status == 0, "\(answer.errors)")
         let checks = try connection.run(
             "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'connection_kind_check'")
-        #expect(try checks.map { try $0.value(0, as: String.self) }.first?.contains("economic") == true)
+        #expect(try checks.decode(String.self).map { $0.contains("[a-z][a-z0-9-]{0,30}") } == [true])
         #expect(try connection.run("SELECT FROM audience.catalogue").count == 0)
         #expect(try migrate(conninfo).status == 0)
     }
@@ -192,6 +193,51 @@ import Testing
         let counters = try connection.run("SELECT position FROM realm.environment ORDER BY id")
         #expect(try counters.map { try $0.value(0, as: Int64.self) } == [26, 7])
         #expect(try objects.map { try $0.value(3, as: Int64.self) }.max() == 3)
+    }
+
+    /// A database of schema 14 goes on with what it holds, and takes back ends of any kind from then on.
+    @Test func theReleaseBeforeGoesOn() throws {
+        let conninfo = try TestServer.shared.makeDatabase()
+        var connection = try Connection(conninfo)
+        _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(14)), on: &connection)
+        try connection.runScript(
+            """
+            INSERT INTO realm.environment (id, name) VALUES (1, 'acme'), (2, 'other');
+            INSERT INTO access.provider (environment_id, issuer, audience, jwks_url) VALUES (1, 'i', 'a', 'j');
+            INSERT INTO access.domain VALUES ('example.com', 1);
+            INSERT INTO access.person (environment_id, email) VALUES (1, 'ana@example.com');
+            INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable, templates)
+            VALUES (1, 'economic', 'http://erp', '', 'ERP', '{"lists": []}');
+            INSERT INTO backend.person VALUES (1, 'ana@example.com', '{"employeeNumber": "7"}');
+            """)
+        #expect(throws: PostgresError.self) { try connect("acme-erp", on: &connection) }
+        let answer = try migrate(conninfo)
+        #expect(answer.status == 0, "\(answer.errors)")
+        #expect(try answer.rows().filter { $0["isNew"] as? Bool == true }.count == Int(Schema.version) - 14)
+
+        try Schema.check(on: &connection)
+        let acme = try #require(try EnvironmentStore.load("acme", on: &connection))
+        #expect(acme.backend == "economic" && acme.backendURL == "http://erp" && acme.domains == ["example.com"])
+        let list = try fieldpost("environment", "list", "--json", environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        #expect(try list.rows().compactMap { $0["backend"] as? String } == ["economic"])
+        let invited = try fieldpost(
+            "environment", "invite", "--all", "--environment", "acme", "--json",
+            environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        #expect(try invited.rows().compactMap { $0["email"] as? String } == ["ana@example.com"], "\(invited.errors)")
+
+        for kind in ["", "ACME", "7up", "-erp", "acme erp", String(repeating: "a", count: 32)] {
+            #expect(throws: PostgresError.self, "\(kind)") { try connect(kind, on: &connection) }
+        }
+        try connect("acme-erp", on: &connection)
+    }
+
+    /// Gives the second environment a back end of a kind.
+    private func connect(_ kind: String, on connection: inout Connection) throws {
+        try connection.run(
+            """
+            INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
+            VALUES (2, \(kind), 'http://erp', '', 'ERP')
+            """)
     }
 
     @Test func twoAtOnceApplyItOnce() async throws {

@@ -103,14 +103,14 @@ import Testing
     private func setUp(_ provider: TestProvider) throws {
         let secret = Bytea(
             try SecretBox([key]).seal(TestProvider.client.secret, at: OAuthClient.secretPlace(acme)))
-        let issuer = provider.issuer("acme")
         var connection = try Connection(conninfo)
+        try EnvironmentRows(
+            id: 1,
+            provider: .init(
+                issuer: provider.issuer("acme"), audience: "fieldpost", clientID: TestProvider.client.id,
+                clientSecret: secret)
+        ).insert(on: &connection)
         try connection.run([
-            "INSERT INTO realm.environment (id, name) VALUES (1, 'acme')",
-            """
-            INSERT INTO access.provider (environment_id, issuer, audience, jwks_url, client_id, client_secret)
-            VALUES (1, \(issuer), 'fieldpost', \(issuer + "/jwks"), \(TestProvider.client.id), \(secret))
-            """,
             "INSERT INTO access.person (environment_id, id, email) VALUES (1, 1, 'ana@example.com')",
             "INSERT INTO access.person (environment_id, id, email) VALUES (1, 2, 'bo@example.com')",
         ])

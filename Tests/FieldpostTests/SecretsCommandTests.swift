@@ -37,16 +37,12 @@ import Testing
             let tokens = try (1...600).map { number in
                 Bytea(try box.seal("token-\(number)", at: RefreshTokens.secretPlace(environment, person: 7)))
             }
+            try EnvironmentRows(
+                id: id, name: "e\(id)",
+                provider: .init(issuer: "http://127.0.0.1/\(id)", clientID: "c", clientSecret: secret),
+                backend: .init(password: password)
+            ).insert(on: &connection)
             try connection.run([
-                "INSERT INTO realm.environment (id, name) VALUES (\(id), \("e\(id)"))",
-                """
-                INSERT INTO access.provider (environment_id, issuer, audience, jwks_url, client_id, client_secret)
-                VALUES (\(id), \("http://127.0.0.1/\(id)"), 'a', 'http://127.0.0.1', 'c', \(secret))
-                """,
-                """
-                INSERT INTO backend.connection (environment_id, kind, url, user_name, password)
-                VALUES (\(id), 'sap', 'http://127.0.0.1', 'u', \(password))
-                """,
                 "INSERT INTO access.person (environment_id, id, email) VALUES (\(id), 7, 'ana@example.com')",
                 """
                 INSERT INTO onboarding.refresh_token (environment_id, person_id, token)

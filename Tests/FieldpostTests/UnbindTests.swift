@@ -11,12 +11,9 @@ import Testing
     init() throws {
         conninfo = try makeFoundationDatabase()
         var connection = try Connection(conninfo)
+        try EnvironmentRows(id: 1, provider: .init(issuer: "http://idp")).insert(on: &connection)
+        try EnvironmentRows(id: 2, name: "other", provider: .init(issuer: "http://idp2")).insert(on: &connection)
         try connection.run([
-            "INSERT INTO realm.environment (id, name) VALUES (1, 'acme'), (2, 'other')",
-            """
-            INSERT INTO access.provider (environment_id, issuer, audience, jwks_url)
-            VALUES (1, 'http://idp', 'a', 'http://idp/keys'), (2, 'http://idp2', 'a', 'http://idp2/keys')
-            """,
             """
             INSERT INTO access.person (environment_id, email, issuer, subject, bound_at)
             SELECT 1, 'p' || n || '@example.com', 'http://idp', n::text, now() FROM generate_series(1, 1200) n

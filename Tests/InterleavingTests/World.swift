@@ -49,12 +49,7 @@ struct World<Office: BackOffice>: ~Copyable {
         let (id, chronicle) = (acme.id, Chronicle())
         let secrets = try SecretBox([Data((0..<32).map { UInt8($0) }).base64EncodedString()])
         let password = Bytea(try secrets.seal(Office.password, at: BackendConfiguration.secretPlace(id)))
-        try acme.connection.run(
-            """
-            UPDATE backend.connection SET kind = \(Office.kind), url = \(office.url), user_name = 'FIELDPOST',
-                password_variable = NULL, password = \(password)
-            WHERE environment_id = \(id.rawValue)
-            """)
+        try acme.setBackend(.init(kind: Office.kind, url: office.url, password: password))
         let people = (0..<Self.peopleCount).map {
             BackendPerson(email: "person\($0)@example.com", reference: Office.reference($0))
         }
@@ -63,12 +58,7 @@ struct World<Office: BackOffice>: ~Copyable {
         let backend = try adapters.adapter(of: id, on: &acme.connection)
         var phones = try Phones(acme.conninfo, in: id, today: today, references: Office.references, chronicle)
         for person in people {
-            let reference = String(decoding: try JSONEncoder().encode(person.reference), as: UTF8.self)
-            try acme.connection.run(
-                """
-                INSERT INTO backend.person (environment_id, email, reference)
-                VALUES (\(id.rawValue), \(person.email), \(JSONBytes(reference)))
-                """)
+            try acme.addPerson(person.email, reference: person.reference)
             phones.add(realm: try acme.realm(.user(person.email)), try await backend.reportingData(of: person))
         }
         let connection = try Connection(acme.conninfo)

@@ -240,25 +240,12 @@ extension OnboardingFixture {
     fileprivate func addEnvironment(number: Int32, domain: String, people: [String]) throws {
         let other = EnvironmentID(rawValue: number)
         let sealed = Bytea(try secrets.seal(Self.clientSecret, at: OAuthClient.secretPlace(other)))
-        let issuer = "http://127.0.0.1:\(identityPort)/\(domain)"
-        try withDatabase { connection in
-            _ = try connection.run([
-                "INSERT INTO realm.environment (id, name) VALUES (\(number), 'other')",
-                """
-                INSERT INTO access.provider
-                    (environment_id, issuer, audience, jwks_url, client_id, client_secret)
-                VALUES (\(number), \(issuer), \(Self.audience), \(issuer + "/jwks"), \(Self.clientID), \(sealed))
-                """,
-                "INSERT INTO access.domain VALUES (\(domain), \(number))",
-                """
-                INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
-                VALUES (\(number), 'sap', 'http://127.0.0.1:1', 'u', 'P')
-                """,
-                """
-                INSERT INTO backend.person (environment_id, email, reference)
-                SELECT \(number), e, '{}' FROM unnest(\(people)) AS u(e)
-                """,
-            ])
-        }
+        let rows = EnvironmentRows(
+            id: number, name: "other",
+            provider: .init(
+                issuer: "http://127.0.0.1:\(identityPort)/\(domain)", audience: Self.audience, clientID: Self.clientID,
+                clientSecret: sealed),
+            domains: [domain], backend: .init(), people: Dictionary(uniqueKeysWithValues: people.map { ($0, [:]) }))
+        try withDatabase { connection in _ = try rows.insert(on: &connection) }
     }
 }

@@ -206,24 +206,12 @@ private func makeEnvironment(
     let sealed = Bytea(
         try secrets.seal(
             OnboardingFixture.clientSecret, at: OAuthClient.secretPlace(EnvironmentID(rawValue: 1))))
-    let issuer = "http://127.0.0.1:\(identityPort)/acme"
-    try connection.run([
-        "INSERT INTO realm.environment (id, name) VALUES (1, 'acme')",
-        """
-        INSERT INTO access.provider
-            (environment_id, issuer, audience, jwks_url, client_id, client_secret)
-        VALUES (1, \(issuer), \(OnboardingFixture.audience), \(issuer + "/jwks"),
-            \(OnboardingFixture.clientID), \(sealed))
-        """,
-        "INSERT INTO access.domain VALUES ('example.com', 1)",
-        """
-        INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
-        VALUES (1, 'sap', 'http://127.0.0.1:1', 'u', 'P')
-        """,
-        """
-        INSERT INTO backend.person (environment_id, email, reference)
-        SELECT 1, e, '{}' FROM unnest(\([OnboardingFixture.known, "bo@example.com"])) AS u(e)
-        """,
-    ])
+    try EnvironmentRows(
+        id: 1,
+        provider: .init(
+            issuer: "http://127.0.0.1:\(identityPort)/acme", audience: OnboardingFixture.audience,
+            clientID: OnboardingFixture.clientID, clientSecret: sealed),
+        domains: ["example.com"], backend: .init(), people: [OnboardingFixture.known: [:], "bo@example.com": [:]]
+    ).insert(on: &connection)
     if !settings.isEmpty { try connection.runScript("UPDATE access.provider SET \(settings)") }
 }

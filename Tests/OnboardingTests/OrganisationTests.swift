@@ -21,17 +21,11 @@ import Testing
         for id in [Int32(1), 2] {
             let place = OAuthClient.secretPlace(EnvironmentID(rawValue: id))
             let secret = Bytea(try secrets.seal("hush", at: place))
-            try connection.run([
-                "INSERT INTO realm.environment (id, name) VALUES (\(id), \("e\(id)"))",
-                """
-                INSERT INTO access.provider (environment_id, issuer, audience, jwks_url, client_id, client_secret)
-                VALUES (\(id), \("https://login.example/\(id)"), 'a', 'https://login.example/jwks', 'c', \(secret))
-                """,
-                """
-                INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
-                VALUES (\(id), 'sap', 'https://sap.example', 'u', 'P')
-                """,
-            ])
+            try EnvironmentRows(
+                id: id, name: "e\(id)",
+                provider: .init(issuer: "https://login.example/\(id)", clientID: "c", clientSecret: secret),
+                backend: .init()
+            ).insert(on: &connection)
         }
         try connection.run([
             "INSERT INTO access.domain SELECT 'd' || i || '.example', 1 FROM generate_series(1, 20000) AS i",

@@ -66,7 +66,7 @@ actor GatewayDevice {
         Request(
             method, fixture.url(path, gateway: other ?? gateway),
             headers: [("Authorization", "Bearer \(token)"), ("Content-Type", "application/json")],
-            body: body.map { Array($0.utf8) })
+            body: body.map { Array($0.utf8) }, totalMax: patienceMax)
     }
 
     // MARK: Mutations

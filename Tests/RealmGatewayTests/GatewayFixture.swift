@@ -104,15 +104,12 @@ func withGateway(
 /// One environment and its provider.
 private func addEnvironment(to database: String) throws {
     var connection = try Connection(database)
-    try connection.run([
-        "INSERT INTO realm.environment (id, name) VALUES (1, 'test')",
-        "INSERT INTO realm.relay VALUES (1, 1, 1, 1, 9000000000)",
-        """
-        INSERT INTO access.provider (environment_id, issuer, audience, jwks_url)
-        VALUES (1, \(GatewayFixture.issuer), \(GatewayFixture.audience), 'http://unused')
-        """,
-        "INSERT INTO access.domain VALUES ('example.com', 1)",
-    ])
+    try EnvironmentRows(
+        id: 1, name: "test",
+        provider: .init(issuer: GatewayFixture.issuer, audience: GatewayFixture.audience, jwksURL: "http://unused"),
+        domains: ["example.com"]
+    ).insert(on: &connection)
+    try connection.run("INSERT INTO realm.relay VALUES (1, 1, 1, 1, 9000000000)")
 }
 
 /// An identity provider's keys.

@@ -12,25 +12,21 @@ package struct TestEnvironment: ~Copyable {
     package init() throws {
         let conninfo = try makeFoundationDatabase()
         var connection = try Connection(conninfo)
-        let rows = try connection.run("INSERT INTO realm.environment (name) VALUES ('acme') RETURNING id")
-        let id = EnvironmentID(rawValue: try rows[0].value(0))
-        try connection.run(
-            """
-            INSERT INTO backend.connection (environment_id, kind, url, user_name, password_variable)
-            VALUES (\(id.rawValue), 'sap', 'http://127.0.0.1:1', 'user', 'NO_SUCH_VARIABLE')
-            """)
-        self.id = id
+        id = try EnvironmentRows(name: Self.name, backend: .init()).insert(on: &connection)
         self.conninfo = conninfo
         self.connection = connection
     }
 
+    private static let name = "acme"
+
+    /// Gives it another back end.
+    package mutating func setBackend(_ backend: EnvironmentRows.Backend) throws {
+        try EnvironmentRows(name: Self.name, backend: backend).insert(on: &connection)
+    }
+
     /// Adds a person whom the back end knows.
-    package mutating func addPerson(_ email: String) throws {
-        try connection.run(
-            """
-            INSERT INTO backend.person (environment_id, email, reference)
-            VALUES (\(id.rawValue), \(email), '{"companyCode": "1010"}')
-            """)
+    package mutating func addPerson(_ email: String, reference: [String: String] = ["companyCode": "1010"]) throws {
+        try EnvironmentRows(name: Self.name, people: [email: reference]).insert(on: &connection)
     }
 
     /// Writes objects as a device does: their ids and fields as JSON.

@@ -74,15 +74,9 @@ struct BenchEnvironments: AsyncParsableCommand {
             var places: [Place] = []
             var directory = RealmDirectory()
             for (number, key) in keys.enumerated() {
-                let rows = try connection.run(
-                    "INSERT INTO realm.environment (name) VALUES (\("busy-\(number)")) RETURNING id")
-                let environment = EnvironmentID(rawValue: try rows[0].value(0))
+                let environment = try EnvironmentStore.make("busy-\(number)", on: &connection)
                 let hash = Bytea(Array(SHA256.hash(data: Array(key.utf8))))
-                try connection.run(
-                    """
-                    INSERT INTO access.integration (environment_id, name, key_hash)
-                    VALUES (\(environment.rawValue), 'device', \(hash))
-                    """)
+                _ = try IntegrationStore.add("device", keyHash: hash, in: environment, on: &connection)
                 guard let realm = try directory.id(of: .users, in: environment, create: true, on: &connection) else {
                     continue
                 }

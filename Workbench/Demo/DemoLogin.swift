@@ -29,10 +29,6 @@ struct DemoLogin: Sendable {
     /// - Parameter issuer: What the issuers of the identity provider begin with.
     func open(_ environment: EnvironmentID, of issuer: String, on connection: inout Connection) throws {
         let sealed = Bytea(try secrets.seal(secret, at: OAuthClient.secretPlace(environment)))
-        try connection.run(
-            """
-            UPDATE access.provider SET client_id = \(Self.clientID), client_secret = \(sealed)
-            WHERE environment_id = \(environment.rawValue) AND client_id IS NULL AND starts_with(issuer, \(issuer))
-            """)
+        try connection.run(OAuthClient.set(Self.clientID, secret: sealed, in: environment, ofIssuer: issuer))
     }
 }

@@ -70,13 +70,9 @@ struct DemoSetup: Sendable {
     }
 
     private static func find(_ name: String, on connection: inout Connection) throws -> Environment? {
-        let rows = try connection.run(
-            """
-            SELECT e.id, p.issuer FROM realm.environment e JOIN access.provider p ON p.environment_id = e.id
-            WHERE e.name = \(name)
-            """)
-        guard rows.count == 1 else { return nil }
-        return Environment(id: EnvironmentID(rawValue: try rows[0].value(0)), issuer: try rows[0].value(1))
+        guard let stored = try EnvironmentStore.load(name, on: &connection), let id = stored.id, !stored.issuer.isEmpty
+        else { return nil }
+        return Environment(id: id, issuer: stored.issuer)
     }
 
     /// Invites people who are not known yet: from then on their realms are filled.

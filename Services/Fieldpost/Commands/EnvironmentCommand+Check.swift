@@ -25,10 +25,8 @@ extension EnvironmentCommand {
                 throw CommandFailure("there is no environment \(name)")
             }
             let backend = try BackendConfiguration.load(id, on: &connection)
-            let first = try connection.run(
-                "SELECT email FROM backend.person WHERE environment_id = \(id.rawValue) ORDER BY email LIMIT 1")
-            let emails = try first.map { try $0.value(0, as: String.self) }
-            let person = try BackendPerson.load(emails, in: id, on: &connection).values.first
+            let first = try BackendPeople.firstEmail(in: id, on: &connection)
+            let person = try first.flatMap { try BackendPerson.load([$0], in: id, on: &connection)[$0] }
             let claims = try TokenClaimsSeen.load(id, on: &connection)
             let check = EnvironmentCheck(stored: stored, id: id, claims: claims, backend: backend, person: person)
             let findings = await check.findings()

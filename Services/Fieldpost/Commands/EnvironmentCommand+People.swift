@@ -48,7 +48,7 @@ extension EnvironmentCommand {
             }
             guard fromBackend else { return try list(id, on: &connection) }
             var proposals = PersonProposals(
-                try await told(id, on: &connection), stored: try PeopleStore.references(in: id, on: &connection),
+                try await told(id, on: &connection), stored: try BackendPeople.references(in: id, on: &connection),
                 domains: stored.domains, addresses: stored.addresses)
             if acceptAll || !accepted.isEmpty {
                 let people = acceptAll ? proposals.acceptAll() : try proposals.accept(accepted)
@@ -58,7 +58,7 @@ extension EnvironmentCommand {
         }
 
         private func list(_ id: EnvironmentID, on connection: inout Connection) throws {
-            let people = try PeopleStore.list(in: id, on: &connection)
+            let people = try BackendPeople.list(in: id, on: &connection)
             var table = Table(
                 [("PERSON", .left), ("REFERENCE", .left), ("REALM", .left)],
                 empty: "there is nobody; add people with: fieldpost environment edit \(name) --people FILE")
@@ -123,40 +123,5 @@ extension EnvironmentCommand {
             }
             try output.show(rows, table)
         }
-    }
-}
-
-/// The SQL of an environment's people.
-enum PeopleStore {
-    struct Row: Encodable {
-        let email: String
-        let reference: [String: String]
-        /// Whether they have come in, or were invited.
-        let hasRealm: Bool
-    }
-
-    /// In the order of addresses.
-    static func list(in environment: EnvironmentID, on connection: inout Connection) throws -> [Row] {
-        try connection.run(
-            """
-            SELECT p.email, p.reference::text, p.email IN (
-                SELECT o.fields->>'userId' FROM realm.realm r
-                JOIN realm.object o ON o.environment_id = r.environment_id AND o.realm_id = r.id
-                WHERE r.environment_id = \(environment.rawValue) AND r.path = \(RealmPath.users.description)
-                    AND o.kind = \(Kind.realms.rawValue) AND NOT o.deleted)
-            FROM backend.person p WHERE p.environment_id = \(environment.rawValue) ORDER BY p.email COLLATE "C"
-            """
-        ).map { row in
-            let reference = Data(try row.value(1, as: String.self).utf8)
-            return Row(
-                email: try row.value(0),
-                reference: try JSONDecoder().decode([String: String].self, from: reference), hasRealm: try row.value(2))
-        }
-    }
-
-    static func references(
-        in environment: EnvironmentID, on connection: inout Connection
-    ) throws -> [String: [String: String]] {
-        Dictionary(try list(in: environment, on: &connection).map { ($0.email, $0.reference) }) { first, _ in first }
     }
 }

@@ -39,23 +39,29 @@ extension EnvironmentCommand {
                 throw CommandFailure("there is no environment \(name)")
             }
             let people = all ? nil : try EnvironmentStore.people(emails, in: id, on: &connection)
+            let selection = RefreshTokenStore.Selection(people: people, devices: devices)
             // First, so that no device's renewal puts another token in the place of one that is revoked.
-            try RefreshTokenStore.shutOut(people, devices: devices, in: id, on: &connection)
+            try connection.transaction { transaction in
+                let emails = try RefreshTokenStore.shutOut(selection, in: id, on: &transaction)
+                try transaction.run([Administrator.audit(.deviceRevoked, emails, in: id)])
+            }
             let client = Client()
             defer { client.shutDown() }
             var revoking: Revoking?
             if !forget { revoking = try await Revoking.prepare(stored, id, OpenIDProvider(client: client)) }
-            var results: [RefreshTokenStore.Revoked] = []
+            var results: [Revoked] = []
             var last: Int64 = 0
             while true {
-                let tokens = try RefreshTokenStore.load(
-                    after: last, of: people, devices: devices, in: id, on: &connection)
+                let tokens = try RefreshTokenStore.load(after: last, of: selection, in: id, on: &connection)
                 guard let newest = tokens.last else { break }
                 last = newest.number
                 for token in tokens {
                     let problem = await revoking?.problem(revoking: token)
                     if problem == nil {
-                        try RefreshTokenStore.remove(token, isRevoked: !forget, in: id, on: &connection)
+                        try connection.run([
+                            RefreshTokenStore.remove(token, in: id),
+                            Administrator.audit(forget ? .tokenForgotten : .tokenRevoked, token.email, in: id),
+                        ])
                     }
                     let done = forget ? "forgotten here" : "revoked"
                     results.append(.init(email: token.email, isRemoved: problem == nil, detail: problem ?? done))
@@ -109,71 +115,9 @@ private struct Revoking {
     }
 }
 
-/// The SQL of `onboarding.refresh_token`, as the command line needs it.
-private enum RefreshTokenStore {
-    struct Token {
-        let number: Int64
-        let person: Int32
-        let sealed: Bytea
-        let email: String
-    }
-
-    struct Revoked: Encodable {
-        let email: String
-        let isRemoved: Bool
-        let detail: String
-    }
-
-    static let pageCountMax = 500
-
-    /// The next tokens that are still there, in the order of their numbers.
-    static func load(
-        after last: Int64, of people: [Int32]?, devices: [Int64], in environment: EnvironmentID,
-        on connection: inout Connection
-    ) throws -> [Token] {
-        try connection.run(
-            """
-            SELECT t.id, t.person_id, t.token, p.email FROM onboarding.refresh_token t
-            JOIN access.person p ON p.environment_id = t.environment_id AND p.id = t.person_id
-            WHERE t.environment_id = \(environment.rawValue) AND t.revoked_at IS NULL AND t.id > \(last)
-                AND (\(people == nil) OR t.person_id = ANY (\(people ?? [])))
-                AND (\(devices.isEmpty) OR t.id = ANY (\(devices)))
-            ORDER BY t.id LIMIT \(Int64(pageCountMax))
-            """
-        ).map { row in
-            Token(
-                number: try row.value(0), person: try row.value(1), sealed: try row.value(2), email: try row.value(3))
-        }
-    }
-
-    /// Has no device renew its token any more, whatever the provider answers.
-    static func shutOut(
-        _ people: [Int32]?, devices: [Int64], in environment: EnvironmentID, on connection: inout Connection
-    ) throws {
-        try connection.transaction { transaction in
-            let rows = try transaction.run(
-                """
-                UPDATE onboarding.refresh_token t SET newest = NULL, former = NULL FROM access.person p
-                WHERE t.environment_id = \(environment.rawValue) AND t.newest IS NOT NULL
-                    AND p.environment_id = t.environment_id AND p.id = t.person_id
-                    AND (\(people == nil) OR t.person_id = ANY (\(people ?? [])))
-                    AND (\(devices.isEmpty) OR t.id = ANY (\(devices)))
-                RETURNING p.email
-                """)
-            let emails = try rows.map { try $0.value(0, as: String.self) }
-            try transaction.run([Administrator.audit(.deviceRevoked, emails, in: environment)])
-        }
-    }
-
-    static func remove(
-        _ token: Token, isRevoked: Bool, in environment: EnvironmentID, on connection: inout Connection
-    ) throws {
-        try connection.run([
-            """
-            UPDATE onboarding.refresh_token SET revoked_at = now(), token = ''
-            WHERE environment_id = \(environment.rawValue) AND id = \(token.number)
-            """,
-            Administrator.audit(isRevoked ? .tokenRevoked : .tokenForgotten, token.email, in: environment),
-        ])
-    }
+/// What became of a token.
+private struct Revoked: Encodable {
+    let email: String
+    let isRemoved: Bool
+    let detail: String
 }

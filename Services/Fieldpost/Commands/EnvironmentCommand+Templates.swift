@@ -87,7 +87,7 @@ extension EnvironmentCommand {
                 SELECT EXISTS (SELECT FROM realm.object
                     WHERE environment_id = \(environment.rawValue) AND kind = \(Kind.timeEntry.rawValue))
                 """)
-            return try rows[0].value(0)
+            return try rows[0].decode(Bool.self)
         }
 
         private static func read(_ path: String) throws -> TemplateDeclarations {

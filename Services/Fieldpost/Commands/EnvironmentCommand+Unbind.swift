@@ -37,37 +37,17 @@ extension EnvironmentCommand {
             let people = all ? nil : try EnvironmentStore.people(emails, in: environment, on: &connection)
             var (last, count) = (Int32(0), 0)
             while true {
-                let bound = try connection.run(
-                    """
-                    SELECT id, email FROM access.person
-                    WHERE environment_id = \(environment.rawValue) AND id > \(last) AND subject IS NOT NULL
-                        AND (\(people == nil) OR id = ANY (\(people ?? [])))
-                    ORDER BY id LIMIT \(Self.pageCountMax)
-                    """)
-                guard bound.count > 0 else { break }
-                last = try bound[bound.count - 1].value(0)
-                try unbind(try bound.map { (try $0.value(0), try $0.value(1)) }, in: environment, on: &connection)
+                let bound = try PersonBinding.bound(
+                    after: last, of: people, countMax: Self.pageCountMax, in: environment, on: &connection)
+                guard let newest = bound.last else { break }
+                last = newest.id
+                try connection.run(
+                    PersonBinding.unbind(bound.map(\.id), in: environment) + [
+                        Administrator.audit(.unbound, bound.map(\.email), in: environment)
+                    ])
                 count += bound.count
             }
             print("\(count) \(count == 1 ? "person" : "people") unbound")
-        }
-
-        private func unbind(
-            _ people: [(id: Int32, email: String)], in environment: EnvironmentID, on connection: inout Connection
-        ) throws {
-            try connection.run([
-                """
-                UPDATE access.person SET issuer = NULL, subject = NULL, bound_at = NULL
-                WHERE environment_id = \(environment.rawValue) AND id = ANY (\(people.map(\.id)))
-                """,
-                // Also when the same account is bound again.
-                """
-                UPDATE onboarding.refresh_token SET newest = NULL, former = NULL
-                WHERE environment_id = \(environment.rawValue) AND person_id = ANY (\(people.map(\.id)))
-                    AND newest IS NOT NULL
-                """,
-                Administrator.audit(.unbound, people.map(\.email), in: environment),
-            ])
         }
     }
 }

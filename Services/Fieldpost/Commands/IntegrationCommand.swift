@@ -49,19 +49,11 @@ struct IntegrationCommand: ParsableCommand {
             let hash = key.map { Bytea(Array(SHA256.hash(data: Array($0.utf8)))) }
             if let clientId { try refuse(loginClient: clientId, of: environment, on: &connection) }
             let detail = ["clientId": clientId, "subject": subject].compactMapValues(\.self)
-            let added = try connection.run([
-                """
-                SELECT realm.miss(ARRAY[0]) WHERE EXISTS (
-                    SELECT FROM access.integration WHERE environment_id = \(environment.rawValue)
-                        AND (name = \(name) OR client_id = \(clientId)))
-                """,
-                """
-                INSERT INTO access.integration (environment_id, name, key_hash, client_id, subject)
-                VALUES (\(environment.rawValue), \(name), \(hash), \(clientId), \(subject)) ON CONFLICT DO NOTHING
-                """,
-                Administrator.audit(.integrationAdded, name, in: environment, detail: detail, decision: 0),
-            ])[1].affectedCount
-            guard added == 1 else {
+            let isAdded = try IntegrationStore.add(
+                name, keyHash: hash, clientID: clientId, subject: subject, in: environment,
+                record: Administrator.audit(.integrationAdded, name, in: environment, detail: detail, decision: 0),
+                on: &connection)
+            guard isAdded else {
                 throw CommandFailure("there is an integration of this name or client id; remove it first")
             }
             print(key ?? "\(name) comes in with tokens of the client \(clientId ?? "")")
@@ -71,11 +63,7 @@ struct IntegrationCommand: ParsableCommand {
         private func refuse(
             loginClient client: String, of environment: EnvironmentID, on connection: inout Connection
         ) throws {
-            let rows = try connection.run(
-                """
-                SELECT FROM access.provider WHERE environment_id = \(environment.rawValue) AND client_id = \(client)
-                """)
-            guard rows.count == 0 else {
+            guard try !OAuthClient.isSet(client, in: environment, on: &connection) else {
                 throw CommandFailure("\(client) is the client that people log in with; an integration needs its own")
             }
         }
@@ -86,27 +74,9 @@ struct IntegrationCommand: ParsableCommand {
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 
-        struct Row: Encodable {
-            let environment: String
-            let name: String
-            let clientId: String?
-            let subject: String?
-            let createdAt: String
-        }
-
         func run() throws {
             var connection = try database.connect()
-            let rows = try connection.run(
-                """
-                SELECT e.name, i.name, i.client_id, i.subject,
-                    to_char(i.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-                FROM access.integration i JOIN realm.environment e ON e.id = i.environment_id ORDER BY 1, 2
-                """
-            ).map { row in
-                Row(
-                    environment: try row.value(0), name: try row.value(1), clientId: try row.optional(2),
-                    subject: try row.optional(3), createdAt: try row.value(4))
-            }
+            let rows = try IntegrationStore.list(on: &connection)
             var table = Table(
                 [("ENVIRONMENT", .left), ("NAME", .left), ("COMES WITH", .left), ("SINCE", .left)],
                 empty: "there is no integration; add one with: fieldpost environment integration add")
@@ -128,17 +98,10 @@ struct IntegrationCommand: ParsableCommand {
         func run() throws {
             var connection = try database.connect()
             let environment = try EnvironmentStore.find(environment, on: &connection)
-            // Under the counter's lock: a write that is under way is before it, and none comes after it.
-            let removed = try connection.run([
-                "SELECT FROM realm.environment WHERE id = \(environment.rawValue) FOR UPDATE",
-                """
-                SELECT realm.miss(ARRAY[0]) WHERE NOT EXISTS (
-                    SELECT FROM access.integration WHERE environment_id = \(environment.rawValue) AND name = \(name))
-                """,
-                "DELETE FROM access.integration WHERE environment_id = \(environment.rawValue) AND name = \(name)",
-                Administrator.audit(.integrationRemoved, name, in: environment, decision: 0),
-            ])[2].affectedCount
-            guard removed == 1 else { throw CommandFailure("there is no integration \(name)") }
+            let isRemoved = try IntegrationStore.remove(
+                name, in: environment,
+                record: Administrator.audit(.integrationRemoved, name, in: environment, decision: 0), on: &connection)
+            guard isRemoved else { throw CommandFailure("there is no integration \(name)") }
             print("\(name) is shut out")
         }
     }

@@ -29,12 +29,7 @@ extension EnvironmentCommand {
             var connection = try database.connect()
             let environment = try EnvironmentStore.find(environment, on: &connection)
             let wanted = Set(emails.map(EmailAddress.lowered)).sorted()
-            let people = try connection.run(
-                """
-                SELECT email FROM backend.person WHERE environment_id = \(environment.rawValue)
-                    AND (\(all) OR email = ANY (\(wanted))) ORDER BY email
-                """
-            ).map { try $0.value(0, as: String.self) }
+            let people = try BackendPeople.emails(all ? nil : wanted, in: environment, on: &connection)
             if let stranger = wanted.first(where: { !people.contains($0) }) {
                 throw CommandFailure("\(stranger) is none of the environment's people; add --people first")
             }

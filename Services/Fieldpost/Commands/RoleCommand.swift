@@ -27,12 +27,7 @@ struct RoleCommand: ParsableCommand {
         var connection = try database.connect()
         let environment = try EnvironmentStore.find(environment, on: &connection)
         let wanted = emails.map(EmailAddress.lowered)
-        let rows = try connection.run(
-            """
-            SELECT email, object_id FROM access.person
-            WHERE environment_id = \(environment.rawValue) AND email = ANY (\(wanted))
-            """)
-        let people = try rows.map { (email: try $0.value(0, as: String.self), id: try $0.value(1, as: UUID.self)) }
+        let people = try People.objects(of: wanted, in: environment, on: &connection)
         if let stranger = wanted.first(where: { email in !people.contains { $0.email == email } }) {
             throw CommandFailure("\(stranger) was neither invited nor has logged in")
         }

@@ -15,7 +15,8 @@ struct TokenClaimsSeen {
             SELECT names, to_char(seen_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
             FROM onboarding.token_claims WHERE environment_id = \(environment.rawValue)
             """)
-        return rows.count == 1 ? TokenClaimsSeen(names: try rows[0].value(0), time: try rows[0].value(1)) : nil
+        guard let (names, time) = try rows.first?.decode([String].self, String.self) else { return nil }
+        return TokenClaimsSeen(names: names, time: time)
     }
 
     /// What it means for who may come in.

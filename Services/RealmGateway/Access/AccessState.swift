@@ -1,3 +1,4 @@
+import Environments
 import Essentials
 import FoundationEssentials
 import Model
@@ -130,8 +131,7 @@ struct AccessState: Sendable, Equatable {
         let environment = caller.environment.rawValue
         guard let object = caller.object else {
             return [
-                "SELECT FROM access.integration WHERE environment_id = \(environment) AND id = \(-caller.id)",
-                "SELECT WHERE false",
+                IntegrationStore.isThere(-caller.id, in: caller.environment), "SELECT WHERE false",
             ]
         }
         var (teams, shares): ([UUID], [RealmPath]) = ([], [])
@@ -213,19 +213,20 @@ struct AccessState: Sendable, Equatable {
             return
         }
         for row in answers[0] {
-            let position: Int64 = try row.value(2)
-            let kind = Kind(rawValue: try row.value(0, as: String.self))
+            let (kindName, id, position, json, teamPosition) = try row.decode(
+                String.self, UUID.self, Int64.self, JSONBytes?.self, Int64?.self)
+            let kind = Kind(rawValue: kindName)
             // A person whose object was deleted is a worker; where it was is what a write is guarded by.
             if kind == .person { personPosition = position }
-            guard let bytes = try row.optional(3, as: JSONBytes.self)?.bytes else { continue }
+            guard let bytes = json?.bytes else { continue }
             let fields = try JSONObject(bytes)
             switch kind {
             case .user: catalogue = fields.id(of: "catalogue")
             case .person: role = Role(of: fields)
-            case .team: namedTeams[try row.value(1)] = position
+            case .team: namedTeams[id] = position
             case .membership:
                 guard let team = fields.id(of: "team") else { continue }
-                guard let teamPosition: Int64 = try row.optional(4) else {
+                guard let teamPosition else {
                     missingTeams.insert(team)
                     continue
                 }
@@ -234,11 +235,12 @@ struct AccessState: Sendable, Equatable {
             }
         }
         for case .team(let id) in named.map(\.realmClass) where namedTeams[id] == nil { missingTeams.insert(id) }
-        for row in answers[1] {
-            let fields = try JSONObject(try row.value(3, as: JSONBytes.self).bytes)
+        for (realm, id, position, json) in try answers[1].decode(
+            Int32.self, UUID.self, Int64.self, JSONBytes.self)
+        {
+            let fields = try JSONObject(json.bytes)
             guard let owner = fields.id(of: "owner"), let recipient = fields.id(of: "recipient") else { continue }
-            shares[try row.value(1)] = Share(
-                realm: try row.value(0), position: try row.value(2), owner: owner, recipient: recipient)
+            shares[id] = Share(realm: realm, position: position, owner: owner, recipient: recipient)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Environments
 import FoundationEssentials
 import Model
 
@@ -15,6 +16,17 @@ struct Caller: Sendable, Hashable {
     /// Their number among clients: a person's in `access.person`; an integration's in `access.integration`, negated.
     let id: Int32
     let identity: Identity
+
+    init(environment: EnvironmentID, id: Int32, identity: Identity) {
+        self.environment = environment
+        self.id = id
+        self.identity = identity
+    }
+
+    init(_ integration: IntegrationStore.Integration) {
+        self.init(
+            environment: integration.environment, id: -integration.id, identity: .integration(name: integration.name))
+    }
 
     /// A person's own realm.
     var own: RealmPath? {

@@ -26,6 +26,26 @@ final class EnvironmentDirectory: Service, Sendable {
         var keys: [Data: Caller] = [:]
         var clients: [EnvironmentID: [String: Client]] = [:]
 
+        init() {}
+
+        init(_ directory: AccessDirectory) {
+            domains = directory.domains
+            for stored in directory.integrations {
+                let caller = Caller(stored.integration)
+                add(caller, keyHash: stored.keyHash.map { Data($0.bytes) })
+                guard let (client, subject) = stored.client else { continue }
+                clients[caller.environment, default: [:]][client] = Client(caller: caller, subject: subject)
+            }
+            identities = directory.providers.compactMap { provider in
+                // Of what a newer program wrote nobody is let in.
+                guard let vouching = AddressVouching(rawValue: provider.addressVouchedBy) else { return nil }
+                return EnvironmentIdentity(
+                    environment: provider.environment.rawValue, issuer: provider.issuer, audience: provider.audience,
+                    jwksURL: provider.jwksURL, vouching: vouching,
+                    domains: directory.domains[provider.environment] ?? [])
+            }
+        }
+
         mutating func add(_ caller: Caller, keyHash: Data?) {
             integrations[caller.environment, default: []].insert(caller.id)
             if let keyHash { keys[keyHash] = caller }
@@ -68,9 +88,9 @@ final class EnvironmentDirectory: Service, Sendable {
     /// first, or by its domain.
     func isMember(_ email: String, of environment: EnvironmentID, on connection: inout Connection) throws -> Bool {
         guard let email = EmailAddress(email) else { return false }
-        let rows = try connection.run(
-            "SELECT environment_id FROM access.address WHERE email = \(email.description)")
-        if rows.count > 0 { return try rows[0].value(0, as: Int32.self) == environment.rawValue }
+        if let owner = try AccessDirectory.environment(ofAddress: email, on: &connection) {
+            return owner == environment
+        }
         return state.withLock { $0.domains[environment]?.contains(email.domain) ?? false }
     }
 
@@ -92,23 +112,16 @@ final class EnvironmentDirectory: Service, Sendable {
         }
         guard mayTry else { return nil }
         return try await pool.run { [self] connection in
-            let rows = try connection.run(
-                "SELECT environment_id, id, name FROM access.integration WHERE key_hash = \(Bytea(Array(keyHash)))")
-            guard rows.count == 1 else { return nil }
-            let caller = try Self.caller(rows[0])
+            let hash = Bytea(Array(keyHash))
+            guard let caller = try IntegrationStore.find(keyHash: hash, on: &connection).map(Caller.init) else {
+                return nil
+            }
             found.withLock { found in
                 found.keys[keyHash] = caller
                 state.withLock { $0.add(caller, keyHash: keyHash) }
             }
             return caller
         }
-    }
-
-    /// Row: environment_id, id, name.
-    private static func caller(_ row: Row) throws -> Caller {
-        Caller(
-            environment: EnvironmentID(rawValue: try row.value(0)), id: -(try row.value(1, as: Int32.self)),
-            identity: .integration(name: try row.value(2)))
     }
 
     /// Whether the caller is an integration that was removed.
@@ -123,49 +136,13 @@ final class EnvironmentDirectory: Service, Sendable {
     /// Reads them now.
     func refresh() async throws {
         found.withLock { $0 = Found() }
-        var read = try await pool.run { connection in
-            var read = State()
-            let answers = try connection.run([
-                """
-                SELECT environment_id, issuer, audience, jwks_url, address_vouched_by FROM access.provider ORDER BY 1
-                """,
-                """
-                SELECT i.environment_id, i.id, i.name, i.key_hash, i.client_id, coalesce(i.subject, i.client_id)
-                FROM access.integration i LEFT JOIN access.provider p ON p.environment_id = i.environment_id
-                WHERE i.client_id IS NULL OR i.client_id IS DISTINCT FROM p.client_id
-                """,
-                "SELECT environment_id, domain FROM access.domain",
-            ])
-            for row in answers[1] { try Self.read(integration: row, into: &read) }
-            for row in answers[2] {
-                read.domains[EnvironmentID(rawValue: try row.value(0)), default: []].insert(try row.value(1))
-            }
-            for row in answers[0] { try Self.read(provider: row, into: &read) }
-            return read
-        }
+        var read = State(try await pool.run { try AccessDirectory.load(on: &$0) })
         // What was found meanwhile may be younger than what was read; nothing is found between the two.
         found.withLock { found in
             for (hash, caller) in found.keys { read.add(caller, keyHash: hash) }
             state.withLock { [read] in $0 = read }
         }
         refreshed.withLock { $0 }?()
-    }
-
-    private static func read(provider row: Row, into read: inout State) throws {
-        // Of what a newer program wrote nobody is let in.
-        guard let vouching = AddressVouching(rawValue: try row.value(4)) else { return }
-        let id: Int32 = try row.value(0)
-        read.identities.append(
-            EnvironmentIdentity(
-                environment: id, issuer: try row.value(1), audience: try row.value(2), jwksURL: try row.value(3),
-                vouching: vouching, domains: read.domains[EnvironmentID(rawValue: id)] ?? []))
-    }
-
-    private static func read(integration row: Row, into read: inout State) throws {
-        let caller = try caller(row)
-        read.add(caller, keyHash: try row.optional(3, as: Bytea.self).map { Data($0.bytes) })
-        guard let client: String = try row.optional(4) else { return }
-        read.clients[caller.environment, default: [:]][client] = Client(caller: caller, subject: try row.value(5))
     }
 
     func run() async throws {

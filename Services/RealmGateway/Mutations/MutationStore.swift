@@ -118,16 +118,6 @@ struct MutationStore {
         """
     }
 
-    /// Misses the decisions of integrations that were removed since.
-    func guardIntegrations(_ callers: [(caller: Caller, decision: Int32)]) -> Statement {
-        """
-        SELECT realm.miss(array_agg(DISTINCT g.decision))
-        FROM unnest(\(callers.map { -$0.caller.id }), \(callers.map(\.decision))) AS g(id, decision)
-        WHERE NOT EXISTS (
-            SELECT FROM access.integration i WHERE i.environment_id = \(environment.rawValue) AND i.id = g.id)
-        """
-    }
-
     func advance(_ clients: [(key: ClientKey, next: Int64, decision: Int32)]) -> Statement {
         """
         INSERT INTO device.client AS c (environment_id, person_id, client_id, next_sequence)

@@ -83,8 +83,10 @@ struct MutationWork {
                 batch.expect(key, at: position, decision: Int(decision(permitted.caller)))
             }
         }
-        let integrations = decisions.filter { $0.key.object == nil }.map { (caller: $0.key, decision: $0.value) }
-        if !integrations.isEmpty { batch.expect(store.guardIntegrations(integrations)) }
+        let integrations = decisions.filter { $0.key.object == nil }.map { (id: -$0.key.id, decision: $0.value) }
+        if !integrations.isEmpty {
+            batch.expect(IntegrationStore.missRemoved(integrations, in: store.environment))
+        }
         if !plan.audit.isEmpty {
             batch.also(
                 AuditRecord.insert(plan.audit.map { ($0.record, decision($0.caller)) }, in: store.environment))

@@ -1,0 +1,5 @@
+package import Model
+import Postgres
+
+/// Environments are numbered by PostgreSQL, with an `int`.
+extension EnvironmentID: PostgresValue {}

@@ -1,0 +1,87 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Whose a table is: the SQL of a schema is written in one module.
+@Suite struct TableTests {
+    /// A statement outside `Shared/Environments` that names tables of `access` or `backend`.
+    struct Exception: Sendable, CustomTestStringConvertible {
+        let path: String
+        let tables: Set<String>
+        let reason: String
+
+        var testDescription: String { path }
+    }
+
+    static let exceptions = [
+        Exception(
+            path: "Services/BackendPoller/PollStore.swift", tables: ["backend.connection"],
+            reason: "the intervals of all environments are compared with poll.run's times in one statement"),
+        Exception(
+            path: "Services/ChangeRelay/Retention/Retention.swift", tables: ["access.audit"],
+            reason: "the name of a table whose rows a gauge counts; no statement reads it"),
+        Exception(
+            path: "Services/Onboarding/DeviceStore.swift", tables: ["access.person", "access.provider"],
+            reason: "a device is locked and compared with its person's account in one statement"),
+        Exception(
+            path: "Services/Onboarding/RealmWatch.swift", tables: ["access.provider"],
+            reason: "which sessions are told anything depends on whether unknown people are hidden"),
+        Exception(
+            path: "Services/Onboarding/SessionStore.swift",
+            tables: ["access.provider", "backend.connection", "backend.person"],
+            reason: "an attempt to log in is used up and read with its environment's settings in one statement, and "
+                + "sessions are found by environment, through their index"),
+    ]
+
+    @Test func tablesOfEnvironmentsAreNamedInOneModule() throws {
+        let tables = try Self.tables(of: ["access", "backend"])
+        #expect(tables.contains("access.provider") && tables.contains("backend.connection"))
+        let allowed = Dictionary(uniqueKeysWithValues: Self.exceptions.map { ($0.path, $0.tables) })
+        for file in SourceFile.all where !file.path.hasPrefix("Tests/") {
+            guard !file.path.hasPrefix("Shared/Environments/") else { continue }
+            let named = tables.intersection(file.tablesInTexts())
+            let strange = named.subtracting(allowed[file.path] ?? [])
+            #expect(strange.isEmpty, "\(file.path): their SQL belongs to Shared/Environments")
+        }
+    }
+
+    @Test(arguments: exceptions) func anExceptionIsNeeded(exception: Exception) {
+        let file = SourceFile.all.first { $0.path == exception.path }
+        #expect(file?.tablesInTexts().isSuperset(of: exception.tables) == true)
+    }
+
+    /// The tables of schemas, as the schema's files make them.
+    private static func tables(of schemas: Set<Substring>) throws -> Set<String> {
+        let folder = projectFolder.appendingPathComponent("deploy/schema")
+        var tables: Set<String> = []
+        for file in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+            for match in (projectText("deploy/schema/\(file)") ?? "").matches(of: /CREATE TABLE ([a-z]+)\.([a-z_]+)/)
+            where schemas.contains(match.1) {
+                tables.insert("\(match.1).\(match.2)")
+            }
+        }
+        return tables
+    }
+}
+
+extension SourceFile {
+    /// What looks like a table with its schema in the file's string literals.
+    fileprivate func tablesInTexts() -> Set<String> {
+        var tables: Set<String> = []
+        var isInText = false
+        for line in lines where !line.drop(while: { $0 == " " }).hasPrefix("//") {
+            let marks = line.matches(of: /"""/).count
+            if isInText || marks > 0 {
+                if isInText { tables.formUnion(Self.tables(in: line)) }
+                if !marks.isMultiple(of: 2) { isInText.toggle() }
+            } else {
+                for literal in line.matches(of: /"(?:[^"\\]|\\.)*"/) { tables.formUnion(Self.tables(in: literal.0)) }
+            }
+        }
+        return tables
+    }
+
+    private static func tables(in text: Substring) -> [String] {
+        text.matches(of: /\b[a-z]+\.[a-z_]+\b/).map { String($0.0) }
+    }
+}

@@ -212,9 +212,9 @@ let tests: [Target] = [
     .testTarget(
         name: "RealmGatewayTests",
         dependencies: [
-            "ChangeRelay", "Environments", "Essentials", "HTTP", "Identity", "Kafka", "Model", "Postgres",
-            "ProjectDocuments", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", "Work", crypto,
-            httpTypes, jwtKit, lifecycle, logging, nio, nioPosix, yams,
+            "ChangeRelay", "DeviceClient", "Environments", "Essentials", "HTTP", "Identity", "Kafka", "Model",
+            "Postgres", "ProjectDocuments", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", "Work",
+            crypto, httpTypes, jwtKit, lifecycle, logging, nio, nioPosix, yams,
         ], path: "Tests/RealmGatewayTests"),
     .testTarget(
         name: "RealmInitializerTests",

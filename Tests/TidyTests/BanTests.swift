@@ -1,5 +1,6 @@
 import Backends
 import Foundation
+import Model
 import Postgres
 import TestSupport
 import Testing

@@ -1,3 +1,4 @@
+import Model
 import Testing
 
 /// Every metric that the code makes has its text, and every text its metric.

@@ -1,5 +1,6 @@
 import Foundation
 import LocalCluster
+import Model
 import TestSupport
 import Testing
 

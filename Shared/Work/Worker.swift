@@ -61,12 +61,12 @@ package struct WorkerLimits: Sendable {
 
     package init() {}
 
-    /// Messages of keys in flight. What is decided for a key comes back as a message of it: there is room for that, however
-    /// long the calls of all keys take.
+    /// Messages of keys in flight. What is decided for a key comes back as a message of it: there is room for that,
+    /// however long the calls of all keys take.
     var heldMessagesMax: Int { heldMax * 4 }
 
-    /// Calls of one environment that are in flight at a time beside so many of others: a part of what these leave over, so
-    /// that for many slow back ends there is room for one more.
+    /// Calls of one environment that are in flight at a time beside so many of others: a part of what these leave over,
+    /// so that for many slow back ends there is room for one more.
     func heldMax(beside others: Int) -> Int {
         let free = heldMax - others
         return max(1, free / 4, min(inFlightMax, free / 2))

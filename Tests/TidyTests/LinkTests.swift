@@ -58,12 +58,6 @@ import Testing
 
     private static let folders = ["Shared", "Services", "Tests", "Workbench", "deploy", "docs", "examples"]
 
-    /// Paths that documents speak of already, and that are being made. To be removed from here when they are there.
-    private static let announced = [
-        "Shared/Essentials", "Shared/Environments", "Shared/Catalogues", "Shared/Work", "Shared/DeviceClient",
-        "Workbench", "examples",
-    ]
-
     /// Paths, in backticks or bare, of files or folders of the project; `*`, `…`, `{a,b}` and `NNNN` stand for any.
     private static func paths(in text: Substring, below folder: String) -> [String] {
         text.ranges(of: folder + "/").compactMap { range in
@@ -84,7 +78,6 @@ import Testing
             for file in TextFile.documents + TextFile.code {
                 for (number, text) in file.prose(with: folder + "/") {
                     for path in Self.paths(in: text, below: folder) {
-                        if Self.announced.contains(where: { path.hasPrefix($0) }) { continue }
                         if Self.isThere(path, in: everything) { continue }
                         Issue.record("\(file.path):\(number): there is no \(path)")
                     }

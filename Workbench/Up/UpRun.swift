@@ -1,3 +1,4 @@
+import Environments
 import Foundation
 import HTTP
 import LocalCluster
@@ -105,17 +106,7 @@ final class UpRun: Sendable {
             let new = state.ports[name]
             console.say("port \(old) of \(name) is taken, it moves to \(new)")
             let (from, to) = ("http://127.0.0.1:\(old)", "http://127.0.0.1:\(new)")
-            try connection.run(
-                """
-                UPDATE access.provider SET issuer = replace(issuer, \(from), \(to)),
-                    jwks_url = replace(jwks_url, \(from), \(to))
-                """)
-            try connection.run(
-                """
-                UPDATE access.person SET issuer = replace(issuer, \(from), \(to)) WHERE starts_with(issuer, \(from))
-                """)
-            try connection.run("UPDATE onboarding.refresh_token SET issuer = replace(issuer, \(from), \(to))")
-            try connection.run("UPDATE backend.connection SET url = replace(url, \(from), \(to))")
+            try connection.run(EnvironmentStore.moveAddress(from: from, to: to))
         }
     }
 
@@ -123,12 +114,7 @@ final class UpRun: Sendable {
     private func findSomebody(_ conninfo: String) throws -> String? {
         var connection = try Connection(conninfo)
         let rows = try connection.run(
-            """
-            SELECT b.email FROM backend.person b WHERE b.environment_id = (
-                SELECT e.id FROM realm.environment e JOIN access.provider p ON p.environment_id = e.id
-                WHERE starts_with(p.issuer, \(state.home.url(.identity) + "/")) AND p.client_id IS NOT NULL
-                ORDER BY e.name = \(plan.demoEnvironment) DESC, e.id LIMIT 1) ORDER BY b.email LIMIT 1
-            """)
+            EnvironmentStore.somebody(at: state.home.url(.identity) + "/", before: plan.demoEnvironment))
         return rows.count == 0 ? nil : try rows[0].value(0)
     }
 

@@ -113,7 +113,7 @@ public struct DeviceState: Sendable {
             // The database is a backup's: what it does not have is on top again.
             news.changed.formUnion(rebuild())
         } else if copy.position > before {
-            dropSeen()
+            news.changed.formUnion(dropSeen())
         }
         return news
     }
@@ -146,14 +146,15 @@ public struct DeviceState: Sendable {
             news.changed = rebuild()
             return news
         }
-        for item in taken.answered { answered(item) }
-        // Those that were accepted look as before.
-        news.changed = Set(taken.answered.filter { $0.acceptedPosition == nil }.map(\.address))
+        for item in taken.answered where answered(item) { news.changed.insert(item.address) }
         news.hasMovedOn = !taken.answered.isEmpty || (request.isQuestion && answer.isResult)
         return news
     }
 
-    private mutating func answered(_ item: QueuedMutation) {
+    /// - Returns: Whether the object may look different: an accepted mutation that the copy does not have yet stays on
+    ///   top as it was; one whose checkpoint came before its answer does not.
+    private mutating func answered(_ item: QueuedMutation) -> Bool {
+        let before = (unseen[item.address] ?? []).map(\.sequence)
         var mutations = (unseen[item.address] ?? []).filter { $0.sequence != item.sequence }
         if isUnseen(item) {
             // One that was rejected before a restore was not among them.
@@ -161,6 +162,7 @@ public struct DeviceState: Sendable {
             mutations.sort { $0.sequence < $1.sequence }
         }
         unseen[item.address] = mutations.isEmpty ? nil : mutations
+        return mutations.map(\.sequence) != before
     }
 
     // MARK: Mutations on top
@@ -177,11 +179,16 @@ public struct DeviceState: Sendable {
         }
     }
 
-    private mutating func dropSeen() {
+    /// - Returns: The objects that may look different: their realm may be closed, or somebody else was later.
+    private mutating func dropSeen() -> Set<ObjectAddress> {
+        var dropped: Set<ObjectAddress> = []
         for (address, mutations) in unseen {
             let left = mutations.filter(isUnseen)
-            if left.count < mutations.count { unseen[address] = left.isEmpty ? nil : left }
+            guard left.count < mutations.count else { continue }
+            unseen[address] = left.isEmpty ? nil : left
+            dropped.insert(address)
         }
+        return dropped
     }
 
     /// - Returns: The objects that may look different.

@@ -24,6 +24,29 @@ import Testing
         #expect(!device.isUnsettled(ObjectAddress(realm, entry)))
     }
 
+    /// The stream was quicker than the answer, and somebody else was later.
+    @Test func anAnswerAfterItsCheckpointIsToldAsAChange() throws {
+        var device = device(holding: #"{"text":"a"}"#)
+        _ = device.enqueue(mutation(.patch, #"{"text":"b"}"#), in: realm)
+        _ = device.take(.checkpoint(position: 20, cursor: "20", cursors: [:]))
+        #expect(shown(device) == #"{"text":"b"}"#)
+        let news = answer(&device, .accepted(position: 12))
+        #expect(shown(device) == #"{"text":"a"}"#)
+        #expect(news.changed == [ObjectAddress(realm, entry)])
+    }
+
+    @Test func anObjectThatGoesWithItsMutationIsToldAsAChange() throws {
+        var device = device(holding: #"{"text":"a"}"#)
+        let other = ObjectAddress(realm, ObjectID(kind: .timeEntry, id: UUID()))
+        _ = device.enqueue(
+            Mutation(operation: .put, kind: .timeEntry, id: other.object.id, fields: Array(#"{"text":"c"}"#.utf8)),
+            in: realm)
+        _ = answer(&device, .accepted(position: 12))
+        #expect(device[realm, other.object] != nil)
+        let news = device.take(.checkpoint(position: 20, cursor: "20", cursors: [:]))
+        #expect(device[realm, other.object] == nil && news.changed.contains(other))
+    }
+
     @Test func aRejectedMutationFallsOut() throws {
         var device = device(holding: #"{"text":"a"}"#)
         _ = device.enqueue(mutation(.patch, #"{"text":"b"}"#), in: realm)

@@ -97,14 +97,18 @@ import Testing
         return everything.contains { $0.range(of: pattern, options: .regularExpression) != nil }
     }
 
-    /// Files and folders of the project.
+    /// Files of the project, and folders that have some: an empty one is not in a clone.
     private static func everything() -> Set<String> {
         var found: Set<String> = []
         let root = projectFolder.path + "/"
         for folder in folders {
             found.insert(folder)
             let paths = FileManager.default.enumerator(atPath: root + folder)
-            while let path = paths?.nextObject() as? String { found.insert(folder + "/" + path) }
+            while let path = paths?.nextObject() as? String {
+                guard paths?.fileAttributes?[.type] as? FileAttributeType != .typeDirectory else { continue }
+                var parts = (folder + "/" + path).split(separator: "/")
+                while !parts.isEmpty, found.insert(parts.joined(separator: "/")).inserted { parts.removeLast() }
+            }
         }
         return found
     }

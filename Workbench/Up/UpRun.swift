@@ -155,7 +155,7 @@ final class UpRun: Sendable {
     /// Beside it, what ends is started again.
     private func runDemo(_ options: [String], _ cluster: LocalCluster) async throws -> Int32 {
         let addresses = [
-            "--gateway", cluster.gatewayURL, "--identity", cluster.identityURL, "--database", cluster.conninfo,
+            "--gateway", cluster.gatewayURL, "--identity", cluster.identityURL,
         ]
         let sap = options.contains("--economic") ? [] : ["--sap", cluster.sapURL]
         let process = try cluster.startCommand(

@@ -29,16 +29,12 @@ enum OptimisticRules {
 
     /// Whether a put that leaves the field out takes its value away.
     private static func isReplaced(_ field: String, of kind: Kind) -> Bool {
-        switch kind {
-        case .timeEntry:
-            switch EntryField(rawValue: field) {
-            case .status, .submitRequested, nil: false
-            case .some(let entryField): !entryField.isServerOwned
-            }
-        case .person: field != "role" && kind.fieldNames.contains(field)
-        case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntryStatus, .personLookup,
-            .team, .membership, .location, .fieldTask, .share, .poll, .seenRecord:
-            kind.fieldNames.contains(field)
+        guard kind.fieldNames.contains(field) else { return false }
+        // A person's role is others' to write.
+        guard kind == .timeEntry else { return kind != .person || field != "role" }
+        return switch EntryField(rawValue: field) {
+        case .status, .submitRequested, nil: false
+        case .some(let entryField): !entryField.isServerOwned
         }
     }
 

@@ -94,18 +94,23 @@ struct KillTest: Sendable {
         }
         let environment = data == nil ? "demo" : "tock"
         try await cluster.runCommand(["environment", "edit", environment, "--poll-interval", "5"])
-        try await killer(on: cluster).kill(killCount)
+        let killer = killer(on: cluster)
+        try await killer.kill(killCount)
         guard demo.isRunning else {
             throw ClusterFailure("the demo ended before \(killCount) kills: \(demo.logTail())")
         }
         try await setLatency(0, on: cluster)
-        try await wait("the demo ends", within: .seconds(data == nil ? 600 : 3_000)) { !demo.isRunning }
+        try await wait("the demo ends", within: .seconds(data == nil ? 600 : 3_000)) {
+            try killer.startWhatEnded()
+            return !demo.isRunning
+        }
         let said = demo.logTail(bytesMax: 20_000)
         guard demo.end == .exited(status: 0), said.contains("verdict: no differences") else {
             throw ClusterFailure(said)
         }
         try await wait("everybody is polled \(Self.pollCountMin) times", within: Self.pollsMax) {
-            try cluster.lastRunOfEverybody() >= Self.pollCountMin
+            try killer.startWhatEnded()
+            return try cluster.lastRunOfEverybody() >= Self.pollCountMin
         }
         return said
     }

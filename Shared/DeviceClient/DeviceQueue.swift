@@ -63,11 +63,12 @@ public struct DeviceQueue: Equatable, Codable, Sendable {
     /// A realm is given anew: the database may be another one's backup.
     mutating func realmWasReset() { resetCount += 1 }
 
-    /// What to send next: the oldest without an answer, which stay queued. When there are none and answers may be lost,
-    /// the last answered one: its answer is the same, unless the server has lost it.
+    /// What to send next: the oldest without an answer, which stay queued. When answers may be lost, the last answered
+    /// one comes first: its answer is the same, unless the server has lost it. It comes also when others wait: the
+    /// server may have decided it anew already, and nobody heard the answer.
     mutating func nextRequest(countMax: Int) -> QueueRequest? {
-        let isQuestion = waiting.isEmpty && isInDoubt
-        let candidates = isQuestion ? Array(kept.suffix(1)) : waiting
+        let isQuestion = isInDoubt
+        let candidates = (isQuestion ? Array(kept.suffix(1)) : []) + waiting
         if candidates.isEmpty { return nil }
         var body = Array("{\"clientId\":\"\(clientID.text)\",\"mutations\":[".utf8)
         var batch: [QueuedMutation] = []
@@ -106,7 +107,9 @@ public struct DeviceQueue: Equatable, Codable, Sendable {
         case .results(let outcomes, let expected):
             // Numbers that were never given here: another device uses this client id, and got these answers.
             guard expected <= nextSequence else { return goBack(to: expected, newClientID: newClientID) }
-            return request.isQuestion ? takeAgain(outcomes) : Taken(answered: take(outcomes))
+            var taken = request.isQuestion ? takeAgain(outcomes) : Taken()
+            taken.answered += take(outcomes)
+            return taken
         }
     }
 

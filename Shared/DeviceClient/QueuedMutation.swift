@@ -82,7 +82,7 @@ public struct QueueRequest: Equatable, Sendable {
     let number: Int
     /// How often realms had been given anew when it was made.
     let resetCount: Int
-    /// Nothing waited: it asks whether the server still has its last answer.
+    /// Its first mutation has an answer already: it asks whether the server still has that.
     let isQuestion: Bool
     /// The mutations, in their order.
     public let mutations: [QueuedMutation]

@@ -118,6 +118,23 @@ import Testing
         #expect(queue.remembered.map(\.outcome) == [problem])
     }
 
+    /// The question was answered and the answer lost, and the person went on meanwhile: what was decided anew is told.
+    @Test func theLastAnswerIsAskedForBeforeWhatWaits() throws {
+        var queue = filled(1)
+        _ = answer(&queue, [1: .accepted(position: 7)])
+        queue.realmWasReset()
+        _ = try request(&queue, 1)
+        _ = queue.enqueue(Mutation(operation: .delete, kind: .fieldTask, id: id(2)), in: .manager)
+        let asked = try request(&queue, 500)
+        #expect(asked.mutations.map(\.sequence) == [1, 2])
+        let outcomes: [Int64: MutationOutcome] = [
+            1: .rejected(code: "closed", detail: ""), 2: .accepted(position: 9),
+        ]
+        let taken = queue.take(.results(outcomes, expectedSequence: 3), to: asked, newClientID: id(9))
+        #expect(taken?.answered.map(\.outcome) == [outcomes[1], outcomes[2]])
+        #expect(queue.remembered.map(\.outcome) == [outcomes[1], outcomes[2]] && !queue.hasToSend)
+    }
+
     @Test func theBodyIsWhatTheGatewayReads() throws {
         var queue = filled(1)
         _ = queue.enqueue(Mutation(operation: .delete, kind: .fieldTask, id: id(2), position: 7), in: .manager)

@@ -10,12 +10,4 @@ package enum Seeds {
         print("\(what): seeds \(seeds)")
         return seeds
     }
-
-    /// - Returns: The same numbers in each run, from 1 on, or the one that `SEED` gives.
-    package static func fixed(_ count: Int, for what: String) -> [UInt64] {
-        let given = ProcessInfo.processInfo.environment["SEED"].flatMap { UInt64($0) }
-        let seeds = given.map { [$0] } ?? Array(1...UInt64(count))
-        print("\(what): seeds \(seeds)")
-        return seeds
-    }
 }

@@ -167,13 +167,13 @@ struct DemoRun: Sendable {
     private func verdict(_ fleet: DemoFleet, _ reader: RealmReader) async throws -> Verdict {
         let progress = Mutex(DemoConsole.Progress(done: 0, total: fleet.members.count))
         return try await console.step("verdict", progress: { progress.withLock { $0 } }) {
-            let settled = ContinuousClock.now + Self.settleMax
+            var looks = VerdictLooks(settled: .now + Self.settleMax)
             while true {
                 let verdict = try await trying {
                     progress.withLock { $0.done = 0 }
                     return try await judge(fleet, reader) { progress.withLock { $0.done += 1 } }
                 }
-                if verdict.isClean || ContinuousClock.now >= settled { return verdict }
+                if looks.areEnough(verdict.differences, now: .now) { return verdict }
                 // Said even when it goes away: what differed for a moment may be worth a look.
                 let first = verdict.differences.first?.description ?? ""
                 progress.withLock { $0.note = "looked again at \(verdict.differences.count) differences: \(first)" }

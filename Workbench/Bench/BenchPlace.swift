@@ -34,7 +34,7 @@ struct BenchPlace {
             let admin = try Admin(brokers: given)
             _ = try admin.createTopics(topics.map { NewTopic(name: $0.key, partitions: Int32($0.value)) })
         } else {
-            let port = try Self.freePort()
+            let port = try Ports.free()
             brokers = "127.0.0.1:\(port)"
             brokerName = "librdkafka's mock cluster (the sandbox broker, a process of its own)"
             broker = try Self.startBroker(port: port, topics: topics)
@@ -65,25 +65,6 @@ struct BenchPlace {
             }
             return String(decoding: data, as: UTF8.self)
         }
-    }
-
-    private static func freePort() throws -> Int {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let port: UInt16? = unsafe withUnsafeMutablePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                guard unsafe bind(descriptor, generic, length) == 0,
-                    unsafe getsockname(descriptor, generic, &length) == 0
-                else { return nil }
-                return unsafe UInt16(bigEndian: pointer.pointee.sin_port)
-            }
-        }
-        guard let port else { throw Missing(description: "no free port on 127.0.0.1") }
-        return Int(port)
     }
 
     private static func startBroker(port: Int, topics: [String: Int]) throws -> pid_t {

@@ -1,22 +1,45 @@
 import Foundation
 import Synchronization
 
-/// Free TCP ports of 127.0.0.1, each given once.
+/// Free TCP ports of 127.0.0.1, each given to one caller of one process.
 ///
 /// They lie below the range from which the kernel takes ports for outgoing connections (32768 and up on Linux), so that
-/// a port is still free when a process that was killed listens on it again.
+/// a port is still free when a process that was killed listens on it again. Other processes of this user that take
+/// their ports here do not get it either, until this one ends: each port is a byte of one file, locked by its owner.
 package enum Ports {
-    private static let given = Mutex<Set<UInt16>>([])
     private static let range: ClosedRange<UInt16> = 20_000...32_000
     private static let attemptsMax = 1_000
+    private static let given = Mutex<Set<UInt16>>([])
+    private static let claims = "/tmp/fieldpost-ports-\(getuid())"
+    private static let claimsFile = openClaims()
 
     package static func free() throws(ClusterFailure) -> Int {
+        guard claimsFile >= 0 else { throw ClusterFailure("\(claims) cannot be opened") }
         for _ in 0..<attemptsMax {
             let port = UInt16.random(in: range)
             let isNew = given.withLock { $0.insert(port).inserted }
-            if isNew, unsafe withSocket(port, { unsafe bind($0, $1, $2) }) { return Int(port) }
+            guard isNew, claim(port, in: claimsFile) else { continue }
+            if unsafe withSocket(port, { unsafe bind($0, $1, $2) }) { return Int(port) }
         }
         throw ClusterFailure("no free port in \(range) of 127.0.0.1")
+    }
+
+    /// `F_OFD_SETLK` of fcntl(2), which the module of the C library does not show: a lock of who opened the file, and
+    /// not of the process, which would lose all its locks with any close of the file.
+    private static let setLock: Int32 = 37
+
+    static func openClaims() -> Int32 {
+        unsafe open(claims, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    }
+
+    /// Whether the port belongs to who opened the file, from now until it is closed.
+    static func claim(_ port: UInt16, in file: Int32) -> Bool {
+        var lock = flock()
+        lock.l_type = Int16(F_WRLCK)
+        lock.l_whence = Int16(SEEK_SET)
+        lock.l_start = off_t(port)
+        lock.l_len = 1
+        return unsafe fcntl(file, setLock, &lock) == 0
     }
 
     /// Whether something listens on the port.

@@ -208,7 +208,8 @@ let tests: [Target] = [
             nioPosix, yams,
         ], path: "Tests/OnboardingTests"),
     .testTarget(
-        name: "PostgresTests", dependencies: ["LocalCluster", "Postgres", "TestSupport"], path: "Tests/PostgresTests"),
+        name: "PostgresTests", dependencies: ["Essentials", "LocalCluster", "Postgres", "TestSupport"],
+        path: "Tests/PostgresTests"),
     .testTarget(
         name: "RealmGatewayTests",
         dependencies: [

@@ -67,11 +67,10 @@ package enum AudienceStore {
     package static func remember(_ readings: [Reading], in environment: EnvironmentID) -> Statement {
         var catalogues = BinaryArray(of: UUID.self)
         for reading in readings { catalogues.append(reading.catalogue) }
-        let times = readings.map { PostgresTime(millisecondsSince1970: $0.readAt.millisecondsSinceEpoch) }
         return """
             INSERT INTO audience.person AS p (environment_id, email, tree, catalogue, read_at, changed_at)
             SELECT \(environment.rawValue), i.email, i.tree, i.catalogue, i.read_at, i.read_at
-            FROM unnest(\(readings.map(\.email)), \(readings.map(\.tree)), \(catalogues), \(times),
+            FROM unnest(\(readings.map(\.email)), \(readings.map(\.tree)), \(catalogues), \(readings.map(\.readAt)),
                 \(readings.map { Int32($0.decision) }))
                 AS i(email, tree, catalogue, read_at, decision)
             WHERE i.decision <> ALL ((SELECT realm.missed())::int[]) ORDER BY i.email

@@ -1,3 +1,4 @@
+package import Essentials
 package import FoundationEssentials
 
 /// What a column is read as: a ``PostgresValue``, or an optional one where the column may be null.
@@ -191,5 +192,17 @@ extension PostgresTime: PostgresValue {
     package func encode(into bytes: inout [UInt8]) { microsecondsSince2000.appendBigEndian(to: &bytes) }
     package static func decode(_ bytes: RawSpan) -> PostgresTime? {
         Int64.readBigEndian(bytes).map(PostgresTime.init(microsecondsSince2000:))
+    }
+}
+
+/// A `timestamptz`: sent to the millisecond, and read with finer fractions cut off.
+extension Timestamp: PostgresValue {
+    package static var typeID: UInt32 { PostgresTime.typeID }
+    package static var arrayTypeID: UInt32 { PostgresTime.arrayTypeID }
+    package func encode(into bytes: inout [UInt8]) {
+        PostgresTime(millisecondsSince1970: millisecondsSinceEpoch).encode(into: &bytes)
+    }
+    package static func decode(_ bytes: RawSpan) -> Timestamp? {
+        PostgresTime.decode(bytes).map { Timestamp(millisecondsSinceEpoch: $0.millisecondsSince1970) }
     }
 }

@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 import Postgres
 import TestSupport
@@ -20,6 +21,20 @@ import Testing
             let sent: Size = try connection.run("SELECT \(Size.small)")[0].decode(Size.self)
             #expect(sent == .small)
             #expect(try connection.run("SELECT 1 WHERE false").first == nil)
+        }
+    }
+
+    @Test func aTimestampIsSentAndReadToTheMillisecond() throws {
+        try withTestDatabase { connection, _ in
+            let time = try #require(Timestamp("2015-03-30T12:00:00.123Z"))
+            let before = Timestamp(millisecondsSinceEpoch: -1)
+            let (sent, text, finer, missing) = try connection.run(
+                """
+                SELECT \(time), to_char(\(time) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+                    timestamptz '2015-03-30T12:00:00.123999Z', \(Timestamp?.none)
+                """)[0].decode(Timestamp.self, String.self, Timestamp.self, Timestamp?.self)
+            #expect(sent == time && text == time.description && finer == time && missing == nil)
+            #expect(try connection.run("SELECT \([time, before])")[0].decode([Timestamp].self) == [time, before])
         }
     }
 

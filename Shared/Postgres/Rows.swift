@@ -37,6 +37,14 @@ import CPostgres
         return values
     }
 
+    /// Reads the one column of every row.
+    package func decode<Value: PostgresDecodable>(_ type: Value.Type) throws(PostgresError) -> [Value] {
+        var values: [Value] = []
+        values.reserveCapacity(count)
+        for row in self { values.append(try row.decode(type)) }
+        return values
+    }
+
     /// The value's bytes, or `nil` for null; they lie in the result, and are good as long as it is there.
     @usableFromInline
     func bytes(row: Int, column: Int) -> UnsafeRawBufferPointer? {
@@ -90,6 +98,18 @@ package struct Row {
         let values = (repeat try columns.next(each types))
         try columns.end()
         return values
+    }
+
+    /// Reads the one column there is. Without it the value would be a tuple of one for the compiler, which can be
+    /// assigned but not compared or passed on.
+    ///
+    /// - Throws: As ``decode(_:)`` of several.
+    @inlinable
+    package func decode<Value: PostgresDecodable>(_ type: Value.Type) throws(PostgresError) -> Value {
+        var columns = columns
+        let value = try columns.next(type)
+        try columns.end()
+        return value
     }
 
     /// The columns, to be read one after the other.

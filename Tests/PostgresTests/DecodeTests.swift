@@ -24,6 +24,16 @@ import Testing
         }
     }
 
+    @Test func oneColumnIsReadAsAValueAndNotAsATuple() throws {
+        try withTestDatabase { connection, _ in
+            let rows = try connection.run("SELECT g FROM generate_series(1, 3) AS g")
+            #expect(Set(try rows.decode(Int32.self)) == [1, 2, 3])
+            #expect(Int(try rows[2].decode(Int32.self)) == 3)
+            #expect(try connection.run("SELECT NULL::int")[0].decode(Int32?.self) == nil)
+            #expect(throws: PostgresError.self) { try connection.run("SELECT 1, 2").decode(Int32.self) }
+        }
+    }
+
     @Test func aTimestampIsSentAndReadToTheMillisecond() throws {
         try withTestDatabase { connection, _ in
             let time = try #require(Timestamp("2015-03-30T12:00:00.123Z"))

@@ -29,21 +29,24 @@ struct FollowedChanges {
             let statements = [page(of: environment, after: known.position), Self.place(of: environment)]
             let answers = try connection.run(statements)
             // Compaction moves the floor before it removes anything.
-            guard answers[1].count == 1, try answers[1][0].value(1, as: Int64.self) <= known.position else { break }
+            guard let (_, floor) = try answers[1].first?.decode(Int64.self, Int64.self), floor <= known.position else {
+                break
+            }
             var (count, reached) = (Int64(0), known.position)
-            for row in answers[0] {
-                if let position: Int64 = try row.optional(1) {
-                    followed[environment]?.newest[try row.value(0, as: Int32.self)] = position
-                }
-                reached = max(reached, try row.value(2))
-                count += try row.value(3, as: Int64.self)
+            for (realm, newest, last, changeCount) in try answers[0].decode(
+                Int32.self, Int64?.self, Int64.self, Int64.self)
+            {
+                if let newest { followed[environment]?.newest[realm] = newest }
+                reached = max(reached, last)
+                count += changeCount
             }
             followed[environment]?.position = reached
             if count < Self.pageCountMax { return true }
         }
         followed[environment] = nil
-        let rows = try connection.run(Self.place(of: environment))
-        if rows.count == 1 { followed[environment] = Followed(position: try rows[0].value(0)) }
+        if let (position, _) = try connection.run(Self.place(of: environment)).first?.decode(Int64.self, Int64.self) {
+            followed[environment] = Followed(position: position)
+        }
         return false
     }
 

@@ -27,15 +27,14 @@ extension PollHandler {
         _ batch: inout WriteBatch, _ writes: inout PollWrites, _ connection: inout Connection
     ) throws -> Disposition<Call> {
         let stored = try connection.run(PollStore.watermark(of: environment))
-        guard stored.count == 1 else { return .finished }
-        let cursor: String? = try stored[0].optional(0)
+        guard let (cursor, position) = try stored.first?.decode(String?.self, Int64.self) else { return .finished }
         guard case .changes(let result, of: let call) = answer, call.cursor == cursor else {
-            return try ask(since: cursor, at: try stored[0].value(1), object, environment, &connection)
+            return try ask(since: cursor, at: position, object, environment, &connection)
         }
         switch result {
         case .success(let found):
             guard try write(found, askedAt: call.askedAt, decision, environment, &batch, &writes, &connection) else {
-                return try ask(since: cursor, at: try stored[0].value(1), object, environment, &connection)
+                return try ask(since: cursor, at: position, object, environment, &connection)
             }
             batch.expect(PollStore.expectWatermark(cursor, in: environment, decision: decision))
             batch.also(PollStore.moveWatermark(to: found.cursor, in: environment, decision: decision))
@@ -46,7 +45,7 @@ extension PollHandler {
             }
             if found.haveChoicesChanged { batch.also(PollStore.makeFullDue(in: environment, decision: decision)) }
             guard found.hasMore else { return .finished }
-            return try ask(since: found.cursor, at: try stored[0].value(1), object, environment, &connection)
+            return try ask(since: found.cursor, at: position, object, environment, &connection)
         case .failure(let error):
             return next(after: error, attemptCount, Poll.ofChanges, environment)
         }
@@ -60,10 +59,7 @@ extension PollHandler {
         guard let users = try directory.id(of: .users, in: environment, create: false, on: &connection) else {
             return .finished
         }
-        var emails: [String] = []
-        for row in try connection.run(BackendPeople.initialized(users: users, in: environment)) {
-            emails.append(try row.value(0))
-        }
+        let emails = try connection.run(BackendPeople.initialized(users: users, in: environment)).decode(String.self)
         let people = try BackendPerson.load(emails, in: environment, on: &connection)
         return .call(
             .changes(

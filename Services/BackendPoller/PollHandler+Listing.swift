@@ -109,8 +109,7 @@ extension PollHandler {
         _ connection: inout Connection
     ) throws -> Disposition<Call> {
         let stored = try connection.run(PollStore.watermark(of: environment))
-        guard stored.count == 1 else { return .finished }
-        let (cursor, position) = (try stored[0].optional(0, as: String.self), try stored[0].value(1, as: Int64.self))
+        guard let (cursor, position) = try stored.first?.decode(String?.self, Int64.self) else { return .finished }
         guard case .listing(let result, of: var call) = answer, call.cursor == cursor else {
             let people = try comparedPeople(in: environment, &connection)
             return list(people, since: cursor, poll, object, at: position)
@@ -159,11 +158,7 @@ extension PollHandler {
             BackendPeople.initialized(users: users, in: environment), PollStore.finished(in: environment),
         ])
         let finished = try PollStore.runs(answers[1])
-        var emails: [String] = []
-        for row in answers[0] {
-            let email: String = try row.value(0)
-            if finished[RealmContents.pollID(of: email)] != nil { emails.append(email) }
-        }
+        let emails = try answers[0].decode(String.self).filter { finished[RealmContents.pollID(of: $0)] != nil }
         let people = try BackendPerson.load(emails, in: environment, on: &connection)
         return people.values.sorted { $0.email < $1.email }
     }

@@ -94,7 +94,7 @@ struct PollHandler: Handler {
             RealmObject.load(keys, in: environment), PollStore.finished(keys.map(\.id), in: environment),
             BackendConfiguration.revision(in: environment),
         ])
-        revisions[environment] = try answers[2].count == 1 ? answers[2][0].value(0) : nil
+        revisions[environment] = try answers[2].first?.decode(Int64.self)
         let objects = try RealmObject.byKey(answers[0])
         let finishedRuns = try PollStore.runs(answers[1])
         var finishing: [PollStore.Finishing] = []

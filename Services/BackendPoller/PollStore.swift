@@ -110,7 +110,7 @@ enum PollStore {
 
     static func runs(_ rows: Rows) throws(PostgresError) -> [UUID: Int64] {
         var runs: [UUID: Int64] = [:]
-        for row in rows { runs[try row.value(0)] = try row.value(1) }
+        for (poll, run) in try rows.decode(UUID.self, Int64.self) { runs[poll] = run }
         return runs
     }
 

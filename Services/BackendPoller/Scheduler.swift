@@ -44,22 +44,17 @@ struct Scheduler: ~Copyable {
     /// - Returns: Whether this scheduler is the active one.
     mutating func step(now: Timestamp) throws -> Bool {
         guard try isActive() else { return false }
-        let due = try connection.run(PollStore.due)
-        var isDue: Set<EnvironmentID> = []
-        for row in due { isDue.insert(EnvironmentID(rawValue: try row.value(0))) }
-        for row in try connection.run(PollStore.unsettled) {
-            let environment = EnvironmentID(rawValue: try row.value(0))
-            let (run, since) = (try row.value(1, as: Int64.self), try row.value(2, as: PostgresTime.self))
+        let due = try connection.run(PollStore.due).decode(EnvironmentID.self, Int64.self, Bool.self, Int64?.self)
+        let isDue = Set(due.map(\.0))
+        let unsettled = try connection.run(PollStore.unsettled).decode(EnvironmentID.self, Int64.self, Timestamp.self)
+        for (environment, run, since) in unsettled {
             try alone(environment) { scheduler in
                 try scheduler.settle(
-                    after: run, since: Timestamp(millisecondsSinceEpoch: since.millisecondsSince1970), in: environment,
-                    whoeverIsMissing: isDue.contains(environment))
+                    after: run, since: since, in: environment, whoeverIsMissing: isDue.contains(environment))
             }
         }
-        for row in due {
-            let environment = EnvironmentID(rawValue: try row.value(0))
-            let (run, isFullDue) = (try row.value(1, as: Int64.self), try row.value(2, as: Bool.self))
-            let fullAge = try row.optional(3, as: Int64.self).map { Duration.seconds($0) }
+        for (environment, run, isFullDue, fullAgeSeconds) in due {
+            let fullAge = fullAgeSeconds.map { Duration.seconds($0) }
             try alone(environment) { scheduler in
                 try scheduler.begin(run, isFullDue: isFullDue, fullAge: fullAge, in: environment, now)
             }
@@ -87,7 +82,7 @@ struct Scheduler: ~Copyable {
         guard let polls = try directory.id(of: .polls, in: environment, create: false, on: &connection) else { return }
         if !whoeverIsMissing {
             let answer = try connection.run(PollStore.isUnderWay(polls: polls, in: environment))
-            if try answer[0].value(0, as: Bool.self) { return }
+            if try answer[0].decode(Bool.self) { return }
         }
         guard try audiences.settle(environment, since: since, on: &connection) else { return }
         try audiences.forgetTrees(environment, on: &connection)
@@ -97,7 +92,7 @@ struct Scheduler: ~Copyable {
     /// One session holds an advisory lock; it is gone with the connection.
     private mutating func isActive() throws -> Bool {
         if lockedOpenCount == connection.openCount { return true }
-        guard try connection.run(PollStore.tryLock())[0].value(0, as: Bool.self) else { return false }
+        guard try connection.run(PollStore.tryLock())[0].decode(Bool.self) else { return false }
         lockedOpenCount = connection.openCount
         logger.notice("this scheduler is the active one")
         return true
@@ -118,10 +113,7 @@ struct Scheduler: ~Copyable {
     ) throws {
         let realms = try directory.ids(of: [.users, .polls], in: environment, create: true, on: &connection)
         guard let users = realms[.users], let polls = realms[.polls] else { return }
-        var people: [String] = []
-        for row in try connection.run(BackendPeople.initialized(users: users, in: environment)) {
-            people.append(try row.value(0))
-        }
+        let people = try connection.run(BackendPeople.initialized(users: users, in: environment)).decode(String.self)
         let beat = ScheduleRule.Beat(
             try capabilities(of: environment), peopleCount: people.count, isFullDue: isFullDue, fullAge: fullAge)
         if beat.isFull { try connection.run(PollStore.beginFull(in: environment)) }

@@ -43,16 +43,14 @@ struct StoredPerson {
             RealmObject.load(kinds: Self.choices, realm: own, in: environment), window.selectedNodes,
             AudienceStore.stored([tree.digest], in: environment),
         ])
-        newest = try answers[0][0].value(0)
+        newest = try answers[0][0].decode(Int64.self)
         for answer in answers[1...3] {
             for row in answer {
                 if let object = try RealmObject(row) { add(object, decoder) }
             }
         }
-        for row in answers[4] {
-            if let node = try row.optional(0, as: String.self).flatMap({ UUID(uuidString: $0) }) {
-                selectedNodes.insert(node)
-            }
+        for node in try answers[4].decode(String?.self).compactMap(\.self) {
+            if let node = UUID(uuidString: node) { selectedNodes.insert(node) }
         }
         isTreeKnown = answers[5].count > 0
     }

@@ -19,9 +19,7 @@ struct Compactor {
     mutating func step(keep: Duration, interval: Duration, on connection: inout Connection) throws {
         guard ContinuousClock.now >= next else { return }
         if waiting.isEmpty {
-            for row in try connection.run(Compaction.due(keep: keep)) {
-                waiting.append((EnvironmentID(rawValue: try row.value(0)), 0))
-            }
+            waiting = try connection.run(Compaction.due(keep: keep)).decode(EnvironmentID.self).map { ($0, 0) }
             next = waiting.isEmpty ? .now + interval : .now
             return
         }

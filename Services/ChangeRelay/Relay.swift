@@ -144,13 +144,14 @@ struct Relay: ~Copyable {
     /// One session holds an advisory lock; it is gone with the connection.
     mutating func isActive() throws -> Bool {
         if lockedOpenCount == connection.openCount { return true }
-        let isLocked: Bool = try connection.run(RelayStore.tryLock())[0].value(0)
-        guard isLocked else { return false }
+        guard try connection.run(RelayStore.tryLock())[0].decode(Bool.self) else { return false }
         lockedOpenCount = connection.openCount
         progress = [:]
         offsets = [:]
-        for row in try connection.run(RelayStore.offsets) {
-            offsets[TopicPartition(topic: try row.value(0), partition: try row.value(1))] = try row.value(2)
+        for (topic, partition, last) in try connection.run(RelayStore.offsets)
+            .decode(String.self, Int32.self, Int64.self)
+        {
+            offsets[TopicPartition(topic: topic, partition: partition)] = last
         }
         nextLossCheck = .now
         logger.notice("this relay is the active one")

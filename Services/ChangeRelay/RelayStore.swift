@@ -58,17 +58,7 @@ enum RelayStore {
         var tasks: [RelayTask] = []
         var needsPreparing = false
         for row in rows {
-            if try row.value(6, as: Bool.self) {
-                needsPreparing = true
-                continue
-            }
-            let topic: String? = try row.optional(7)
-            tasks.append(
-                RelayTask(
-                    environment: EnvironmentID(rawValue: try row.value(0)), generation: try row.value(1),
-                    counterPosition: try row.value(2), relayedPosition: try row.value(3), epoch: try row.value(4),
-                    isRepublishing: try row.value(5),
-                    again: topic == nil ? nil : Republish.Request(topic: try row.value(7), number: try row.value(8))))
+            if let task = try RelayTask(row) { tasks.append(task) } else { needsPreparing = true }
         }
         return (tasks, needsPreparing)
     }
@@ -122,4 +112,24 @@ enum RelayStore {
         "DELETE FROM realm.republish",
         "DELETE FROM pipeline.missed",
     ]
+}
+
+extension RelayTask {
+    /// Reads a row of ``RelayStore/news(except:)``.
+    ///
+    /// - Returns: `nil` when the environment needs ``RelayStore/prepare`` first.
+    fileprivate init?(_ row: Row) throws(PostgresError) {
+        var columns = row.columns
+        environment = try columns.next()
+        generation = try columns.next()
+        counterPosition = try columns.next()
+        relayedPosition = try columns.next()
+        epoch = try columns.next()
+        isRepublishing = try columns.next()
+        let needsPreparing: Bool = try columns.next()
+        let (topic, number): (String?, Int64?) = (try columns.next(), try columns.next())
+        try columns.end()
+        if needsPreparing { return nil }
+        if let topic, let number { again = Republish.Request(topic: topic, number: number) }
+    }
 }

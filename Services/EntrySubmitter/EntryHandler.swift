@@ -63,8 +63,8 @@ struct EntryHandler: Handler {
             EntryStore.loadRestore,
         ])
         // An environment without a back end of ours is looked after by an integration, which submits by itself.
-        guard answers[2].count == 1 else { return inputs.map { _ in .finished } }
-        revisions[environment] = try answers[2][0].value(0)
+        guard let revision = try answers[2].first?.decode(Int64.self) else { return inputs.map { _ in .finished } }
+        revisions[environment] = revision
         let objects = try RealmObject.byKey(answers[0])
         let ledgers = try EntryStore.ledgers(answers[1])
         let restore = try EntryStore.restore(answers[3])

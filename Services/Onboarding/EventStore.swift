@@ -74,7 +74,7 @@ struct EventStore: Sendable {
     }
 
     static func position(on connection: inout Connection) throws -> Int64 {
-        try connection.run("SELECT position FROM onboarding.counter")[0].value(0)
+        try connection.run("SELECT position FROM onboarding.counter")[0].decode(Int64.self)
     }
 
     /// Events after a position that wait for their device, in their order.
@@ -96,7 +96,7 @@ struct EventStore: Sendable {
             """,
             Self.isOver(session),
         ])
-        if answers[1].count == 1, try answers[1][0].value(0, as: Bool.self) { return nil }
+        if try answers[1].first?.decode(Bool.self) == true { return nil }
         return try stored(answers[0]).map(open)
     }
 
@@ -126,14 +126,12 @@ struct EventStore: Sendable {
             """,
             isOver(session),
         ])
-        return answers[1].count == 1 ? try answers[1][0].value(0) : false
+        return try answers[1].first?.decode(Bool.self) ?? false
     }
 
     private func stored(_ rows: Rows) throws -> [Stored] {
-        try rows.map { row in
-            Stored(
-                session: try row.value(0), position: try row.value(1), name: try row.value(2),
-                sealed: try row.value(3))
+        try rows.decode(Bytea.self, Int64.self, String.self, Bytea.self).map {
+            Stored(session: $0, position: $1, name: $2, sealed: $3)
         }
     }
 }

@@ -68,7 +68,7 @@ enum RateLimiter {
             INSERT INTO onboarding.rate AS r VALUES (\(key.name), now() + interval '1 minute', 1)
             \(sql: counted)
             """)
-        return Int(try rows[0].value(0, as: Int32.self)) <= key.countMax
+        return Int(try rows[0].decode(Int32.self)) <= key.countMax
     }
 
     private static let counted: StaticString = """
@@ -82,6 +82,7 @@ enum RateLimiter {
     static func isPassed(_ key: Key, on connection: inout Connection) throws -> Bool {
         let rows = try connection.run(
             "SELECT count FROM onboarding.rate WHERE key = \(key.name) AND until_at > now()")
-        return rows.count == 1 ? Int(try rows[0].value(0, as: Int32.self)) >= key.countMax : false
+        guard let count = try rows.first?.decode(Int32.self) else { return false }
+        return Int(count) >= key.countMax
     }
 }

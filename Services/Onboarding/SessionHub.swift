@@ -121,7 +121,7 @@ final class SessionHub: Service, Sendable {
                 SELECT s.id FROM unnest(\(sessions), \(numbers)) AS o(session, number)
                 JOIN onboarding.session s ON s.id = o.session WHERE s.socket > o.number
                 """)
-            return Set(try rows.map { try $0.value(0, as: Bytea.self) })
+            return Set(try rows.decode(Bytea.self))
         }
         for entry in entries where replaced.contains(entry.mailbox.session) {
             entry.mailbox.close(SessionClose.replaced)

@@ -33,8 +33,8 @@ struct RealmHandler: Handler {
             RealmObject.load(keys, in: environment), BackendConfiguration.revision(in: environment),
         ])
         // An environment without a back end of ours is looked after by an integration, which fills realms by itself.
-        guard answers[1].count == 1 else { return inputs.map { _ in .finished } }
-        revisions[environment] = try answers[1][0].value(0)
+        guard let revision = try answers[1].first?.decode(Int64.self) else { return inputs.map { _ in .finished } }
+        revisions[environment] = revision
         let objects = try RealmObject.byKey(answers[0])
         var filling = Filling()
         var nexts: [Disposition<Call>] = []
@@ -110,7 +110,7 @@ struct RealmHandler: Handler {
     ) throws {
         let names = try connection.run(People.loginName(of: registration.userId, in: environment))
         let contents = RealmContents(
-            email: registration.userId, name: try names.first { _ in true }?.optional(0), data: found.data,
+            email: registration.userId, name: try names.first?.decode(String?.self) ?? nil, data: found.data,
             records: found.records, readAt: found.readAt)
         let tree = NodeTree(found.data.nodes)
         let catalogue = try catalogue(tree, found.data.nodes, environment, &batch, &filling, &connection)
@@ -151,8 +151,7 @@ struct RealmHandler: Handler {
     ) throws -> UUID {
         if let known = filling.catalogues[tree.digest] { return known }
         let answers = try connection.run([AudienceStore.catalogues(of: [tree.digest], in: environment)])
-        if let row = answers[0].first(where: { _ in true }) {
-            let known: UUID = try row.value(1)
+        if let (_, known) = try answers[0].first?.decode(UUID.self, UUID.self) {
             filling.catalogues[tree.digest] = known
             return known
         }

@@ -29,7 +29,7 @@ package struct CatalogueReconciler {
         var people: [AudienceRule.Person] = []
         for row in answers[0] { people.append(try AudienceRule.Person(row)) }
         var catalogues: [UUID: UUID] = [:]
-        for row in answers[1] { catalogues[try row.value(0)] = try row.value(1) }
+        for (catalogue, tree) in try answers[1].decode(UUID.self, UUID.self) { catalogues[catalogue] = tree }
         let unsure = AudienceRule.unsure(people, catalogues: catalogues, since: since)
         let waiting = try unsure.unread.union(gains(among: unsure.maybeLate, environment, &connection))
         let plan = AudienceRule.plan(people, catalogues: catalogues, waiting: waiting)
@@ -72,8 +72,9 @@ package struct CatalogueReconciler {
         var trees: [UUID: NodeDigests] = [:]
         let digests = Set(steps.flatMap { [$0.from, $0.to] })
         guard !digests.isEmpty else { return trees }
-        for row in try connection.run(AudienceStore.trees(digests, in: environment)) {
-            trees[try row.value(0)] = NodeDigests(bytes: try row.value(1, as: Bytea.self).bytes)
+        let rows = try connection.run(AudienceStore.trees(digests, in: environment))
+        for (digest, nodes) in try rows.decode(UUID.self, Bytea.self) {
+            trees[digest] = NodeDigests(bytes: nodes.bytes)
         }
         return trees
     }
@@ -96,9 +97,9 @@ package struct CatalogueReconciler {
         let path = RealmPath.catalogue(catalogue)
         guard let realm = try directory.id(of: path, in: environment, create: true, on: &connection) else { return }
         var batch = WriteBatch(environment: environment)
-        for row in try connection.run(AudienceStore.nodes(of: tree, in: environment)) {
-            let key = ObjectKey(realm: realm, kind: .reportingTreeNode, id: try row.value(0))
-            batch.put(key, try row.value(1), decision: 0)
+        let nodes = try connection.run(AudienceStore.nodes(of: tree, in: environment))
+        for (id, fields) in try nodes.decode(UUID.self, JSONBytes.self) {
+            batch.put(ObjectKey(realm: realm, kind: .reportingTreeNode, id: id), fields, decision: 0)
         }
         batch.expect(AudienceStore.expect([(catalogue, tree, 0)], isThere: false, in: environment))
         batch.also(AudienceStore.hold([(catalogue, tree, 0)], in: environment))
@@ -195,9 +196,9 @@ package struct CatalogueReconciler {
         }
         var fields: [UUID: JSONBytes] = [:]
         let hashes = Dictionary(sources.map { (Place(tree: $1.tree, id: $1.id), $0) }) { first, _ in first }
-        for row in try connection.run(AudienceStore.nodes(Array(sources.values), in: environment)) {
-            guard let hash = hashes[Place(tree: try row.value(0), id: try row.value(1))] else { continue }
-            fields[hash] = try row.value(2)
+        let nodes = try connection.run(AudienceStore.nodes(Array(sources.values), in: environment))
+        for (tree, id, json) in try nodes.decode(UUID.self, UUID.self, JSONBytes.self) {
+            if let hash = hashes[Place(tree: tree, id: id)] { fields[hash] = json }
         }
         let paths = changed.map { RealmPath.catalogue($0.id) }
         let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
@@ -234,8 +235,9 @@ package struct CatalogueReconciler {
                     of: .catalogue(catalogue), in: environment, create: true, on: &connection)
             else { continue }
             var batch = WriteBatch(environment: environment)
-            for row in try connection.run(AudienceStore.trees([tree], in: environment)) {
-                for id in NodeDigests(bytes: try row.value(1, as: Bytea.self).bytes).ids {
+            let rows = try connection.run(AudienceStore.trees([tree], in: environment))
+            for (_, nodes) in try rows.decode(UUID.self, Bytea.self) {
+                for id in NodeDigests(bytes: nodes.bytes).ids {
                     batch.delete(ObjectKey(realm: realm, kind: .reportingTreeNode, id: id), decision: 0)
                 }
             }
@@ -257,10 +259,7 @@ package struct CatalogueReconciler {
 
 extension AudienceRule.Person {
     init(_ row: Row) throws(PostgresError) {
-        self.init(
-            email: try row.value(0), tree: try row.value(1), catalogue: try row.optional(2),
-            readAt: Timestamp(millisecondsSinceEpoch: try row.value(3, as: PostgresTime.self).millisecondsSince1970),
-            changedAt: Timestamp(
-                millisecondsSinceEpoch: try row.value(4, as: PostgresTime.self).millisecondsSince1970))
+        (email, tree, catalogue, readAt, changedAt) = try row.decode(
+            String.self, UUID.self, UUID?.self, Timestamp.self, Timestamp.self)
     }
 }

@@ -37,7 +37,7 @@ package struct Connection: ~Copyable {
     ) throws(PostgresError) {
         let handle = try Self.connect(conninfo, limits)
         var prepared: [String: String] = [:]
-        history = try Self.history(check, over: handle, &prepared, limits)
+        history = try Self.history(check, over: handle, &prepared, waitMax: limits.answerMax)
         self.prepared = prepared
         self.conninfo = conninfo
         self.limits = limits
@@ -126,7 +126,7 @@ package struct Connection: ~Copyable {
         do throws(PostgresError) {
             let new = try Self.connect(conninfo, limits)
             prepared = [:]
-            guard try Self.history(check, over: new, &prepared, limits) == history else {
+            guard try Self.history(check, over: new, &prepared, waitMax: limits.answerMax) == history else {
                 throw PostgresError(
                     sqlState: PostgresError.otherHistory, message: "the database was restored since this was begun")
             }
@@ -146,12 +146,12 @@ package struct Connection: ~Copyable {
 
     private static func history(
         _ check: StaticString?, over handle: borrowing ConnectionHandle, _ prepared: inout [String: String],
-        _ limits: Limits
+        waitMax: Duration
     ) throws(PostgresError) -> String? {
         guard let check else { return nil }
         do throws(PostgresError) {
             let question = [Statement(stringLiteral: check.description)]
-            return try exchange(question, over: handle, prepared: &prepared, waitMax: limits.answerMax)[0][0].value(0)
+            return try exchange(question, over: handle, prepared: &prepared, waitMax: waitMax)[0][0].decode(String.self)
         } catch {
             if ["42883", "3F000"].contains(error.sqlState) { return nil }
             // The text of the statement would hide what there is to do.

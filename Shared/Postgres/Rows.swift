@@ -80,8 +80,7 @@ extension Rows: Sequence {
 /// One row of an answer.
 ///
 /// A row is read by its columns' types, with ``decode(_:)`` or, where it has many, with ``columns``: a statement and
-/// its reader that have different columns fail at once. Single values by number are for loops over very many rows, and
-/// for statements of one column.
+/// its reader that have different columns fail at once. Single values by number are for loops over very many rows.
 package struct Row {
     @usableFromInline let rows: Rows
     @usableFromInline let index: Int

@@ -80,10 +80,10 @@ package enum Compaction {
             WHERE e.id = \(environment.rawValue)
             """,
         ])
-        guard answers[1].count == 1 else { return 0 }
-        let row = answers[1][0]
-        let (before, wanted): (Int64, Int64) = (try row.value(0), try row.value(1))
-        if try row.value(2, as: Bool.self) { return wanted }
+        guard let (before, wanted, isRaised) = try answers[1].first?.decode(Int64.self, Int64.self, Bool.self) else {
+            return 0
+        }
+        if isRaised { return wanted }
         return before < wanted ? nil : before
     }
 

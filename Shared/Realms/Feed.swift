@@ -24,9 +24,7 @@ package struct EnvironmentCounter: Sendable, Equatable {
     }
 
     package init(_ row: Row) throws(PostgresError) {
-        generation = try row.value(0)
-        position = try row.value(1)
-        compactedPosition = try row.value(2)
+        (generation, position, compactedPosition) = try row.decode(Int64.self, Int64.self, Int64.self)
     }
 }
 

@@ -74,10 +74,8 @@ extension RealmObject {
     }
 
     package static func statusLine(_ row: Row) throws(PostgresError) -> (entry: UUID, line: ObjectKey) {
-        (
-            try row.value(0),
-            ObjectKey(realm: try row.value(1), kind: .timeEntryStatus, id: try row.value(2))
-        )
+        let (entry, realm, id) = try row.decode(UUID.self, Int32.self, UUID.self)
+        return (entry, ObjectKey(realm: realm, kind: .timeEntryStatus, id: id))
     }
 
     /// The statement that reads all objects of some kinds in a realm, tombstones left out.

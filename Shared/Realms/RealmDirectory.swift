@@ -60,9 +60,9 @@ package struct RealmDirectory: Sendable {
             SELECT id, path FROM realm.realm
             WHERE environment_id = \(environment.rawValue) AND path = ANY (\(unknown))
             """)
-        for row in try connection.run(statements)[statements.count - 1] {
-            let id: Int32 = try row.value(0)
-            guard let path = RealmPath(try row.value(1, as: String.self)) else { continue }
+        let rows = try connection.run(statements)[statements.count - 1]
+        for (id, text) in try rows.decode(Int32.self, String.self) {
+            guard let path = RealmPath(text) else { continue }
             remember(id, path, environment)
             found[path] = id
         }
@@ -80,9 +80,9 @@ package struct RealmDirectory: Sendable {
                 SELECT id, path FROM realm.realm
                 WHERE environment_id = \(environment.rawValue) AND id = ANY (\(Array(unknown)))
                 """)
-            for row in rows {
-                guard let path = RealmPath(try row.value(1, as: String.self)) else { continue }
-                remember(try row.value(0), path, environment)
+            for (id, text) in try rows.decode(Int32.self, String.self) {
+                guard let path = RealmPath(text) else { continue }
+                remember(id, path, environment)
             }
         }
         var found: [Int32: RealmPath] = [:]

@@ -7,10 +7,10 @@ package enum Schema {
 
     /// Refuses to run on a schema that this program does not know.
     package static func check(on connection: inout Connection) throws {
-        let isMigrated: Bool = try connection.run("SELECT to_regclass('realm.migration') IS NOT NULL")[0].value(0)
+        let isMigrated = try connection.run("SELECT to_regclass('realm.migration') IS NOT NULL")[0].decode(Bool.self)
         let found: Int32 =
             isMigrated
-            ? try connection.run("SELECT coalesce(max(number), 0) FROM realm.migration")[0].value(0) : 0
+            ? try connection.run("SELECT coalesce(max(number), 0) FROM realm.migration")[0].decode(Int32.self) : 0
         if found < version { throw SchemaMismatch(found: found, advice: "run: fieldpost migrate") }
         if found > version { throw SchemaMismatch(found: found, advice: "run a newer version of this program") }
     }

@@ -77,7 +77,7 @@ package struct WriteBatch: Sendable {
         let changes = (0..<3).compactMap { sort in write(sort) }
         let answers = try connection.run(prelude + changes + statements)
 
-        let missed = try answers[prelude.count - 1][0].value(0, as: [Int32].self)
+        let missed = try answers[prelude.count - 1][0].decode([Int32].self)
         var positions: [ObjectKey: Int64] = [:]
         for answer in answers[prelude.count..<prelude.count + changes.count] {
             for row in answer {

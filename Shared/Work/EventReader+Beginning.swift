@@ -40,7 +40,7 @@ extension EventReader {
     /// A broker that lost its content may have as many messages again as this group had read: then it would wait behind
     /// them, and what is new in them be missed until the next one comes.
     private mutating func followEpoch(_ consumer: inout Consumer, _ connection: inout Connection) throws {
-        let newest: Int64 = try connection.run("SELECT coalesce(max(epoch), 0) FROM realm.relay")[0].value(0)
+        let newest = try connection.run("SELECT coalesce(max(epoch), 0) FROM realm.relay")[0].decode(Int64.self)
         nextEpoch = .now + Self.epochInterval
         for partition in consumer.assignment.subtracting(begun) {
             guard let epoch = epochs[partition], epoch < newest else { continue }
@@ -78,9 +78,9 @@ extension EventReader {
     private mutating func loadEpochs(_ connection: inout Connection) throws {
         let rows = try connection.run(
             "SELECT topic, partition, epoch FROM pipeline.progress WHERE group_name = \(group)")
-        for row in rows {
-            let partition = TopicPartition(topic: try row.value(0), partition: try row.value(1))
-            epochs[partition] = max(try row.value(2), epochs[partition] ?? 0)
+        for (topic, number, epoch) in try rows.decode(String.self, Int32.self, Int64.self) {
+            let partition = TopicPartition(topic: topic, partition: number)
+            epochs[partition] = max(epoch, epochs[partition] ?? 0)
         }
     }
 

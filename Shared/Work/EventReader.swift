@@ -172,9 +172,8 @@ struct EventReader {
             run.generation = generation
             return true
         }
-        for row in try connection.run("SELECT id, generation FROM realm.environment") {
-            generations[EnvironmentID(rawValue: try row.value(0))] = try row.value(1)
-        }
+        let rows = try connection.run("SELECT id, generation FROM realm.environment")
+        for (id, current) in try rows.decode(EnvironmentID.self, Int64.self) { generations[id] = current }
         return generations[environment] == generation
     }
 }

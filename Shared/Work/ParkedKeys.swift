@@ -134,13 +134,14 @@ enum ParkedKeys {
 
     static func due(_ rows: Rows) throws(PostgresError) -> [Due] {
         var due: [Due] = []
-        for row in rows {
-            guard let subject = EventSubject(try row.value(1, as: String.self)) else { continue }
+        for (environment, text, topic, partition, attempts) in try rows.decode(
+            EnvironmentID.self, String.self, String.self, Int32.self, Int32.self)
+        {
+            guard let subject = EventSubject(text) else { continue }
             due.append(
                 Due(
-                    environment: EnvironmentID(rawValue: try row.value(0)), subject: subject,
-                    partition: TopicPartition(topic: try row.value(2), partition: try row.value(3)),
-                    attemptCount: Int(try row.value(4, as: Int32.self))))
+                    environment: environment, subject: subject,
+                    partition: TopicPartition(topic: topic, partition: partition), attemptCount: Int(attempts)))
         }
         return due
     }

@@ -64,9 +64,7 @@ struct ParkedSweep: Sweep {
             WHERE p.group_name = o.group_name AND p.environment_id = o.environment_id AND p.key = o.key
             RETURNING p.group_name, p.environment_id, p.key, p.reason
             """)
-        for row in rows {
-            let (group, environment): (String, Int32) = (try row.value(0), try row.value(1))
-            let (key, reason): (String, String) = (try row.value(2), try row.value(3))
+        for (group, environment, key, reason) in try rows.decode(String.self, Int32.self, String.self, String.self) {
             logger.warning(
                 "a dead key that nobody looked after is removed",
                 metadata: [

@@ -27,15 +27,15 @@ struct AnswerSweep: Sweep {
     init(keep: Duration) { self.keep = keep }
 
     mutating func step(on connection: inout Connection) throws -> SweptPart {
-        let rows = try connection.run(page(after: last))
-        let removedCount: Int64 = try rows[0].value(0)
+        let (removedCount, environment, person, id) = try connection.run(page(after: last))[0]
+            .decode(Int64.self, Int32?.self, Int32?.self, UUID?.self)
         // There may be more answers of the same clients.
         if removedCount == Self.answerCountMax { return SweptPart(removedCount: Int(removedCount), isLast: false) }
-        guard let environment: Int32 = try rows[0].optional(1) else {
+        guard let environment, let person, let id else {
             last = Client()
             return SweptPart(removedCount: Int(removedCount), isLast: true)
         }
-        last = Client(environment: environment, person: try rows[0].value(2), id: try rows[0].value(3))
+        last = Client(environment: environment, person: person, id: id)
         return SweptPart(removedCount: Int(removedCount), isLast: false)
     }
 

@@ -22,10 +22,9 @@ struct LedgerSweep: Sweep {
     init(keep: Duration) { self.keep = keep }
 
     mutating func step(on connection: inout Connection) throws -> SweptPart {
-        let rows = try connection.run(page(after: last))
-        let removedCount: Int64 = try rows[0].value(0)
-        let environment: Int32? = try rows[0].optional(1)
-        last = (environment ?? 0, try rows[0].optional(2) ?? .zero)
+        let (removedCount, environment, entry) = try connection.run(page(after: last))[0]
+            .decode(Int64.self, Int32?.self, UUID?.self)
+        last = (environment ?? 0, entry ?? .zero)
         return SweptPart(removedCount: Int(removedCount), isLast: environment == nil)
     }
 

@@ -58,11 +58,11 @@ struct RealmWalk: Sendable {
             WHERE (environment_id, id) > (\(last.environment), \(last.number)) AND starts_with(path, \(pathPrefix))
             ORDER BY environment_id, id LIMIT 1
             """)
-        guard rows.count == 1 else {
+        guard let next = try rows.first?.decode(Int32.self, Int32.self) else {
             last = (0, 0)
             return nil
         }
-        last = (try rows[0].value(0), try rows[0].value(1))
+        last = next
         place = (EnvironmentID(rawValue: last.environment), last.number)
         return place
     }

@@ -22,12 +22,12 @@ struct PollPointerSweep: Sweep {
 
     mutating func step(on connection: inout Connection) throws -> SweptPart {
         guard let environment = waiting.last else {
-            waiting = try connection.run("SELECT environment_id FROM realm.relay").map { try $0.value(0) }
+            waiting = try connection.run("SELECT environment_id FROM realm.relay").decode(Int32.self)
             return SweptPart(removedCount: 0, isLast: waiting.isEmpty)
         }
-        let rows = try connection.run(page(of: environment, after: swept[environment] ?? 0))
-        let (removedCount, count): (Int64, Int64) = (try rows[0].value(0), try rows[0].value(1))
-        if let last: Int64 = try rows[0].optional(2) { swept[environment] = last }
+        let (removedCount, count, last) = try connection.run(page(of: environment, after: swept[environment] ?? 0))[0]
+            .decode(Int64.self, Int64.self, Int64?.self)
+        if let last { swept[environment] = last }
         if count < Self.pageCountMax { waiting.removeLast() }
         return SweptPart(removedCount: Int(removedCount), isLast: waiting.isEmpty)
     }

@@ -92,10 +92,8 @@ struct Retention: ~Copyable {
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
             WHERE c.relkind = 'r' AND c.reltuples >= 0 AND n.nspname || '.' || c.relname = ANY (\(Self.tables))
             """)
-        for row in rows {
-            Gauge(
-                label: "fieldpost.retention.rows", dimensions: [("table", try row.value(0, as: String.self))]
-            ).record(try row.value(1, as: Double.self))
+        for (table, count) in try rows.decode(String.self, Double.self) {
+            Gauge(label: "fieldpost.retention.rows", dimensions: [("table", table)]).record(count)
         }
     }
 

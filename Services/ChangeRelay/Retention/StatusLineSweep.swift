@@ -35,11 +35,7 @@ struct StatusLineSweep: Sweep {
 
     mutating func step(on connection: inout Connection) throws -> SweptPart {
         guard let realm = try realms.current(on: &connection) else { return SweptPart(removedCount: 0, isLast: true) }
-        let lines = try connection.run(excessive(in: realm)).map { row in
-            Line(
-                id: try row.value(0), position: try row.value(1), entry: try row.optional(2) ?? "",
-                time: (try row.optional(3, as: String.self)).flatMap { Timestamp($0) }?.millisecondsSinceEpoch ?? .min)
-        }
+        let lines = try connection.run(excessive(in: realm)).map { try Line($0) }
         let excess = Self.excess(lines, keepCountMax: keepCountMax).prefix(Self.batchCountMax)
         if excess.isEmpty || excess.count < Self.batchCountMax && lines.count < Int(Self.pageCountMax) { realms.goOn() }
         if excess.isEmpty { return SweptPart(removedCount: 0, isLast: false) }
@@ -65,5 +61,15 @@ struct StatusLineSweep: Sweep {
         ) l
         WHERE n > \(Int64(keepCountMax)) ORDER BY entry, id LIMIT \(Self.pageCountMax)
         """
+    }
+}
+
+extension StatusLineSweep.Line {
+    /// Reads id, position, entry and timestamp. A line without a readable time is older than all others.
+    fileprivate init(_ row: Row) throws(PostgresError) {
+        let (id, position, entry, time) = try row.decode(UUID.self, Int64.self, String?.self, String?.self)
+        self.init(
+            id: id, position: position, entry: entry ?? "",
+            time: time.flatMap { Timestamp($0) }?.millisecondsSinceEpoch ?? .min)
     }
 }

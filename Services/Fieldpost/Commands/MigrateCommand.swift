@@ -135,16 +135,11 @@ enum Migration {
     }
 
     private static func load(on connection: inout Connection) throws -> [Row] {
-        let isThere: Bool = try connection.run("SELECT to_regclass('realm.migration') IS NOT NULL")[0].value(0)
+        let isThere = try connection.run("SELECT to_regclass('realm.migration') IS NOT NULL")[0].decode(Bool.self)
         guard isThere else { return [] }
         return try connection.run("SELECT number, name, checksum, applied_at FROM realm.migration ORDER BY number")
-            .map { row in
-                Row(
-                    number: try row.value(0), name: try row.value(1), checksum: try row.value(2),
-                    time: Timestamp(
-                        millisecondsSinceEpoch: try row.value(3, as: PostgresTime.self).millisecondsSince1970)
-                )
-            }
+            .decode(Int32.self, String.self, String.self, Timestamp.self)
+            .map { Row(number: $0, name: $1, checksum: $2, time: $3) }
     }
 
     private static func check(_ row: Row, _ files: [SchemaFile]) throws {

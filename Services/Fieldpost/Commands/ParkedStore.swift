@@ -67,19 +67,7 @@ enum ParkedStore {
                 AND (\(selection.isDead) IS NULL OR p.is_dead = \(selection.isDead))
             ORDER BY p.parked_at, p.key LIMIT \(Int64(selection.countMax))
             """
-        ).map { row in
-            let isDead: Bool = try row.value(8)
-            let isCircuit: Bool = try row.value(9)
-            return Row(
-                group: try row.value(0), environmentID: try row.value(1), environment: try row.optional(2),
-                key: try row.value(3), subject: try row.value(4), topic: try row.value(5), partition: try row.value(6),
-                reason: try row.value(7), state: isDead ? .dead : isCircuit ? .circuit : .waiting,
-                attempts: try row.value(10), parkedAt: try time(row, 11), nextAt: try time(row, 12))
-        }
-    }
-
-    private static func time(_ row: Postgres.Row, _ column: Int) throws -> Timestamp {
-        Timestamp(millisecondsSinceEpoch: try row.value(column, as: PostgresTime.self).millisecondsSince1970)
+        ).map { try Row($0) }
     }
 
     /// Keys read or changed by one statement.
@@ -102,7 +90,7 @@ enum ParkedStore {
                         SELECT id FROM realm.environment WHERE name = \(selection.environment)))
                 ORDER BY p.group_name, p.environment_id, p.key LIMIT \(Int64(pageCountMax))
                 """
-            ).map { Name(group: try $0.value(0), environmentID: try $0.value(1), key: try $0.value(2)) }
+            ).decode(String.self, Int32.self, String.self).map { Name(group: $0, environmentID: $1, key: $2) }
             guard let newest = page.last else { return }
             last = newest
             try body(page, &connection)
@@ -159,9 +147,7 @@ enum ParkedStore {
                 AND o.kind = \(subject.kind.rawValue) AND o.id = \(subject.id)
             WHERE r.environment_id = \(row.environmentID) AND r.path = \(subject.realm.description)
             """)
-        guard rows.count == 1 else { return nil }
-        let position: Int64 = try rows[0].value(0)
-        let fields: String = try rows[0].value(1)
+        guard let (position, fields) = try rows.first?.decode(Int64.self, String.self) else { return nil }
         return "at position \(position): \(fields)"
     }
 
@@ -195,5 +181,26 @@ extension ParkedStore.Row {
             ("partition", "\(topic)/\(partition)"), ("state", state.rawValue), ("attempts", String(attempts)),
             ("parked", parkedAt.description), ("next", state == .dead ? "-" : nextAt.description), ("reason", reason),
         ]
+    }
+}
+
+extension ParkedStore.Row {
+    /// Reads a row of ``ParkedStore/load(_:on:)``.
+    fileprivate init(_ row: Postgres.Row) throws(PostgresError) {
+        var columns = row.columns
+        group = try columns.next()
+        environmentID = try columns.next()
+        environment = try columns.next()
+        key = try columns.next()
+        subject = try columns.next()
+        topic = try columns.next()
+        partition = try columns.next()
+        reason = try columns.next()
+        let (isDead, isCircuit): (Bool, Bool) = (try columns.next(), try columns.next())
+        state = isDead ? .dead : isCircuit ? .circuit : .waiting
+        attempts = try columns.next()
+        parkedAt = try columns.next()
+        nextAt = try columns.next()
+        try columns.end()
     }
 }

@@ -28,7 +28,7 @@ struct RestoreCommand: ParsableCommand {
     func run() throws {
         var connection = try database.connect(check: nil)
         try Schema.check(on: &connection)
-        let isUnchanged: Bool = try connection.run(Lineage.isUnchanged)[0].value(0)
+        let isUnchanged = try connection.run(Lineage.isUnchanged)[0].decode(Bool.self)
         if isUnchanged, !nothingLost, !force {
             throw CommandFailure(
                 "this is the database that the services know. After a restore that PostgreSQL cannot tell of, such as "
@@ -46,9 +46,9 @@ struct RestoreCommand: ParsableCommand {
     }
 
     private func show(_ connection: inout Connection) throws {
-        let rows = try connection.run("SELECT name, generation, position FROM realm.environment ORDER BY name").map {
-            Row(environment: try $0.value(0), generation: try $0.value(1), position: try $0.value(2))
-        }
+        let rows = try connection.run("SELECT name, generation, position FROM realm.environment ORDER BY name")
+            .decode(String.self, Int64.self, Int64.self)
+            .map { Row(environment: $0, generation: $1, position: $2) }
         var table = Table(
             [("ENVIRONMENT", .left), ("GENERATION", .right), ("POSITION", .right)], empty: "no environments")
         for row in rows { table.add([row.environment, String(row.generation), String(row.position)]) }

@@ -45,8 +45,8 @@ struct MutationStore {
         let answers = try connection.run(statements)
         var state = LoadedState()
         if answers[0].count == 1 { state.position = try EnvironmentCounter(answers[0][0]).position }
-        for row in answers[1] {
-            state.nextSequences[ClientKey(caller: try row.value(0), client: try row.value(1))] = try row.value(2)
+        for (caller, client, next) in try answers[1].decode(Int32.self, UUID.self, Int64.self) {
+            state.nextSequences[ClientKey(caller: caller, client: client)] = next
         }
         for row in answers[2] { try Self.read(row, into: &state) }
         for (key, object) in try RealmObject.byKey(answers[3]) {
@@ -62,14 +62,16 @@ struct MutationStore {
     }
 
     private static func read(_ row: Row, into state: inout LoadedState) throws(PostgresError) {
-        let client = ClientKey(caller: try row.value(0), client: try row.value(1))
+        var columns = row.columns
+        let client = ClientKey(caller: try columns.next(), client: try columns.next())
+        let sequence: Int64 = try columns.next()
         let answer: MutationAnswer
-        if let position: Int64 = try row.optional(3) {
+        if let position = try columns.next(Int64?.self) {
             answer = .accepted(position: position)
         } else {
-            answer = .rejected(Rejection(problem: try row.value(4, as: JSONBytes.self).bytes))
+            answer = .rejected(Rejection(problem: try columns.next(JSONBytes.self).bytes))
         }
-        state.answers[client, default: [:]][try row.value(2)] = answer
+        state.answers[client, default: [:]][sequence] = answer
     }
 
     private func clients(_ requests: [MutationRequest]) -> Statement {

@@ -134,7 +134,7 @@ final class LiveHub: Service, Sendable {
         let places = readers.compactMap(\.place)
         if places.isEmpty { return }
         let environments = try await watchPool.run { connection in
-            try connection.run(LivePlace.news(places)).map { EnvironmentID(rawValue: try $0.value(0)) }
+            try connection.run(LivePlace.news(places)).decode(EnvironmentID.self)
         }
         for environment in environments { committed(in: environment) }
     }

@@ -1,4 +1,5 @@
 import Environments
+import FoundationEssentials
 import HTTP
 import Hummingbird
 import Identity
@@ -55,7 +56,7 @@ struct RealmsRoute: Sendable {
                 WHERE environment_id = \(environment) AND path > \(after?.description ?? "")
                 ORDER BY path LIMIT \(countMax)
                 """)
-            paths = try rows.compactMap { RealmPath(try $0.value(0, as: String.self)) }
+            paths = try rows.decode(String.self).compactMap { RealmPath($0) }
             if rows.count == countMax { next = paths.last }
             paths = paths.filter(state.mayRead)
         } else if state.mayRead(.manager) {
@@ -64,7 +65,7 @@ struct RealmsRoute: Sendable {
                 SELECT id FROM realm.object WHERE environment_id = \(environment) AND realm_id = \(access.common)
                     AND kind = 'Team' AND NOT deleted ORDER BY id LIMIT \(countMax)
                 """)
-            let teams = try rows.map { RealmPath.team(try $0.value(0)) }
+            let teams = try rows.decode(UUID.self).map { RealmPath.team($0) }
             let known = Set(paths)
             paths += teams.filter { !known.contains($0) }
         }

@@ -38,9 +38,8 @@ struct BenchApply: ParsableCommand {
         defer { place.end() }
         var admin = try Connection(place.conninfo)
         let environments = try ["a", "b"].map { name in
-            EnvironmentID(
-                rawValue: try admin.run(
-                    "INSERT INTO realm.environment (name) VALUES (\(name)) RETURNING id")[0].value(0))
+            try admin.run("INSERT INTO realm.environment (name) VALUES (\(name)) RETURNING id")[0]
+                .decode(EnvironmentID.self)
         }
         var figures = BenchFigures()
         let sources = try environments.map { environment in

@@ -105,7 +105,8 @@ struct BenchAudiences: ~Copyable {
     }
 
     private mutating func position() throws -> Int64 {
-        try connection.run("SELECT position FROM realm.environment WHERE id = \(environment.rawValue)")[0].value(0)
+        try connection.run("SELECT position FROM realm.environment WHERE id = \(environment.rawValue)")[0]
+            .decode(Int64.self)
     }
 
     private static func node(_ name: String) -> Identified<ReportingTreeNode> {

@@ -54,8 +54,7 @@ struct BenchListing: Sendable {
             "--people", file, "--poll-interval", "86400", "--full-poll-interval", "604800",
         ])
         environment = try await pool.run { connection in
-            EnvironmentID(
-                rawValue: try connection.run("SELECT id FROM realm.environment WHERE name = 'bench'")[0].value(0))
+            try connection.run("SELECT id FROM realm.environment WHERE name = 'bench'")[0].decode(EnvironmentID.self)
         }
         try await load()
     }
@@ -145,7 +144,7 @@ struct BenchListing: Sendable {
                 SELECT EXISTS (SELECT FROM realm.object WHERE kind = 'SeenRecord'
                     AND fields->>'backendId' = \(change.record)
                     AND (fields->>'durationSeconds')::bigint = \(Int64(change.seconds)))
-                """)[0].value(0)
+                """)[0].decode(Bool.self)
         }
     }
 
@@ -163,7 +162,7 @@ struct BenchListing: Sendable {
                     full_started_at = CASE WHEN \(isFull) THEN NULL ELSE now() END
                 WHERE environment_id = \(environment.rawValue) RETURNING run
                 """
-            ).first { _ in true }?.value(0) ?? 0
+            ).first?.decode(Int64.self) ?? 0
         }
         while true {
             let isDone: Bool = try await pool.run { connection in
@@ -175,7 +174,7 @@ struct BenchListing: Sendable {
                             LEFT JOIN poll.finished f ON f.environment_id = o.environment_id AND f.poll_id = o.id
                             WHERE o.environment_id = \(environment.rawValue) AND o.kind = 'Poll' AND NOT o.deleted
                                 AND coalesce(f.run, 0) < (o.fields->>'run')::bigint)
-                    """)[0].value(0)
+                    """)[0].decode(Bool.self)
             }
             if isDone { break }
             guard ContinuousClock.now - start < Self.runMax else {

@@ -113,9 +113,10 @@ struct BenchOnboard: AsyncParsableCommand {
                         AND NOT (fields->>'isInitialized')::boolean LIMIT 500
                     """)
                 var batch = WriteBatch(environment: environment)
-                for (decision, row) in rows.enumerated() {
-                    let key = ObjectKey(realm: try row.value(0), kind: .realms, id: try row.value(1))
-                    batch.expect(key, at: try row.value(2), decision: decision)
+                for (decision, row) in try rows.decode(Int32.self, UUID.self, Int64.self).enumerated() {
+                    let (realm, id, position) = row
+                    let key = ObjectKey(realm: realm, kind: .realms, id: id)
+                    batch.expect(key, at: position, decision: decision)
                     batch.patch(key, JSONBytes(#"{"isInitialized":true}"#), decision: decision)
                 }
                 return try batch.commit(on: &connection).positions.count

@@ -99,9 +99,7 @@ enum CPUTime {
     static func backends(on connection: inout Connection) throws -> Double {
         let rows = try connection.run(
             "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
-        var sum = 0.0
-        for row in rows { sum += ofProcess(String(try row.value(0, as: Int32.self))) }
-        return sum
+        return try rows.decode(Int32.self).map { ofProcess(String($0)) }.reduce(0, +)
     }
 
     private static func ofProcess(_ process: String) -> Double {

@@ -130,7 +130,7 @@ struct BenchPoll: AsyncParsableCommand {
                     "INSERT INTO realm.environment (name) VALUES (\("audiences-\(count)")) RETURNING id")
                 var audiences = try BenchAudiences(
                     audiences: count, people: people, nodes: nodes,
-                    environment: EnvironmentID(rawValue: try rows[0].value(0)), conninfo: conninfo)
+                    environment: try rows[0].decode(EnvironmentID.self), conninfo: conninfo)
                 try audiences.prepare()
                 var times: [(added: Duration, alone: Duration)] = []
                 for round in 1...rounds {

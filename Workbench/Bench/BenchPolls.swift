@@ -46,8 +46,7 @@ struct BenchPolls: Sendable {
             "--poll-interval", "86400",
         ])
         environment = try await pool.run { connection in
-            EnvironmentID(
-                rawValue: try connection.run("SELECT id FROM realm.environment WHERE name = 'bench'")[0].value(0))
+            try connection.run("SELECT id FROM realm.environment WHERE name = 'bench'")[0].decode(EnvironmentID.self)
         }
         try await load(entries: entries, nodes: nodes)
     }
@@ -165,19 +164,18 @@ struct BenchPolls: Sendable {
                 """
                 UPDATE poll.run SET full_started_at = NULL WHERE environment_id = \(environment.rawValue) RETURNING run
                 """
-            ).first { _ in true }?.value(0) ?? 0
+            ).first?.decode(Int64.self) ?? 0
         }
         try await makeDue()
         let start = ContinuousClock.now
         while true {
             let (isSettled, isFull) = try await pool.run { connection in
-                let row = try connection.run(
+                try connection.run(
                     """
                     SELECT settled_run = run AND run > \(last), coalesce(full_started_at > '-infinity', false)
                     FROM poll.run WHERE environment_id = \(environment.rawValue)
                     """
-                ).first { _ in true }
-                return (try row?.value(0) ?? false, try row?.value(1) ?? false)
+                ).first?.decode(Bool.self, Bool.self) ?? (false, false)
             }
             if isSettled, isFull {
                 let time = ContinuousClock.now - start
@@ -209,7 +207,7 @@ struct BenchPolls: Sendable {
         let count: Int64 = try await pool.run { connection in
             try connection.run(
                 "SELECT count(*) FROM poll.finished WHERE environment_id = \(environment.rawValue) AND run > \(run)"
-            )[0].value(0)
+            )[0].decode(Int64.self)
         }
         // Beside them there may be one of what has changed.
         guard count >= people.count else {
@@ -245,7 +243,7 @@ struct BenchPolls: Sendable {
     /// The newest position of all objects but the polls.
     func position() async throws -> Int64 {
         try await pool.run { connection in
-            try connection.run("SELECT max(position) FROM realm.object WHERE kind <> 'Poll'")[0].value(0)
+            try connection.run("SELECT max(position) FROM realm.object WHERE kind <> 'Poll'")[0].decode(Int64.self)
         }
     }
 

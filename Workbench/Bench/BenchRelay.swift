@@ -24,8 +24,8 @@ struct BenchRelay: ParsableCommand {
         let place = try BenchPlace(options, topics: [topic.name: topic.partitions, "bench.limit": topic.partitions])
         defer { place.end() }
         var admin = try Connection(place.conninfo)
-        let environment = EnvironmentID(
-            rawValue: try admin.run("INSERT INTO realm.environment (name) VALUES ('bench') RETURNING id")[0].value(0))
+        let environment = try admin.run("INSERT INTO realm.environment (name) VALUES ('bench') RETURNING id")[0]
+            .decode(EnvironmentID.self)
         let events = try BenchEvents(environment, count: objects * 2, on: place.conninfo)
         // The second half names every object once, in an order that mixes realms.
         let items = Array(events.items[objects...])
@@ -33,9 +33,8 @@ struct BenchRelay: ParsableCommand {
 
         // As PostgreSQL prints them.
         var values: [UUID: [UInt8]] = [:]
-        for row in try admin.run("SELECT id, fields FROM realm.object") {
-            values[try row.value(0)] = try row.value(1, as: JSONBytes.self).bytes
-        }
+        let stored = try admin.run("SELECT id, fields FROM realm.object")
+        for (id, fields) in try stored.decode(UUID.self, JSONBytes.self) { values[id] = fields.bytes }
 
         var figures = BenchFigures()
         for round in 1...options.rounds {
@@ -106,7 +105,7 @@ struct BenchRelay: ParsableCommand {
     /// The rest of the objects after the relay's first page: its start and its first connection are not measured.
     private func relay(_ place: BenchPlace, _ admin: inout Connection) throws -> Double {
         try admin.run("UPDATE realm.relay SET position = 0")
-        let target: Int64 = try admin.run("SELECT max(position) FROM realm.change")[0].value(0)
+        let target = try admin.run("SELECT max(position) FROM realm.change")[0].decode(Int64.self)
         let folder = try ClusterFolder("bench-relay")
         defer { folder.remove() }
         let process = try ClusterProcess(
@@ -120,15 +119,14 @@ struct BenchRelay: ParsableCommand {
         var (first, start) = (Int64(0), ContinuousClock.now)
         while true {
             guard process.isRunning else { throw BenchPlace.Missing(description: process.logTail()) }
-            let rows = try admin.run("SELECT position FROM realm.relay")
-            let position = rows.count == 1 ? try rows[0].value(0, as: Int64.self) : 0
+            let position = try admin.run("SELECT position FROM realm.relay").first?.decode(Int64.self) ?? 0
             if first == 0, position > 0 { (first, start) = (position, .now) }
             if position >= target { break }
             // The question takes time of the same cores.
             poll(nil, 0, 5)
         }
         let time = ContinuousClock.now - start
-        let count: Int64 = try admin.run("SELECT count(*) FROM realm.object WHERE position > \(first)")[0].value(0)
+        let count = try admin.run("SELECT count(*) FROM realm.object WHERE position > \(first)")[0].decode(Int64.self)
         return Double(count) / time.inSeconds
     }
 }

@@ -107,7 +107,7 @@ extension BenchSubmit {
                 """
                 SELECT count(*) FROM submission.ledger WHERE phase = 'settled' AND confirmed IS NOT NULL
                 """)
-            return Int(try rows[0].value(0, as: Int64.self))
+            return Int(try rows[0].decode(Int64.self))
         }
     }
 }

@@ -174,7 +174,7 @@ struct BenchSubmit: AsyncParsableCommand {
     private func settledCount(_ bench: BenchCluster) async throws -> Int {
         try await bench.pool.run { connection in
             let rows = try connection.run("SELECT count(*) FROM submission.ledger WHERE phase = 'settled'")
-            return Int(try rows[0].value(0, as: Int64.self))
+            return Int(try rows[0].decode(Int64.self))
         }
     }
 
@@ -194,11 +194,11 @@ struct BenchSubmit: AsyncParsableCommand {
                 }
                 _ = try batch.commit(on: &connection)
             }
-            return try connection.run("SELECT max(position) FROM realm.change")[0].value(0, as: Int64.self)
+            return try connection.run("SELECT max(position) FROM realm.change")[0].decode(Int64.self)
         }
         while try await bench.pool.run({ connection in
             let rows = try connection.run("SELECT coalesce(min(position), 0) FROM realm.relay")
-            return try rows[0].value(0, as: Int64.self) < target
+            return try rows[0].decode(Int64.self) < target
         }) { try await Task.sleep(for: .milliseconds(50)) }
     }
 }

@@ -97,7 +97,7 @@ struct DemoSetup: Sendable {
                     AND o.kind = \(Kind.realms.rawValue) AND NOT o.deleted
                     AND (o.fields->>'isInitialized')::boolean AND o.fields->>'userId' = ANY (\(emails))
                 """)
-            return Int(try rows[0].value(0, as: Int64.self))
+            return Int(try rows[0].decode(Int64.self))
         }
     }
 }

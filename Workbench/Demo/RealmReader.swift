@@ -20,10 +20,11 @@ struct RealmReader: Sendable {
                 """)
             var content: RealmContent = [:]
             content.reserveCapacity(rows.count)
-            for row in rows {
-                guard let kind = Kind(rawValue: try row.value(0, as: String.self)) else { continue }
-                content[ObjectID(kind: kind, id: try row.value(1))] = HeldObject(
-                    position: try row.value(2), fields: try row.value(3, as: JSONBytes.self).bytes)
+            for (name, id, position, fields) in try rows.decode(
+                String.self, UUID.self, Int64.self, JSONBytes.self)
+            {
+                guard let kind = Kind(rawValue: name) else { continue }
+                content[ObjectID(kind: kind, id: id)] = HeldObject(position: position, fields: fields.bytes)
             }
             return content
         }
@@ -33,7 +34,8 @@ struct RealmReader: Sendable {
     func position() async throws -> Int64 {
         let environment = environment
         return try await pool.run { connection in
-            try connection.run("SELECT position FROM realm.environment WHERE id = \(environment.rawValue)")[0].value(0)
+            try connection.run("SELECT position FROM realm.environment WHERE id = \(environment.rawValue)")[0]
+                .decode(Int64.self)
         }
     }
 
@@ -47,7 +49,7 @@ struct RealmReader: Sendable {
                 SELECT count(*) FROM realm.change WHERE environment_id = \(environment.rawValue)
                     AND position > \(position) AND kind = ANY (\(kinds))
                 """)
-            return Int(try rows[0].value(0, as: Int64.self))
+            return Int(try rows[0].decode(Int64.self))
         }
     }
 }

@@ -140,6 +140,6 @@ extension LocalCluster {
     /// The newest run of polls that, or a later one, is done for everybody.
     fileprivate func lastRunOfEverybody() throws -> Int64 {
         var connection = try Connection(conninfo)
-        return try connection.run("SELECT coalesce(min(run), 0) FROM poll.finished")[0].value(0)
+        return try connection.run("SELECT coalesce(min(run), 0) FROM poll.finished")[0].decode(Int64.self)
     }
 }

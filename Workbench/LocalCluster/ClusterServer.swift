@@ -125,7 +125,7 @@ package final class ClusterServer: Sendable {
         try admin.runScript("ALTER SYSTEM SET primary_conninfo = ''")
         try admin.run("SELECT pg_reload_conf()")
         let pause = DispatchSemaphore(value: 0)
-        while try admin.run("SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)")[0].value(0, as: Bool.self) {
+        while try admin.run("SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)")[0].decode(Bool.self) {
             _ = pause.wait(timeout: .now() + .milliseconds(5))
         }
     }
@@ -133,7 +133,7 @@ package final class ClusterServer: Sendable {
     /// A standby becomes a primary, with what it has.
     package func promote() throws {
         var admin = try Connection(conninfo("postgres"))
-        guard try admin.run("SELECT pg_promote(true, 60)")[0].value(0, as: Bool.self) else {
+        guard try admin.run("SELECT pg_promote(true, 60)")[0].decode(Bool.self) else {
             throw ClusterFailure("the standby does not become a primary")
         }
     }

@@ -115,7 +115,7 @@ final class UpRun: Sendable {
         var connection = try Connection(conninfo)
         let rows = try connection.run(
             EnvironmentStore.somebody(at: state.home.url(.identity) + "/", before: plan.demoEnvironment))
-        return rows.count == 0 ? nil : try rows[0].value(0)
+        return try rows.first?.decode(String.self)
     }
 
     // MARK: The demo

@@ -23,8 +23,8 @@ actor Browser {
     /// Starts it.
     ///
     /// - Throws: When there is no Chromium (apt-get install chromium), or when it does not start.
-    init(in suite: LocalCluster) async throws {
-        folder = suite.folder.path + "/chromium"
+    init(in cluster: LocalCluster) async throws {
+        folder = cluster.folder.path + "/chromium"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let (commandPath, answerPath) = (folder + "/commands", folder + "/answers")
         for path in [commandPath, answerPath] {
@@ -42,7 +42,7 @@ actor Browser {
                 ],
                 environment: [
                     "PATH": "/usr/bin:/bin", "HOME": folder, "TMPDIR": FileManager.default.temporaryDirectory.path,
-                    ClusterFolder.mark: suite.folder.path,
+                    ClusterFolder.mark: cluster.folder.path,
                 ], logPath: folder + "/log"))
         guard let commands = FileHandle(forUpdatingAtPath: commandPath),
             let answers = FileHandle(forUpdatingAtPath: answerPath)

@@ -7,25 +7,25 @@ extension FlowTests {
     /// Schemathesis makes requests of every sort from `deploy/openapi.yaml`, good and bad ones, and compares status,
     /// type, headers and shape of every answer of a real gateway with it. `deploy/test` installs it.
     @Test(.timeLimit(.minutes(20))) func theGatewayAnswersAsItsDocumentSays() async throws {
-        try await withContract(.gateway) { suite, client in
+        try await withContract(.gateway) { cluster, client in
             let asked = try await client.send(
                 Request(
-                    "POST", suite.identityURL + "/sandbox/token", headers: [("Content-Type", "application/json")],
+                    "POST", cluster.identityURL + "/sandbox/token", headers: [("Content-Type", "application/json")],
                     body: Array(#"{"email":"ana@example.com"}"#.utf8)))
             let json = try JSONSerialization.jsonObject(with: Data(asked.body)) as? [String: Any]
             let authorization = "Bearer \(try #require(json?["access_token"] as? String))"
             try await eventually("the gateway knows the environment") {
                 let headers = [("Authorization", authorization)]
                 let status = try await client.send(
-                    Request("GET", suite.gatewayURL + "/v1/realms", headers: headers)
+                    Request("GET", cluster.gatewayURL + "/v1/realms", headers: headers)
                 ).status
                 return status == 200 ? nil : "\(status)"
             }
-            let key = try await suite.runCommand(["environment", "integration", "add", "contract"])
+            let key = try await cluster.runCommand(["environment", "integration", "add", "contract"])
             for bearer in [authorization, "Bearer \(try #require(key.split(separator: "\n").last))"] {
                 // What is wrong inside one mutation is part of a good answer, and so no bad request.
                 try await compare(
-                    suite, url: suite.gatewayURL, paths: "^/v1/(realms|sync|mutations)",
+                    cluster, url: cluster.gatewayURL, paths: "^/v1/(realms|sync|mutations)",
                     ["--exclude-checks", "negative_data_rejection", "--header", "Authorization: \(bearer)"])
             }
         }
@@ -33,20 +33,20 @@ extension FlowTests {
 
     /// The same for onboarding.
     @Test(.timeLimit(.minutes(20))) func onboardingAnswersAsItsDocumentSays() async throws {
-        try await withContract(.onboarding) { suite, client in
+        try await withContract(.onboarding) { cluster, client in
             let answer = try await client.send(
                 Request(
-                    "POST", suite.onboardingURL + "/register_device", headers: [("Content-Type", "application/json")],
+                    "POST", cluster.onboardingURL + "/register_device", headers: [("Content-Type", "application/json")],
                     body: Array(#"{"email":"ana@example.com"}"#.utf8)))
             #expect(answer.status == 200)
             // What is well formed may still be unknown: a session, a login, an address.
             try await compare(
-                suite, url: suite.onboardingURL, paths: "^/(register_device|sessions|auth_|v1/token)",
+                cluster, url: cluster.onboardingURL, paths: "^/(register_device|sessions|auth_|v1/token)",
                 ["--exclude-checks", "negative_data_rejection,positive_data_acceptance"])
         }
     }
 
-    /// Lends a suite with one service and an environment without a back end.
+    /// Lends a cluster with one service and an environment without a back end.
     private func withContract(
         _ service: LocalCluster.Part, _ body: (LocalCluster, Client) async throws -> Void
     ) async throws {
@@ -54,26 +54,26 @@ extension FlowTests {
         options.services = [service]
         let bounds = ["ADDRESS", "CLIENT", "DOMAIN"].map { ("FIELDPOST_ONBOARDING_\($0)_MAX", "1000000") }
         options.variables[.onboarding] = Dictionary(uniqueKeysWithValues: bounds)
-        let suite = try await LocalCluster("contract", options)
+        let cluster = try await LocalCluster("contract", options)
         let client = Client()
         let outcome: Result<Void, any Error>
         do {
-            try await suite.runCommand([
-                "environment", "add", "contract", "--domain", "example.com", "--issuer", suite.identityURL,
-                "--audience", "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "none",
+            try await cluster.runCommand([
+                "environment", "add", "contract", "--domain", "example.com", "--issuer", cluster.identityURL,
+                "--audience", "fieldpost", "--jwks-url", cluster.identityURL + "/jwks", "--backend", "none",
                 "--client-id", LocalCluster.clientID, "--client-secret-from", LocalCluster.clientSecretVariable,
             ])
-            outcome = .success(try await body(suite, client))
+            outcome = .success(try await body(cluster, client))
         } catch {
             outcome = .failure(error)
         }
         client.shutDown()
-        #expect(suite.fallen.isEmpty, "\(suite.fallen)")
-        await suite.stop()
+        #expect(cluster.fallen.isEmpty, "\(cluster.fallen)")
+        await cluster.stop()
         try outcome.get()
     }
 
-    private func compare(_ suite: LocalCluster, url: String, paths: String, _ more: [String]) async throws {
+    private func compare(_ cluster: LocalCluster, url: String, paths: String, _ more: [String]) async throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let program = root.appendingPathComponent(".build/schemathesis/bin/schemathesis").path
@@ -84,15 +84,15 @@ extension FlowTests {
                 executable: "/bin/sh",
                 arguments: [
                     // It keeps notes where it runs.
-                    "-c", "cd \"$0\" && exec \"$@\"", suite.folder.path, program, "run",
+                    "-c", "cd \"$0\" && exec \"$@\"", cluster.folder.path, program, "run",
                     root.appendingPathComponent("deploy/openapi.yaml").path, "--url", url, "--include-path-regex",
                     paths, "--checks", "all", "--max-examples", "60",
                     "--request-timeout", "20", "--no-color",
                 ] + more,
                 environment: [
-                    "PATH": "/usr/bin:/bin", "HOME": suite.folder.path, "PYTHONDONTWRITEBYTECODE": "1",
+                    "PATH": "/usr/bin:/bin", "HOME": cluster.folder.path, "PYTHONDONTWRITEBYTECODE": "1",
                     "SCHEMATHESIS_HOOKS": root.appendingPathComponent("deploy/contract_hooks.py").path,
-                ], logPath: "\(suite.folder.path)/schemathesis-\(UUID()).log"))
+                ], logPath: "\(cluster.folder.path)/schemathesis-\(UUID()).log"))
         let end = await onOwnThread { process.waitForEnd(within: .seconds(480)) }
         process.kill9()
         #expect(end == .exited(status: 0), "\(process.logTail(bytesMax: 6_000))")

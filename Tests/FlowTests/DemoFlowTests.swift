@@ -7,8 +7,8 @@ extension FlowTests {
     struct DemoFlowTests {
         @Test(.timeLimit(.minutes(20)), arguments: [[], ["--entra"]])
         func devicesRealmsAndBackEndAgree(options: [String]) async throws {
-            try await withSuite("demo\(options.joined())") { suite in
-                let demo = try suite.startDemo(["--people", "6"] + options)
+            try await withCluster("demo\(options.joined())") { cluster in
+                let demo = try cluster.startDemo(["--people", "6"] + options)
                 try await demo.expectNoDifferences()
             }
         }
@@ -17,19 +17,19 @@ extension FlowTests {
         @Test(.timeLimit(.minutes(20))) func devicesRealmsAndEconomicAgree() async throws {
             var options = LocalCluster.Options.quick
             options.hasEconomic = true
-            try await withSuite("demo-economic", options) { suite in
-                let demo = try suite.startDemo(["--people", "4", "--economic", suite.economicURL])
+            try await withCluster("demo-economic", options) { cluster in
+                let demo = try cluster.startDemo(["--people", "4", "--economic", cluster.economicURL])
                 try await demo.expectNoDifferences()
             }
         }
 
         /// Their first people and rows have the same names, and SAP's stand-in is one.
         @Test(.timeLimit(.minutes(20))) func generatedPeopleAndTimeSheetsDoNotMeet() async throws {
-            try await withSuite("both") { suite in
-                let folder = try timeSheets(in: suite.folder.path)
+            try await withCluster("both") { cluster in
+                let folder = try timeSheets(in: cluster.folder.path)
                 for _ in 0..<2 {
                     for options in [["--people", "2"], ["--data", folder]] {
-                        let demo = try suite.startDemo(options)
+                        let demo = try cluster.startDemo(options)
                         try await demo.expectNoDifferences()
                     }
                 }
@@ -72,11 +72,11 @@ extension FlowTests {
         func theyAgreeWhileTheBackEndMisbehaves(backend: ScenarioBackend) async throws {
             var options = LocalCluster.Options.quick
             options.hasEconomic = backend == .economic
-            try await withSuite("chaos-\(backend.rawValue)", options) { suite in
-                let economic = backend == .economic ? ["--economic", suite.economicURL] : []
-                let demo = try suite.startDemo(["--people", "6", "--chaos"] + economic)
+            try await withCluster("chaos-\(backend.rawValue)", options) { cluster in
+                let economic = backend == .economic ? ["--economic", cluster.economicURL] : []
+                let demo = try cluster.startDemo(["--people", "6", "--chaos"] + economic)
                 try await demo.expectNoDifferences()
-                let counts = try await backend.stats(suite)
+                let counts = try await backend.stats(cluster)
                 let faults = ["answered503", "answered429", "lostAfterWrite", "lateCommit"].map { counts[$0] ?? 0 }
                 #expect(faults.allSatisfy { $0 > 0 }, "\(faults) of \(counts)")
             }

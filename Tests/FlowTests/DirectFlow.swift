@@ -9,22 +9,22 @@ import Testing
 
 /// Entries that are written straight into realms, through relay, broker, submitter and SAP, and their statuses back.
 struct DirectFlow: Sendable {
-    let suite: LocalCluster
+    let cluster: LocalCluster
     let organisation: SmallOrganisation
     let plans: [PlannedEntry]
     /// The number in the back end of each entry's accounting code.
     private let elements: [UUID: String]
 
     /// Brings the people's realms about.
-    init(_ suite: LocalCluster, people: Int, entries: Int, seed: UInt64) async throws {
+    init(_ cluster: LocalCluster, people: Int, entries: Int, seed: UInt64) async throws {
         let organisation = SmallOrganisation(peopleCount: people)
-        try await organisation.load(into: suite)
+        try await organisation.load(into: cluster)
         try await eventually("\(people) realms are filled") {
-            var writer = try RealmWriter(suite.conninfo)
+            var writer = try RealmWriter(cluster.conninfo)
             let count = try writer.initializedCount()
             return count == people ? nil : "\(count)"
         }
-        var writer = try RealmWriter(suite.conninfo)
+        var writer = try RealmWriter(cluster.conninfo)
         var choices: [String: Choices] = [:]
         var elements: [[ReportingSelection]: String] = [:]
         for person in organisation.people {
@@ -32,7 +32,7 @@ struct DirectFlow: Sendable {
             choices[person.email] = theirs
             for selection in theirs.selections { elements[selection.reporting] = selection.element }
         }
-        self.suite = suite
+        self.cluster = cluster
         self.organisation = organisation
         let plans = organisation.plan(entries, choices: choices, seed: seed)
         try #require(plans.count == entries)
@@ -42,7 +42,7 @@ struct DirectFlow: Sendable {
 
     /// Writes entries, and the edits and deletions, in the order of the plan with a pause between two.
     func write(from first: Int = 0, through count: Int? = nil, pause: Duration) async throws {
-        var writer = try RealmWriter(suite.conninfo)
+        var writer = try RealmWriter(cluster.conninfo)
         let plans = plans[first..<(count ?? plans.count)]
         for (index, plan) in plans.enumerated() {
             try writer.put(plan.id, of: plan.person.email, plan.first)
@@ -69,13 +69,13 @@ struct DirectFlow: Sendable {
     func verify(through count: Int? = nil) async throws {
         let plans = Array(plans.prefix(count ?? plans.count))
         try await eventually("all \(plans.count) entries have ended") {
-            var writer = try RealmWriter(suite.conninfo)
+            var writer = try RealmWriter(cluster.conninfo)
             let dead = try writer.dead()
             if !dead.isEmpty { throw ClusterFailure("waits for a person: \(dead)") }
             let unfinished = try writer.unfinished(plans)
             return unfinished.isEmpty ? nil : "\(unfinished.count) have not, such as \(unfinished.prefix(5))"
         }
-        let live = Dictionary(grouping: try await suite.recorded().filter(\.isLive), by: \.note)
+        let live = Dictionary(grouping: try await cluster.recorded().filter(\.isLive), by: \.note)
         var expected: Set<String> = []
         for plan in plans {
             let marker = EntryMarker.marker(of: plan.id)

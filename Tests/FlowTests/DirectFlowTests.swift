@@ -6,8 +6,8 @@ extension FlowTests {
     /// The submitter's way without a device.
     struct DirectFlowTests {
         @Test(.timeLimit(.minutes(20))) func everyEntryIsInTheBackEndOnce() async throws {
-            try await withSuite("direct", .withoutGateway) { suite in
-                let flow = try await DirectFlow(suite, people: 5, entries: 100, seed: 1)
+            try await withCluster("direct", .withoutGateway) { cluster in
+                let flow = try await DirectFlow(cluster, people: 5, entries: 100, seed: 1)
                 try await flow.write(pause: .milliseconds(1))
                 try await flow.verify()
             }
@@ -17,10 +17,10 @@ extension FlowTests {
         @Test(.timeLimit(.minutes(20))) func everyEntryIsInTheBackEndOnceWhateverIsKilled() async throws {
             let given = ProcessInfo.processInfo.environment["FLOW_SEED"]
             let seed = Killer.printedSeed("kills without devices", given: given)
-            try await withSuite("direct-kills", .withoutGateway) { suite in
-                let flow = try await DirectFlow(suite, people: 5, entries: 200, seed: seed)
+            try await withCluster("direct-kills", .withoutGateway) { cluster in
+                let flow = try await DirectFlow(cluster, people: 5, entries: 200, seed: seed)
                 let killer = Killer(
-                    suite: suite, parts: [.relay, .submitter, .database, .broker], seed: seed,
+                    cluster: cluster, parts: [.relay, .submitter, .database, .broker], seed: seed,
                     pause: .milliseconds(1_200))
                 async let kills: Void = killer.kill(20)
                 try await flow.write(pause: .milliseconds(110))
@@ -31,29 +31,29 @@ extension FlowTests {
 
         /// The group is away while events are published, and while the broker loses them.
         @Test(.timeLimit(.minutes(20))) func aGroupThatWasAwayWhileTheBrokerWasEmptiedMissesNothing() async throws {
-            try await withSuite("away", .withoutGateway) { suite in
-                let flow = try await DirectFlow(suite, people: 3, entries: 60, seed: 2)
+            try await withCluster("away", .withoutGateway) { cluster in
+                let flow = try await DirectFlow(cluster, people: 3, entries: 60, seed: 2)
                 try await flow.write(through: 20, pause: .milliseconds(1))
                 try await flow.verify(through: 20)
-                await suite.kill9(.submitter)
+                await cluster.kill9(.submitter)
                 try await flow.write(from: 20, through: 40, pause: .milliseconds(1))
-                try await suite.restart(.broker)
+                try await cluster.restart(.broker)
                 try await flow.write(from: 40, through: 60, pause: .milliseconds(1))
-                try suite.start(.submitter)
+                try cluster.start(.submitter)
                 try await flow.verify()
             }
         }
 
         /// SIGTERM while entries flow: what was begun is finished, and another process goes on.
         @Test(.timeLimit(.minutes(20))) func servicesStopInOrderWithinTheirBound() async throws {
-            try await withSuite("stop") { suite in
-                let flow = try await DirectFlow(suite, people: 3, entries: 60, seed: 3)
-                try await suite.post("/sandbox/switches", Data(#"{"latencyMs":200}"#.utf8))
+            try await withCluster("stop") { cluster in
+                let flow = try await DirectFlow(cluster, people: 3, entries: 60, seed: 3)
+                try await cluster.post("/sandbox/switches", Data(#"{"latencyMs":200}"#.utf8))
                 try await flow.write(pause: .milliseconds(1))
                 for part in LocalCluster.Part.wayOfAnEntry {
-                    let end = await suite.terminate(part, within: .seconds(120))
+                    let end = await cluster.terminate(part, within: .seconds(120))
                     #expect(end == .exited(status: 0), "\(part.name)")
-                    try suite.start(part)
+                    try cluster.start(part)
                 }
                 try await flow.verify()
             }
@@ -70,18 +70,18 @@ extension LocalCluster.Options {
     }
 }
 
-/// Lends a suite; when `body` fails, tells what its processes said last.
-func withSuite(
+/// Lends a cluster; when `body` fails, tells what its processes said last.
+func withCluster(
     _ name: String, _ options: LocalCluster.Options = .quick, _ body: (LocalCluster) async throws -> Void
 ) async throws {
-    let suite = try await LocalCluster(name, options)
+    let cluster = try await LocalCluster(name, options)
     do {
-        try await body(suite)
+        try await body(cluster)
     } catch {
-        for part in LocalCluster.Part.services { print(suite.process(part)?.logTail() ?? "") }
-        await suite.stop()
+        for part in LocalCluster.Part.services { print(cluster.process(part)?.logTail() ?? "") }
+        await cluster.stop()
         throw error
     }
-    #expect(suite.fallen.isEmpty)
-    await suite.stop()
+    #expect(cluster.fallen.isEmpty)
+    await cluster.stop()
 }

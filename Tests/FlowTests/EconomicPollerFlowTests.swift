@@ -17,13 +17,13 @@ extension FlowTests {
         var random = SplitMix64(seed: seed)
         var options = LocalCluster.Options.withPoller
         options.hasEconomic = true
-        try await withSuite("economic-poller", options) { suite in
-            let flow = try await EconomicPollerFlow(suite)
+        try await withCluster("economic-poller", options) { cluster in
+            let flow = try await EconomicPollerFlow(cluster)
             defer { flow.client.shutDown() }
             let skew = [-600, 600].randomElement(using: &random) ?? 0
             try await flow.switches(
                 #"{"clockSkewSeconds": \#(skew), "pageItemsMax": 3, "latencyMs": 100, "visibleAfterMs": 700}"#)
-            let killer = Killer(suite: suite, parts: [.poller], seed: seed, pause: .seconds(2))
+            let killer = Killer(cluster: cluster, parts: [.poller], seed: seed, pause: .seconds(2))
             async let kills: Void = killer.kill(5)
             var hours: [Int: Int] = [:]
             for index in 0..<60 {
@@ -62,12 +62,12 @@ extension FlowTests {
 private struct EconomicPollerFlow: Sendable {
     private static let environment = "books"
 
-    let suite: LocalCluster
+    let cluster: LocalCluster
     let client = Client()
     private let today = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
 
-    init(_ suite: LocalCluster) async throws {
-        self.suite = suite
+    init(_ cluster: LocalCluster) async throws {
+        self.cluster = cluster
         try await post(
             "/sandbox/organisation",
             """
@@ -75,22 +75,22 @@ private struct EconomicPollerFlow: Sendable {
              "projects": [{"number": 11, "name": "Roof"}],
              "activities": [{"number": 1, "name": "Thatching", "isAccessible": true}]}
             """)
-        let people = suite.folder.path + "/people.json"
+        let people = cluster.folder.path + "/people.json"
         try Data(
             """
             [{"email": "ana@example.com", "reference": {"employeeNumber": "7"}},
              {"email": "bo@example.com", "reference": {"employeeNumber": "8"}}]
             """.utf8
         ).write(to: URL(filePath: people))
-        try await suite.runCommand([
-            "environment", "add", Self.environment, "--domain", "example.com", "--issuer", suite.identityURL,
-            "--audience", "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "economic",
-            "--backend-url", suite.economicURL, "--backend-password-variable", LocalCluster.tokensVariable, "--people",
-            people, "--poll-interval", "5", "--full-poll-interval", "604800",
+        try await cluster.runCommand([
+            "environment", "add", Self.environment, "--domain", "example.com", "--issuer", cluster.identityURL,
+            "--audience", "fieldpost", "--jwks-url", cluster.identityURL + "/jwks", "--backend", "economic",
+            "--backend-url", cluster.economicURL, "--backend-password-variable", LocalCluster.tokensVariable,
+            "--people", people, "--poll-interval", "5", "--full-poll-interval", "604800",
         ])
-        try await suite.runCommand(["environment", "invite", "--all"])
+        try await cluster.runCommand(["environment", "invite", "--all"])
         try await eventually("both are compared in full, and changes are followed") {
-            var connection = try Connection(suite.conninfo)
+            var connection = try Connection(cluster.conninfo)
             let count = try connection.run(
                 "SELECT (SELECT count(*) FROM poll.finished) + (SELECT count(*) FROM poll.watermark)")[0]
                 .value(0, as: Int64.self)
@@ -118,7 +118,7 @@ private struct EconomicPollerFlow: Sendable {
 
     @discardableResult
     private func post(_ path: String, _ json: String) async throws -> Data {
-        let response = try await client.send(Request("POST", suite.economicURL + path, body: Array(json.utf8)))
+        let response = try await client.send(Request("POST", cluster.economicURL + path, body: Array(json.utf8)))
         try #require(response.status == 200, "\(path): \(String(decoding: response.body, as: UTF8.self))")
         return Data(response.body)
     }
@@ -127,7 +127,7 @@ private struct EconomicPollerFlow: Sendable {
 
     /// How the entries differ from the hours of the records; `nil` when they do not.
     func difference(_ hours: [Int: Int]) throws -> String? {
-        var connection = try Connection(suite.conninfo)
+        var connection = try Connection(cluster.conninfo)
         var found: [Int: Int] = [:]
         let rows = try connection.run(
             """
@@ -144,7 +144,7 @@ private struct EconomicPollerFlow: Sendable {
     /// The newest position of what was seen of records, and of their entries; a full comparison may find people other
     /// suggestions too.
     func position() throws -> Int64 {
-        var connection = try Connection(suite.conninfo)
+        var connection = try Connection(cluster.conninfo)
         return try connection.run(
             "SELECT max(position) FROM realm.object WHERE kind IN ('SeenRecord', 'TimeEntry', 'TimeEntryStatus')")[0]
             .value(0)
@@ -162,7 +162,7 @@ private struct EconomicPollerFlow: Sendable {
     /// Makes a full comparison due in each run, and waits until both people's is done.
     func waitForFullRun() async throws {
         let run = try finishedRun("max")
-        try await suite.runCommand(["environment", "edit", Self.environment, "--full-poll-interval", "5"])
+        try await cluster.runCommand(["environment", "edit", Self.environment, "--full-poll-interval", "5"])
         try await eventually("everybody is compared in full") {
             let now = try finishedRun("min")
             return now > run ? nil : "\(run), now \(now)"
@@ -171,7 +171,7 @@ private struct EconomicPollerFlow: Sendable {
 
     /// The last run (`max`), or the oldest last run of a poll (`min`), that is done.
     private func finishedRun(_ which: String) throws -> Int64 {
-        var connection = try Connection(suite.conninfo)
+        var connection = try Connection(cluster.conninfo)
         return try connection.run("SELECT CASE \(which) WHEN 'min' THEN min(run) ELSE max(run) END FROM poll.finished")[
             0
         ].value(0)

@@ -18,32 +18,34 @@ extension FlowTests {
             options.variables[.poller]?["FIELDPOST_POLLER_ENTRY_DAYS"] = "3660"
             // The entries are to be on their way for a while.
             options.variables[.submitter]?["FIELDPOST_SUBMITTER_INFLIGHT_MAX"] = "2"
-            try await withSuite("failover", options) { suite in
-                try await suite.post("/sandbox/switches", Data(#"{"latencyMs":100}"#.utf8))
-                let demo = try suite.startDemo(["--people", people, "--without-deletions"])
-                try await suite.waitForReleases(10, more: 0, demo)
-                let standby = try #require(suite.standby)
+            try await withCluster("failover", options) { cluster in
+                try await cluster.post("/sandbox/switches", Data(#"{"latencyMs":100}"#.utf8))
+                let demo = try cluster.startDemo(["--people", people, "--without-deletions"])
+                try await cluster.waitForReleases(10, more: 0, demo)
+                let standby = try #require(cluster.standby)
                 try standby.cutOff()
-                let atCut = try suite.releasedCount()
-                try await suite.waitForReleases(lostMin, more: atCut, demo)
-                let atDeath = try suite.releasedCount()
-                await suite.kill9(.database)
+                let atCut = try cluster.releasedCount()
+                try await cluster.waitForReleases(lostMin, more: atCut, demo)
+                let atDeath = try cluster.releasedCount()
+                await cluster.kill9(.database)
                 try standby.promote()
-                let left = try suite.releasedCount()
+                let left = try cluster.releasedCount()
                 print("\(atDeath) entries had been released, \(left) are known to the promoted standby")
                 #expect(left + lostMin <= atDeath)
 
                 for part in options.services {
                     try await eventually("\(part.name) says what to do", within: .seconds(120)) {
-                        let said = suite.process(part)?.logTail(bytesMax: 100_000) ?? ""
+                        let said = cluster.process(part)?.logTail(bytesMax: 100_000) ?? ""
                         return said.contains("run: fieldpost restore") ? nil : String(said.suffix(500))
                     }
                 }
-                print(try await suite.runCommand(["restore"]))
-                try await suite.post("/sandbox/switches", Data(#"{"latencyMs":0}"#.utf8))
+                print(try await cluster.runCommand(["restore"]))
+                try await cluster.post("/sandbox/switches", Data(#"{"latencyMs":0}"#.utf8))
                 try await eventually("the demo ends", within: .seconds(600)) {
                     // What ended is started again, as whoever runs services does.
-                    for part in options.services where suite.process(part)?.isRunning == false { try suite.start(part) }
+                    for part in options.services where cluster.process(part)?.isRunning == false {
+                        try cluster.start(part)
+                    }
                     return demo.isRunning ? demo.logTail(bytesMax: 500) : nil
                 }
                 try await demo.expectNoDifferences(within: .seconds(1))

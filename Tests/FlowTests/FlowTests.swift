@@ -1,4 +1,4 @@
 import Testing
 
-/// Flows through all executables. Each has a suite of processes of its own: deploy/test runs few at a time.
+/// Flows through all executables. Each has a cluster of processes of its own: deploy/test runs few at a time.
 @Suite struct FlowTests {}

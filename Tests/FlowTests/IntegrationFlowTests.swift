@@ -8,32 +8,32 @@ import Testing
 extension FlowTests {
     /// `examples/integration.py` does what the services would.
     @Test(.timeLimit(.minutes(20))) func theExampleOfAnIntegrationDoesABackEndsThreeJobs() async throws {
-        let suite = try await LocalCluster("integration")
-        do { try await run(suite) } catch {
-            await suite.stop()
+        let cluster = try await LocalCluster("integration")
+        do { try await run(cluster) } catch {
+            await cluster.stop()
             throw error
         }
-        await suite.stop()
+        await cluster.stop()
     }
 
-    private func run(_ suite: LocalCluster) async throws {
-        let people = suite.folder.path + "/people.json"
+    private func run(_ cluster: LocalCluster) async throws {
+        let people = cluster.folder.path + "/people.json"
         try Data(#"[{"email": "ana@example.com", "reference": {}}]"#.utf8).write(to: URL(filePath: people))
-        try await suite.runCommand([
-            "environment", "add", "outside", "--domain", "example.com", "--issuer", suite.identityURL, "--audience",
-            "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "none", "--people", people,
+        try await cluster.runCommand([
+            "environment", "add", "outside", "--domain", "example.com", "--issuer", cluster.identityURL, "--audience",
+            "fieldpost", "--jwks-url", cluster.identityURL + "/jwks", "--backend", "none", "--people", people,
         ])
-        let key = try await suite.runCommand(["environment", "integration", "add", "books"]).split(separator: "\n")
+        let key = try await cluster.runCommand(["environment", "integration", "add", "books"]).split(separator: "\n")
         let command = ClusterProcess.Command(
             executable: "/usr/bin/python3",
             arguments: [projectRoot.appendingPathComponent("examples/integration.py").path],
-            environment: ["GATEWAY_URL": suite.gatewayURL, "FIELDPOST_KEY": String(try #require(key.last))],
-            logPath: suite.folder.path + "/integration.log")
+            environment: ["GATEWAY_URL": cluster.gatewayURL, "FIELDPOST_KEY": String(try #require(key.last))],
+            logPath: cluster.folder.path + "/integration.log")
         var python = try ClusterProcess(command)
         defer { python.kill9() }
-        try await suite.runCommand(["environment", "invite", "--all"])
+        try await cluster.runCommand(["environment", "invite", "--all"])
 
-        let phone = try await IntegrationPhone(suite, "ana@example.com")
+        let phone = try await IntegrationPhone(cluster, "ana@example.com")
         try await eventually("the gateway knows the environment") {
             let status = try await phone.status()
             return status == 200 ? nil : "\(status)"
@@ -78,14 +78,14 @@ extension FlowTests {
         }
         #expect(try await phone.lines(of: good) == before)
         #expect(answered.first { $0.id == good }?.fields["backendId"] as? String == "B-" + good.prefix(8))
-        #expect(try await suite.runCommand(["environment", "list"]).contains(" 1      1"))
-        #expect(try await suite.runCommand(["parked", "list", "--json"]).contains("[\n\n]"))
-        let audit = try await suite.runCommand(["audit", "list"])
+        #expect(try await cluster.runCommand(["environment", "list"]).contains(" 1      1"))
+        #expect(try await cluster.runCommand(["parked", "list", "--json"]).contains("[\n\n]"))
+        let audit = try await cluster.runCommand(["audit", "list"])
         #expect(audit.contains("integration.added") && audit.contains("login.bound"))
 
-        try await suite.runCommand(["environment", "integration", "remove", "books"])
+        try await cluster.runCommand(["environment", "integration", "remove", "books"])
         try await eventually("it is shut out") { python.end == nil ? "it runs" : nil }
-        #expect(suite.fallen.isEmpty, "\(suite.fallen)")
+        #expect(cluster.fallen.isEmpty, "\(cluster.fallen)")
     }
 }
 
@@ -98,18 +98,18 @@ struct IntegrationPhone {
         let fields: [String: Any]
     }
 
-    let suite: LocalCluster
+    let cluster: LocalCluster
     let email: String
     let headers: [(name: String, value: String)]
     let client = Client()
 
     /// - Parameter issuer: The environment that the identity provider is asked as; its own when there is none.
-    init(_ suite: LocalCluster, _ email: String, issuer: String? = nil) async throws {
-        self.suite = suite
+    init(_ cluster: LocalCluster, _ email: String, issuer: String? = nil) async throws {
+        self.cluster = cluster
         self.email = email
         let asked = try await client.send(
             Request(
-                "POST", suite.identityURL + "/sandbox/token", headers: [("Content-Type", "application/json")],
+                "POST", cluster.identityURL + "/sandbox/token", headers: [("Content-Type", "application/json")],
                 body: Array("{\"email\":\"\(email)\"\(issuer.map { ",\"environment\":\"\($0)\"" } ?? "")}".utf8)))
         let json = try JSONSerialization.jsonObject(with: Data(asked.body)) as? [String: Any]
         let token = try #require(json?["access_token"] as? String)
@@ -117,12 +117,12 @@ struct IntegrationPhone {
     }
 
     func status() async throws -> Int {
-        try await client.send(Request("GET", suite.gatewayURL + "/v1/realms", headers: headers)).status
+        try await client.send(Request("GET", cluster.gatewayURL + "/v1/realms", headers: headers)).status
     }
 
     func read() async throws -> [Object] {
         let answer = try await client.send(
-            Request("POST", suite.gatewayURL + "/v1/sync", headers: headers, body: Array("{}".utf8)))
+            Request("POST", cluster.gatewayURL + "/v1/sync", headers: headers, body: Array("{}".utf8)))
         try #require(answer.status == 200, "\(String(decoding: answer.body, as: UTF8.self))")
         // What changes while it is read comes again: the last counts.
         var last: [String: Object] = [:]
@@ -156,7 +156,7 @@ struct IntegrationPhone {
             "kind":"TimeEntry","id":"\(entry)","fields":\(fields)}]}
             """
         let answer = try await client.send(
-            Request("POST", suite.gatewayURL + "/v1/mutations", headers: headers, body: Array(body.utf8)))
+            Request("POST", cluster.gatewayURL + "/v1/mutations", headers: headers, body: Array(body.utf8)))
         try #require(String(decoding: answer.body, as: UTF8.self).contains("accepted"))
     }
 }

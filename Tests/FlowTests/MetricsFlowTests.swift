@@ -11,13 +11,13 @@ extension FlowTests {
         let promtool = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent(".build/promtool").path
         try #require(FileManager.default.isExecutableFile(atPath: promtool), "no \(promtool); deploy/test makes it")
-        try await withSuite("metrics", options) { suite in
-            try await suite.startDemo(["--people", "2"]).expectNoDifferences()
+        try await withCluster("metrics", options) { cluster in
+            try await cluster.startDemo(["--people", "2"]).expectNoDifferences()
             let client = Client()
             defer { client.shutDown() }
             for part in options.services {
-                let answer = try await client.send(Request(suite.adminURL(part) + "/metrics"))
-                let path = "\(suite.folder.path)/\(part.name).metrics"
+                let answer = try await client.send(Request(cluster.adminURL(part) + "/metrics"))
+                let path = "\(cluster.folder.path)/\(part.name).metrics"
                 try Data(answer.body).write(to: URL(filePath: path))
                 let tool = try ClusterProcess(
                     ClusterProcess.Command(
@@ -35,18 +35,18 @@ extension FlowTests {
     @Test(.timeLimit(.minutes(20))) func theDemoLeavesPeopleWhoCanLogIn() async throws {
         var options = LocalCluster.Options.quick
         options.services = LocalCluster.Part.wayOfAnEntry + [.onboarding]
-        try await withSuite("demo-logins", options) { suite in
-            let demo = try suite.startDemo(["--people", "1"])
+        try await withCluster("demo-logins", options) { cluster in
+            let demo = try cluster.startDemo(["--people", "1"])
             try await demo.expectNoDifferences()
             let said = demo.logTail(bytesMax: 20_000)
             let email = try #require(said.firstMatch(of: /can log in, for example ([^ ]+) with/)).1
-            let checked = try await suite.runCommand(["environment", "check", "demo"])
+            let checked = try await cluster.runCommand(["environment", "check", "demo"])
             #expect(!checked.contains("FAILS"), "\(checked)")
             let client = Client()
             defer { client.shutDown() }
             let answer = try await client.send(
                 Request(
-                    "POST", suite.onboardingURL + "/register_device", headers: [("Content-Type", "application/json")],
+                    "POST", cluster.onboardingURL + "/register_device", headers: [("Content-Type", "application/json")],
                     body: Array(#"{"email":"\#(email)"}"#.utf8)))
             #expect(answer.status == 200, "\(String(decoding: answer.body, as: UTF8.self))")
         }

@@ -6,8 +6,8 @@ extension FlowTests {
     @Test(.timeLimit(.minutes(20))) func peopleComeInWhileAnInstanceIsKilled() async throws {
         var options = LocalCluster.Options.quick
         options.services = []
-        try await withSuite("bench-onboard", options) { suite in
-            let said = try await suite.runCommand(
+        try await withCluster("bench-onboard", options) { cluster in
+            let said = try await cluster.runCommand(
                 ["bench", "onboard", "--count", "80", "--rounds", "1"], of: "workbench",
                 within: .seconds(900))
             #expect(said.contains("an instance was killed"), "\(said)")

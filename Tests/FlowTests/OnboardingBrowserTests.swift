@@ -14,35 +14,35 @@ extension FlowTests {
             var options = LocalCluster.Options.quick
             options.services = [.relay, .gateway, .initializer, .onboarding]
             options.showcases = [.onboarding]
-            try await withSuite(tenant == nil ? "browser" : "entra", options) { suite in
+            try await withCluster(tenant == nil ? "browser" : "entra", options) { cluster in
                 let organisation = SmallOrganisation(peopleCount: 2)
-                try await organisation.load(into: suite, invites: false)
-                try await suite.runCommand([
+                try await organisation.load(into: cluster, invites: false)
+                try await cluster.runCommand([
                     "environment", "edit", SmallOrganisation.environment, "--client-id", LocalCluster.clientID,
                     "--client-secret-from", LocalCluster.clientSecretVariable,
                 ])
                 if let tenant {
-                    let url = "\(suite.identityURL)/\(tenant)"
+                    let url = "\(cluster.identityURL)/\(tenant)"
                     // Without the last option nobody would come in.
-                    try await suite.runCommand([
+                    try await cluster.runCommand([
                         "environment", "edit", SmallOrganisation.environment, "--issuer", url + "/v2.0", "--jwks-url",
                         url + "/discovery/v2.0/keys", "--audience", LocalCluster.clientID, "--address-vouched-by",
                         "issuer",
                     ])
                 }
-                let checked = try await suite.runCommand(["environment", "check", SmallOrganisation.environment])
+                let checked = try await cluster.runCommand(["environment", "check", SmallOrganisation.environment])
                 #expect(checked.contains("client") && !checked.contains("FAILS"), "\(checked)")
-                let browser = try await Browser(in: suite)
-                let device = try await browser.open(suite.onboardingURL + "/device")
+                let browser = try await Browser(in: cluster)
+                let device = try await browser.open(cluster.onboardingURL + "/device")
                 let outcome: Result<Void, any Error>
                 do {
                     let email = organisation.people[0].email
                     try await walk(browser, device, email)
                     // What changes meanwhile comes by itself.
-                    try await suite.runCommand(["environment", "role", "manager", email])
+                    try await cluster.runCommand(["environment", "role", "manager", email])
                     let rows = "Array.from(document.querySelectorAll('[data-kind=Person]'))"
                     try await browser.wait("\(rows).some((row) => row.textContent.includes('manager'))", on: device)
-                    let seen = try await suite.runCommand(["environment", "check", SmallOrganisation.environment])
+                    let seen = try await cluster.runCommand(["environment", "check", SmallOrganisation.environment])
                     #expect(!seen.contains("FAILS"), "\(seen)")
                     #expect(seen.contains("email_verified \(tenant == nil ? "yes" : "no")"), "\(seen)")
                     outcome = .success(())

@@ -9,15 +9,15 @@ import Testing
 
 /// A second environment, whose back end is e-conomic.
 struct BooksFlow: Sendable {
-    let suite: LocalCluster
+    let cluster: LocalCluster
     private let entry: TimeEntry
 
     static let environment = "books"
     private static let email = "ana@books.example"
 
     /// Brings it about, with one person.
-    init(_ suite: LocalCluster) async throws {
-        self.suite = suite
+    init(_ cluster: LocalCluster) async throws {
+        self.cluster = cluster
         let client = Client()
         defer { client.shutDown() }
         let organisation = """
@@ -25,23 +25,23 @@ struct BooksFlow: Sendable {
              "activities": [{"number": 1, "name": "Thatching", "isAccessible": true}]}
             """
         let loaded = try await client.send(
-            Request("POST", suite.economicURL + "/sandbox/organisation", body: Array(organisation.utf8)))
+            Request("POST", cluster.economicURL + "/sandbox/organisation", body: Array(organisation.utf8)))
         try #require(loaded.status == 200)
-        let people = suite.folder.path + "/books.json"
+        let people = cluster.folder.path + "/books.json"
         try Data(#"[{"email": "\#(Self.email)", "reference": {"employeeNumber": "7"}}]"#.utf8)
             .write(to: URL(filePath: people))
-        try await suite.runCommand([
+        try await cluster.runCommand([
             "environment", "add", Self.environment, "--domain", "books.example", "--issuer",
-            "https://books.example", "--audience", "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend",
-            "economic", "--backend-url", suite.economicURL, "--backend-password-variable", LocalCluster.tokensVariable,
-            "--people", people,
+            "https://books.example", "--audience", "fieldpost", "--jwks-url", cluster.identityURL + "/jwks",
+            "--backend", "economic", "--backend-url", cluster.economicURL, "--backend-password-variable",
+            LocalCluster.tokensVariable, "--people", people,
         ])
-        try await suite.runCommand(["environment", "invite", Self.email, "--environment", Self.environment])
+        try await cluster.runCommand(["environment", "invite", Self.email, "--environment", Self.environment])
         try await eventually("the second environment's realm is filled") {
-            var writer = try RealmWriter(suite.conninfo, environment: Self.environment)
+            var writer = try RealmWriter(cluster.conninfo, environment: Self.environment)
             return try writer.initializedCount() == 1 ? nil : "not yet"
         }
-        var connection = try Connection(suite.conninfo)
+        var connection = try Connection(cluster.conninfo)
         func id(_ kind: String, _ name: String) throws -> UUID {
             let rows = try connection.run(
                 """
@@ -62,13 +62,13 @@ struct BooksFlow: Sendable {
     }
 
     func submit(_ count: Int) throws {
-        var writer = try RealmWriter(suite.conninfo, environment: Self.environment)
+        var writer = try RealmWriter(cluster.conninfo, environment: Self.environment)
         try writer.put((0..<count).map { _ in UUID() }, of: Self.email, entry)
     }
 
     func expectReleased(_ count: Int) async throws {
         try await eventually("\(count) entries are released in e-conomic") {
-            var writer = try RealmWriter(suite.conninfo, environment: Self.environment)
+            var writer = try RealmWriter(cluster.conninfo, environment: Self.environment)
             let now = try writer.count(.released)
             return now == count ? nil : "\(now)"
         }
@@ -78,20 +78,20 @@ struct BooksFlow: Sendable {
         let client = Client()
         defer { client.shutDown() }
         let answer = try await client.send(
-            Request("POST", suite.economicURL + "/sandbox/switches", body: Array(switches.utf8)))
+            Request("POST", cluster.economicURL + "/sandbox/switches", body: Array(switches.utf8)))
         try #require(answer.status == 200)
     }
 
     /// How many calls were refused because there are too many.
     func refusedCount() async throws -> Int {
-        try await ScenarioBackend.economic.stats(suite)["answered429"] ?? 0
+        try await ScenarioBackend.economic.stats(cluster)["answered429"] ?? 0
     }
 
     /// Submits entries, and waits until all are released.
     ///
     /// - Returns: How many a second.
     func release(_ count: Int) async throws -> Double {
-        var writer = try RealmWriter(suite.conninfo, environment: Self.environment)
+        var writer = try RealmWriter(cluster.conninfo, environment: Self.environment)
         let before = try writer.count(.released)
         let start = ContinuousClock.now
         try submit(count)
@@ -103,7 +103,7 @@ struct BooksFlow: Sendable {
     func recorded() async throws -> (all: Int, different: Int) {
         let client = Client()
         defer { client.shutDown() }
-        let response = try await client.send(Request(suite.economicURL + "/sandbox/recorded"))
+        let response = try await client.send(Request(cluster.economicURL + "/sandbox/recorded"))
         let texts = try response.body.split(separator: UInt8(ascii: "\n")).map { line in
             let record = try JSONSerialization.jsonObject(with: Data(line)) as? [String: Any]
             return record?["text"] as? String ?? ""

@@ -28,9 +28,9 @@ extension FlowTests {
         private static let windowsMax = 6
 
         @Test(.timeLimit(.minutes(20))) func aBackEndThatIsAwayForFiveHoursHoldsUpNobodyElse() async throws {
-            try await withSuite("outage", .outage) { suite in
-                let flow = try await DirectFlow(suite, people: 5, entries: 200, seed: 4)
-                let books = try await BooksFlow(suite)
+            try await withCluster("outage", .outage) { cluster in
+                let flow = try await DirectFlow(cluster, people: 5, entries: 200, seed: 4)
+                let books = try await BooksFlow(cluster)
                 // Both are there; the workers have their partitions.
                 _ = try await books.release(10)
                 try await books.behave(Self.latency)
@@ -38,10 +38,10 @@ extension FlowTests {
                 let before = try await books.release(Self.windowCount)
                 try await first
                 try await flow.verify(through: 100)
-                let takenAway = try await suite.metric("fieldpost_partitions_taken_away_total", of: .submitter)
-                let released = try Self.releasedCount(suite)
+                let takenAway = try await cluster.metric("fieldpost_partitions_taken_away_total", of: .submitter)
+                let released = try Self.releasedCount(cluster)
 
-                try await suite.post("/sandbox/switches", Data(#"{"rate503": 1}"#.utf8))
+                try await cluster.post("/sandbox/switches", Data(#"{"rate503": 1}"#.utf8))
                 let start = ContinuousClock.now
                 async let second: Void = flow.write(from: 100, pause: Self.pause)
                 var ratios: [Double] = []
@@ -52,33 +52,33 @@ extension FlowTests {
                 print("a second environment: \(before) entries/s, meanwhile \(ratios) of that")
                 #expect(ratios.contains { $0 >= Self.speedMin }, "\(ratios) of \(before) entries/s")
                 let booksCount = 30 + (1 + ratios.count) * Self.windowCount
-                #expect(try Self.releasedCount(suite) <= released, "SAP is still away")
-                try await Self.expectBacklog(suite)
+                #expect(try Self.releasedCount(cluster) <= released, "SAP is still away")
+                try await Self.expectBacklog(cluster)
                 try await Self.wait(until: start + Self.outage / 3)
-                try await suite.post(
+                try await cluster.post(
                     "/sandbox/switches", Data(#"{"rate503": 0, "rateSlow": 1, "slowMs": 1500}"#.utf8))
                 try await Self.wait(until: start + Self.outage * 2 / 3)
-                await suite.kill9(.sap)
+                await cluster.kill9(.sap)
                 try await Self.wait(until: start + Self.outage)
-                try await Self.expectBacklog(suite)
+                try await Self.expectBacklog(cluster)
                 _ = try await books.release(20)
                 // What waits does so in PostgreSQL, and not in the topic.
                 try await eventually("the submitter has finished all events") {
-                    let text = try await suite.runCommand(["lag", "--group", "entry-submitter", "--json"])
+                    let text = try await cluster.runCommand(["lag", "--group", "entry-submitter", "--json"])
                     let rows = try JSONDecoder().decode([LagFigures].self, from: Data(text.utf8))
                     let (end, lag) = (rows.compactMap(\.end).reduce(0, +), rows.compactMap(\.lag).reduce(0, +))
                     #expect(end >= 200 + booksCount, "each entry was written")
                     return lag == 0 ? nil : "\(lag) of \(end)"
                 }
 
-                try suite.start(.sap)
+                try cluster.start(.sap)
                 let back = ContinuousClock.now
                 try await flow.verify()
                 print("everything has drained \(ContinuousClock.now - back) after the back end came back")
-                #expect(try await suite.metric("fieldpost_partitions_taken_away_total", of: .submitter) == takenAway)
+                #expect(try await cluster.metric("fieldpost_partitions_taken_away_total", of: .submitter) == takenAway)
                 let recorded = try await books.recorded()
                 #expect(recorded.all == booksCount && recorded.different == booksCount)
-                #expect(try await suite.parked(SmallOrganisation.environment).isEmpty)
+                #expect(try await cluster.parked(SmallOrganisation.environment).isEmpty)
             }
         }
 
@@ -86,12 +86,12 @@ extension FlowTests {
         @Test(.timeLimit(.minutes(20))) func aBackEndThatAsksForItIsLeftAlone() async throws {
             var options = LocalCluster.Options.withoutGateway
             options.hasEconomic = true
-            try await withSuite("retry-after", options) { suite in
-                let books = try await BooksFlow(suite)
+            try await withCluster("retry-after", options) { cluster in
+                let books = try await BooksFlow(cluster)
                 try await books.behave(#"{"rate429": 1, "retryAfterSeconds": 3}"#)
                 try books.submit(60)
                 try await eventually("all keys are parked") {
-                    let count = try await suite.parked(BooksFlow.environment).count
+                    let count = try await cluster.parked(BooksFlow.environment).count
                     return count == 60 ? nil : "\(count)"
                 }
                 let (start, before) = (ContinuousClock.now, try await books.refusedCount())
@@ -103,7 +103,7 @@ extension FlowTests {
                 let waits = Int((ContinuousClock.now - start) / .seconds(3)) + 1
                 // Each of the two workers asks once after every wait, and not for each of the keys.
                 #expect(asked <= 2 * waits, "\(asked) calls in \(waits) waits")
-                let parked = try await suite.parked(BooksFlow.environment)
+                let parked = try await cluster.parked(BooksFlow.environment)
                 #expect(parked.allSatisfy { $0.attempts == 0 && $0.state != "dead" })
                 try await books.behave(#"{"rate429": 0}"#)
                 try await books.expectReleased(60)
@@ -113,30 +113,30 @@ extension FlowTests {
 
         /// The rate is kept by all workers together, and one person's flood does not take it from another.
         @Test(.timeLimit(.minutes(20))) func aBackEndIsCalledNoFasterThanItsRateAndPeopleTakeTurns() async throws {
-            try await withSuite("rate", .withoutGateway) { suite in
-                let flow = try await DirectFlow(suite, people: 2, entries: 200, seed: 6)
-                try await suite.runCommand([
+            try await withCluster("rate", .withoutGateway) { cluster in
+                let flow = try await DirectFlow(cluster, people: 2, entries: 200, seed: 6)
+                try await cluster.runCommand([
                     "environment", "edit", SmallOrganisation.environment, "--calls-per-second", "20",
                 ])
                 let (ana, ben) = (flow.organisation.people[0].email, flow.organisation.people[1].email)
                 // Both are written before the first is submitted, however long that takes.
-                await suite.kill9(.submitter)
-                try Self.put(flow.plans.filter { $0.person.email == ana }, suite)
-                try Self.put(Array(flow.plans.filter { $0.person.email == ben }.prefix(3)), suite)
+                await cluster.kill9(.submitter)
+                try Self.put(flow.plans.filter { $0.person.email == ana }, cluster)
+                try Self.put(Array(flow.plans.filter { $0.person.email == ben }.prefix(3)), cluster)
                 let start = ContinuousClock.now
-                try suite.start(.submitter)
+                try cluster.start(.submitter)
                 try await eventually("the second person's entries are released") {
-                    var writer = try RealmWriter(suite.conninfo)
+                    var writer = try RealmWriter(cluster.conninfo)
                     let count = try writer.count(.released, of: ben)
                     return count == 3 ? nil : "\(count)"
                 }
-                var writer = try RealmWriter(suite.conninfo)
+                var writer = try RealmWriter(cluster.conninfo)
                 let done = try writer.count(.released, of: ana)
                 print("\(done) of the first person's 100 entries are released before the second's 3")
                 // Without turns they would be the last.
                 #expect(done <= 90)
                 try await eventually("all are released") {
-                    var writer = try RealmWriter(suite.conninfo)
+                    var writer = try RealmWriter(cluster.conninfo)
                     let count = try writer.count(.released)
                     return count == 103 ? nil : "\(count)"
                 }
@@ -150,28 +150,28 @@ extension FlowTests {
 
         /// An entry that cannot be read, and one with two records in the back end, wait for a person, alone.
         @Test(.timeLimit(.minutes(20))) func oneBrokenEntryHoldsUpNobodyElse() async throws {
-            try await withSuite("broken", .withoutGateway) { suite in
-                let flow = try await DirectFlow(suite, people: 2, entries: 60, seed: 7)
+            try await withCluster("broken", .withoutGateway) { cluster in
+                let flow = try await DirectFlow(cluster, people: 2, entries: 60, seed: 7)
                 let (unreadable, twice) = (UUID(), flow.plans[0])
-                var writer = try RealmWriter(suite.conninfo)
+                var writer = try RealmWriter(cluster.conninfo)
                 try writer.put(
                     unreadable, of: twice.person.email, json: JSONBytes(#"{"status": "dreamt", "reporting": []}"#))
                 try await flow.recordElsewhere(twice, times: 2)
-                try await suite.post("/sandbox/switches", Data(#"{"rate500AfterWrite": 1}"#.utf8))
+                try await cluster.post("/sandbox/switches", Data(#"{"rate500AfterWrite": 1}"#.utf8))
                 try writer.put(twice.id, of: twice.person.email, twice.first)
                 try await eventually("its outcome is unknown") {
-                    let rows = try await suite.parked(SmallOrganisation.environment)
+                    let rows = try await cluster.parked(SmallOrganisation.environment)
                     return rows.contains { $0.key.contains(twice.id.text) } ? nil : "not yet"
                 }
-                try await suite.post("/sandbox/switches", Data(#"{"rate500AfterWrite": 0}"#.utf8))
-                try Self.put(Array(flow.plans.dropFirst()), suite)
+                try await cluster.post("/sandbox/switches", Data(#"{"rate500AfterWrite": 0}"#.utf8))
+                try Self.put(Array(flow.plans.dropFirst()), cluster)
                 try await eventually("all others are released") {
-                    var writer = try RealmWriter(suite.conninfo)
+                    var writer = try RealmWriter(cluster.conninfo)
                     let count = try writer.count(.released)
                     return count == 59 ? nil : "\(count)"
                 }
                 try await eventually("the broken ones wait for a person") {
-                    let dead = try await suite.parked(SmallOrganisation.environment).filter { $0.state == "dead" }
+                    let dead = try await cluster.parked(SmallOrganisation.environment).filter { $0.state == "dead" }
                     guard dead.count == 2 else { return "\(dead.map(\.reason))" }
                     let isTwice = dead.contains {
                         $0.key.contains(twice.id.text) && $0.reason.contains("3 records")
@@ -183,19 +183,19 @@ extension FlowTests {
 
         // MARK: Looking
 
-        private static func put(_ plans: [PlannedEntry], _ suite: LocalCluster) throws {
-            var writer = try RealmWriter(suite.conninfo)
+        private static func put(_ plans: [PlannedEntry], _ cluster: LocalCluster) throws {
+            var writer = try RealmWriter(cluster.conninfo)
             for plan in plans { try writer.put(plan.id, of: plan.person.email, plan.first) }
         }
 
-        private static func releasedCount(_ suite: LocalCluster) throws -> Int {
-            var writer = try RealmWriter(suite.conninfo)
+        private static func releasedCount(_ cluster: LocalCluster) throws -> Int {
+            var writer = try RealmWriter(cluster.conninfo)
             return try writer.count(.released)
         }
 
         /// What waits can be seen, and none of it has been given up.
-        private static func expectBacklog(_ suite: LocalCluster) async throws {
-            let rows = try await suite.parked(SmallOrganisation.environment)
+        private static func expectBacklog(_ cluster: LocalCluster) async throws {
+            let rows = try await cluster.parked(SmallOrganisation.environment)
             #expect(rows.count >= 50, "\(rows.count)")
             let dead = rows.filter { $0.state == "dead" }
             #expect(dead.isEmpty, "\(dead)")
@@ -228,7 +228,7 @@ extension DirectFlow {
     /// Records of a planned entry that the submitter knows nothing of.
     fileprivate func recordElsewhere(_ plan: PlannedEntry, times: Int) async throws {
         let (client, settings) = (
-            Client(), SAPSettings(baseURL: suite.sapURL, user: "FIELDPOST", password: LocalCluster.passwordOfSAP)
+            Client(), SAPSettings(baseURL: cluster.sapURL, user: "FIELDPOST", password: LocalCluster.passwordOfSAP)
         )
         defer { client.shutDown() }
         let day = try #require(plan.first.entryDate)

@@ -6,16 +6,16 @@ import Testing
 extension FlowTests {
     /// `examples/phone.sh` does what it says, after the demo has made somebody's entries.
     @Test(.timeLimit(.minutes(20))) func theExampleOfAPhoneHasItsEntryReleased() async throws {
-        try await withSuite("phone") { suite in
-            let demo = try suite.startDemo(["--people", "2"])
+        try await withCluster("phone") { cluster in
+            let demo = try cluster.startDemo(["--people", "2"])
             try await demo.expectNoDifferences()
             let phone = try ClusterProcess(
                 ClusterProcess.Command(
                     executable: "/bin/bash", arguments: [projectRoot.appendingPathComponent("examples/phone.sh").path],
                     environment: [
-                        "PATH": "/usr/bin:/bin", "GATEWAY_URL": suite.gatewayURL, "IDENTITY_URL": suite.identityURL,
-                        "SAP_URL": suite.sapURL, ClusterFolder.mark: suite.folder.path,
-                    ], logPath: suite.folder.path + "/phone.log"))
+                        "PATH": "/usr/bin:/bin", "GATEWAY_URL": cluster.gatewayURL, "IDENTITY_URL": cluster.identityURL,
+                        "SAP_URL": cluster.sapURL, ClusterFolder.mark: cluster.folder.path,
+                    ], logPath: cluster.folder.path + "/phone.log"))
             // What follows the stream in the background is of its process group.
             defer { phone.kill9() }
             try await eventually("the entry is answered", within: .seconds(120)) {

@@ -6,8 +6,8 @@ extension FlowTests {
     @Test(.timeLimit(.minutes(20))) func comparingAgainWritesNothing() async throws {
         var options = LocalCluster.Options.quick
         options.services = []
-        try await withSuite("bench-poll-small", options) { suite in
-            let said = try await suite.runCommand(
+        try await withCluster("bench-poll-small", options) { cluster in
+            let said = try await cluster.runCommand(
                 ["bench", "poll", "--people", "10", "--entries", "5", "--nodes", "60", "--rounds", "1"],
                 of: "workbench",
                 within: .seconds(900))

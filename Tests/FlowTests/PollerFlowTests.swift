@@ -16,9 +16,9 @@ extension FlowTests {
         @Test(.timeLimit(.minutes(20))) func aKilledPollerMissesNothingAndAnUnchangedPollWritesNothing() async throws {
             let seed = Killer.printedSeed(
                 "kills of the poller", given: ProcessInfo.processInfo.environment["FLOW_SEED"])
-            try await withSuite("poller-kills", .withPoller) { suite in
-                let flow = try await PollerFlow(suite)
-                let killer = Killer(suite: suite, parts: [.poller], seed: seed, pause: .seconds(1))
+            try await withCluster("poller-kills", .withPoller) { cluster in
+                let flow = try await PollerFlow(cluster)
+                let killer = Killer(cluster: cluster, parts: [.poller], seed: seed, pause: .seconds(1))
                 async let kills: Void = killer.kill(8)
                 var numbers: Set<String> = []
                 for index in 1...40 {
@@ -49,18 +49,18 @@ extension LocalCluster.Options {
 
 /// Two people whose back end is looked at every five seconds.
 private struct PollerFlow: Sendable {
-    let suite: LocalCluster
+    let cluster: LocalCluster
     let organisation = SmallOrganisation(peopleCount: 2)
     let today = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
 
     private var person: SmallOrganisation.Person { organisation.people[0] }
 
-    init(_ suite: LocalCluster) async throws {
-        self.suite = suite
-        try await organisation.load(into: suite)
-        try await suite.runCommand(["environment", "edit", SmallOrganisation.environment, "--poll-interval", "5"])
+    init(_ cluster: LocalCluster) async throws {
+        self.cluster = cluster
+        try await organisation.load(into: cluster)
+        try await cluster.runCommand(["environment", "edit", SmallOrganisation.environment, "--poll-interval", "5"])
         try await eventually("the realms are filled") {
-            var writer = try RealmWriter(suite.conninfo)
+            var writer = try RealmWriter(cluster.conninfo)
             return try writer.initializedCount() == 2 ? nil : "not yet"
         }
     }
@@ -71,7 +71,7 @@ private struct PollerFlow: Sendable {
     func createElsewhere(_ text: String) async throws -> String {
         let client = Client()
         defer { client.shutDown() }
-        let settings = SAPSettings(baseURL: suite.sapURL, user: "FIELDPOST", password: LocalCluster.passwordOfSAP)
+        let settings = SAPSettings(baseURL: cluster.sapURL, user: "FIELDPOST", password: LocalCluster.passwordOfSAP)
         let reference = ["personWorkAgreementExternalId": person.agreement, "companyCode": "1010"]
         let today = today
         return try await SAPBackend(settings, client: client) { today }.create(
@@ -89,7 +89,7 @@ private struct PollerFlow: Sendable {
     }
 
     private func objects(_ kind: String) throws -> [(id: UUID, json: Data)] {
-        var connection = try Connection(suite.conninfo)
+        var connection = try Connection(cluster.conninfo)
         let rows = try connection.run(
             "SELECT id, fields::text FROM realm.object WHERE kind = \(kind) AND NOT deleted")
         return try rows.map { (try $0.value(0), Data(try $0.value(1, as: String.self).utf8)) }
@@ -97,14 +97,14 @@ private struct PollerFlow: Sendable {
 
     /// The newest positions of all objects but the polls.
     func positions() throws -> Int64 {
-        var connection = try Connection(suite.conninfo)
+        var connection = try Connection(cluster.conninfo)
         return try connection.run("SELECT max(position) FROM realm.object WHERE kind <> 'Poll'")[0].value(0)
     }
 
     /// Waits until that many more runs are done for both people.
     func waitForRuns(_ count: Int64) async throws {
         func finished() throws -> Int64 {
-            var connection = try Connection(suite.conninfo)
+            var connection = try Connection(cluster.conninfo)
             return try connection.run("SELECT min(run) FROM poll.finished")[0].value(0)
         }
         let first = try finished()

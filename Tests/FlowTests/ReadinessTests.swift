@@ -11,24 +11,24 @@ extension FlowTests {
             var options = LocalCluster.Options.quick
             options.services = Services.needing(.kafka).map { LocalCluster.Part($0) }
             let workers = options.services.filter { $0.service?.topics.isEmpty == false }
-            try await withSuite("readiness", options) { suite in
-                await suite.kill9(.broker)
+            try await withCluster("readiness", options) { cluster in
+                await cluster.kill9(.broker)
                 for part in options.services {
                     try await eventually("\(part.name) is not ready") {
-                        let (status, text) = try await suite.health("ready", of: part)
+                        let (status, text) = try await cluster.health("ready", of: part)
                         return status == 503 ? nil : text
                     }
-                    let live = try await suite.health("live", of: part)
+                    let live = try await cluster.health("live", of: part)
                     #expect(live.status == 200, "\(live.text)")
                 }
                 // Not for a moment only.
                 try await Task.sleep(for: .seconds(3))
                 for part in workers {
-                    let (status, text) = try await suite.health("ready", of: part)
+                    let (status, text) = try await cluster.health("ready", of: part)
                     #expect(status == 503 && text.contains("\(part.name)/0"), "\(text)")
                 }
-                try suite.start(.broker)
-                for part in options.services { try await suite.waitUntilReady(part) }
+                try cluster.start(.broker)
+                for part in options.services { try await cluster.waitUntilReady(part) }
             }
         }
     }

@@ -8,10 +8,10 @@ import Model
 import Postgres
 import Testing
 
-/// One suite with an environment of each back end, for all scenarios: started before the first and stopped after the
+/// One cluster with an environment of each back end, for all scenarios: started before the first and stopped after the
 /// last.
-struct SharedSuite: SuiteTrait, TestScoping {
-    @TaskLocal static var suite: LocalCluster?
+struct SharedCluster: SuiteTrait, TestScoping {
+    @TaskLocal static var cluster: LocalCluster?
 
     @concurrent func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable @concurrent () async throws -> Void
@@ -19,16 +19,16 @@ struct SharedSuite: SuiteTrait, TestScoping {
         var options = LocalCluster.Options.quick
         options.services = LocalCluster.Part.wayOfAnEntry + [.poller]
         options.hasEconomic = true
-        try await withSuite("scenarios", options) { suite in
-            for backend in ScenarioBackend.allCases { try await backend.load(into: suite) }
-            try await Self.$suite.withValue(suite) { try await function() }
+        try await withCluster("scenarios", options) { cluster in
+            for backend in ScenarioBackend.allCases { try await backend.load(into: cluster) }
+            try await Self.$cluster.withValue(cluster) { try await function() }
         }
     }
 }
 
 /// A person of one of the environments, with a phone.
 struct Scenario {
-    let suite: LocalCluster
+    let cluster: LocalCluster
     let backend: ScenarioBackend
     let name: String
     let phone: IntegrationPhone
@@ -42,8 +42,8 @@ struct Scenario {
     init(_ backend: ScenarioBackend, _ name: String) async throws {
         self.backend = backend
         self.name = name
-        suite = try #require(SharedSuite.suite)
-        phone = try await IntegrationPhone(suite, "\(name)@\(backend.domain)", issuer: backend.rawValue)
+        cluster = try #require(SharedCluster.cluster)
+        phone = try await IntegrationPhone(cluster, "\(name)@\(backend.domain)", issuer: backend.rawValue)
     }
 
     /// Lends somebody whose realm is filled.
@@ -60,12 +60,12 @@ struct Scenario {
     // MARK: The person's realm
 
     func invite() async throws {
-        try await suite.runCommand(["environment", "invite", email, "--environment", backend.rawValue])
+        try await cluster.runCommand(["environment", "invite", email, "--environment", backend.rawValue])
     }
 
     /// Kinds in the person's own realm with their newest positions, and whether it is initialised; one snapshot.
     func realm() throws -> (isInitialized: Bool, kinds: [String: Int64]) {
-        var connection = try Connection(suite.conninfo)
+        var connection = try Connection(cluster.conninfo)
         let rows = try connection.run(
             """
             SELECT o.kind, max(o.position), bool_or(o.fields->'isInitialized' = 'true')
@@ -151,7 +151,7 @@ struct Scenario {
     // MARK: The back end
 
     func post(_ path: String, _ json: String) async throws {
-        let answer = try await client.send(Request("POST", backend.url(suite) + path, body: Array(json.utf8)))
+        let answer = try await client.send(Request("POST", backend.url(cluster) + path, body: Array(json.utf8)))
         try #require(answer.status == 200, "\(path): \(String(decoding: answer.body, as: UTF8.self))")
     }
 
@@ -165,12 +165,12 @@ struct Scenario {
         try await post("/sandbox/switches", off)
     }
 
-    func stats(_ name: String) async throws -> Int { try await backend.stats(suite)[name] ?? 0 }
+    func stats(_ name: String) async throws -> Int { try await backend.stats(cluster)[name] ?? 0 }
 
     /// All records that ever carried the entry's marker.
     func records(of id: UUID) async throws -> [ScenarioRecord] {
         let marker = EntryMarker.marker(of: id)
-        return try await backend.records(suite).filter { $0.note.hasSuffix(marker) }
+        return try await backend.records(cluster).filter { $0.note.hasSuffix(marker) }
     }
 
     /// The entry's record.
@@ -190,11 +190,11 @@ struct Scenario {
             marker: "", person: person, day: day, durationSeconds: 1_800, text: text, references: references)
         switch backend {
         case .sap:
-            let settings = SAPSettings(baseURL: suite.sapURL, user: "FIELDPOST", password: LocalCluster.passwordOfSAP)
+            let settings = SAPSettings(baseURL: cluster.sapURL, user: "FIELDPOST", password: LocalCluster.passwordOfSAP)
             return try await SAPBackend(settings, client: client, today: { day }).create(submission)
         case .economic:
             let settings = try #require(
-                EconomicSettings(baseURL: suite.economicURL, password: LocalCluster.tokensOfEconomic))
+                EconomicSettings(baseURL: cluster.economicURL, password: LocalCluster.tokensOfEconomic))
             return try await EconomicBackend(settings, client: client, today: { day }).create(submission)
         }
     }
@@ -218,10 +218,10 @@ struct Scenario {
     /// Everything is published again, and the service has read as many messages as objects were published.
     func republish(to part: LocalCluster.Part, kinds: [Kind]) async throws {
         let before = try await consumed(by: part)
-        var connection = try Connection(suite.conninfo)
+        var connection = try Connection(cluster.conninfo)
         let count: Int64 = try connection.run(
             "SELECT count(*) FROM realm.object WHERE kind = ANY (\(kinds.map(\.rawValue)))")[0].value(0)
-        try await suite.restart(.broker)
+        try await cluster.restart(.broker)
         try await eventually("\(part.name) has read everything again") {
             let now = try await consumed(by: part)
             return now >= before + Double(count) ? nil : "\(now - before) of \(count)"
@@ -229,7 +229,7 @@ struct Scenario {
     }
 
     private func consumed(by part: LocalCluster.Part) async throws -> Double {
-        let answer = try await client.send(Request(suite.adminURL(part) + "/metrics"))
+        let answer = try await client.send(Request(cluster.adminURL(part) + "/metrics"))
         let lines = String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
         return lines.filter { $0.hasPrefix("messaging_client_consumed_messages") }
             .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0, +)

@@ -88,46 +88,46 @@ enum ScenarioBackend: String, CaseIterable, CustomTestStringConvertible {
     }
 
     /// Loads the master data and adds the environment.
-    func load(into suite: LocalCluster) async throws {
+    func load(into cluster: LocalCluster) async throws {
         let client = Client()
         defer { client.shutDown() }
         let answer = try await client.send(
             Request(
-                "POST", url(suite) + "/sandbox/organisation", body: Array(organisation(projects: [1, 2, 3]).utf8)))
+                "POST", url(cluster) + "/sandbox/organisation", body: Array(organisation(projects: [1, 2, 3]).utf8)))
         try #require(answer.status == 200, "\(String(decoding: answer.body, as: UTF8.self))")
         struct Invitation: Encodable {
             let email: String
             let reference: [String: String]
         }
         let people = Self.names.map { Invitation(email: "\($0)@\(domain)", reference: reference($0)) }
-        let file = "\(suite.folder.path)/\(rawValue).json"
+        let file = "\(cluster.folder.path)/\(rawValue).json"
         try JSONEncoder().encode(people).write(to: URL(filePath: file))
         let credentials =
             switch self {
             case .sap: ["--backend-user", "FIELDPOST", "--backend-password-variable", LocalCluster.passwordVariable]
             case .economic: ["--backend-password-variable", LocalCluster.tokensVariable]
             }
-        try await suite.runCommand(
+        try await cluster.runCommand(
             [
-                "environment", "add", rawValue, "--domain", domain, "--issuer", suite.identityURL + "/" + rawValue,
-                "--audience", "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", rawValue,
-                "--backend-url", url(suite), "--people", file,
+                "environment", "add", rawValue, "--domain", domain, "--issuer", cluster.identityURL + "/" + rawValue,
+                "--audience", "fieldpost", "--jwks-url", cluster.identityURL + "/jwks", "--backend", rawValue,
+                "--backend-url", url(cluster), "--people", file,
             ] + credentials)
-        try await suite.runCommand(["environment", "edit", rawValue, "--poll-interval", "5"])
+        try await cluster.runCommand(["environment", "edit", rawValue, "--poll-interval", "5"])
     }
 
-    func url(_ suite: LocalCluster) -> String {
+    func url(_ cluster: LocalCluster) -> String {
         switch self {
-        case .sap: suite.sapURL
-        case .economic: suite.economicURL
+        case .sap: cluster.sapURL
+        case .economic: cluster.economicURL
         }
     }
 
     /// How often the stand-in did what.
-    func stats(_ suite: LocalCluster) async throws -> [String: Int] {
+    func stats(_ cluster: LocalCluster) async throws -> [String: Int] {
         let client = Client()
         defer { client.shutDown() }
-        let answer = try await client.send(Request(url(suite) + "/sandbox/stats"))
+        let answer = try await client.send(Request(url(cluster) + "/sandbox/stats"))
         return try JSONDecoder().decode([String: Int].self, from: Data(answer.body))
     }
 }
@@ -148,16 +148,16 @@ extension ScenarioBackend {
         let isDeleted: Bool
     }
 
-    func records(_ suite: LocalCluster) async throws -> [ScenarioRecord] {
+    func records(_ cluster: LocalCluster) async throws -> [ScenarioRecord] {
         switch self {
         case .sap:
-            return try await suite.recorded().map {
+            return try await cluster.recorded().map {
                 ScenarioRecord(id: $0.record, note: $0.note, hours: Hours($0.hours), isLive: $0.isLive)
             }
         case .economic:
             let client = Client()
             defer { client.shutDown() }
-            let answer = try await client.send(Request(suite.economicURL + "/sandbox/recorded"))
+            let answer = try await client.send(Request(cluster.economicURL + "/sandbox/recorded"))
             return try answer.body.split(separator: UInt8(ascii: "\n")).map {
                 let line = try JSONDecoder().decode(EconomicLine.self, from: Data($0))
                 return ScenarioRecord(

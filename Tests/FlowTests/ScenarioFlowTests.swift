@@ -7,7 +7,7 @@ import Testing
 
 extension FlowTests {
     /// What the back end's people and a phone's person may count on, with each back end.
-    @Suite(.serialized, SharedSuite()) struct ScenarioFlowTests {
+    @Suite(.serialized, SharedCluster()) struct ScenarioFlowTests {
         /// 1
         @Test(.timeLimit(.minutes(20)), arguments: ScenarioBackend.allCases)
         func aNewRealmIsFilledBeforeItIsInitialisedAndAgainWithoutDuplicates(backend: ScenarioBackend) async throws {
@@ -47,11 +47,11 @@ extension FlowTests {
                 try await eventually("the back end is being asked") {
                     try await scenario.stats("slow") > before + 1 ? nil : "not yet"
                 }
-                await scenario.suite.kill9(.initializer)
+                await scenario.cluster.kill9(.initializer)
                 let (isInitialized, kinds) = try scenario.realm()
                 #expect(!isInitialized && kinds.isEmpty, "\(kinds)")
             }
-            try scenario.suite.start(.initializer)
+            try scenario.cluster.start(.initializer)
             try await scenario.waitUntilInitialized()
             #expect(try await scenario.phone.read().contains { $0.kind == "ReportingTemplate" })
         }
@@ -87,7 +87,7 @@ extension FlowTests {
                 try await scenario.withSwitches(switches.0, off: switches.1) {
                     id = try await scenario.submit()
                     try await eventually("it waits for its release") {
-                        let waiting = try await scenario.suite.runCommand(["parked", "list", "--json"])
+                        let waiting = try await scenario.cluster.runCommand(["parked", "list", "--json"])
                         return waiting.contains(id.text) ? nil : waiting
                     }
                     #expect(try await scenario.record(of: id).isLive)

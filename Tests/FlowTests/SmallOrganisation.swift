@@ -50,7 +50,7 @@ struct SmallOrganisation: Sendable {
     }
 
     /// Loads SAP, adds the environment, and invites everybody, unless they are to come by themselves.
-    func load(into suite: LocalCluster, invites: Bool = true) async throws {
+    func load(into cluster: LocalCluster, invites: Bool = true) async throws {
         let data = MasterData(
             people: people.map {
                 .init(
@@ -69,8 +69,8 @@ struct SmallOrganisation: Sendable {
                     },
                     teamMembers: people.map(\.partner))
             })
-        try await suite.post("/sandbox/organisation", try JSONEncoder().encode(data))
-        let file = suite.folder.path + "/people.json"
+        try await cluster.post("/sandbox/organisation", try JSONEncoder().encode(data))
+        let file = cluster.folder.path + "/people.json"
         let invitations = people.map {
             Invitation(
                 email: $0.email,
@@ -80,13 +80,13 @@ struct SmallOrganisation: Sendable {
                 ])
         }
         try JSONEncoder().encode(invitations).write(to: URL(filePath: file))
-        try await suite.runCommand([
-            "environment", "add", Self.environment, "--domain", "example.com", "--issuer", suite.identityURL,
-            "--audience", "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "sap",
-            "--backend-url", suite.sapURL, "--backend-user", "FIELDPOST",
+        try await cluster.runCommand([
+            "environment", "add", Self.environment, "--domain", "example.com", "--issuer", cluster.identityURL,
+            "--audience", "fieldpost", "--jwks-url", cluster.identityURL + "/jwks", "--backend", "sap",
+            "--backend-url", cluster.sapURL, "--backend-user", "FIELDPOST",
             "--backend-password-variable", LocalCluster.passwordVariable, "--people", file,
         ])
-        if invites { try await suite.runCommand(["environment", "invite", "--all"]) }
+        if invites { try await cluster.runCommand(["environment", "invite", "--all"]) }
     }
 }
 

@@ -12,12 +12,12 @@ extension FlowTests {
         @Test(.timeLimit(.minutes(10))) func theSecondRelayTakesOverFromAFrozenOne() async throws {
             var options = LocalCluster.Options.quick
             options.services = [.relay, .relay.second]
-            try await withSuite("takeover", options) { suite in
-                var log = try ChangeLog(suite.conninfo)
+            try await withCluster("takeover", options) { cluster in
+                var log = try ChangeLog(cluster.conninfo)
                 try log.write(10)
                 try await log.waitUntilPublished()
-                let isFirst = suite.process(.relay)?.logTail().contains("the active one") ?? false
-                let frozen = try #require(suite.process(isFirst ? .relay : .relay.second))
+                let isFirst = cluster.process(.relay)?.logTail().contains("the active one") ?? false
+                let frozen = try #require(cluster.process(isFirst ? .relay : .relay.second))
                 let start = ContinuousClock.now
                 frozen.signal(SIGSTOP)
                 try log.write(10)

@@ -14,10 +14,10 @@ extension FlowTests {
             var options = LocalCluster.Options.quick
             options.services = LocalCluster.Part.wayOfAnEntry + [.poller]
             options.hasEconomic = true
-            try await withSuite("templates", options) { suite in
-                for backend in ScenarioBackend.allCases { try await backend.load(into: suite) }
+            try await withCluster("templates", options) { cluster in
+                for backend in ScenarioBackend.allCases { try await backend.load(into: cluster) }
                 for backend in ScenarioBackend.allCases {
-                    let flow = try await TemplateFlow(backend, suite)
+                    let flow = try await TemplateFlow(backend, cluster)
                     defer { flow.scenario.client.shutDown() }
                     try await flow.declare(backend.templates)
                     try await flow.scenario.invite()
@@ -130,17 +130,17 @@ extension ScenarioBackend {
 /// One person of an environment with templates of its own.
 private struct TemplateFlow {
     let scenario: Scenario
-    let suite: LocalCluster
+    let cluster: LocalCluster
 
-    init(_ backend: ScenarioBackend, _ suite: LocalCluster) async throws {
-        self.suite = suite
-        scenario = try await SharedSuite.$suite.withValue(suite) { try await Scenario(backend, "realm") }
+    init(_ backend: ScenarioBackend, _ cluster: LocalCluster) async throws {
+        self.cluster = cluster
+        scenario = try await SharedCluster.$cluster.withValue(cluster) { try await Scenario(backend, "realm") }
     }
 
     func declare(_ json: String) async throws {
-        let file = "\(suite.folder.path)/\(scenario.backend.rawValue)-templates.json"
+        let file = "\(cluster.folder.path)/\(scenario.backend.rawValue)-templates.json"
         try Data(json.utf8).write(to: URL(filePath: file))
-        try await suite.runCommand(["environment", "templates", scenario.backend.rawValue, "--file", file])
+        try await cluster.runCommand(["environment", "templates", scenario.backend.rawValue, "--file", file])
     }
 
     /// The person's templates, in the order in which they are offered.
@@ -237,11 +237,11 @@ private struct TemplateFlow {
         let today = scenario.today
         switch scenario.backend {
         case .sap:
-            let settings = SAPSettings(baseURL: suite.sapURL, user: "FIELDPOST", password: LocalCluster.passwordOfSAP)
+            let settings = SAPSettings(baseURL: cluster.sapURL, user: "FIELDPOST", password: LocalCluster.passwordOfSAP)
             return SAPBackend(settings, templates: templates, client: scenario.client, today: { today })
         case .economic:
             let settings = try #require(
-                EconomicSettings(baseURL: suite.economicURL, password: LocalCluster.tokensOfEconomic))
+                EconomicSettings(baseURL: cluster.economicURL, password: LocalCluster.tokensOfEconomic))
             return EconomicBackend(settings, templates: templates, client: scenario.client, today: { today })
         }
     }

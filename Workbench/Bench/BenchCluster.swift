@@ -18,7 +18,7 @@ struct BenchClusterOptions: ParsableArguments {
 
 /// The real executables with a PostgreSQL and a sandbox of their own, and an environment with people.
 struct BenchCluster: Sendable {
-    let suite: LocalCluster
+    let cluster: LocalCluster
     let client: Client
     let pool: Pool
     let people: [Organisation.Person]
@@ -49,34 +49,34 @@ struct BenchCluster: Sendable {
         options.services = services
         options.variables = variables
         options.database = ["fsync": "on", "shared_buffers": "512MB", "max_wal_size": "4GB"]
-        let suite = try await LocalCluster("bench", options)
+        let cluster = try await LocalCluster("bench", options)
         let client = Client()
-        let pool = try Pool(suite.conninfo, size: 2)
-        let identity = IdentitySandbox(client: client, url: suite.identityURL)
-        sap = SandboxSAP(client: client, url: suite.sapURL)
+        let pool = try Pool(cluster.conninfo, size: 2)
+        let identity = IdentitySandbox(client: client, url: cluster.identityURL)
+        sap = SandboxSAP(client: client, url: cluster.sapURL)
         setup = DemoSetup(
             pool: pool, environmentName: Self.environmentName, identity: identity, backend: sap)
         let added = try await setup.addEnvironment(people)
         let tokens = try await DeviceTokens(identity, environment: Self.environmentName, issuer: added.issuer)
         environment = added.id
         self.tokens = try await tokens.tokens(for: people)
-        (self.suite, self.client, self.pool, self.people) = (suite, client, pool, people)
-        gateway = GatewayClient(client: client, url: suite.gatewayURL)
+        (self.cluster, self.client, self.pool, self.people) = (cluster, client, pool, people)
+        gateway = GatewayClient(client: client, url: cluster.gatewayURL)
         // The gateway reads its environments from time to time.
         for part in services where part == .gateway {
-            _ = await suite.terminate(.gateway, within: .seconds(10))
-            try suite.start(part)
-            try await suite.waitUntilReady(part)
+            _ = await cluster.terminate(.gateway, within: .seconds(10))
+            try cluster.start(part)
+            try await cluster.waitUntilReady(part)
         }
     }
 
     func stop() async {
         pool.stop()
         client.shutDown()
-        await suite.stop()
+        await cluster.stop()
     }
 
-    /// Runs `body` on a suite that ends with it.
+    /// Runs `body` on a cluster that ends with it.
     static func with(
         services: [LocalCluster.Part] = LocalCluster.Part.wayOfAnEntry,
         variables: [LocalCluster.Part: [String: String]] = [:],
@@ -114,7 +114,7 @@ struct BenchCluster: Sendable {
 
     /// What a process holds, in kB, by the name that a file of `/proc/<pid>` has for it.
     func memory(of part: LocalCluster.Part, _ name: String, in file: String = "status") -> Double {
-        guard let id = suite.process(part)?.id,
+        guard let id = cluster.process(part)?.id,
             let status = try? String(contentsOfFile: "/proc/\(id)/\(file)", encoding: .utf8),
             let line = status.split(separator: "\n").first(where: { $0.hasPrefix(name + ":") }),
             let kilobytes = line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first

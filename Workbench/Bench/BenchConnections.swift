@@ -40,10 +40,10 @@ struct BenchConnections: AsyncParsableCommand {
     }
 
     private func measure(_ bench: BenchCluster, _ figures: inout BenchFigures) async throws {
-        _ = await bench.suite.terminate(.gateway, within: .seconds(30))
-        try bench.suite.start(.gateway)
-        try await bench.suite.waitUntilReady(.gateway)
-        guard let port = URL(string: bench.suite.gatewayURL)?.port else { return }
+        _ = await bench.cluster.terminate(.gateway, within: .seconds(30))
+        try bench.cluster.start(.gateway)
+        try await bench.cluster.waitUntilReady(.gateway)
+        guard let port = URL(string: bench.cluster.gatewayURL)?.port else { return }
         // A first device has the gateway fetch keys and open what all share.
         var sockets = BenchSockets(port: port)
         let sync = request("/v1/sync", GatewayClient.firstSyncBody(isLive: true), bench)

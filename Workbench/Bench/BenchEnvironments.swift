@@ -88,10 +88,10 @@ struct BenchEnvironments: AsyncParsableCommand {
 
     /// The times of changes of the busy environments while devices of all these are live.
     private func measure(_ bench: BenchCluster, _ places: [Place]) async throws -> [Duration] {
-        _ = await bench.suite.terminate(.gateway, within: .seconds(30))
-        try bench.suite.start(.gateway)
-        try await bench.suite.waitUntilReady(.gateway)
-        guard let port = URL(string: bench.suite.gatewayURL)?.port else { return [] }
+        _ = await bench.cluster.terminate(.gateway, within: .seconds(30))
+        try bench.cluster.start(.gateway)
+        try await bench.cluster.waitUntilReady(.gateway)
+        guard let port = URL(string: bench.cluster.gatewayURL)?.port else { return [] }
         let idle = places[busy...].map { Self.request($0.key) }
         var sockets = BenchSockets(port: port)
         try sockets.open(idle.count, request: { idle[$0] }, until: "\"checkpoint\"")
@@ -144,7 +144,7 @@ struct BenchEnvironments: AsyncParsableCommand {
         _ bench: BenchCluster, _ place: Place, _ clock: BenchClock, opened: () -> Void
     ) async throws {
         let request = Request(
-            "POST", bench.suite.gatewayURL + "/v1/sync",
+            "POST", bench.cluster.gatewayURL + "/v1/sync",
             headers: [("Authorization", "Bearer \(place.key)"), ("Content-Type", "application/json")], body: body)
         let response = try await bench.client.stream(request, idleMax: GatewayClient.idleMax)
         for try await line in response.body.lines(bytesMax: GatewayClient.lineBytesMax) {

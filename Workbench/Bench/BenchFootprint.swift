@@ -22,7 +22,7 @@ struct BenchFootprint: AsyncParsableCommand {
             for round in 1...options.rounds {
                 print("round \(round) of \(options.rounds)")
                 for part in LocalCluster.Part.services {
-                    guard await bench.suite.terminate(part, within: .seconds(30)) != nil else {
+                    guard await bench.cluster.terminate(part, within: .seconds(30)) != nil else {
                         throw BenchPlace.Missing(description: "\(part.name) does not stop")
                     }
                     let time = try await startedIn(part, bench)
@@ -51,8 +51,8 @@ struct BenchFootprint: AsyncParsableCommand {
     /// From the start of the process to the first 200 of `/health/ready`.
     private func startedIn(_ part: LocalCluster.Part, _ bench: BenchCluster) async throws -> Duration {
         let start = ContinuousClock.now
-        try bench.suite.start(part)
-        let request = Request(bench.suite.adminURL(part) + "/health/ready", totalMax: .seconds(1))
+        try bench.cluster.start(part)
+        let request = Request(bench.cluster.adminURL(part) + "/health/ready", totalMax: .seconds(1))
         while ContinuousClock.now - start < Self.readyMax {
             if let answer = try? await bench.client.send(request), answer.status == 200 {
                 return ContinuousClock.now - start

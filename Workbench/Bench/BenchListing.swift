@@ -16,7 +16,7 @@ struct BenchListing: Sendable {
         let requestCount: Int
     }
 
-    let suite: LocalCluster
+    let cluster: LocalCluster
     private let pool: Pool
     private let client = Client()
     private let people: [BackendPerson]
@@ -34,8 +34,8 @@ struct BenchListing: Sendable {
         options.services = [.relay, .poller]
         options.variables = [.poller: ["FIELDPOST_WORKER_COUNT": "1"]]
         options.database = ["fsync": "on", "shared_buffers": "512MB", "max_wal_size": "4GB"]
-        suite = try await LocalCluster("bench-listing", options)
-        pool = try Pool(suite.conninfo, size: 2)
+        cluster = try await LocalCluster("bench-listing", options)
+        pool = try Pool(cluster.conninfo, size: 2)
         entryCount = entries
         people = (1...count).map {
             BackendPerson(
@@ -45,12 +45,12 @@ struct BenchListing: Sendable {
                     "businessPartnerUuid": Self.guid(1, $0),
                 ])
         }
-        let file = suite.folder.path + "/people.json"
+        let file = cluster.folder.path + "/people.json"
         try JSONEncoder().encode(people).write(to: URL(filePath: file))
-        try await suite.runCommand([
-            "environment", "add", "bench", "--domain", "bench.example", "--issuer", suite.identityURL, "--audience",
-            "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "sap", "--backend-url",
-            suite.sapURL, "--backend-user", "FIELDPOST", "--backend-password-variable", LocalCluster.passwordVariable,
+        try await cluster.runCommand([
+            "environment", "add", "bench", "--domain", "bench.example", "--issuer", cluster.identityURL, "--audience",
+            "fieldpost", "--jwks-url", cluster.identityURL + "/jwks", "--backend", "sap", "--backend-url",
+            cluster.sapURL, "--backend-user", "FIELDPOST", "--backend-password-variable", LocalCluster.passwordVariable,
             "--people", file, "--poll-interval", "86400", "--full-poll-interval", "604800",
         ])
         environment = try await pool.run { connection in
@@ -62,7 +62,7 @@ struct BenchListing: Sendable {
     func stop() async {
         pool.stop()
         client.shutDown()
-        await suite.stop()
+        await cluster.stop()
     }
 
     // MARK: The company
@@ -117,7 +117,7 @@ struct BenchListing: Sendable {
 
     private func post(_ path: String, _ body: String) async throws {
         let response = try await client.send(
-            Request("POST", suite.sapURL + path, body: Array(body.utf8), totalMax: .seconds(60)))
+            Request("POST", cluster.sapURL + path, body: Array(body.utf8), totalMax: .seconds(60)))
         guard response.status == 200 else {
             throw BenchPlace.Missing(
                 description: "\(path): \(String(decoding: response.body.prefix(300), as: UTF8.self))")
@@ -187,7 +187,7 @@ struct BenchListing: Sendable {
 
     /// Requests to SAP's own interfaces, as it counts them.
     private func requestCount() async throws -> Int {
-        let response = try await client.send(Request(suite.sapURL + "/sandbox/stats"))
+        let response = try await client.send(Request(cluster.sapURL + "/sandbox/stats"))
         return try JSONDecoder().decode([String: Int].self, from: Data(response.body))["requests"] ?? 0
     }
 }

@@ -41,7 +41,7 @@ struct BenchOnboard: AsyncParsableCommand {
                 services: [.onboarding, .onboarding.second],
                 variables: [.onboarding: variables, .onboarding.second: variables], people: people
             ) { bench in
-                try await bench.suite.runCommand([
+                try await bench.cluster.runCommand([
                     "environment", "edit", "bench", "--client-id", LocalCluster.clientID, "--client-secret-from",
                     LocalCluster.clientSecretVariable,
                 ])
@@ -60,16 +60,17 @@ struct BenchOnboard: AsyncParsableCommand {
         let client = Client()
         defer { client.shutDown() }
         _ = try await client.send(
-            Request("POST", bench.suite.identityURL + "/sandbox/switches", body: Array(#"{"skipsConsent":true}"#.utf8)))
+            Request(
+                "POST", bench.cluster.identityURL + "/sandbox/switches", body: Array(#"{"skipsConsent":true}"#.utf8)))
         let progress = OnboardProgress()
         let initializer = Task { try await fillRealms(bench) }
         let killer = Task {
             if noKill { return }
             while progress.count < Int(Double(count) * Self.killedAfter) { try await Task.sleep(for: .milliseconds(5)) }
-            await bench.suite.kill9(.onboarding.second)
+            await bench.cluster.kill9(.onboarding.second)
             progress.killed()
             try await Task.sleep(for: .seconds(2))
-            try bench.suite.start(.onboarding.second)
+            try bench.cluster.start(.onboarding.second)
         }
         defer {
             initializer.cancel()
@@ -81,7 +82,8 @@ struct BenchOnboard: AsyncParsableCommand {
                 group.addTask {
                     var phone = BenchPhone(
                         client: client, email: person.email,
-                        urls: [bench.suite.onboardingURL, bench.suite.home.url(.onboarding.second)], instance: index % 2
+                        urls: [bench.cluster.onboardingURL, bench.cluster.home.url(.onboarding.second)],
+                        instance: index % 2
                     )
                     let begun = ContinuousClock.now
                     let isIn = await phone.comeIn(within: .seconds(180))

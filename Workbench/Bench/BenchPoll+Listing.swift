@@ -39,7 +39,7 @@ extension BenchPoll {
             } while try await !bench.isSeen(change) && runCount < rounds
             figures.add("a changed record is seen after", "runs", Double(runCount))
         }
-        figures.add("poller's memory", "MB", try BenchPolls.memory(bench.suite))
+        figures.add("poller's memory", "MB", try BenchPolls.memory(bench.cluster))
         print(
             figures.table(
                 title:

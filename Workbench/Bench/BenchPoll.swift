@@ -124,7 +124,7 @@ struct BenchPoll: AsyncParsableCommand {
         for count in Self.audienceCounts where count <= people {
             let nodes = count > Self.wholeTreesMax ? max(nodes / Self.wholeTreesMax, 2) : nodes
             print("\(count) audiences of \(nodes) nodes")
-            let (people, rounds, conninfo) = (people, rounds, bench.suite.conninfo)
+            let (people, rounds, conninfo) = (people, rounds, bench.cluster.conninfo)
             let times = try await bench.pool.run { connection in
                 let rows = try connection.run(
                     "INSERT INTO realm.environment (name) VALUES (\("audiences-\(count)")) RETURNING id")

@@ -10,7 +10,7 @@ import Realms
 
 /// `backend-poller` with a large company in e-conomic behind it.
 struct BenchPolls: Sendable {
-    let suite: LocalCluster
+    let cluster: LocalCluster
     let pool: Pool
     private let client = Client()
     private let people: [BackendPerson]
@@ -32,17 +32,17 @@ struct BenchPolls: Sendable {
             .poller: ["FIELDPOST_WORKER_COUNT": "1", "FIELDPOST_POLLER_INFLIGHT_MAX": "\(Self.inFlight)"]
         ]
         options.database = ["fsync": "on", "shared_buffers": "512MB", "max_wal_size": "4GB"]
-        suite = try await LocalCluster("bench-poll", options)
-        pool = try Pool(suite.conninfo, size: 2)
+        cluster = try await LocalCluster("bench-poll", options)
+        pool = try Pool(cluster.conninfo, size: 2)
         people = (1...count).map {
             BackendPerson(email: "u\($0)@bench.example", reference: ["employeeNumber": "\($0)"])
         }
-        let file = suite.folder.path + "/people.json"
+        let file = cluster.folder.path + "/people.json"
         try JSONEncoder().encode(people).write(to: URL(filePath: file))
-        try await suite.runCommand([
-            "environment", "add", "bench", "--domain", "bench.example", "--issuer", suite.identityURL, "--audience",
-            "fieldpost", "--jwks-url", suite.identityURL + "/jwks", "--backend", "economic", "--backend-url",
-            suite.economicURL, "--backend-password-variable", LocalCluster.tokensVariable, "--people", file,
+        try await cluster.runCommand([
+            "environment", "add", "bench", "--domain", "bench.example", "--issuer", cluster.identityURL, "--audience",
+            "fieldpost", "--jwks-url", cluster.identityURL + "/jwks", "--backend", "economic", "--backend-url",
+            cluster.economicURL, "--backend-password-variable", LocalCluster.tokensVariable, "--people", file,
             "--poll-interval", "86400",
         ])
         environment = try await pool.run { connection in
@@ -54,7 +54,7 @@ struct BenchPolls: Sendable {
     func stop() async {
         pool.stop()
         client.shutDown()
-        await suite.stop()
+        await cluster.stop()
     }
 
     // MARK: The company
@@ -98,7 +98,7 @@ struct BenchPolls: Sendable {
 
     private func post(_ path: String, _ body: String) async throws {
         let response = try await client.send(
-            Request("POST", suite.economicURL + path, body: Array(body.utf8), totalMax: .seconds(60)))
+            Request("POST", cluster.economicURL + path, body: Array(body.utf8), totalMax: .seconds(60)))
         guard response.status == 200 else {
             throw BenchPlace.Missing(
                 description: "\(path): \(String(decoding: response.body.prefix(300), as: UTF8.self))")
@@ -217,7 +217,7 @@ struct BenchPolls: Sendable {
 
     /// The same pages, read and thrown away.
     func read() async throws -> Duration {
-        guard let settings = EconomicSettings(baseURL: suite.economicURL, password: LocalCluster.tokensOfEconomic)
+        guard let settings = EconomicSettings(baseURL: cluster.economicURL, password: LocalCluster.tokensOfEconomic)
         else {
             throw BenchPlace.Missing(description: "the tokens of e-conomic")
         }
@@ -247,11 +247,11 @@ struct BenchPolls: Sendable {
         }
     }
 
-    func memory() throws -> Double { try Self.memory(suite) }
+    func memory() throws -> Double { try Self.memory(cluster) }
 
     /// The most that the poller has held, in MB.
-    static func memory(_ suite: LocalCluster) throws -> Double {
-        guard let id = suite.process(.poller)?.id,
+    static func memory(_ cluster: LocalCluster) throws -> Double {
+        guard let id = cluster.process(.poller)?.id,
             let status = try? String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8),
             let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") }),
             let kilobytes = line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap({ Double($0) })

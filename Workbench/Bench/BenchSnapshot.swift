@@ -50,7 +50,7 @@ struct BenchSnapshot: AsyncParsableCommand {
     }
 
     private func store(_ bench: BenchCluster) async throws {
-        let (count, environment, conninfo) = (objects, bench.environment, bench.suite.conninfo)
+        let (count, environment, conninfo) = (objects, bench.environment, bench.cluster.conninfo)
         try await bench.pool.run { connection in
             let events = try BenchEvents(environment, count: count * 2, realms: 1, on: conninfo)
             // The second half names every object once.
@@ -80,7 +80,7 @@ struct BenchSnapshot: AsyncParsableCommand {
         let headers = [("Authorization", "Bearer \(bench.tokens[0])"), ("Content-Type", "application/json")]
         let body = GatewayClient.firstSyncBody(isLive: false)
         let response = try await bench.client.stream(
-            Request("POST", bench.suite.gatewayURL + "/v1/sync", headers: headers, body: body),
+            Request("POST", bench.cluster.gatewayURL + "/v1/sync", headers: headers, body: body),
             idleMax: .seconds(30))
         guard response.status == 200 else {
             throw BenchPlace.Missing(description: "the gateway answers \(response.status)")

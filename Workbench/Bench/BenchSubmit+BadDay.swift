@@ -12,7 +12,7 @@ extension BenchSubmit {
     private static let noFaults = #"{"latencyMs":20,"rate503":0,"rate429":0,"rateLostAfterWrite":0}"#
     private static let badDayMax = Duration.seconds(600)
 
-    /// Each of the rounds begins with a suite of its own: what waits of one would be in the next one's way.
+    /// Each of the rounds begins with a cluster of its own: what waits of one would be in the next one's way.
     func badDays(_ figures: inout BenchFigures) async throws {
         for round in 1...options.rounds {
             print("bad day \(round) of \(options.rounds)")
@@ -43,7 +43,7 @@ extension BenchSubmit {
         try await write(count, source, bench)
         // From the first call on: starting up and joining the group is not the back end's doing.
         let first = try await sample(bench)
-        try bench.suite.start(.submitter)
+        try bench.cluster.start(.submitter)
         while try await sample(bench).calls == first.calls {
             guard ContinuousClock.now - first.time < Self.badDayMax else {
                 throw BenchPlace.Missing(description: "the back end was not called within \(Self.badDayMax)")
@@ -84,7 +84,7 @@ extension BenchSubmit {
     }
 
     private func stopSubmitter(_ bench: BenchCluster) async throws {
-        guard await bench.suite.terminate(.submitter, within: .seconds(30)) != nil else {
+        guard await bench.cluster.terminate(.submitter, within: .seconds(30)) != nil else {
             throw BenchPlace.Missing(description: "the submitter does not stop")
         }
     }

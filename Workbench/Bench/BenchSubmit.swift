@@ -78,7 +78,7 @@ struct BenchSubmit: AsyncParsableCommand {
         try await setLatency(slow: 0, bench)
         let credentials = Data("\(SandboxSAP.user):\(LocalCluster.passwordOfSAP)".utf8).base64EncodedString()
         let request = Request(
-            bench.suite.sapURL + "/sap/opu/odata/sap/API_MANAGE_WORKFORCE_TIMESHEET/",
+            bench.cluster.sapURL + "/sap/opu/odata/sap/API_MANAGE_WORKFORCE_TIMESHEET/",
             headers: [("Authorization", "Basic \(credentials)")])
         let start = ContinuousClock.now
         let calls = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -123,13 +123,13 @@ struct BenchSubmit: AsyncParsableCommand {
     private func measure(
         _ count: Int, slow: Double, _ source: BenchEntries, _ bench: BenchCluster
     ) async throws -> Measured {
-        guard await bench.suite.terminate(.submitter, within: .seconds(30)) != nil else {
+        guard await bench.cluster.terminate(.submitter, within: .seconds(30)) != nil else {
             throw BenchPlace.Missing(description: "the submitter does not stop")
         }
         let settledBefore = try await settledCount(bench)
         try await write(count, source, bench)
         try await setLatency(slow: slow, bench)
-        try bench.suite.start(.submitter)
+        try bench.cluster.start(.submitter)
         var samples = [try await sample(bench)]
         let deadline = ContinuousClock.now + Self.roundMax
         var isSettled = false
@@ -163,7 +163,7 @@ struct BenchSubmit: AsyncParsableCommand {
     }
 
     func sample(_ bench: BenchCluster) async throws -> Sample {
-        let response = try await bench.client.send(Request(bench.suite.sapURL + "/sandbox/stats"))
+        let response = try await bench.client.send(Request(bench.cluster.sapURL + "/sandbox/stats"))
         let counts = try JSONDecoder().decode([String: Int].self, from: Data(response.body))
         let calls = counts.filter {
             ["reads", "creates", "updates", "deletes", "tokenFetches"].contains($0.key) || $0.key.hasSuffix("istings")

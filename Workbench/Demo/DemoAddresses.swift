@@ -54,7 +54,7 @@ struct DemoAddresses: Sendable {
         guard objections.isEmpty else {
             throw DemoProblem(
                 objections.joined(separator: "; ")
-                    + ". Does the suite run (deploy/up), and is its environment sourced?")
+                    + ". Does the cluster run (deploy/up), and is its environment sourced?")
         }
     }
 

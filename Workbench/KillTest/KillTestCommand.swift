@@ -117,7 +117,7 @@ struct KillTest: Sendable {
 
     private func killer(on cluster: LocalCluster) -> Killer {
         Killer(
-            suite: cluster, parts: options.services + [.database, .broker], seed: seed, pause: Self.pause,
+            cluster: cluster, parts: options.services + [.database, .broker], seed: seed, pause: Self.pause,
             freezeMax: freezeMax)
     }
 

@@ -14,7 +14,7 @@ package final class ClusterFolder: Sendable {
     private let lock: Int32?
 
     /// The environment variable that marks a process as this folder's.
-    package static let mark = "SUITE_FOLDER"
+    package static let mark = "CLUSTER_FOLDER"
 
     /// A folder that goes when its owner does.
     ///
@@ -56,10 +56,10 @@ package final class ClusterFolder: Sendable {
 
     deinit { remove() }
 
-    /// Removes a folder that does not stay; what still runs in it must have been ended before. With `SUITE_KEEP` in the
-    /// environment the folder stays, for a look at logs and data.
+    /// Removes a folder that does not stay; what still runs in it must have been ended before. With `CLUSTER_KEEP` in
+    /// the environment the folder stays, for a look at logs and data.
     package func remove() {
-        if isLasting || ProcessInfo.processInfo.environment["SUITE_KEEP"] != nil { return }
+        if isLasting || ProcessInfo.processInfo.environment["CLUSTER_KEEP"] != nil { return }
         try? FileManager.default.removeItem(atPath: path)
     }
 
@@ -93,7 +93,7 @@ package final class ClusterFolder: Sendable {
             done
             [ "$4" = go ] || exit 0
             sleep 1
-            [ -n "$SUITE_KEEP" ] || rm -rf "$1"
+            [ -n "$CLUSTER_KEEP" ] || rm -rf "$1"
             """
         let file = path + "/watch"
         try script.write(toFile: file, atomically: true, encoding: .utf8)
@@ -115,7 +115,7 @@ package func runToEnd(
 ) throws -> String {
     let log = FileManager.default.temporaryDirectory.appendingPathComponent("fieldpost-\(UUID().uuidString).log").path
     defer { try? FileManager.default.removeItem(atPath: log) }
-    let inherited = ProcessInfo.processInfo.environment.filter { ["PATH", "SUITE_KEEP"].contains($0.key) }
+    let inherited = ProcessInfo.processInfo.environment.filter { ["PATH", "CLUSTER_KEEP"].contains($0.key) }
     let process = try ClusterProcess(
         ClusterProcess.Command(
             executable: "/usr/bin/env", arguments: [program] + arguments, environment: inherited, logPath: log))

@@ -157,7 +157,7 @@ private func openDescriptors() -> [Int32] {
     return names.compactMap { Int32($0) }.filter { $0 > STDERR_FILENO }
 }
 
-/// What keeps the suite from running.
+/// What keeps the cluster from running.
 package struct ClusterFailure: Error, CustomStringConvertible {
     package let description: String
 

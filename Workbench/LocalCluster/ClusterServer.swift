@@ -2,7 +2,7 @@ import Foundation
 import Postgres
 import Synchronization
 
-/// A PostgreSQL server of the suite's own, on a socket in its folder. It can be killed and started again: its data
+/// A PostgreSQL server of the cluster's own, on a socket in its folder. It can be killed and started again: its data
 /// stays.
 ///
 /// Its own durability is off (`fsync`), which makes it quick and is safe here: what a killed process has written is in
@@ -25,11 +25,11 @@ package final class ClusterServer: Sendable {
     /// Makes the server's files in `folder`, which must not be there yet; `start` starts it.
     ///
     /// - Parameters:
-    ///   - suite: The folder all of it belongs to.
+    ///   - home: The folder all of it belongs to.
     ///   - options: Settings of PostgreSQL beside the usual ones.
-    package init(in suite: ClusterFolder, options: [String: String] = [:]) throws {
-        folder = suite.path + "/postgres"
-        home = suite
+    package init(in home: ClusterFolder, options: [String: String] = [:]) throws {
+        folder = home.path + "/postgres"
+        self.home = home
         password = nil
         binaries = try Self.findBinaries()
         port = options["port"].flatMap { Int($0) } ?? 5432

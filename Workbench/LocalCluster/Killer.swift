@@ -3,7 +3,7 @@ import Essentials
 /// Kills parts of a cluster at random moments, with signal 9, and starts each again at once; or freezes them for a
 /// while.
 package struct Killer: Sendable {
-    let suite: LocalCluster
+    let cluster: LocalCluster
     let parts: [LocalCluster.Part]
     let seed: UInt64
     /// The pause between two kills is up to twice as long.
@@ -13,9 +13,9 @@ package struct Killer: Sendable {
     let freezeMax: Duration
 
     package init(
-        suite: LocalCluster, parts: [LocalCluster.Part], seed: UInt64, pause: Duration, freezeMax: Duration = .zero
+        cluster: LocalCluster, parts: [LocalCluster.Part], seed: UInt64, pause: Duration, freezeMax: Duration = .zero
     ) {
-        self.suite = suite
+        self.cluster = cluster
         self.parts = parts
         self.seed = seed
         self.pause = pause
@@ -27,7 +27,7 @@ package struct Killer: Sendable {
         var random = SplitMix64(seed: seed)
         var turn: [LocalCluster.Part] = []
         var thaws: [LocalCluster.Part: ContinuousClock.Instant] = [:]
-        defer { for part in thaws.keys { suite.thaw(part) } }
+        defer { for part in thaws.keys { cluster.thaw(part) } }
         for _ in 0..<count {
             // As much chance in each round, whatever the clock says: the seed repeats the run.
             let wait = pause * Double.random(in: 0.2...1.8, using: &random)
@@ -36,24 +36,24 @@ package struct Killer: Sendable {
             )
             try await Task.sleep(for: wait)
             for (part, time) in thaws where time <= .now {
-                suite.thaw(part)
+                cluster.thaw(part)
                 thaws[part] = nil
             }
             try startWhatEnded()
             if turn.isEmpty { turn = parts.shuffled(using: &random) }
             let part = turn.removeLast()
             if freezeMax > .zero, freezes, thaws[part] == nil {
-                suite.freeze(part)
+                cluster.freeze(part)
                 thaws[part] = .now + time
             } else {
                 // One that is frozen dies as well.
-                try await suite.restart(part)
+                try await cluster.restart(part)
                 thaws[part] = nil
             }
         }
         for (part, time) in thaws.sorted(by: { $0.value < $1.value }) {
             try await Task.sleep(until: time, clock: .continuous)
-            suite.thaw(part)
+            cluster.thaw(part)
         }
         try startWhatEnded()
     }
@@ -62,7 +62,7 @@ package struct Killer: Sendable {
     /// cluster of librdkafka 2.0 sometimes fails an assertion of its own when members come back to a group
     /// (`rd_kafka_mock_cgrp_member_add`).
     package func startWhatEnded() throws {
-        for part in parts where suite.process(part)?.end != nil { try suite.start(part) }
+        for part in parts where cluster.process(part)?.end != nil { try cluster.start(part) }
     }
 
     /// A seed for this run, printed so that a failure can be repeated; `FLOW_SEED` gives one.

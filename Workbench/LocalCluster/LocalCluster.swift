@@ -14,7 +14,7 @@ package final class LocalCluster: Sendable {
         package var showcases: [Part] = []
         /// Whether the sandbox's e-conomic runs beside its SAP.
         package var hasEconomic = false
-        /// Environment variables per service, beside those that make up the suite.
+        /// Environment variables per service, beside those that make up the cluster.
         package var variables: [Part: [String: String]] = [:]
         /// Whether the database has a standby, which services find by themselves once it is promoted.
         package var hasStandby = false
@@ -45,7 +45,7 @@ package final class LocalCluster: Sendable {
     /// Where it is.
     package let home: ClusterHome
     package var folder: ClusterFolder { home.folder }
-    /// A libpq connection string of the suite's database.
+    /// A libpq connection string of the cluster's database.
     package let conninfo: String
     package var brokers: String { home.address(.broker) }
     package var gatewayURL: String { home.url(.gateway) }

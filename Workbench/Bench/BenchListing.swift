@@ -19,6 +19,7 @@ struct BenchListing: Sendable {
     let cluster: LocalCluster
     private let pool: Pool
     private let client = Client()
+    private let sap: SandboxSAP
     private let people: [BackendPerson]
     private let environment: EnvironmentID
     private let entryCount: Int
@@ -36,6 +37,7 @@ struct BenchListing: Sendable {
         options.database = ["fsync": "on", "shared_buffers": "512MB", "max_wal_size": "4GB"]
         cluster = try await LocalCluster("bench-listing", options)
         pool = try Pool(cluster.conninfo, size: 2)
+        sap = SandboxSAP(client: client, url: cluster.sapURL)
         entryCount = entries
         people = (1...count).map {
             BackendPerson(
@@ -90,7 +92,7 @@ struct BenchListing: Sendable {
              "businessPartnerUuid": "\(Self.guid(1, $0))", "name": "u\($0)"}
             """
         }
-        try await post(
+        try await sap.post(
             "/sandbox/organisation", #"{"people": [\#(members)], "customers": [], "projects": [\#(projects)]}"#)
         let today = Timestamp.now().day
         var rows: [String] = []
@@ -103,25 +105,12 @@ struct BenchListing: Sendable {
                      "wbsElement": "P\(person % Self.projectCount + 1).1",
                      "date": "\(today.adding(days: -(number / Self.entriesPerDay)))"}
                     """)
-                if rows.count == Self.entriesPerRequest { try await post(&rows) }
+                if rows.count == Self.entriesPerRequest {
+                    try await sap.post(&rows, as: "records", to: "/sandbox/records")
+                }
             }
         }
-        try await post(&rows)
-    }
-
-    private func post(_ rows: inout [String]) async throws {
-        if rows.isEmpty { return }
-        try await post("/sandbox/records", #"{"records": ["# + rows.joined(separator: ",") + "]}")
-        rows = []
-    }
-
-    private func post(_ path: String, _ body: String) async throws {
-        let response = try await client.send(
-            Request("POST", cluster.sapURL + path, body: Array(body.utf8), totalMax: .seconds(60)))
-        guard response.status == 200 else {
-            throw BenchPlace.Missing(
-                description: "\(path): \(String(decoding: response.body.prefix(300), as: UTF8.self))")
-        }
+        try await sap.post(&rows, as: "records", to: "/sandbox/records")
     }
 
     func initialise() async throws { try await BenchPolls.initialise(people, in: environment, pool) }
@@ -132,7 +121,7 @@ struct BenchListing: Sendable {
     func changeOne(_ round: Int) async throws -> (record: String, seconds: Int) {
         let number = (round * 7_919) % (people.count * entryCount) + 1
         let record = String(String(1_000_000_000_000 + number).suffix(12))
-        try await post(
+        try await sap.post(
             "/sandbox/records", #"{"records": [{"record": "\#(record)", "hundredths": \#(200 + round)}]}"#)
         return (record, (200 + round) * 36)
     }

@@ -13,6 +13,7 @@ struct BenchPolls: Sendable {
     let cluster: LocalCluster
     let pool: Pool
     private let client = Client()
+    private let economic: SandboxEconomic
     private let people: [BackendPerson]
     private let environment: EnvironmentID
 
@@ -34,6 +35,7 @@ struct BenchPolls: Sendable {
         options.database = ["fsync": "on", "shared_buffers": "512MB", "max_wal_size": "4GB"]
         cluster = try await LocalCluster("bench-poll", options)
         pool = try Pool(cluster.conninfo, size: 2)
+        economic = SandboxEconomic(client: client, url: cluster.economicURL)
         people = (1...count).map {
             BackendPerson(email: "u\($0)@bench.example", reference: ["employeeNumber": "\($0)"])
         }
@@ -62,7 +64,7 @@ struct BenchPolls: Sendable {
     private func load(entries: Int, nodes: Int) async throws {
         let projectCount = nodes - 2 - Self.activityCount
         func list(_ count: Int, _ body: (Int) -> String) -> String { (1...count).map(body).joined(separator: ",") }
-        try await post(
+        try await economic.post(
             "/sandbox/organisation",
             """
             {"employees": [\(list(people.count) { #"{"number": \#($0), "name": "u\#($0)"}"# })],
@@ -72,7 +74,7 @@ struct BenchPolls: Sendable {
              })], "projectActivities": []}
             """)
         // Of yesterday: what has just been changed would be told, and read again, beside each comparison.
-        try await post("/sandbox/switches", #"{"clockSkewSeconds": -86400}"#)
+        try await economic.post("/sandbox/switches", #"{"clockSkewSeconds": -86400}"#)
         let today = Timestamp.now().day
         var rows: [String] = []
         for employee in 1...people.count {
@@ -83,26 +85,13 @@ struct BenchPolls: Sendable {
                      "activityNumber": \(number % Self.activityCount + 1), "numberOfHours": 1.5,
                      "text": "work \(number)", "date": "\(today.adding(days: -(number / Self.entriesPerDay)))"}
                     """)
-                if rows.count == Self.entriesPerRequest { try await post(&rows) }
+                if rows.count == Self.entriesPerRequest {
+                    try await economic.post(&rows, as: "entries", to: "/sandbox/entries/batch")
+                }
             }
         }
-        try await post(&rows)
-        try await post("/sandbox/switches", #"{"clockSkewSeconds": 0}"#)
-    }
-
-    private func post(_ rows: inout [String]) async throws {
-        if rows.isEmpty { return }
-        try await post("/sandbox/entries/batch", #"{"entries": ["# + rows.joined(separator: ",") + "]}")
-        rows = []
-    }
-
-    private func post(_ path: String, _ body: String) async throws {
-        let response = try await client.send(
-            Request("POST", cluster.economicURL + path, body: Array(body.utf8), totalMax: .seconds(60)))
-        guard response.status == 200 else {
-            throw BenchPlace.Missing(
-                description: "\(path): \(String(decoding: response.body.prefix(300), as: UTF8.self))")
-        }
+        try await economic.post(&rows, as: "entries", to: "/sandbox/entries/batch")
+        try await economic.post("/sandbox/switches", #"{"clockSkewSeconds": 0}"#)
     }
 
     func initialise() async throws { try await Self.initialise(people, in: environment, pool) }

@@ -49,6 +49,15 @@ extension DemoBackend {
         return try JSONDecoder().decode(LateCommits.self, from: Data(answer)).lateCommitMs
     }
 
+    func post(_ path: String, _ json: String) async throws { _ = try await send("POST", path, Array(json.utf8)) }
+
+    /// Posts the rows, each a value of JSON, as the list `name`, and empties them; nothing where there are none.
+    func post(_ rows: inout [String], as name: String, to path: String) async throws {
+        if rows.isEmpty { return }
+        try await post(path, #"{"\#(name)": ["# + rows.joined(separator: ",") + "]}")
+        rows = []
+    }
+
     func send(_ method: String, _ path: String, _ body: [UInt8]?) async throws -> [UInt8] {
         let response = try await client.send(
             Request(

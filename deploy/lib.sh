@@ -45,6 +45,8 @@ tell_progress() {
         IFS= read -r -t 2 line || status=$?
         if [ "$status" = 0 ]; then last=$line; elif [ "$status" -le 128 ]; then break; fi
         if [ $((SECONDS - told)) -ge 10 ]; then
+            # How many steps there are grows with what is found: [12/340] tells only how many are done.
+            last=$(sed 's|^\[\([0-9]*\)/[0-9]*\] \(.*\)|\2 (step \1)|' <<<"$last")
             say "building: ${last:0:80}"
             told=$SECONDS
         fi

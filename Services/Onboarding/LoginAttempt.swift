@@ -11,7 +11,7 @@ struct LoginAttempt: Sendable {
     let state = Capability()
     /// Binds the ID token to this attempt (OpenID Connect Core 1.0 §3.1.2.1).
     let nonce = Capability()
-    /// Binds the code to whoever asked for it (RFC 7636).
+    /// Binds the code to whoever asked for it (PKCE, RFC 7636).
     let verifier = Capability()
 
     /// The address of the provider's login page for this attempt.

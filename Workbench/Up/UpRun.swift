@@ -173,13 +173,13 @@ final class UpRun: Sendable {
     private func addresses(_ cluster: LocalCluster) throws -> String {
         let home = state.home
         let somebody = try findSomebody(cluster.conninfo).map { "      (for example \($0), password: sandbox)" } ?? ""
-        let admin = LocalCluster.Part.services.map { "\(home.adminPorts[$0] ?? 0)" }.joined(separator: ",")
+        let admin = LocalCluster.Part.services.map { "  \($0.name) :\(home.adminPorts[$0] ?? 0)" }.joined()
         var lines = [("device page", "\(cluster.onboardingURL)/device\(somebody)")]
         lines += state.addresses.map { ($0.title, $0.url) }
         lines += [
             ("Kafka", "\(cluster.brokers)      (kcat -b \(cluster.brokers) -t entry.events)"),
             ("PostgreSQL", "127.0.0.1:\(state.ports["postgres"])"),
-            ("metrics, health", "http://127.0.0.1:{\(admin)}/metrics"), ("logs", ".fieldpost/log"),
+            ("metrics, health", "http://127.0.0.1:PORT/metrics\(admin)"), ("logs", ".fieldpost/log"),
         ]
         let table = lines.map { "  \($0.0)\(String(repeating: " ", count: max(1, 20 - $0.0.count)))\($0.1)\n" }
         return """

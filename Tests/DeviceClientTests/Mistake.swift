@@ -40,6 +40,7 @@ enum Mistake: String, CaseIterable {
     case keepsClosed = "A closed realm stays"
     case keepsCursorOfClosed = "A closed realm's cursor is named when it may be opened again"
     case keepsCursorOnKill = "Cursors are stored as they come, and the copy is not"
+    case keepsUnnamed = "What a request does not name, and nobody opens, stays"
     // The queue.
     case numbersAgain = "What is sent again gets a new number"
     case losesOrder = "The first two mutations of a request are exchanged"
@@ -61,11 +62,11 @@ enum Mistake: String, CaseIterable {
     var laws: Set<Law> {
         switch self {
         case .showsAtOnce: [.nothingInBetween]
-        case .keepsClosed: [.wholeCheckpoints, .nothingInBetween, .shownAtRest]
+        case .keepsClosed, .keepsUnnamed: [.wholeCheckpoints, .nothingInBetween, .shownAtRest]
         case .showsHalf, .losesALine, .keepsTombstones, .keepsOlder, .keepsContentOnReset, .keepsStagedOnReset,
             .keepsCursorOfClosed, .keepsCursorOnKill:
             [.wholeCheckpoints]
-        case .numbersAgain, .losesOrder, .storesLate: [.ownIsShown, .decidedOnce]
+        case .numbersAgain, .losesOrder, .storesLate: [.ownIsShown, .decidedOnce, .told]
         case .takesGapForClone: [.decidedOnce]
         case .asksNothing: [.decidedOnce, .shownAtRest]
         case .losesRejections: [.ownIsShown, .told]

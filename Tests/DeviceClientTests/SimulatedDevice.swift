@@ -33,14 +33,18 @@ struct SimulatedDevice {
     // MARK: The stream
 
     /// What a request for a stream names.
-    mutating func named() throws -> [RealmPath: String?] {
+    mutating func named(countMax: Int) throws -> [RealmPath: String?] {
         held = nil
-        let body = try JSONObject(state.syncRequest(isLive: true))
+        let isCut = mistake == .keepsUnnamed
+        let body = try JSONObject(state.syncRequest(isLive: true, realmCountMax: isCut ? .max : countMax))
         let realms = try body.value(of: "realms").map { try JSONObject(Array($0)) }
         var named: [RealmPath: String?] = [:]
         for member in realms?.members ?? [] {
             named[try RealmPath(validating: member.key)] = .some(realms?.text(of: member))
         }
+        let held = state.copy.contents.mapValues(\.count)
+        let leastLast = named.keys.sorted { (held[$1] ?? 0, $0) < (held[$0] ?? 0, $1) }
+        for realm in leastLast.dropFirst(countMax) { named[realm] = nil }
         for (realm, cursor) in cursors { named[realm] = cursor }
         return named
     }
@@ -92,11 +96,13 @@ struct SimulatedDevice {
 
     // MARK: Mutations
 
-    mutating func enqueue(_ mutation: Mutation, in realm: RealmPath) { _ = state.enqueue(mutation, in: realm) }
+    mutating func enqueue(_ mutation: Mutation, in realm: RealmPath) throws {
+        _ = try state.enqueue(mutation, in: realm)
+    }
 
-    mutating func nextRequest(countMax: Int = DeviceQueue.batchCountMax) -> QueueRequest? {
+    mutating func nextRequest(countMax: Int = DeviceQueue.batchCountMax) throws -> QueueRequest? {
         let waiting = state.queue.remembered.first { $0.outcome == nil }
-        if mistake == .numbersAgain, isUnanswered, let waiting { enqueue(waiting.mutation, in: waiting.realm) }
+        if mistake == .numbersAgain, isUnanswered, let waiting { try enqueue(waiting.mutation, in: waiting.realm) }
         guard let request = state.nextRequest(countMax: countMax) else { return nil }
         isUnanswered = true
         var mutations = request.mutations

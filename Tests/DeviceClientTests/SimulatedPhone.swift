@@ -53,7 +53,7 @@ struct SimulatedPhone {
 
     mutating func step() throws {
         switch Int.random(in: 0..<100, using: &random) {
-        case 0..<18: act()
+        case 0..<18: try act()
         case 18..<60: try read()
         case 60..<63: cut()
         case 63..<78: try send()
@@ -74,30 +74,30 @@ struct SimulatedPhone {
 
     private func object(_ number: Int) -> ObjectID { ObjectID(kind: .fieldTask, id: Self.id(number)) }
 
-    private mutating func act() {
+    private mutating func act() throws {
         switch Int.random(in: 0..<10, using: &random) {
-        case 0..<6: actOnOwn()
+        case 0..<6: try actOnOwn()
         case 6:
             let id = object(100 + Int.random(in: 0..<6, using: &random))
-            enqueue(.patch, id, SimulatedServer.refused, in: shared)
+            try enqueue(.patch, id, SimulatedServer.refused, in: shared)
         default:
             let realm = Bool.random(using: &random) ? shared : gained
             let operation = Mutation.Operation.allCases.randomElement(using: &random) ?? .put
-            enqueue(operation, object(100 + Int.random(in: 0..<12, using: &random)), fields(), in: realm)
+            try enqueue(operation, object(100 + Int.random(in: 0..<12, using: &random)), fields(), in: realm)
         }
     }
 
-    private mutating func actOnOwn() {
+    private mutating func actOnOwn() throws {
         let id = objects.keys.sorted().randomElement(using: &random)
         guard let id, objects.count > 2 || Bool.random(using: &random) else {
             let new = object(1_000 + made.count)
-            return enqueue(.put, new, fields(), in: own)
+            return try enqueue(.put, new, fields(), in: own)
         }
         if Int.random(in: 0..<8, using: &random) == 0 {
-            return enqueue(.patch, id, fields().merging(SimulatedServer.refused) { $1 }, in: own)
+            return try enqueue(.patch, id, fields().merging(SimulatedServer.refused) { $1 }, in: own)
         }
         let operation: Mutation.Operation = objects.count > 5 ? .delete : Bool.random(using: &random) ? .put : .patch
-        enqueue(operation, id, fields(), in: own)
+        try enqueue(operation, id, fields(), in: own)
     }
 
     private mutating func fields() -> SimulatedFields {
@@ -110,12 +110,12 @@ struct SimulatedPhone {
 
     private mutating func enqueue(
         _ operation: Mutation.Operation, _ id: ObjectID, _ fields: SimulatedFields, in realm: RealmPath
-    ) {
+    ) throws {
         let mutation = Mutation(
             operation: operation, kind: id.kind, id: id.id,
             fields: operation == .delete ? nil : SimulatedServer.bytes(fields))
         made.append(Act(realm: realm, mutation: mutation))
-        device.enqueue(mutation, in: realm)
+        try device.enqueue(mutation, in: realm)
         if realm == own { Self.apply(mutation, to: &objects) }
         count("mutations")
     }
@@ -139,11 +139,17 @@ struct SimulatedPhone {
     // MARK: Reading
 
     private mutating func read() throws {
-        if stream?.isEnded ?? true { stream = SimulatedStream(server, named: try device.named()) }
+        if stream?.isEnded ?? true { stream = try opened() }
         for _ in 0..<Int.random(in: 1...4, using: &random) {
             guard let line = stream?.next(server) ?? stream?.keepalive(server) else { return }
             try take(line)
         }
+    }
+
+    /// A request may name two of three realms at most, every fourth time.
+    private mutating func opened() throws -> SimulatedStream {
+        let countMax = [1, 2, 3, 3, 3, 3, 3, 3].randomElement(using: &random) ?? 3
+        return SimulatedStream(server, named: try device.named(countMax: countMax))
     }
 
     private mutating func take(_ sent: SimulatedStream.Line) throws {
@@ -166,13 +172,14 @@ struct SimulatedPhone {
 
     private mutating func cut() {
         stream = nil
+        if Int.random(in: 0..<4, using: &random) == 0 { change(permissionOf: gained) }
         count("cuts")
     }
 
     // MARK: Sending
 
     private mutating func send() throws {
-        guard let request = device.nextRequest(countMax: Int.random(in: 1...5, using: &random)) else { return }
+        guard let request = try device.nextRequest(countMax: Int.random(in: 1...5, using: &random)) else { return }
         // What is sent was stored before.
         if device.mistake != .storesLate { stored = (device, made) }
         sent = sent.suffix(20) + [request]
@@ -281,10 +288,10 @@ struct SimulatedPhone {
     mutating func rest() throws {
         late = nil
         for _ in 0..<10_000 {
-            if stream?.isEnded ?? true { stream = SimulatedStream(server, named: try device.named()) }
+            if stream?.isEnded ?? true { stream = try opened() }
             if let line = stream?.next(server) {
                 try take(line)
-            } else if let request = device.nextRequest() {
+            } else if let request = try device.nextRequest() {
                 try hear(server.apply(request, of: clientID), to: request)
             } else if let stream, !stream.isEnded {
                 if let line = stream.keepalive(server) { try take(line) }
@@ -300,7 +307,7 @@ struct SimulatedPhone {
     mutating func restoreAtRest() throws {
         if Bool.random(using: &random) {
             let recent = server
-            act()
+            try act()
             try rest()
             server.restore(recent)
             writeElsewhere()

@@ -186,7 +186,8 @@ let tests: [Target] = [
     .testTarget(
         name: "FlowTests",
         dependencies: [
-            "BackendProtocol", "Backends", "Essentials", "HTTP", "LocalCluster", "Model", "Postgres", "Realms",
+            "BackendProtocol", "Backends", "DeviceClient", "Essentials", "HTTP", "LocalCluster", "Model", "Postgres",
+            "Realms",
         ], path: "Tests/FlowTests"),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "Model", "TestSupport"], path: "Tests/HTTPTests"),
     .testTarget(

@@ -6,7 +6,7 @@ public import Model
 ///
 /// Only whole checkpoints are shown. What is staged outlives a lost connection together with its cursor, so that a
 /// long first download goes on where it was cut.
-public struct DeviceCopy: Equatable, Codable, Sendable {
+public struct DeviceCopy: Equatable, Sendable {
     private struct Realm: Equatable, Codable {
         var content: RealmContent = [:]
         /// Arrived, not yet whole; `nil` is a tombstone.
@@ -17,7 +17,12 @@ public struct DeviceCopy: Equatable, Codable, Sendable {
         var cursor: String?
         /// Whether the stream that is read now has opened it.
         var isOpen = false
+        /// The stream that is read now was asked for without it: it comes whole, or is not the person's any more.
+        var isUnnamed = false
     }
+
+    /// The most realms that a request for a stream names, as the gateway takes them.
+    public static let namedCountMax = 1_000
 
     private var realms: [RealmPath: Realm] = [:]
     /// The position up to which the copy is whole; 0 before the first checkpoint.
@@ -46,8 +51,20 @@ public struct DeviceCopy: Equatable, Codable, Sendable {
     }
 
     /// A new stream begins: it opens each realm anew, or closes it.
-    public mutating func streamBegins() {
-        for path in Array(realms.keys) { realms[path]?.isOpen = false }
+    ///
+    /// - Parameter realmCountMax: The most realms that its request names. Those with the most objects are: a realm that
+    ///   is not named is sent whole. One that is not sent either is gone with the next checkpoint.
+    /// - Returns: What the request names, as ``cursors`` has it.
+    public mutating func streamBegins(realmCountMax: Int = namedCountMax) -> [RealmPath: String?] {
+        for path in Array(realms.keys) {
+            realms[path]?.isOpen = false
+            realms[path]?.isUnnamed = false
+        }
+        guard realms.count > realmCountMax else { return cursors }
+        let saved = realms.mapValues { $0.cursor == nil ? -1 : $0.content.count + $0.staged.count }
+        let ordered = saved.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map(\.key)
+        for path in ordered.dropFirst(realmCountMax) { realms[path]?.isUnnamed = true }
+        return cursors.filter { realms[$0.key]?.isUnnamed == false }
     }
 
     /// Takes in one line.
@@ -60,14 +77,16 @@ public struct DeviceCopy: Equatable, Codable, Sendable {
             return []
         case .closed(let path):
             // Not permitted any more: gone at once, not at the next checkpoint.
-            let gone = realms.removeValue(forKey: path)?.content ?? [:]
-            return Set(gone.keys.map { ObjectAddress(path, $0) })
+            return close(path)
         case .objects(let path, let cursor, let list):
             stage(list, cursor: cursor, in: path)
             return []
         case .checkpoint(let position, let cursor, let cursors):
             self.position = position
             var changed: Set<ObjectAddress> = []
+            for path in Array(realms.keys) where realms[path].map({ $0.isUnnamed && !$0.isOpen }) ?? false {
+                changed.formUnion(close(path))
+            }
             // An array, since the dictionary's own keys would share its storage and have it copied.
             for path in Array(realms.keys) where realms[path]?.isOpen ?? false {
                 changed.formUnion(settle(path, cursor: cursors[path] ?? cursor))
@@ -88,6 +107,11 @@ public struct DeviceCopy: Equatable, Codable, Sendable {
         realm.isReset = true
         realm.staged = [:]
         realm.cursor = nil
+    }
+
+    private mutating func close(_ path: RealmPath) -> Set<ObjectAddress> {
+        let gone = realms.removeValue(forKey: path)?.content ?? [:]
+        return Set(gone.keys.map { ObjectAddress(path, $0) })
     }
 
     private mutating func stage(_ list: [SyncLine.Change], cursor: String?, in path: RealmPath) {
@@ -122,5 +146,28 @@ public struct DeviceCopy: Equatable, Codable, Sendable {
         for path in Array(realms.keys) where realms[path]?.isOpen ?? false {
             if let cursor = cursors[path] ?? cursor { realms[path]?.cursor = cursor }
         }
+    }
+}
+
+extension DeviceCopy: Codable {
+    private enum CodingKeys: CodingKey { case realms, position, kinds }
+
+    /// Reads a stored copy. One of a version that knew fewer kinds has passed over their objects: the realms that may
+    /// have such objects begin anew, and what they held is shown until the next checkpoint.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        realms = try container.decode([RealmPath: Realm].self, forKey: .realms)
+        position = try container.decode(Int64.self, forKey: .position)
+        let known = Set(try container.decode([String].self, forKey: .kinds))
+        let homes = Kind.allCases.filter { !known.contains($0.rawValue) }.flatMap(\.row.realms)
+        for path in Array(realms.keys) where homes.contains(path.realmClass.name) { realms[path]?.cursor = nil }
+    }
+
+    /// Writes what ``init(from:)`` reads, and which kinds this version knows.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(realms, forKey: .realms)
+        try container.encode(position, forKey: .position)
+        try container.encode(Kind.allCases.map(\.rawValue), forKey: .kinds)
     }
 }

@@ -87,18 +87,20 @@ public struct DeviceState: Sendable {
 
     /// A stream is to be asked for: lines that come from here on are its.
     ///
-    /// - Parameter isLive: Whether it stays open after its first checkpoint.
+    /// - Parameters:
+    ///   - isLive: Whether it stays open after its first checkpoint.
+    ///   - realmCountMax: The most realms that are named; as many as the gateway takes, unless a test says otherwise.
     /// - Returns: The body of `POST /v1/sync`.
-    public mutating func syncRequest(isLive: Bool) -> [UInt8] {
-        copy.streamBegins()
+    public mutating func syncRequest(isLive: Bool, realmCountMax: Int = DeviceCopy.namedCountMax) -> [UInt8] {
+        let named = copy.streamBegins(realmCountMax: realmCountMax)
         var body = Array("{\"live\":\(isLive)".utf8)
-        for (index, (realm, cursor)) in copy.cursors.sorted(by: { $0.key < $1.key }).enumerated() {
+        for (index, (realm, cursor)) in named.sorted(by: { $0.key < $1.key }).enumerated() {
             body.append(contentsOf: (index == 0 ? ",\"realms\":{" : ",").utf8)
             JSONText.append(realm.description, to: &body)
             body.append(UInt8(ascii: ":"))
             if let cursor { JSONText.append(cursor, to: &body) } else { body.append(contentsOf: "null".utf8) }
         }
-        body.append(contentsOf: (copy.cursors.isEmpty ? "}" : "}}").utf8)
+        body.append(contentsOf: (named.isEmpty ? "}" : "}}").utf8)
         return body
     }
 
@@ -121,7 +123,10 @@ public struct DeviceState: Sendable {
     // MARK: Mutations
 
     /// Queues a mutation, which is shown at once.
-    public mutating func enqueue(_ mutation: Mutation, in realm: RealmPath) -> News {
+    ///
+    /// - Throws: ``InvalidMutation`` when the server could not read it; then nothing is queued.
+    public mutating func enqueue(_ mutation: Mutation, in realm: RealmPath) throws(InvalidMutation) -> News {
+        try InvalidMutation.check(mutation)
         let queued = queue.enqueue(mutation, in: realm)
         unseen[queued.address, default: []].append(queued)
         return News(changed: [queued.address])

@@ -122,10 +122,61 @@ import Testing
 
     @Test func aRealmThatTheStreamHasNotOpenedIsNotMovedOn() {
         var copy = filled()
-        copy.streamBegins()
+        _ = copy.streamBegins()
         _ = copy.apply(.open(.common, isReset: true))
         _ = copy.apply(.checkpoint(position: 9, cursor: "c9", cursors: [:]))
         #expect(copy.cursors == [path: "c2", .common: "c9"])
+    }
+
+    /// The app was updated: what an older version passed over comes with the realms that may have it.
+    @Test func aNewKindHasItsRealmsBeginAnew() throws {
+        var copy = filled()
+        _ = copy.apply(.open(.common, isReset: true))
+        _ = copy.apply(.checkpoint(position: 6, cursor: "c6", cursors: [:]))
+        let stored = try JSONEncoder().encode(copy)
+        #expect(try JSONDecoder().decode(DeviceCopy.self, from: stored) == copy)
+        let text = String(decoding: stored, as: UTF8.self)
+        let older = text.replacing(#","FieldTask""#, with: "")
+        #expect(older != text)
+        copy = try JSONDecoder().decode(DeviceCopy.self, from: Data(older.utf8))
+        #expect(copy.cursors == [path: nil, .common: "c6"], "no FieldTask is in /common")
+        #expect(copy.contents[path]?.count == 2, "the old is shown until the next checkpoint")
+        let again = try JSONDecoder().decode(DeviceCopy.self, from: try JSONEncoder().encode(copy))
+        #expect(again == copy)
+    }
+
+    // MARK: More realms than a request may name
+
+    @Test func whatARequestCannotNameComesWhole() {
+        var copy = filled()
+        _ = copy.apply(.open(.common, isReset: true))
+        _ = copy.apply(.checkpoint(position: 6, cursor: "c6", cursors: [:]))
+        #expect(copy.streamBegins(realmCountMax: 1) == [path: "c6"], "what holds most is not sent again")
+        _ = copy.apply(.open(path, isReset: false))
+        _ = copy.apply(.open(.common, isReset: true))
+        _ = copy.apply(.checkpoint(position: 7, cursor: "c7", cursors: [:]))
+        #expect(copy.cursors == [path: "c7", .common: "c7"])
+    }
+
+    @Test func whatARequestCannotNameAndNobodyOpensIsGone() {
+        var copy = filled()
+        _ = copy.apply(.open(.common, isReset: true))
+        let teams = (1...3).map { _ in change(ObjectID(kind: .team, id: UUID()), 6) }
+        _ = copy.apply(.objects(.common, cursor: nil, teams))
+        _ = copy.apply(.checkpoint(position: 6, cursor: "c6", cursors: [:]))
+        #expect(copy.streamBegins(realmCountMax: 1) == [.common: "c6"])
+        _ = copy.apply(.open(.common, isReset: false))
+        #expect(copy.contents[path]?.count == 2)
+        #expect(copy.apply(.checkpoint(position: 7, cursor: "c7", cursors: [:])) == addresses(entry, other))
+        #expect(copy.cursors == [.common: "c7"])
+    }
+
+    @Test func aCutDownloadIsNamedBeforeWhatComesWholeAnyway() {
+        var copy = filled()
+        _ = copy.apply(.open(path, isReset: true))
+        _ = copy.apply(.open(.common, isReset: true))
+        _ = copy.apply(.objects(.common, cursor: "d1", [change(entry, 6)]))
+        #expect(copy.streamBegins(realmCountMax: 1) == [.common: "d1"])
     }
 
     private func addresses(_ objects: ObjectID...) -> Set<ObjectAddress> {

@@ -13,7 +13,7 @@ import Testing
 
     @Test func aMutationIsShownUntilACheckpointHasIt() throws {
         var device = device(holding: #"{"status":"draft","text":"a","durationSeconds":60}"#)
-        _ = device.enqueue(mutation(.patch, #"{"text":"b"}"#), in: realm)
+        _ = try device.enqueue(mutation(.patch, #"{"text":"b"}"#), in: realm)
         #expect(shown(device) == #"{"status":"draft","text":"b","durationSeconds":60}"#)
         answer(&device, .accepted(position: 9))
         #expect(shown(device) == #"{"status":"draft","text":"b","durationSeconds":60}"#, "it is not in the copy yet")
@@ -27,7 +27,7 @@ import Testing
     /// The stream was quicker than the answer, and somebody else was later.
     @Test func anAnswerAfterItsCheckpointIsToldAsAChange() throws {
         var device = device(holding: #"{"text":"a"}"#)
-        _ = device.enqueue(mutation(.patch, #"{"text":"b"}"#), in: realm)
+        _ = try device.enqueue(mutation(.patch, #"{"text":"b"}"#), in: realm)
         _ = device.take(.checkpoint(position: 20, cursor: "20", cursors: [:]))
         #expect(shown(device) == #"{"text":"b"}"#)
         let news = answer(&device, .accepted(position: 12))
@@ -38,7 +38,7 @@ import Testing
     @Test func anObjectThatGoesWithItsMutationIsToldAsAChange() throws {
         var device = device(holding: #"{"text":"a"}"#)
         let other = ObjectAddress(realm, ObjectID(kind: .timeEntry, id: UUID()))
-        _ = device.enqueue(
+        _ = try device.enqueue(
             Mutation(operation: .put, kind: .timeEntry, id: other.object.id, fields: Array(#"{"text":"c"}"#.utf8)),
             in: realm)
         _ = answer(&device, .accepted(position: 12))
@@ -49,8 +49,8 @@ import Testing
 
     @Test func aRejectedMutationFallsOut() throws {
         var device = device(holding: #"{"text":"a"}"#)
-        _ = device.enqueue(mutation(.patch, #"{"text":"b"}"#), in: realm)
-        _ = device.enqueue(mutation(.patch, #"{"durationSeconds":60}"#), in: realm)
+        _ = try device.enqueue(mutation(.patch, #"{"text":"b"}"#), in: realm)
+        _ = try device.enqueue(mutation(.patch, #"{"durationSeconds":60}"#), in: realm)
         let news = answer(&device, .rejected(code: "closed", detail: "it is closed"))
         #expect(news.answers.map(\.outcome) == [.rejected(code: "closed", detail: "it is closed")])
         #expect(news.changed == [ObjectAddress(realm, entry)])
@@ -64,9 +64,9 @@ import Testing
         ),
         (#"{"backendId":"7","statusAt":"x"}"#, #"{"text":"b"}"#, #"{"backendId":"7","statusAt":"x","text":"b"}"#),
     ])
-    func aPutReplacesWhatIsTheDevices(before: String, put: String, after: String) {
+    func aPutReplacesWhatIsTheDevices(before: String, put: String, after: String) throws {
         var device = device(holding: before)
-        _ = device.enqueue(mutation(.put, put), in: realm)
+        _ = try device.enqueue(mutation(.put, put), in: realm)
         #expect(shown(device) == after)
     }
 
@@ -75,15 +75,15 @@ import Testing
         (#"{"status":"invalid","backendId":"7"}"#, #"{"status":"invalid","backendId":"7","deleteRequested":true}"#),
         (#"{"status":"released"}"#, #"{"status":"released","deleteRequested":true}"#),
     ])
-    func anEntryThatABackEndMayKnowIsNotGoneAtOnce(before: String, after: String?) {
+    func anEntryThatABackEndMayKnowIsNotGoneAtOnce(before: String, after: String?) throws {
         var device = device(holding: before)
-        _ = device.enqueue(mutation(.delete, nil), in: realm)
+        _ = try device.enqueue(mutation(.delete, nil), in: realm)
         #expect(shown(device) == after)
     }
 
-    @Test func aPatchOfNothingShowsNothing() {
+    @Test func aPatchOfNothingShowsNothing() throws {
         var device = DeviceState(clientID: UUID())
-        _ = device.enqueue(mutation(.patch, #"{"text":"b"}"#), in: realm)
+        _ = try device.enqueue(mutation(.patch, #"{"text":"b"}"#), in: realm)
         #expect(shown(device) == nil)
         #expect(device.content(of: realm).isEmpty)
     }
@@ -97,6 +97,46 @@ import Testing
         #expect(
             String(decoding: device.syncRequest(isLive: false), as: UTF8.self)
                 == #"{"live":false,"realms":{"/common":null,"/users/ana@example.com":"1:9:0:a"}}"#)
+    }
+
+    /// The server could not read the request, nor what waits behind.
+    @Test(arguments: [
+        (#"{"text":"b""#, JSONProblem.Reason.endsEarly), ("[1]", .notAnObject), ("", .notAnObject),
+        (#"{"text":"a","text":"b"}"#, .duplicateKey), (#"{"text":"b"},{"#, .trailing),
+        (##"{"text":"\u0000"}"##, .nullCharacter),
+    ])
+    func fieldsThatAreNotAJSONObjectAreNotQueued(fields: String, reason: JSONProblem.Reason) throws {
+        var device = device(holding: #"{"text":"a"}"#)
+        let wrong = mutation(.patch, fields)
+        let error = #expect(throws: InvalidMutation.self) { try device.enqueue(wrong, in: realm) }
+        guard case .fieldsNotJSON(let problem) = error?.reason else {
+            Issue.record("\(error.debugDescription)")
+            return
+        }
+        #expect(problem.reason == reason && error?.mutation == wrong)
+        #expect(error?.description == "the fields of TimeEntry \(entry.id.text): \(problem)")
+        #expect(shown(device) == #"{"text":"a"}"# && device.nextRequest() == nil)
+    }
+
+    @Test func fieldsThatAreTooLargeAreNotQueued() throws {
+        var device = device(holding: #"{"text":"a"}"#)
+        let room = Kind.timeEntry.fieldsBytesMax - #"{"text":""}"#.utf8.count
+        let largest = mutation(.patch, "{\"text\":\"\(String(repeating: "b", count: room))\"}")
+        let larger = mutation(.patch, "{\"text\":\"\(String(repeating: "b", count: room + 1))\"}")
+        _ = try device.enqueue(largest, in: realm)
+        let error = #expect(throws: InvalidMutation.self) { try device.enqueue(larger, in: realm) }
+        #expect(error?.reason == .fieldsTooLarge(bytes: 65_537, bytesMax: 65_536))
+        #expect(error?.description.hasSuffix("they have 65537 bytes, and may have 65536") == true)
+        #expect(device.queue.count == 1)
+    }
+
+    @Test func aStreamIsAskedForWithAsManyRealmsAsTheServerTakes() throws {
+        var device = DeviceState(clientID: UUID())
+        for _ in 0..<1_001 { _ = device.take(.open(.team(UUID()), isReset: true)) }
+        _ = device.take(.checkpoint(position: 5, cursor: "5", cursors: [:]))
+        let body = try JSONObject(device.syncRequest(isLive: true))
+        let realms = try JSONObject(Array(try #require(body.value(of: "realms"))), memberCountMax: 1_001)
+        #expect(realms.members.count == 1_000)
     }
 
     // MARK: Helpers

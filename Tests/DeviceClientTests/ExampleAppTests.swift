@@ -20,7 +20,7 @@ actor App {
 
     /// The person does something: it is shown at once, and sent when there is a network.
     func change(_ mutation: Mutation, in realm: RealmPath) throws {
-        _ = state.enqueue(mutation, in: realm)
+        _ = try state.enqueue(mutation, in: realm)
         try store()
     }
 

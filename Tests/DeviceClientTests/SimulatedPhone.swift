@@ -3,13 +3,14 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// What does not hold, and where.
-struct Violation: Error, CustomStringConvertible {
-    let description: String
-}
-
 /// One phone, one server, and everything that can go wrong between them.
 struct SimulatedPhone {
+    private struct Act {
+        let realm: RealmPath
+        let mutation: Mutation
+        var isRefused = false
+    }
+
     private var random: SplitMix64
     private let own: RealmPath
     private let shared: RealmPath
@@ -17,11 +18,11 @@ struct SimulatedPhone {
     private let clientID: UUID
     private var server: SimulatedServer
     private var backup: SimulatedServer?
-    private var device: DeviceState
-    /// The device as it was stored last, and how much its person had done by then.
-    private var stored: (device: DeviceState, madeCount: Int)
-    /// What the person did, in order.
-    private var made: [(realm: RealmPath, mutation: Mutation)] = []
+    private var device: SimulatedDevice
+    /// What the person did, in order, and whether they were told that it was refused.
+    private var made: [Act] = []
+    /// The device as it was stored last, and what its person had done by then.
+    private var stored: (device: SimulatedDevice, made: [Act])
     private var stream: SimulatedStream?
     /// A request whose answer is still on its way, and requests that may arrive once more.
     private var late: (request: QueueRequest, answer: QueueAnswer)?
@@ -32,14 +33,14 @@ struct SimulatedPhone {
     private var objects: [ObjectID: SimulatedFields] = [:]
     private(set) var counts: [String: Int] = [:]
 
-    init(seed: UInt64) throws {
+    init(seed: UInt64, mistake: Mistake? = nil) throws {
         random = SplitMix64(seed: seed)
         own = try RealmPath.user("ana@example.com")
         (shared, gained) = (.common, .manager)
         clientID = Self.id(1)
         server = SimulatedServer(realms: [own, shared, gained])
-        device = DeviceState(clientID: clientID)
-        stored = (device, 0)
+        device = SimulatedDevice(DeviceState(clientID: clientID), mistake: mistake)
+        stored = (device, [])
     }
 
     private static func id(_ number: Int) -> UUID {
@@ -52,13 +53,13 @@ struct SimulatedPhone {
 
     mutating func step() throws {
         switch Int.random(in: 0..<100, using: &random) {
-        case 0..<18: act()
+        case 0..<18: try act()
         case 18..<60: try read()
         case 60..<63: cut()
         case 63..<78: try send()
         case 78..<80: try hearLate()
         case 80..<82: repeatOld()
-        case 82..<86: stored = (device, made.count)
+        case 82..<86: stored = (device, made)
         case 86..<88: try kill()
         case 88..<95: writeElsewhere()
         case 95..<97: change(permissionOf: gained)
@@ -73,25 +74,30 @@ struct SimulatedPhone {
 
     private func object(_ number: Int) -> ObjectID { ObjectID(kind: .fieldTask, id: Self.id(number)) }
 
-    private mutating func act() {
+    private mutating func act() throws {
         switch Int.random(in: 0..<10, using: &random) {
-        case 0..<6: actOnOwn()
-        case 6: enqueue(.patch, object(100 + Int.random(in: 0..<6, using: &random)), ["refused": 1], in: shared)
+        case 0..<6: try actOnOwn()
+        case 6:
+            let id = object(100 + Int.random(in: 0..<6, using: &random))
+            try enqueue(.patch, id, SimulatedServer.refused, in: shared)
         default:
             let realm = Bool.random(using: &random) ? shared : gained
             let operation = Mutation.Operation.allCases.randomElement(using: &random) ?? .put
-            enqueue(operation, object(100 + Int.random(in: 0..<12, using: &random)), fields(), in: realm)
+            try enqueue(operation, object(100 + Int.random(in: 0..<12, using: &random)), fields(), in: realm)
         }
     }
 
-    private mutating func actOnOwn() {
+    private mutating func actOnOwn() throws {
         let id = objects.keys.sorted().randomElement(using: &random)
         guard let id, objects.count > 2 || Bool.random(using: &random) else {
             let new = object(1_000 + made.count)
-            return enqueue(.put, new, fields(), in: own)
+            return try enqueue(.put, new, fields(), in: own)
+        }
+        if Int.random(in: 0..<8, using: &random) == 0 {
+            return try enqueue(.patch, id, fields().merging(SimulatedServer.refused) { $1 }, in: own)
         }
         let operation: Mutation.Operation = objects.count > 5 ? .delete : Bool.random(using: &random) ? .put : .patch
-        enqueue(operation, id, fields(), in: own)
+        try enqueue(operation, id, fields(), in: own)
     }
 
     private mutating func fields() -> SimulatedFields {
@@ -104,14 +110,20 @@ struct SimulatedPhone {
 
     private mutating func enqueue(
         _ operation: Mutation.Operation, _ id: ObjectID, _ fields: SimulatedFields, in realm: RealmPath
-    ) {
+    ) throws {
         let mutation = Mutation(
             operation: operation, kind: id.kind, id: id.id,
             fields: operation == .delete ? nil : SimulatedServer.bytes(fields))
-        made.append((realm, mutation))
-        _ = device.enqueue(mutation, in: realm)
+        made.append(Act(realm: realm, mutation: mutation))
+        try device.enqueue(mutation, in: realm)
         if realm == own { Self.apply(mutation, to: &objects) }
         count("mutations")
+    }
+
+    /// What the own objects are, but for what was refused.
+    private mutating func redo() {
+        objects = [:]
+        for act in made where act.realm == own && !act.isRefused { Self.apply(act.mutation, to: &objects) }
     }
 
     private static func apply(_ mutation: Mutation, to objects: inout [ObjectID: SimulatedFields]) {
@@ -134,48 +146,43 @@ struct SimulatedPhone {
         }
     }
 
+    /// A request may name two of three realms at most, every fourth time.
     private mutating func opened() throws -> SimulatedStream {
-        let body = try JSONObject(device.syncRequest(isLive: true))
-        let realms = try body.value(of: "realms").map { try JSONObject(Array($0)) }
-        var named: [RealmPath: String?] = [:]
-        for member in realms?.members ?? [] {
-            named[try RealmPath(validating: member.key)] = .some(realms?.text(of: member))
-        }
-        return SimulatedStream(server, named: named)
+        let countMax = [1, 2, 3, 3, 3, 3, 3, 3].randomElement(using: &random) ?? 3
+        return SimulatedStream(server, named: try device.named(countMax: countMax))
     }
 
     private mutating func take(_ sent: SimulatedStream.Line) throws {
-        let before = device.copy.contents
-        _ = device.take(sent.line)
+        let before = device.state.copy.contents
+        device.take(sent.line)
         count("lines")
-        let after = device.copy.contents.filter { !$0.value.isEmpty }
+        let after = device.state.copy.contents.filter { !$0.value.isEmpty }
         if let content = sent.content {
             count("checkpoints")
             let expected = content.filter { !$0.value.isEmpty }
             guard after == expected else {
-                throw Violation(description: "a checkpoint shows \(after) instead of \(expected)")
+                throw Violation(.wholeCheckpoints, "a checkpoint shows \(after) instead of \(expected)")
             }
         } else {
             var expected = before.filter { !$0.value.isEmpty }
             if case .closed(let path) = sent.line { expected[path] = nil }
-            guard after == expected else { throw Violation(description: "\(sent.line) shows half a checkpoint") }
+            guard after == expected else { throw Violation(.nothingInBetween, "\(sent.line) shows half a checkpoint") }
         }
     }
 
     private mutating func cut() {
         stream = nil
+        if Int.random(in: 0..<4, using: &random) == 0 { change(permissionOf: gained) }
         count("cuts")
     }
 
     // MARK: Sending
 
     private mutating func send() throws {
+        guard let request = try device.nextRequest(countMax: Int.random(in: 1...5, using: &random)) else { return }
         // What is sent was stored before.
-        stored = (device, made.count)
-        guard let request = device.nextRequest(countMax: Int.random(in: 1...5, using: &random)) else { return }
-        stored.device = device
+        if device.mistake != .storesLate { stored = (device, made) }
         sent = sent.suffix(20) + [request]
-        late = nil
         switch Int.random(in: 0..<6, using: &random) {
         case 0: count("requests lost")
         case 1:
@@ -192,12 +199,21 @@ struct SimulatedPhone {
     private mutating func hear(_ answer: QueueAnswer, to request: QueueRequest) throws {
         let news = device.take(answer, to: request, newClientID: Self.id(2))
         if case .gap = answer { count("gaps") }
-        guard device.queue.clientID == clientID, news.lostCount == 0 else {
-            throw Violation(description: "the queue gives up its client id although nothing is missing")
+        for item in news.answers where item.isRejected && item.realm == own {
+            let index = Int(item.sequence) - 1
+            guard made.indices.contains(index) else {
+                throw Violation(.decidedOnce, "the device was told of mutation \(item.sequence), and nobody made it")
+            }
+            made[index].isRefused = true
+            redo()
+            count("own mutations refused")
+        }
+        guard device.state.queue.clientID == clientID, news.lostCount == 0 else {
+            throw Violation(.decidedOnce, "the queue gives up its client id although nothing is missing")
         }
     }
 
-    /// The answer comes after the next request, or after a kill.
+    /// The answer comes late, perhaps after the next request.
     private mutating func hearLate() throws {
         guard let late else { return }
         self.late = nil
@@ -217,23 +233,23 @@ struct SimulatedPhone {
     private mutating func kill() throws {
         stream = nil
         late = nil
-        made.removeSubrange(stored.madeCount...)
-        objects = [:]
-        for item in made where item.realm == own { Self.apply(item.mutation, to: &objects) }
-        device = stored.device
+        made = stored.made
+        redo()
+        device.wake(from: stored.device)
         count("kills")
         guard Int.random(in: 0..<8, using: &random) == 0 else { return }
-        let bytes = try JSONEncoder().encode(device)
-        guard try JSONDecoder().decode(DeviceState.self, from: bytes) == device else {
-            throw Violation(description: "what was stored is not what is read")
+        let bytes = try JSONEncoder().encode(device.state)
+        guard try JSONDecoder().decode(DeviceState.self, from: bytes) == device.state else {
+            throw Violation(.readAsStored, "what was stored is not what is read")
         }
         count("states written and read")
     }
 
-    private mutating func writeElsewhere() {
+    private mutating func writeElsewhere(isDelete: Bool = false) {
         let realm = Bool.random(using: &random) ? shared : gained
         let id = object(100 + Int.random(in: 0..<12, using: &random))
-        server.write(Int.random(in: 0..<3, using: &random) == 0 ? nil : fields(), to: id, in: realm)
+        let isDelete = isDelete || Int.random(in: 0..<3, using: &random) == 0
+        server.write(isDelete ? nil : fields(), to: id, in: realm)
     }
 
     private mutating func change(permissionOf path: RealmPath) {
@@ -241,7 +257,9 @@ struct SimulatedPhone {
         count("permissions")
     }
 
+    /// What was deleted just before is not told as a tombstone any more: only a reset tells of it.
     private mutating func compact() {
+        for _ in 0..<Int.random(in: 0..<4, using: &random) { writeElsewhere(isDelete: true) }
         server.compact()
         count("compactions")
     }
@@ -262,7 +280,7 @@ struct SimulatedPhone {
         guard !isDisturbed, let id = objects.keys.min() else { return }
         let shown = device[own, id].map { SimulatedServer.fields($0.fields) }
         guard shown == objects[id] else {
-            throw Violation(description: "\(id) is shown as \(shown ?? [:]) instead of \(objects[id] ?? [:])")
+            throw Violation(.ownIsShown, "\(id) is shown as \(shown ?? [:]) instead of \(objects[id] ?? [:])")
         }
     }
 
@@ -273,21 +291,32 @@ struct SimulatedPhone {
             if stream?.isEnded ?? true { stream = try opened() }
             if let line = stream?.next(server) {
                 try take(line)
-            } else if let request = device.nextRequest() {
+            } else if let request = try device.nextRequest() {
                 try hear(server.apply(request, of: clientID), to: request)
             } else if let stream, !stream.isEnded {
                 if let line = stream.keepalive(server) { try take(line) }
-                stored = (device, made.count)
+                stored = (device, made)
                 return try checkAtRest()
             }
         }
-        throw Violation(description: "it does not come to rest")
+        throw Violation(.comesToRest, "it does not come to rest")
     }
 
-    /// A backup is restored while the device has nothing to send: only the realms that are given anew tell of it.
+    /// A backup is restored while the device has nothing to send: only the realms that are given anew tell of it. Every
+    /// other time it lacks the last answer only, and what that was about is decided anew after somebody else's change.
     mutating func restoreAtRest() throws {
-        guard let backup else { return }
-        server.restore(backup)
+        if Bool.random(using: &random) {
+            let recent = server
+            try act()
+            try rest()
+            server.restore(recent)
+            writeElsewhere()
+            count("last answers lost")
+        } else if let backup {
+            server.restore(backup)
+        } else {
+            return
+        }
         (isDisturbed, sent) = (true, [])
         count("restores at rest")
         try rest()
@@ -298,23 +327,23 @@ struct SimulatedPhone {
         count("rests")
         let client = server.clients[clientID] ?? SimulatedServer.Client()
         guard client.decided == made.map(\.mutation) else {
-            throw Violation(description: "\(made.count) mutations were made, \(client.decided.count) decided")
+            throw Violation(.decidedOnce, "\(made.count) mutations were made, \(client.decided.count) decided")
         }
-        guard device.queue.remembered.map(\.outcome) == client.answers.map(Optional.some) else {
-            throw Violation(description: "the device was told something else than was decided")
+        guard device.state.queue.remembered.map(\.outcome) == client.answers.map(Optional.some) else {
+            throw Violation(.told, "the device was told something else than was decided")
         }
-        guard Set(device.copy.contents.keys) == server.permitted else {
-            throw Violation(description: "the device holds \(device.copy.contents.keys)")
+        guard Set(device.state.copy.contents.keys) == server.permitted else {
+            throw Violation(.shownAtRest, "the device holds \(device.state.copy.contents.keys)")
         }
         let content = server.content
         for path in [own, shared, gained] {
             guard device.content(of: path) == content[path] ?? [:] else {
-                throw Violation(description: "\(path) is shown as \(device.content(of: path))")
+                throw Violation(.shownAtRest, "\(path) is shown as \(device.content(of: path))")
             }
         }
         for (id, _) in device.content(of: own) {
-            guard !device.isUnsettled(ObjectAddress(own, id)) else {
-                throw Violation(description: "\(id) is unsettled")
+            guard !device.state.isUnsettled(ObjectAddress(own, id)) else {
+                throw Violation(.shownAtRest, "\(id) is unsettled")
             }
         }
     }

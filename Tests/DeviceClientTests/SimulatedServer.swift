@@ -28,6 +28,9 @@ struct SimulatedServer {
         var expected: Int64 { Int64(answers.count) + 1 }
     }
 
+    /// Fields that are always rejected.
+    static let refused: SimulatedFields = ["title": -1]
+
     var generation: Int64 = 1
     private(set) var position: Int64 = 0
     private(set) var compactedPosition: Int64 = 0
@@ -93,7 +96,7 @@ struct SimulatedServer {
         let id = ObjectID(kind: mutation.kind, id: mutation.id)
         guard permitted.contains(realm) else { return .rejected(code: "not-permitted", detail: "") }
         let given = mutation.fields.map(Self.fields)
-        if given?["refused"] != nil { return .rejected(code: "invalid-field", detail: "") }
+        if given?["title"] == Self.refused["title"] { return .rejected(code: "invalid-field", detail: "") }
         let stored = realms[realm]?[id]
         switch (mutation.operation, stored) {
         case (.put, nil): return change(id, given, in: realm)

@@ -1,3 +1,4 @@
+import DeviceClient
 import Foundation
 import HTTP
 import LocalCluster
@@ -121,21 +122,22 @@ struct IntegrationPhone {
     }
 
     func read() async throws -> [Object] {
+        var device = DeviceState(clientID: UUID())
         let answer = try await client.send(
-            Request("POST", cluster.gatewayURL + "/v1/sync", headers: headers, body: Array("{}".utf8)))
+            Request(
+                "POST", cluster.gatewayURL + "/v1/sync", headers: headers, body: device.syncRequest(isLive: false)))
         try #require(answer.status == 200, "\(String(decoding: answer.body, as: UTF8.self))")
-        // What changes while it is read comes again: the last counts.
-        var last: [String: Object] = [:]
         for line in answer.body.split(separator: UInt8(ascii: "\n")) {
-            let object = try JSONSerialization.jsonObject(with: Data(line)) as? [String: [String: Any]]
-            for item in object?["objects"]?["list"] as? [[String: Any]] ?? [] {
-                let id = item["id"] as? String ?? ""
-                last[id] = Object(
-                    realm: object?["objects"]?["realm"] as? String ?? "", kind: item["kind"] as? String ?? "", id: id,
-                    fields: item["fields"] as? [String: Any] ?? [:])
+            if let line = try SyncLine.read(Array(line)) { _ = device.take(line) }
+        }
+        return try device.copy.contents.flatMap { realm, content in
+            try content.map { id, held in
+                let fields = try JSONSerialization.jsonObject(with: Data(held.fields)) as? [String: Any]
+                return Object(
+                    realm: realm.description, kind: id.kind.rawValue, id: id.id.uuidString.lowercased(),
+                    fields: fields ?? [:])
             }
         }
-        return Array(last.values)
     }
 
     /// The lines of an entry's log: status and timestamp.

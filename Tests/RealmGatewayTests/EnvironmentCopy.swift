@@ -9,6 +9,10 @@ import Testing
 @testable import RealmGateway
 
 /// An integration's copy of its environment: one stream, one cursor.
+///
+/// Not `DeviceClient`, on purpose: that has a person's realms with a cursor for each, and no stream of everything. It
+/// also keeps what a check of the gateway needs and a copy does not: tombstones, repeats, every cursor with what was
+/// held at it.
 actor EnvironmentCopy {
     struct Object: Equatable, Sendable {
         var position: Int

@@ -11,6 +11,10 @@ import Testing
 @testable import RealmGateway
 
 /// A phone: its copy of the realms, its cursors and its queue of mutations.
+///
+/// Its copy is a twin of `DeviceClient`'s, on purpose, and read with another JSON reader: it checks the gateway line by
+/// line (objects are shown as they come, tombstones are kept, repeats are noted), and at each checkpoint the library is
+/// compared with it (`comparePhone`).
 actor GatewayDevice {
     let fixture: GatewayFixture
     let gateway: Int

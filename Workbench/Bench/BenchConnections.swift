@@ -60,7 +60,7 @@ struct BenchConnections: AsyncParsableCommand {
         figures.add("devices connected", "devices/s", Double(count - 1) / opened.inSeconds)
 
         let id = UUID()
-        let mutation = DeviceState.body(of: id, realm: try RealmPath.user(bench.people[0].email))
+        let mutation = try DeviceState.body(of: id, realm: RealmPath.user(bench.people[0].email))
         let sent = ContinuousClock.now
         let sender = try sockets.send(request("/v1/mutations", mutation, bench))
         try sockets.waitForAll(id.text)
@@ -81,10 +81,10 @@ struct BenchConnections: AsyncParsableCommand {
 
 extension DeviceState {
     /// The body of a request with a draft as a device's first mutation.
-    fileprivate static func body(of id: UUID, realm: RealmPath) -> [UInt8] {
+    fileprivate static func body(of id: UUID, realm: RealmPath) throws -> [UInt8] {
         var device = DeviceState(clientID: UUID())
         let fields = Array(#"{"text":"A change"}"#.utf8)
-        _ = device.enqueue(Mutation(operation: .put, kind: .timeEntry, id: id, fields: fields), in: realm)
+        _ = try device.enqueue(Mutation(operation: .put, kind: .timeEntry, id: id, fields: fields), in: realm)
         return device.nextRequest()?.body ?? []
     }
 }

@@ -69,7 +69,7 @@ struct BenchSender {
                 number += 1
                 clock.sent(id, at: max(due, awake))
                 let mutation = Mutation(operation: .put, kind: .timeEntry, id: id, fields: try fields(number))
-                _ = device.enqueue(mutation, in: realm)
+                _ = try device.enqueue(mutation, in: realm)
                 queued += 1
             }
             if device.queue.count > 0 {

@@ -46,7 +46,7 @@ struct Author {
     /// Works until every entry is finished, or the task is cancelled.
     mutating func work() async throws {
         guard let choices = await choices() else { return }
-        await begin()
+        try await begin()
         // Somebody with little left to do, as in a second run, stays.
         let absence = unfinishedCount * 2 > order.count ? absence : nil
         var wayBack: Task<Void, any Error>?
@@ -55,11 +55,11 @@ struct Author {
                 wayBack = await leave(for: absence.duration)
             }
             try await write(portion, choices)
-            guard await waitForRoom() else { return }
+            guard try await waitForRoom() else { return }
         }
         while unfinishedCount > 0 {
             guard await device.hasNews() else { return }
-            await hear()
+            try await hear()
         }
     }
 
@@ -72,13 +72,13 @@ struct Author {
     }
 
     /// Takes up what an earlier run left.
-    private mutating func begin() async {
+    private mutating func begin() async throws {
         _ = await device.takeNews()
         let copy = await device.copy
         for id in order {
             let seen = copy[device.realm, ObjectID(kind: .timeEntry, id: id)].flatMap { SeenEntry($0) }
             scripts[id]?.begin(seen: seen)
-            await look(at: id, seen)
+            try await look(at: id, seen)
         }
     }
 
@@ -103,7 +103,7 @@ struct Author {
             }
             open.removeAll { scripts[$0]?.isWaiting ?? true }
         }
-        await device.enqueue(mutations)
+        try await device.enqueue(mutations)
     }
 
     /// The fields of a draft as an app writes them.
@@ -129,15 +129,15 @@ struct Author {
     /// Waits while the queue is long, unless nobody takes from it.
     ///
     /// - Returns: False when the task was cancelled.
-    private mutating func waitForRoom() async -> Bool {
+    private mutating func waitForRoom() async throws -> Bool {
         while await device.isOnline, await device.waitingCount > Device.batchCountMax {
             guard await device.hasNews() else { return false }
-            await hear()
+            try await hear()
         }
         return true
     }
 
-    private mutating func hear() async {
+    private mutating func hear() async throws {
         let news = await device.takeNews()
         tally.answered(news.answers.count)
         var touched = Set(news.changed.lazy.map(\.object).filter { $0.kind == .timeEntry }.map(\.id))
@@ -153,17 +153,17 @@ struct Author {
         for id in touched {
             // After a restore it may be on its way again.
             if seen[id] == nil, scripts[id]?.phase == .submitted, await device.isUnsettled(id) { continue }
-            await look(at: id, seen[id])
+            try await look(at: id, seen[id])
         }
     }
 
-    private mutating func look(at id: UUID, _ seen: SeenEntry?) async {
+    private mutating func look(at id: UUID, _ seen: SeenEntry?) async throws {
         guard var script = scripts[id] else { return }
         tally.moved(from: statuses[id], to: seen?.status)
         statuses[id] = seen?.status
         let mutation = script.look(seen)
         update(script)
-        if let mutation { await device.enqueue([mutation]) }
+        if let mutation { try await device.enqueue([mutation]) }
     }
 
     private mutating func update(_ script: EntryScript) {

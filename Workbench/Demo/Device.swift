@@ -80,8 +80,9 @@ actor Device {
         }
     }
 
-    func enqueue(_ mutations: [Mutation]) {
-        for mutation in mutations { _ = state.enqueue(mutation, in: realm) }
+    /// - Throws: `InvalidMutation`; those before it are queued.
+    func enqueue(_ mutations: [Mutation]) throws {
+        for mutation in mutations { _ = try state.enqueue(mutation, in: realm) }
         workTick.yield()
     }
 

@@ -128,7 +128,7 @@ extension SubmissionRule {
                 return decision
             }
             if entry.deleteRequested == true {
-                return SubmissionDecision(ledger: next(ledger, .settled), entry: .tombstone, step: .finished)
+                return SubmissionDecision(entry: .tombstone, forgets: true, step: .finished)
             }
             if movedOn(state, ledger) != nil {
                 return settle(ledger, EntryPatch(backendID: .some(nil)), log: [], state)

@@ -173,7 +173,7 @@ extension Consumer {
         unsafe context.note(KafkaError(pointer.pointee.err, text))
     }
 
-    private func store(_ trackers: [PartitionTracker]) {
+    func store(_ trackers: [PartitionTracker]) {
         let list = PartitionList(capacity: trackers.count)
         for tracker in trackers where tracker.isOpen {
             guard let offset = tracker.finishedBelow, offset != tracker.stored else { continue }

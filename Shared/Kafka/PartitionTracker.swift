@@ -1,10 +1,14 @@
 import DequeModule
+import Synchronization
 
 /// Which messages of one partition are unfinished, from an assignment or a seek to the next.
 ///
 /// Pure bookkeeping: it knows no librdkafka.
 final class PartitionTracker {
     let partition: TopicPartition
+    /// No other tracker of this process has it.
+    let serial = PartitionTracker.serials.add(1, ordering: .relaxed).newValue
+    private static let serials = Atomic<Int>(0)
     /// Turns false when the partition is taken away or sought: what is finished afterwards no longer counts.
     private(set) var isOpen = true
     /// The offset after the last message that was delivered; `nil` before the first.

@@ -88,6 +88,20 @@ package struct WriteBatch: Sendable {
         return WriteOutcome(missed: Set(missed.map(Int.init)), positions: positions)
     }
 
+    /// What each decision that stands was made from: the first object that it named, and where that is now: as it was, or
+    /// where the decision wrote it.
+    package func positions(
+        after outcome: WriteOutcome
+    ) -> [Int: (decision: Int, key: ObjectKey, position: Int64)] {
+        var positions: [Int: (decision: Int, key: ObjectKey, position: Int64)] = [:]
+        for item in guards where !outcome.missed.contains(Int(item.decision)) {
+            let decision = Int(item.decision)
+            guard positions[decision] == nil else { continue }
+            positions[decision] = (decision, item.key, outcome.positions[item.key] ?? item.position)
+        }
+        return positions
+    }
+
     /// Sets `fieldpost.missed` for the transaction to the decisions whose objects are elsewhere by now.
     private func objectGuards() -> Statement {
         var realms = BinaryArray(of: Int32.self)

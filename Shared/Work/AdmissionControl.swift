@@ -2,7 +2,7 @@ import Model
 
 /// What an environment's calls have room for, as one batch is decided.
 struct AdmissionControl {
-    /// What a rate does not begin within so many seconds waits elsewhere.
+    /// The horizon of admission: calls that the rate would start later than this are parked instead.
     private static let aheadMax = Duration.seconds(10)
 
     let rates: CallRates
@@ -22,25 +22,20 @@ struct AdmissionControl {
 
     /// - Parameter returning: Of a back end that comes back: how many calls may be held, and how many are whose answers
     ///   are not decided yet. One that ends would take the next one along before it is known what it was told.
-    init<Key, Answer>(
-        _ calls: CallWindow<Key, Answer>, _ environment: EnvironmentID, _ limits: WorkerLimits,
-        returning: (max: Int, count: Int)? = nil, now: ContinuousClock.Instant = .now
+    init<Call>(
+        _ calls: CallQueue<Call>, _ environment: EnvironmentID, _ limits: WorkerLimits,
+        returning: (max: Int, count: Int)? = nil, now: ContinuousClock.Instant
     ) {
         let waitMax = limits.turnMax
-        let all: Int
-        (rates, all, count, isWaiting) = calls.read { queue in
-            (
-                queue.rates(of: environment), queue.count, queue.count(of: environment),
-                queue.oldest(of: environment).map { now - $0 > waitMax } ?? false
-            )
-        }
+        let all = calls.count
+        rates = calls.rates(of: environment)
+        count = calls.count(of: environment)
+        isWaiting = calls.oldest(of: environment).map { now - $0 > waitMax } ?? false
         waiting = { person in
-            calls.read { queue in
-                (
-                    queue.oldest(of: environment, person: person),
-                    queue.waitingCount(of: environment, person: person)
-                )
-            }
+            (
+                calls.oldest(of: environment, person: person),
+                calls.waitingCount(of: environment, person: person)
+            )
         }
         self.now = now
         self.waitMax = waitMax

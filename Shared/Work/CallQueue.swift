@@ -9,15 +9,15 @@ struct FlowKey: Hashable, Sendable {
 /// Calls that wait, and which of them is made next: environments take turns, and people within an environment. Each
 /// environment has places of its own, so a back end that is slow holds up nobody else's calls, and rates of its own. A
 /// value without a clock.
-struct CallQueue<Call> {
-    private struct Waiting {
+struct CallQueue<Call: Sendable>: Sendable {
+    private struct Waiting: Sendable {
         let call: Call
         let since: ContinuousClock.Instant
         /// `nil`: whenever its turn comes.
         let startBefore: ContinuousClock.Instant?
     }
 
-    private struct Person {
+    private struct Person: Sendable {
         var waiting: ArraySlice<Waiting> = []
         var bucket: TokenBucket?
 
@@ -29,7 +29,7 @@ struct CallQueue<Call> {
         }
     }
 
-    private struct Lane {
+    private struct Lane: Sendable {
         var people: [String: Person] = [:]
         /// The people with waiting calls, whose turn it is first.
         var order: ArraySlice<String> = []

@@ -66,8 +66,8 @@ package struct CallerUnavailable: Error, Equatable {
 }
 
 /// A key to decide about.
-package struct WorkItem<Answer: Sendable> {
-    package enum Origin {
+package struct WorkItem<Answer: Sendable>: Sendable {
+    package enum Origin: Sendable {
         /// An event of the topic said that it changed.
         case event
         /// It was parked and is due.
@@ -102,6 +102,16 @@ package enum Disposition<Call: Sendable>: Sendable {
     case dead(reason: String)
 
     var isCall: Bool { if case .call = self { true } else { false } }
+
+    func map<Other: Sendable>(_ transform: (Call) -> Other) -> Disposition<Other> {
+        switch self {
+        case .finished: .finished
+        case .again: .again
+        case .call(let call, let startBefore): .call(transform(call), startBefore: startBefore)
+        case .park(let reason, let after, let cause): .park(reason: reason, after: after, cause: cause)
+        case .dead(let reason): .dead(reason: reason)
+        }
+    }
 }
 
 /// Why a key waits.
@@ -109,7 +119,7 @@ package enum ParkCause: Sendable, Equatable {
     /// The key was tried and refused for now: it counts against its attempts.
     case attempt
     /// The other system could not work: the circuit breaker hears of it. It counts as far as it may be the key's own
-    /// fault: see `Worker.parking`.
+    /// fault: see `WorkScheduler.parking`.
     case backendAway
     /// The other system asked not to be called for that long, by whatever key. It does not count.
     ///

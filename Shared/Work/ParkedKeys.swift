@@ -7,7 +7,7 @@ import Runtime
 /// The SQL of `pipeline.parked`: one row per (group, key). A key is an event's whole subject: ids are the devices' own
 /// choice, so objects of two realms may have the same.
 enum ParkedKeys {
-    struct Parking {
+    struct Parking: Equatable, Sendable {
         let subject: EventSubject
         let partition: TopicPartition
         let reason: String
@@ -18,7 +18,7 @@ enum ParkedKeys {
         let decision: Int
     }
 
-    struct Due {
+    struct Due: Equatable, Sendable {
         let environment: EnvironmentID
         let subject: EventSubject
         let partition: TopicPartition
@@ -111,6 +111,23 @@ enum ParkedKeys {
             FROM d WHERE p.group_name = \(group) AND p.environment_id = d.id AND p.key = d.key
             RETURNING p.environment_id, p.subject, p.topic, p.partition, p.attempts
             """
+    }
+
+    /// Environments that have parked keys, dead ones too, one row each: found by an index, however many keys there are.
+    static func environments(group: String) -> Statement {
+        """
+        WITH RECURSIVE e(id) AS (
+            (SELECT environment_id FROM pipeline.parked WHERE group_name = \(group)
+                ORDER BY environment_id LIMIT 1)
+            UNION ALL
+            SELECT (
+                SELECT n.environment_id FROM pipeline.parked n
+                WHERE n.group_name = \(group) AND n.environment_id > e.id
+                ORDER BY n.environment_id LIMIT 1)
+            FROM e WHERE e.id IS NOT NULL
+        )
+        SELECT id FROM e WHERE id IS NOT NULL
+        """
     }
 
     /// Has keys come back before their time whose calls found no room: there is some now.

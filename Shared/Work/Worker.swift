@@ -76,50 +76,19 @@ package struct WorkerLimits: Sendable {
     func heldMaxOfNew(beside others: Int) -> Int { max(1, (heldMax - others) / 2) }
 }
 
-/// One loop that owns a Kafka consumer and a PostgreSQL connection and does what a `Handler` decides.
+/// One loop that owns a Kafka consumer and a PostgreSQL connection and does what its scheduler says, with a `Handler`
+/// that decides.
 ///
-/// A key is in one pair of hands at a time: while a call for it is under way its newer events wait. Offsets are stored
-/// below the lowest unfinished message only. When PostgreSQL is away the same inputs are decided again, for ever, and
-/// the consumer keeps its place in the group.
+/// Offsets are stored below the lowest unfinished message only. When PostgreSQL is away the same inputs are decided
+/// again, for ever, and the consumer keeps its place in the group.
 package struct Worker<H: Handler>: ~Copyable {
-    struct Queued {
-        let input: WorkItem<H.Answer>
-        let partition: TopicPartition
-        /// The answer, if it is one, is that of a call that was made.
-        var wasCalled = true
-    }
-
-    /// A key with its unfinished messages.
-    struct InFlight {
-        var messages: [Message] = []
-        /// A newer event came while a call was under way.
-        var isDirty = false
-        var attemptCount: Int
-        let partition: TopicPartition
-        /// A call for it waits, is under way, or its answer is still to be decided.
-        var isCalled = false
-        /// What is answered when the call that waits is not made after all.
-        var unmade: H.Answer?
-        /// The kind of its call.
-        var kind = CallKind.read
-    }
-
-    struct Key: Hashable, Sendable {
-        let environment: EnvironmentID
-        let subject: EventSubject
-    }
+    typealias Scheduler = WorkScheduler<Receipt, PreparedCall<H>>
 
     /// How an environment's calls are made.
     struct Caller {
         let make: @Sendable (H.Call) async -> H.Answer
         let madeAt: ContinuousClock.Instant
         let revision: Int64
-    }
-
-    /// PostgreSQL or Kafka cannot be used for now.
-    struct Away {
-        let reason: String
-        let until: ContinuousClock.Instant
     }
 
     let group: String
@@ -129,66 +98,36 @@ package struct Worker<H: Handler>: ~Copyable {
     var consumer: Consumer
     var connection: Connection
     var intake: EventReader
-    let calls: CallWindow<Key, H.Answer>
-
+    let calls: CallRunner<H>
     /// Messages from Kafka that were not looked at yet: kept when PostgreSQL fails on the way.
     var taken: [Message] = []
-    var queued: [Queued] = []
-    /// What is decided again after this round.
-    var missed: [Queued] = []
-    var inFlight: [Key: InFlight] = [:]
-    /// Messages of all keys in flight: a key that is called for long may have many.
-    var heldMessageCount = 0
-    var breakers: [EnvironmentID: CircuitBreaker] = [:]
-    /// The key whose call finds out whether a back end is there again.
-    var probes: [EnvironmentID: Key] = [:]
     var callers: [EnvironmentID: Caller] = [:]
+    /// Why an environment's calls cannot be made.
+    var unavailable: [EnvironmentID: String] = [:]
     /// The partitions by which the rates were shared out, and when they are set anew.
     var ratedAssignment: Set<TopicPartition> = []
     var nextRates = ContinuousClock.now
-    /// When keys that found no room come back.
-    var returns = RetrySchedule()
-    /// Environments that had keys due when it was last looked.
-    var dueEnvironmentCount = 1
-    /// Environments in which somebody holds a lock.
-    var setAside: [EnvironmentID: SetAside] = [:]
-    /// Why an environment's calls cannot be made.
-    var unavailable: [EnvironmentID: String] = [:]
-    /// Why the last round could not be done, and until when the next one waits.
-    var away: Away?
-    var backoff = Backoff(first: .milliseconds(100), waitMax: .seconds(5))
-    var nextDue = ContinuousClock.now
-    /// Environments of which as many keys were due as were taken: more may be.
-    var moreDue: Set<EnvironmentID> = []
-    var fullSince: ContinuousClock.Instant?
     var isPaused = false
-
-    let consumed: Metrics.Counter
-    let parkedCounter: Metrics.Counter
-    let inFlightGauge: Gauge
-    let lostCounter: Metrics.Counter
+    let metrics: WorkerMetrics
 
     package init(_ handler: H, at place: WorkerPlace, limits: WorkerLimits, logger: Logger) throws {
-        let group = place.group
         var connection = try Connection(place.conninfo, limits: Limits(lockMax: Self.lockMax), check: Lineage.check)
         try Schema.check(on: &connection)
         let consumer = try Consumer(
-            brokers: place.brokers, group: group, topics: place.topics, properties: place.properties)
-        calls = CallWindow(
-            placesMax: limits.inFlightMax, answersKeepPlaces: limits.answersKeepPlaces, wakeup: consumer.wakeup)
+            brokers: place.brokers, group: place.group, topics: place.topics, properties: place.properties)
+        calls = CallRunner(Scheduler(limits, now: .now), wakeup: consumer.wakeup)
+        group = place.group
         self.handler = handler
-        self.group = group
         self.limits = limits
         self.logger = logger
         self.consumer = consumer
         self.connection = connection
-        intake = EventReader(group: group, logger: logger)
-        let dimensions = [("messaging.consumer.group.name", group)]
-        consumed = Metrics.Counter(label: "messaging.client.consumed.messages", dimensions: dimensions)
-        parkedCounter = Metrics.Counter(label: "fieldpost.parked.keys", dimensions: dimensions)
-        inFlightGauge = Gauge(label: "fieldpost.calls.in_flight", dimensions: dimensions)
-        lostCounter = Metrics.Counter(label: "fieldpost.partitions.taken_away", dimensions: dimensions)
+        intake = EventReader(group: place.group, logger: logger)
+        metrics = WorkerMetrics(group: place.group)
     }
+
+    /// How long a statement of a worker waits for a lock. Then its environment is set aside.
+    static var lockMax: Duration { .milliseconds(250) }
 
     /// What wakes the loop before its wait is over.
     package var wakeup: Wakeup { consumer.wakeup }
@@ -210,9 +149,9 @@ package struct Worker<H: Handler>: ~Copyable {
     mutating func run(isStopping: () -> Bool, report: (String?) -> Void) throws {
         while true {
             let isStopping = isStopping()
-            if isStopping, isIdle || isOnlySetAsideLeft { return }
+            if isStopping, schedule({ $0.isIdle || $0.isOnlySetAsideLeft(now: .now) }) { return }
             report(try step(isStopping: isStopping))
-            if isStopping, away != nil { return }
+            if isStopping, schedule({ $0.away != nil }) { return }
         }
     }
 
@@ -224,24 +163,20 @@ package struct Worker<H: Handler>: ~Copyable {
     /// - Returns: `nil`, or what is away.
     /// - Throws: What only a new worker can get over: a fatal Kafka error, a mistake in the program's SQL.
     mutating func step(isStopping: Bool = false) throws -> String? {
-        if !isStopping, let reason = try waitWhileAway() { return reason }
+        let hasPartitions = !consumer.assignment.isEmpty
+        schedule { scheduler in
+            if isStopping { scheduler.stop() }
+            scheduler.assigned(hasPartitions: hasPartitions)
+        }
         do {
-            if isStopping { withdrawCalls() }
-            takeAnswers(isStopping: isStopping)
-            if !isStopping { calls.startWaiting() }
-            try renewRates()
-            let isAllTaken = queued.allSatisfy { waits($0) }
-            if isAllTaken, !isStopping {
-                try takeMessages()
-                try takeDue()
-            } else if isAllTaken {
-                consumer.wakeup.wait(atMost: .milliseconds(50))
-                consumer.wakeup.drain()
+            if let away = schedule({ $0.waiting(now: .now) }) {
+                try take(limits.batchCountMax, min(away.until - .now, .seconds(1)), isPaused: true)
+                return away.reason
             }
-            try decidePending()
-            inFlightGauge.record(calls.underWayCount)
-            away = nil
-            backoff.succeeded()
+            try renewRates()
+            while let action = schedule({ $0.next(now: .now) }) { try perform(action) }
+            metrics.inFlight.record(schedule(\.calls.underWayCount))
+            schedule { $0.succeeded() }
             return consumer.connectionProblem
         } catch let error as PostgresError where error.isRetriable {
             return failed(error.description)
@@ -250,6 +185,37 @@ package struct Worker<H: Handler>: ~Copyable {
         }
     }
 
-    /// Nothing is under way: a stopping worker may end.
-    var isIdle: Bool { queued.isEmpty && inFlight.isEmpty }
+    /// Asks or tells the scheduler something. Calls that end do so too, beside the worker.
+    @discardableResult
+    func schedule<Result: Sendable>(_ body: (inout sending Scheduler) -> Result) -> Result {
+        calls.scheduler.withLock { body(&$0) }
+    }
+
+    private mutating func perform(_ action: WorkAction<Receipt, PreparedCall<H>>) throws {
+        switch action {
+        case .finish(let messages): consumer.finish(messages)
+        case .start(let started): calls.start(started)
+        case .note(let note): log(note)
+        case .take(let countMax, let waitMax, let isPaused): try take(countMax, waitMax, isPaused: isPaused)
+        case .takeDue(let request): try takeDue(request)
+        case .decide(let items, let environment): try decide(items, in: environment)
+        case .park(let parkings, let environment):
+            try connection.run(ParkedKeys.park(parkings, group: group, environment: environment))
+            metrics.parked.increment(by: parkings.count)
+            schedule { $0.parked(now: .now) }
+        case .wait(let waitMax):
+            wakeup.wait(atMost: waitMax)
+            wakeup.drain()
+        }
+    }
+
+    /// - Returns: `reason`.
+    private mutating func failed(_ reason: String, level: Logger.Level = .warning) -> String {
+        // Once: readiness tells it as long as it lasts.
+        if schedule({ $0.away == nil }) {
+            logger.log(level: level, "cannot go on, trying again", metadata: ["reason": "\(reason)"])
+        }
+        schedule { $0.failed(reason, now: .now, random: .random(in: 0..<1)) }
+        return reason
+    }
 }

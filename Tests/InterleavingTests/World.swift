@@ -32,8 +32,8 @@ struct World<Office: BackOffice>: ~Copyable {
     private var connection: Connection
     private let office: Office
     private var phones: Phones
-    private var submitter: ChanceWorker<EntryHandler>
-    private var poller: ChanceWorker<PollHandler>
+    private var submitter: ChanceGroup<EntryHandler>
+    private var poller: ChanceGroup<PollHandler>
     private let chronicle: Chronicle
     private var random: SplitMix64
     private let today = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
@@ -62,15 +62,17 @@ struct World<Office: BackOffice>: ~Copyable {
             phones.add(realm: try acme.realm(.user(person.email)), try await backend.reportingData(of: person))
         }
         let connection = try Connection(acme.conninfo)
-        let submitting = EntryHandler(rule: Self.rule, adapters: adapters)
-        let polling = PollHandler(fetcher, logger: Logger(label: "poller") { _ in SwiftLogNoOpLogHandler() })
+        let submitting = (0..<2).map { _ in EntryHandler(rule: Self.rule, adapters: adapters) }
+        let quiet = Logger(label: "poller") { _ in SwiftLogNoOpLogHandler() }
+        let polling = (0..<2).map { _ in PollHandler(fetcher, logger: quiet) }
         self.office = office
         self.people = people
         self.chronicle = chronicle
         environment = id
         random = SplitMix64(seed: seed)
-        submitter = ChanceWorker(submitting, in: id, callTicksMax: Self.callTicksMax, chronicle)
-        poller = ChanceWorker(polling, in: id, callTicksMax: 1_000_000, chronicle)
+        submitter = ChanceGroup(
+            submitting, named: "submitter", in: id, callTicksMax: Self.callTicksMax, chronicle)
+        poller = ChanceGroup(polling, named: "poller", in: id, callTicksMax: 1_000_000, chronicle)
         self.connection = connection
         self.phones = phones
     }
@@ -162,17 +164,21 @@ struct World<Office: BackOffice>: ~Copyable {
             var realms: Set<Int32> = []
             for row in rows { realms.insert(try row.value(1)) }
             let paths = try directory.paths(of: realms, in: environment, on: &connection)
-            var subjects: [EventSubject] = []
+            var news: [(subject: EventSubject, position: Int64)] = []
             for row in rows {
                 published = try row.value(0)
                 guard try row.value(6, as: Bool.self), let kind = Kind(rawValue: try row.value(2)),
                     let path = paths[try row.value(1)]
                 else { continue }
-                subjects.append(EventSubject(realm: path, kind: kind, id: try row.value(3)))
+                news.append((EventSubject(realm: path, kind: kind, id: try row.value(3)), published))
             }
             // In an order that is the same when a seed is repeated.
-            for subject in subjects.sorted(by: { $0.description < $1.description }) {
-                if subject.kind == .poll { poller.hear(of: subject) } else { submitter.hear(of: subject) }
+            for (subject, position) in news.sorted(by: { $0.subject.description < $1.subject.description }) {
+                if subject.kind == .poll {
+                    poller.hear(of: subject, at: position)
+                } else {
+                    submitter.hear(of: subject, at: position)
+                }
                 if subject.kind != .poll { count += 1 }
             }
             if rows.count < 1_000 { return count }
@@ -196,15 +202,13 @@ struct World<Office: BackOffice>: ~Copyable {
     }
 
     private mutating func submit(percent: Int, faults: [Fault]) async throws {
-        var inputs = submitter.take(&random, percent: percent)
-        while !inputs.isEmpty {
-            let prepared = try submitter.decide(inputs, on: &connection)
+        while let prepared = try submitter.decide(&random, on: &connection) {
             // Somebody edits between load and commit.
             if percent < 100, random.happens(40) {
                 for _ in 0..<8 { try phones.act(Int.random(in: people.indices, using: &random), &random) }
             }
             if percent < 100, random.happens(4) { return submitter.crash() }
-            inputs = try submitter.commit(prepared, on: &connection)
+            try submitter.commit(prepared, on: &connection)
         }
         let make = try submitter.caller(on: &connection)
         await submitter.fly(&random, percent: percent, faults: faults, lateTicksMax: Self.lateTicksMax) {
@@ -214,7 +218,7 @@ struct World<Office: BackOffice>: ~Copyable {
 
     /// What is heard of a call, as an adapter would tell it.
     private static func answer(
-        _ call: EntryHandler.Call, _ fault: Fault, _ make: ChanceWorker<EntryHandler>.Make
+        _ call: EntryHandler.Call, _ fault: Fault, _ make: ChanceGroup<EntryHandler>.Make
     ) async -> EntryHandler.Answer {
         let found: SubmissionAnswer
         switch fault {
@@ -230,9 +234,8 @@ struct World<Office: BackOffice>: ~Copyable {
     }
 
     private mutating func read(percent: Int) async throws {
-        var inputs = poller.take(&random, percent: percent)
-        while !inputs.isEmpty {
-            inputs = try poller.commit(try poller.decide(inputs, on: &connection), on: &connection)
+        while let prepared = try poller.decide(&random, on: &connection) {
+            try poller.commit(prepared, on: &connection)
         }
         let make = try poller.caller(on: &connection)
         await poller.fly(&random, percent: percent, faults: [.none], lateTicksMax: 0) { call, _ in await make(call) }
@@ -241,10 +244,10 @@ struct World<Office: BackOffice>: ~Copyable {
     /// Leases and waits are so much nearer to their end.
     private mutating func pass(_ ticks: Int) async throws {
         let make = try submitter.caller(on: &connection)
-        await submitter.pass(ticks) { await Self.answer($0, $1, make) }
+        try await submitter.pass(ticks, on: &connection) { await Self.answer($0, $1, make) }
         let polling = try poller.caller(on: &connection)
-        await poller.pass(ticks) { call, _ in await polling(call) }
-        let seconds = Double(ticks * ChanceWorker<EntryHandler>.tickSeconds)
+        try await poller.pass(ticks, on: &connection) { call, _ in await polling(call) }
+        let seconds = Double(ticks * ChanceGroup<EntryHandler>.tickSeconds)
         try connection.run(
             """
             UPDATE submission.ledger SET lease_until = lease_until - make_interval(secs => \(seconds))
@@ -278,7 +281,8 @@ struct World<Office: BackOffice>: ~Copyable {
             try await submit(percent: 100, faults: [.none])
             try await read(percent: 100)
             guard try publish() == 0, submitter.isIdle, poller.isIdle else { continue }
-            guard let ticks = [submitter.ticksToNext, poller.ticksToNext].compactMap(\.self).min() else { return }
+            let next = [try submitter.ticksToNext(on: &connection), try poller.ticksToNext(on: &connection)]
+            guard let ticks = next.compactMap(\.self).min() else { return }
             try await pass(ticks)
         }
         let busy = submitter.busy + poller.busy

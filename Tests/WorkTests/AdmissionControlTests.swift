@@ -1,4 +1,3 @@
-import Kafka
 import Model
 import Testing
 
@@ -11,20 +10,20 @@ import Testing
 
     /// A phone comes back with all that was written on a long journey: what its rate does not begin in time waits
     /// elsewhere, and others' calls have room.
-    @Test func aPersonsCallsBeyondTheRateHaveNoRoom() throws {
-        let window = try window()
-        window.setRates(CallRates(perPersonAndSecond: 1), of: acme)
-        var room = room(window)
+    @Test func aPersonsCallsBeyondTheRateHaveNoRoom() {
+        var calls = CallQueue<Int>(placesMax: 4)
+        calls.setRates(CallRates(perPersonAndSecond: 1), of: acme, now: now)
+        var room = room(calls)
         #expect(takeAll(500, of: "ana", &room, within: .seconds(600)) == 10)
         #expect(takeAll(500, of: "ben", &room, within: .seconds(600)) == 10)
     }
 
     /// Calls that are made soon or not at all have room for as many as begin soon.
     @Test(arguments: [(Duration.seconds(600), 50), (.seconds(4), 10), (.milliseconds(100), 1), (.seconds(-1), 1)])
-    func aRateBeginsAsManyAsThereIsTimeFor(within: Duration, countMax: Int) throws {
-        let window = try window()
-        window.setRates(CallRates(perSecond: 5), of: acme)
-        var room = room(window)
+    func aRateBeginsAsManyAsThereIsTimeFor(within: Duration, countMax: Int) {
+        var calls = CallQueue<Int>(placesMax: 4)
+        calls.setRates(CallRates(perSecond: 5), of: acme, now: now)
+        var room = room(calls)
         #expect(room.left == 50)
         #expect(takeAll(500, of: "ana", &room, within: within) == countMax)
         #expect(room.left == 50 - countMax)
@@ -34,19 +33,17 @@ import Testing
         #expect(newCount == countMax)
     }
 
-    @Test func withoutARateThereIsRoomForAPartOfAll() throws {
+    @Test func withoutARateThereIsRoomForAPartOfAll() {
         var limits = WorkerLimits()
         (limits.heldMax, limits.inFlightMax) = (64, 4)
-        let window = try window()
-        var room = AdmissionControl(window, acme, limits, now: now)
+        let calls = CallQueue<Int>(placesMax: 4)
+        var room = AdmissionControl(calls, acme, limits, now: now)
         #expect(room.left == 16 && takeAll(99, of: "ana", &room, within: .seconds(600)) == 16)
         #expect(room.left == 0 && takeAll(9, of: "ben", &room, within: .seconds(600)) == 1)
     }
 
-    private func window() throws -> CallWindow<Int, Int> { CallWindow(placesMax: 4, wakeup: try Wakeup()) }
-
-    private func room(_ window: CallWindow<Int, Int>) -> AdmissionControl {
-        AdmissionControl(window, acme, WorkerLimits(), now: now)
+    private func room(_ calls: CallQueue<Int>) -> AdmissionControl {
+        AdmissionControl(calls, acme, WorkerLimits(), now: now)
     }
 
     private func turn(_ person: String) -> FlowKey { FlowKey(environment: acme, person: person) }

@@ -111,7 +111,7 @@ extension CallingTests {
             }
             var breaker = CircuitBreaker()
             _ = breaker.askedToWait(.seconds(3_600), now: .now)
-            worker.breakers[flow.environment] = breaker
+            worker.schedule { $0.breakers[flow.environment] = breaker }
             calls.isHeld = false
             try wait("both are answered") {
                 _ = try worker.step()
@@ -145,7 +145,7 @@ extension CallingTests {
             #expect(attempts.allSatisfy { $0 == 0 })
             try wait("all their places are taken") {
                 _ = try worker.step()
-                return worker.calls.underWayCount == 2 * hungCount
+                return worker.underWayCount == 2 * hungCount
             }
             calls.heldEnvironments = []
             try wait("the rest is done") {
@@ -206,7 +206,7 @@ extension CallingTests {
             var limits = WorkerLimits()
             (limits.heldMax, limits.dueInterval, limits.callerAgeMax) = (8, .seconds(36_000), .milliseconds(20))
             var worker = try makeWorker(flow, calls, limits)
-            worker.returns.waitMax = .seconds(36_000)
+            worker.schedule { $0.returns.waitMax = .seconds(36_000) }
             try add(20, to: &flow, flow.environment)
             try publish(&flow, &worker, "many are put aside") { flow in
                 try parked(flow.environment, &flow).count > 10
@@ -255,7 +255,7 @@ extension CallingTests {
             for _ in 0..<2 { hold(UUID(), flow.environment, &worker) }
             try wait("one is called, the other waits for the rate") {
                 _ = try worker.step()
-                return calls.made.count == 1 && worker.inFlight.count == 1
+                return calls.made.count == 1 && worker.inFlightCount == 1
             }
             calls.rates = CallRates()
             try wait("the other one is called") {

@@ -1,5 +1,4 @@
 import FoundationEssentials
-import Kafka
 import Logging
 import Model
 import Postgres
@@ -9,6 +8,7 @@ import TestSupport
 import Testing
 
 @testable import ChangeRelay
+@testable import Kafka
 @testable import Work
 
 /// A worker whose keys need calls.
@@ -133,7 +133,7 @@ import Testing
                 return worker.heldMessageCount >= 16
             }
             for _ in 0..<20 { _ = try worker.step() }
-            let (held, count) = (worker.heldMessageCount, worker.inFlight.values.map(\.messages.count).reduce(0, +))
+            let (held, count) = (worker.heldMessageCount, worker.inFlightMessageCount)
             #expect(held == 16 && count == 16)
             calls.isHeld = false
             try wait("the rest comes") {
@@ -183,12 +183,11 @@ extension CallingTests {
     func hold(_ id: UUID, _ environment: EnvironmentID, _ worker: inout Worker<CallingHandler>) {
         let subject = EventSubject(realm: .users, kind: .realms, id: id)
         let partition = TopicPartition(topic: Topics.realm.name, partition: 0)
-        worker.inFlight[Worker.Key(environment: environment, subject: subject)] = Worker.InFlight(
-            messages: [], attemptCount: 0, partition: partition)
-        worker.queued.append(
-            Worker.Queued(
-                input: WorkItem(environment: environment, subject: subject, origin: .event, attemptCount: 0),
-                partition: partition))
+        let receipt = Receipt(partition: partition, tracker: -1, slot: 0)
+        worker.schedule { scheduler in
+            scheduler.received(
+                receipt, of: WorkKey(environment: environment, subject: subject), at: 1, from: partition, now: .now)
+        }
     }
 
     func add(_ count: Int, to flow: inout Flow, _ environment: EnvironmentID) throws {

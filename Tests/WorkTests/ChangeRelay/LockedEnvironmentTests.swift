@@ -40,7 +40,7 @@ import Testing
                 }
                 // The calls were made; what came of them is not forgotten.
                 let called = try tests.state("called", other, &flow)
-                #expect(called == 2 && worker.queued.count == 2)
+                #expect(called == 2 && worker.queuedCount == 2)
                 let counted = try flow.connection.run("SELECT FROM pipeline.parked WHERE is_dead OR attempts > 0").count
                 #expect(counted == 0)
             }
@@ -66,7 +66,7 @@ import Testing
             try whileLocked(flow.environment, at: flow.conninfo) {
                 calls.isHeld = false
                 try worker.run(isStopping: { true }, report: { _ in })
-                #expect(worker.queued.count == 1 && !worker.isIdle)
+                #expect(worker.queuedCount == 1 && !worker.isIdle)
             }
         }
     }

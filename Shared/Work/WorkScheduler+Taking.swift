@@ -1,0 +1,147 @@
+import Kafka
+import Model
+
+/// What comes in: messages, parked keys that are due, answers of calls.
+extension WorkScheduler {
+    /// A message of a key came.
+    ///
+    /// - Parameter position: The object's, as the message tells it. What was decided from there on is not decided again
+    ///   for it: its key is done with, or parked, or still in flight, and then the message is finished with the key.
+    mutating func received(
+        _ message: Message, of key: WorkKey, at position: Int64, from partition: TopicPartition,
+        now: ContinuousClock.Instant
+    ) {
+        let isKnown = seen.includes(position, of: key, now: now)
+        if inFlight[key] != nil {
+            // Its earlier event, or a call, is under way: with news the key is decided again afterwards.
+            heldMessageCount += 1
+            inFlight[key]?.messages.append(message)
+            if !isKnown { inFlight[key]?.isDirty = true }
+            return
+        }
+        guard !isKnown else {
+            finished.append(message)
+            return
+        }
+        heldMessageCount += 1
+        inFlight[key] = InFlight(messages: [message], attemptCount: 0, partition: partition)
+        enqueue(key, .event, attemptCount: 0, partition: partition)
+    }
+
+    func item(_ key: WorkKey, _ origin: WorkItem<Answer>.Origin, _ attemptCount: Int) -> WorkItem<Answer> {
+        WorkItem(environment: key.environment, subject: key.subject, origin: origin, attemptCount: attemptCount)
+    }
+
+    mutating func enqueue(
+        _ key: WorkKey, _ origin: WorkItem<Answer>.Origin, attemptCount: Int, partition: TopicPartition
+    ) {
+        enqueue(Item(item: item(key, origin, attemptCount), partition: partition))
+    }
+
+    // MARK: Room
+
+    /// How many more keys may be taken.
+    private var room: Int { limits.heldMax - inFlight.count }
+
+    /// How many more messages may be taken. The calls of an environment that go fast are waited for; those of one that
+    /// is slow by `turnMax` are not: its further keys are put aside, and others' are behind them.
+    func roomForMessages(now: ContinuousClock.Instant) -> Int {
+        let slowBefore = now - limits.turnMax
+        let all = calls.count
+        let fast = calls.environments.filter { !calls.isSlow($0, since: slowBefore) }
+        let least = fast.map { limits.heldMax(beside: all - calls.count(of: $0)) - calls.count(of: $0) }.min()
+        return min(room, limits.heldMessagesMax - heldMessageCount, least ?? limits.heldMax(beside: all))
+    }
+
+    // MARK: Parked keys
+
+    /// Which parked keys are to be taken now; `nil`: it is not time to look for them.
+    mutating func dueRequest(now: ContinuousClock.Instant) -> DueRequest? {
+        let isBackAgain = letBackEndsBeCalled(now: now)
+        let idle = idle(now: now)
+        guard now >= nextDue || isBackAgain || !idle.isEmpty else { return nil }
+        nextDue = now + limits.dueInterval
+        guard room > 0, hasPartitions else { return nil }
+        returns.prune(now: now)
+        let hastened = Set(idle).intersection(returns.environments)
+        let most = max(1, min(room / max(1, dueEnvironmentCount), limits.heldMax(beside: calls.count)))
+        return DueRequest(
+            countMax: most, roomMax: room, exceptions: dueExceptions(most, now: now),
+            hastened: Dictionary(uniqueKeysWithValues: hastened.map { ($0, room(in: $0, now: now).left) }))
+    }
+
+    /// So many keys of an environment came back before their time, of those it had room for.
+    mutating func hastened(_ environment: EnvironmentID, count: Int, of countMax: Int) {
+        // That were all.
+        if count < countMax { returns.forget(environment) }
+    }
+
+    /// Parked keys that were taken.
+    ///
+    /// - Parameter environments: Those that have parked keys of the group, dead ones too.
+    mutating func due(_ keys: [ParkedKeys.Due], of request: DueRequest, parkedIn environments: Set<EnvironmentID>) {
+        parkedEnvironments = environments
+        var counts: [EnvironmentID: Int] = [:]
+        for due in keys {
+            let key = WorkKey(environment: due.environment, subject: due.subject)
+            counts[due.environment, default: 0] += 1
+            if inFlight[key] != nil { continue }
+            inFlight[key] = InFlight(attemptCount: due.attemptCount, partition: due.partition)
+            enqueue(key, .retry, attemptCount: due.attemptCount, partition: due.partition)
+        }
+        dueEnvironmentCount = counts.count
+        moreDue = Set(counts.filter { $0.value >= request.exceptions[$0.key] ?? request.countMax }.keys)
+    }
+
+    /// Ends the times that back ends asked to be left alone for.
+    ///
+    /// - Returns: Whether one was over: what waits for that comes back at once.
+    private mutating func letBackEndsBeCalled(now: ContinuousClock.Instant) -> Bool {
+        var isAny = false
+        for environment in breakers.filter({ $0.value.leftAloneUntil.map { $0 <= now } ?? false }).keys {
+            breakers[environment]?.goOn(now: now)
+            isAny = true
+        }
+        return isAny
+    }
+
+    /// When messages are no longer waited for: parked keys may be due.
+    var dueNext: ContinuousClock.Instant {
+        breakers.values.compactMap(\.leftAloneUntil).reduce(nextDue) { min($0, $1) }
+    }
+
+    /// Environments whose back end is faster than it was planned for and has nothing to do, with calls that wait for
+    /// room; and those whose back end comes back, with half of the room that it has, and more that waits.
+    private func idle(now: ContinuousClock.Instant) -> [EnvironmentID] {
+        let idle = returns.environments.filter { environment in
+            breakers[environment]?.isClosed ?? true && calls.isIdle(environment)
+                && room(in: environment, now: now).left > 0
+        }
+        let more = returning.filter { environment in
+            moreDue.contains(environment) && !idle.contains(environment) && !isSetAside(environment, now: now)
+                && 2 * room(in: environment, now: now).left > breakers[environment]?.callsMax ?? 0
+        }
+        return idle + more
+    }
+
+    /// Environments whose back end is called again, by few calls at a time.
+    private var returning: [EnvironmentID] {
+        breakers.filter { $0.value.isClosed && $0.value.callsMax != nil }.map(\.key)
+    }
+
+    /// How many keys are taken of environments that have not room for as many, whose back end is away, or that are set
+    /// aside.
+    private func dueExceptions(_ most: Int, now: ContinuousClock.Instant) -> [EnvironmentID: Int] {
+        var counts: [EnvironmentID: Int] = [:]
+        for environment in Set(calls.environments).union(returning) {
+            let left = room(in: environment, now: now).left
+            if left < most { counts[environment] = left }
+        }
+        for (environment, breaker) in breakers where !breaker.isClosed {
+            // Some of them may need no call.
+            counts[environment] = breaker.mayProbe(now: now) ? min(8, most) : 0
+        }
+        for environment in setAside.keys where isSetAside(environment, now: now) { counts[environment] = 0 }
+        return counts
+    }
+}

@@ -1,0 +1,244 @@
+import Essentials
+import Kafka
+import Model
+
+/// The engine of a worker as a value: which keys are in hand, what is decided next, which calls are made, what waits and
+/// for how long. It has no clock and does no I/O: time comes in, and what is to be done comes out, one action at a time.
+///
+/// A key is in one pair of hands at a time: while a call for it is under way its newer events wait. A message is finished
+/// only when its key is done with, parked, or left to the next worker's messages. Environments take turns, and what is
+/// wrong with the back end or the rows of one reaches no other.
+///
+/// The owner asks `next` for actions until there is none, which ends a round, and tells what came of each. One decision
+/// is under way at a time; calls end whenever they do.
+struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
+    typealias Answer = Call.Answer
+    typealias Item = ScheduledItem<Answer>
+
+    /// A key with its unfinished messages.
+    struct InFlight: Sendable {
+        var messages: [Message] = []
+        /// A newer event came while the key was being decided or called.
+        var isDirty = false
+        var attemptCount: Int
+        let partition: TopicPartition
+        /// A call for it waits, is under way, or its answer is still to be decided.
+        var isCalled = false
+        /// What is answered when the call that waits is not made after all.
+        var unmade: Answer?
+        var kind = CallKind.read
+    }
+
+    /// A call that waits.
+    struct QueuedCall: Sendable {
+        let key: WorkKey
+        let call: Call
+        let startBefore: ContinuousClock.Instant
+    }
+
+    /// PostgreSQL or Kafka cannot be used for now.
+    struct Away: Sendable {
+        let reason: String
+        let until: ContinuousClock.Instant
+    }
+
+    /// Where a round is.
+    enum Phase: Sendable { case messages, due, deciding(left: Int) }
+
+    let limits: WorkerLimits
+    /// Items to decide, by environment, and whose turn it is first.
+    var queues: [EnvironmentID: [Item]] = [:]
+    var turns: [EnvironmentID] = []
+    /// What is being decided, or put down: it comes again when that fails.
+    var deciding: [Item] = []
+    /// Parts of a batch in which PostgreSQL refused something: they are decided one by one, before all else.
+    var parts: [[Item]] = []
+    /// A key whose row PostgreSQL refused, alone.
+    var refusal: (item: Item, reason: String)?
+    var inFlight: [WorkKey: InFlight] = [:]
+    /// What was decided already.
+    var seen: SeenPositions
+    /// Messages of all keys in flight: a key that is called for long may have many.
+    var heldMessageCount = 0
+    var calls: CallQueue<QueuedCall>
+    var breakers: [EnvironmentID: CircuitBreaker] = [:]
+    /// The key whose call finds out whether a back end is there again.
+    var probes: [EnvironmentID: WorkKey] = [:]
+    /// When keys that found no room come back.
+    var returns = RetrySchedule()
+    /// Environments that had keys due when it was last looked.
+    var dueEnvironmentCount = 1
+    /// Environments of which as many keys were due as were taken: more may be.
+    var moreDue: Set<EnvironmentID> = []
+    var nextDue: ContinuousClock.Instant
+    /// Environments with parked keys, as when it was last looked; `nil`: nobody has looked yet.
+    var parkedEnvironments: Set<EnvironmentID>?
+    /// Environments in which somebody holds a lock.
+    var setAside: [EnvironmentID: SetAside] = [:]
+    /// Why the last round could not be done, and until when the next one waits.
+    private(set) var away: Away?
+    private var backoff = Backoff(first: .milliseconds(100), waitMax: .seconds(5))
+    private var fullSince: ContinuousClock.Instant?
+    private(set) var hasPartitions = false
+    private(set) var isStopping = false
+    private var phase = Phase.messages
+    var finished: [Message] = []
+    var notes: [WorkNote] = []
+
+    private static var fullMax: Duration { .seconds(5) }
+    private static var waitMax: Duration { .milliseconds(50) }
+    private static var messageWaitMax: Duration { .milliseconds(100) }
+
+    init(_ limits: WorkerLimits, now: ContinuousClock.Instant) {
+        self.limits = limits
+        nextDue = now
+        seen = SeenPositions(now: now)
+        calls = CallQueue(placesMax: limits.inFlightMax)
+    }
+
+    /// Nothing is under way: a stopping worker may end.
+    var isIdle: Bool { inFlight.isEmpty && finished.isEmpty }
+
+    /// A stopping worker does not wait for somebody else's lock: what cannot be recorded comes again to the next one.
+    func isOnlySetAsideLeft(now: ContinuousClock.Instant) -> Bool {
+        !setAside.isEmpty && calls.underWayCount == 0 && finished.isEmpty
+            && inFlight.keys.allSatisfy { isSetAside($0.environment, now: now) }
+            && queues.values.joined().allSatisfy { waits($0, now: now) }
+    }
+
+    /// No messages are taken any more; calls under way are waited for, those that have not begun are taken back.
+    mutating func stop() { isStopping = true }
+
+    /// Whether the worker has partitions: without any it takes no parked keys.
+    mutating func assigned(hasPartitions: Bool) { self.hasPartitions = hasPartitions }
+
+    // MARK: What is done next
+
+    /// What is away, while the round waits to be done again, whatever wakes the worker: until then the owner does
+    /// nothing but keep its place in the group. A worker that stops does not wait.
+    func waiting(now: ContinuousClock.Instant) -> Away? { away.flatMap { !isStopping && $0.until > now ? $0 : nil } }
+
+    /// - Returns: What is to be done now; `nil` ends the round.
+    mutating func next(now: ContinuousClock.Instant) -> WorkAction<Message, Call>? {
+        if let action = pending(now: now) { return action }
+        switch phase {
+        case .messages:
+            phase = .due
+            if let action = take(now: now) { return action }
+            return next(now: now)
+        case .due:
+            phase = .deciding(left: turns.count)
+            if !isStopping, let request = dueRequest(now: now) { return .takeDue(request) }
+            return next(now: now)
+        case .deciding(let left):
+            guard left > 0 || !parts.isEmpty || refusal != nil, let batch = nextBatch(now: now) else {
+                phase = .messages
+                return nil
+            }
+            phase = .deciding(left: max(0, left - 1))
+            return batch
+        }
+    }
+
+    /// What does not wait for its turn.
+    private mutating func pending(now: ContinuousClock.Instant) -> WorkAction<Message, Call>? {
+        if !finished.isEmpty {
+            defer { finished = [] }
+            return .finish(finished)
+        }
+        if !notes.isEmpty { return .note(notes.removeFirst()) }
+        let started = startCalls(now: now)
+        if isStopping { withdrawCalls(now: now) }
+        return started.isEmpty ? nil : .start(started)
+    }
+
+    private mutating func take(now: ContinuousClock.Instant) -> WorkAction<Message, Call>? {
+        let isBusy = turns.contains { hasWork($0, now: now) }
+        if isStopping { return isBusy ? nil : .wait(Self.waitMax) }
+        let room = roomForMessages(now: now)
+        guard room > 0 else {
+            let since = fullSince ?? now
+            fullSince = since
+            return isBusy ? nil : .take(countMax: 0, waitMax: Self.waitMax, isPaused: now - since > Self.fullMax)
+        }
+        fullSince = nil
+        let wait = isBusy ? .zero : min(max(dueNext - now, .zero), Self.messageWaitMax)
+        return .take(countMax: min(room, limits.batchCountMax), waitMax: wait, isPaused: false)
+    }
+
+    /// The round is done again, after a wait that grows: PostgreSQL or Kafka could not do what it was asked for.
+    ///
+    /// - Parameter random: From 0 up to 1.
+    mutating func failed(_ reason: String, now: ContinuousClock.Instant, random: Double) {
+        away = Away(reason: reason, until: now + backoff.failed(random: random))
+        putBack()
+        phase = .messages
+    }
+
+    /// A round was done.
+    mutating func succeeded() {
+        away = nil
+        backoff.succeeded()
+    }
+
+    // MARK: The queues
+
+    mutating func enqueue(_ item: Item) {
+        let environment = item.item.environment
+        if queues[environment, default: []].isEmpty { turns.append(environment) }
+        queues[environment, default: []].append(item)
+    }
+
+    /// What was being decided comes again, before what came meanwhile.
+    mutating func putBack() {
+        var items = deciding + parts.joined()
+        if let refusal { items.append(refusal.item) }
+        (deciding, parts, refusal) = ([], [], nil)
+        for (environment, items) in Dictionary(grouping: items, by: \.item.environment) {
+            if queues[environment, default: []].isEmpty { turns.insert(environment, at: 0) }
+            queues[environment, default: []].insert(contentsOf: items, at: 0)
+        }
+    }
+
+    /// Whether something of an environment can be decided or put down now.
+    private func hasWork(_ environment: EnvironmentID, now: ContinuousClock.Instant) -> Bool {
+        queues[environment]?.contains { !waits($0, now: now) } ?? false
+    }
+
+    /// The next items of one environment, in turn.
+    private mutating func nextBatch(now: ContinuousClock.Instant) -> WorkAction<Message, Call>? {
+        if let refusal {
+            deciding = [refusal.item]
+            self.refusal = nil
+            let parking = parking(refusal.item, refusal.reason, nil, .planned, decision: 0, now: now)
+            return .park([parking], in: refusal.item.item.environment)
+        }
+        if let part = parts.popLast() { return decide(part) }
+        guard let index = turns.firstIndex(where: { hasWork($0, now: now) }) else { return nil }
+        let environment = turns.remove(at: index)
+        var queue = queues.removeValue(forKey: environment) ?? []
+        let isAside = isSetAside(environment, now: now)
+        var taken = isAside ? queue.filter { !waits($0, now: now) } : Array(queue.prefix(limits.batchCountMax))
+        queue = isAside ? queue.filter { waits($0, now: now) } : Array(queue.dropFirst(taken.count))
+        if !queue.isEmpty {
+            queues[environment] = queue
+            turns.append(environment)
+        }
+        guard !isAside else {
+            deciding = taken
+            return .park(parkings(setAside: taken, in: environment, now: now), in: environment)
+        }
+        for index in taken.indices {
+            guard let since = taken[index].placeSince else { continue }
+            calls.ended(in: environment, begunAt: since, now: now)
+            taken[index].placeSince = nil
+        }
+        return decide(taken)
+    }
+
+    private mutating func decide(_ items: [Item]) -> WorkAction<Message, Call> {
+        deciding = items
+        for index in deciding.indices { deciding[index].item.canCall = canCall(for: deciding[index].key) }
+        return .decide(deciding, in: deciding[0].item.environment)
+    }
+}

@@ -1,0 +1,337 @@
+import Essentials
+import FoundationEssentials
+import Kafka
+import Model
+import Postgres
+import Realms
+
+@testable import Work
+
+/// What can happen to a call on its way.
+enum Fault: CaseIterable, Sendable {
+    case none
+    /// It was done, and its answer is lost.
+    case lostAnswer
+    /// It never arrived, and nobody knows.
+    case lostCall
+    /// Nobody knows, and it is done a while later.
+    case late
+    /// The back end did nothing, and says so.
+    case away
+    /// The back end refuses it.
+    case refused
+}
+
+/// Two workers of one service on one database, each with the engine that `Worker` runs, in an order that chance decides:
+/// events are repeated and overtake each other, answers come late, a key goes from one worker to the other while it is
+/// in hand, and each may be killed at any moment.
+///
+/// Time is a number of ticks.
+struct ChanceGroup<H: Handler> {
+    typealias Scheduler = WorkScheduler<Int, PreparedCall<H>>
+    typealias Make = @Sendable (H.Call) async -> H.Answer
+
+    /// A tick's seconds: so many that those which really pass do not count beside it.
+    static var tickSeconds: Int { 1_000 }
+
+    private struct Member {
+        var scheduler: Scheduler
+        var handler: H
+        /// Messages that it did not take yet.
+        var inbox: [Int] = []
+        /// Counts its deaths: nobody hears what comes of earlier calls.
+        var life = 0
+    }
+
+    private struct Flight {
+        let started: StartedCall<PreparedCall<H>>
+        let member: Int
+        let life: Int
+        /// The last tick at which it may be sent.
+        let sendBefore: Int
+        var fault = Fault.none
+    }
+
+    /// Decisions that are still to be committed.
+    struct Prepared {
+        fileprivate let member: Int
+        fileprivate let plan: WorkPlan<PreparedCall<H>>
+        fileprivate let batch: WriteBatch
+    }
+
+    private let group: String
+    private let environment: EnvironmentID
+    /// How long a call may wait before it is sent.
+    private let callTicksMax: Int
+    private let chronicle: Chronicle
+    private let limits: WorkerLimits
+    private let begin = ContinuousClock.now
+    private var members: [Member]
+    /// Which member has a key's partition.
+    private var owners: [EventSubject: Int] = [:]
+    private var order: [EventSubject] = []
+    /// Messages that are not finished.
+    private var messages: [Int: (subject: EventSubject, position: Int64)] = [:]
+    private var messageCount = 0
+    private var newest: [EventSubject: Int64] = [:]
+    private var flights: [Flight] = []
+    private(set) var tick = 0
+    private(set) var dead: [EventSubject: String] = [:]
+
+    /// - Parameter handlers: One for each worker.
+    init(
+        _ handlers: [H], named group: String, in environment: EnvironmentID, callTicksMax: Int, _ chronicle: Chronicle
+    ) {
+        var limits = WorkerLimits()
+        (limits.attemptsMax, limits.batchCountMax) = (1_000_000, 40)
+        members = handlers.map { Member(scheduler: Scheduler(limits, now: .now), handler: $0) }
+        self.limits = limits
+        self.group = group
+        self.environment = environment
+        self.callTicksMax = callTicksMax
+        self.chronicle = chronicle
+    }
+
+    private var now: ContinuousClock.Instant { begin + .seconds(tick * Self.tickSeconds) }
+
+    private func partition(_ member: Int) -> TopicPartition { TopicPartition(topic: group, partition: Int32(member)) }
+
+    // MARK: What comes in
+
+    mutating func hear(of subject: EventSubject, at position: Int64) {
+        if owners[subject] == nil {
+            owners[subject] = order.count % members.count
+            order.append(subject)
+        }
+        messageCount += 1
+        messages[messageCount] = (subject, position)
+        newest[subject] = position
+        members[owners[subject] ?? 0].inbox.append(messageCount)
+    }
+
+    /// Something that was published before comes again.
+    mutating func repeatEvent(_ random: inout SplitMix64) {
+        if let subject = order.randomElement(using: &random) { hear(of: subject, at: newest[subject] ?? 0) }
+    }
+
+    /// Another worker gets a key while this one has it: it is handled twice at once.
+    mutating func share(_ random: inout SplitMix64) {
+        let held = order.filter { subject in
+            let key = WorkKey(environment: environment, subject: subject)
+            return members[owners[subject] ?? 0].scheduler.inFlight[key] != nil
+        }
+        guard let subject = held.randomElement(using: &random), let owner = owners[subject] else { return }
+        let next = (owner + 1) % members.count
+        owners[subject] = next
+        let again = messages.filter { $0.value.subject == subject }.keys.sorted()
+        members[owner].inbox.removeAll(where: again.contains)
+        members[next].inbox += again
+    }
+
+    /// Both are killed: nobody hears what comes of their calls, and their messages come to those that follow.
+    mutating func crash() {
+        for index in members.indices {
+            members[index].scheduler = Scheduler(limits, now: now)
+            members[index].life += 1
+            members[index].inbox = messages.filter { owners[$0.value.subject] == index }.keys.sorted()
+        }
+    }
+
+    // MARK: Deciding
+
+    /// Does what the engines say until one of them has something to decide.
+    ///
+    /// - Returns: `nil`: their round is over.
+    mutating func decide(_ random: inout SplitMix64, on connection: inout Connection) throws -> Prepared? {
+        for index in members.indices.shuffled(using: &random) {
+            members[index].scheduler.assigned(hasPartitions: true)
+            while let action = members[index].scheduler.next(now: now) {
+                switch action {
+                case .decide(let items, _): return try decide(items, by: index, on: &connection)
+                case .finish(let finished): finish(finished, by: index)
+                case .start(let started): fly(started, by: index)
+                case .note(.keyWaitsForAPerson(let key, let reason)): dead[key.subject] = reason
+                case .take(let countMax, _, _): take(countMax, by: index, &random)
+                case .takeDue(let request): try takeDue(request, by: index, on: &connection)
+                case .park(let parkings, let environment):
+                    try connection.run(ParkedKeys.park(parkings, group: group, environment: environment))
+                    members[index].scheduler.parked(now: now)
+                case .note, .wait: break
+                }
+            }
+            members[index].scheduler.succeeded()
+        }
+        return nil
+    }
+
+    private mutating func decide(
+        _ items: [ScheduledItem<H.Answer>], by index: Int, on connection: inout Connection
+    ) throws -> Prepared {
+        var batch = WriteBatch(environment: environment)
+        let handler = members[index].handler
+        let decided = try members[index].handler.decide(
+            items.map(\.item), in: environment, batch: &batch, on: &connection)
+        let startBefore = now + .seconds((callTicksMax + 1) * Self.tickSeconds)
+        let prepared = decided.map { disposition in
+            let prepared = disposition.map { call in
+                PreparedCall<H>(call: call, kind: handler.kind(of: call), unmade: handler.unmade(call), make: nil)
+            }
+            guard case .call(let call, _) = prepared else { return prepared }
+            return .call(call, startBefore: startBefore)
+        }
+        let plan = members[index].scheduler.plan(prepared, now: now)
+        plan.write(to: &batch, group: group)
+        return Prepared(member: index, plan: plan, batch: batch)
+    }
+
+    mutating func commit(_ prepared: Prepared, on connection: inout Connection) throws {
+        let outcome = try prepared.batch.commit(on: &connection)
+        let missed = outcome.missed
+        for (index, item) in prepared.plan.items.enumerated() {
+            let what = missed.contains(index) ? "missed" : "\(prepared.plan.dispositions[index])"
+            chronicle.note(item.item.subject.id) {
+                "\(tick): \(item.item.subject.kind) \(item.item.origin) -> \(what)"
+            }
+        }
+        let positions = prepared.plan.positions(of: prepared.batch, after: outcome)
+        members[prepared.member].scheduler.committed(prepared.plan, missed: missed, positions: positions, now: now)
+    }
+
+    private mutating func finish(_ finished: [Int], by index: Int) {
+        for message in finished {
+            guard let subject = messages[message]?.subject, owners[subject] == index else { continue }
+            messages[message] = nil
+        }
+    }
+
+    /// Some of what is there, in any order.
+    private mutating func take(_ countMax: Int, by index: Int, _ random: inout SplitMix64) {
+        members[index].inbox.shuffle(using: &random)
+        for message in members[index].inbox.prefix(countMax) {
+            guard let (subject, position) = messages[message] else { continue }
+            let key = WorkKey(environment: environment, subject: subject)
+            members[index].scheduler.received(message, of: key, at: position, from: partition(index), now: now)
+        }
+        members[index].inbox.removeFirst(min(countMax, members[index].inbox.count))
+    }
+
+    private mutating func takeDue(_ request: DueRequest, by index: Int, on connection: inout Connection) throws {
+        let partitions: Set = [partition(index)]
+        for (environment, countMax) in request.hastened {
+            let hastened = try connection.run(
+                ParkedKeys.hasten(group: group, environment: environment, partitions: partitions, countMax: countMax))
+            members[index].scheduler.hastened(environment, count: Int(hastened.affectedCount), of: countMax)
+        }
+        let answers = try connection.run([
+            ParkedKeys.takeDue(
+                group: group, partitions: partitions, lease: limits.dueLease, countMax: request.countMax,
+                roomMax: request.roomMax, exceptions: request.exceptions.map { ($0.key, $0.value) }),
+            ParkedKeys.environments(group: group),
+        ])
+        let environments = Set(try answers[1].decode(Int32.self).map { EnvironmentID(rawValue: $0) })
+        members[index].scheduler.due(try ParkedKeys.due(answers[0]), of: request, parkedIn: environments)
+    }
+
+    // MARK: Calling
+
+    func caller(on connection: inout Connection) throws -> Make {
+        try members[0].handler.caller(on: &connection, for: environment)
+    }
+
+    private mutating func fly(_ started: [StartedCall<PreparedCall<H>>], by index: Int) {
+        flights += started.map {
+            Flight(started: $0, member: index, life: members[index].life, sendBefore: tick + callTicksMax)
+        }
+    }
+
+    /// Some calls are made, each with the chance `percent`, and some of them go wrong.
+    ///
+    /// - Parameter go: Makes a call, or says what a fault makes of it.
+    mutating func fly(
+        _ random: inout SplitMix64, percent: Int, faults: [Fault], lateTicksMax: Int,
+        _ go: @escaping @Sendable (H.Call, Fault) async -> H.Answer
+    ) async {
+        var leaving: [Flight] = []
+        var staying: [Flight] = []
+        for var flight in flights {
+            guard random.happens(percent), flight.fault == .none else {
+                staying.append(flight)
+                continue
+            }
+            flight.fault = faults.randomElement(using: &random) ?? .none
+            leaving.append(flight)
+            guard flight.fault == .late else { continue }
+            staying.append(
+                Flight(
+                    started: flight.started, member: flight.member, life: -1,
+                    sendBefore: tick + Int.random(in: 0...lateTicksMax, using: &random), fault: .late))
+        }
+        flights = staying
+        await land(leaving, go)
+    }
+
+    private mutating func land(
+        _ leaving: [Flight], _ go: @escaping @Sendable (H.Call, Fault) async -> H.Answer
+    ) async {
+        // One after the other: numbers that the back end gives would otherwise be others when a seed is repeated.
+        for flight in leaving {
+            let answer = await go(flight.started.call.call, flight.fault)
+            chronicle.note(flight.started.key.subject.id) {
+                "\(tick): \(isHeard(flight) ? "" : "unheard ")\(flight.fault) \(flight.started.call.call) -> \(answer)"
+            }
+            end(flight, answer)
+        }
+    }
+
+    private func isHeard(_ flight: Flight) -> Bool { members[flight.member].life == flight.life }
+
+    /// - Parameter answer: `nil`: it was not made in time.
+    private mutating func end(_ flight: Flight, _ answer: H.Answer?) {
+        guard isHeard(flight) else { return }
+        let next = members[flight.member].scheduler.ended(flight.started, answer: answer, now: now)
+        fly(next.map { [$0] } ?? [], by: flight.member)
+    }
+
+    /// Time passes: late calls are done, others are never sent.
+    mutating func pass(
+        _ ticks: Int, on connection: inout Connection, _ go: @escaping @Sendable (H.Call, Fault) async -> H.Answer
+    ) async throws {
+        tick += ticks
+        try connection.run(
+            """
+            UPDATE pipeline.parked SET next_at = next_at - make_interval(secs => \(Double(ticks * Self.tickSeconds)))
+            WHERE group_name = \(group)
+            """)
+        let over = flights.filter { $0.sendBefore < tick }
+        flights.removeAll { $0.sendBefore < tick }
+        for flight in over where flight.fault == .none { end(flight, nil) }
+        await land(
+            over.filter { $0.fault == .late }.map {
+                var flight = $0
+                flight.fault = .none
+                return flight
+            }, go)
+    }
+
+    // MARK: At the end
+
+    /// Nothing is under way, and nothing has come that was not taken.
+    var isIdle: Bool {
+        flights.allSatisfy { $0.fault == .late } && members.allSatisfy { $0.inbox.isEmpty && $0.scheduler.isIdle }
+    }
+
+    /// Keys that are not done with.
+    var busy: [EventSubject] { Set(messages.values.map(\.subject)).sorted { $0.description < $1.description } }
+
+    /// Ticks until a parked key is due, or a late call is done.
+    mutating func ticksToNext(on connection: inout Connection) throws -> Int? {
+        let rows = try connection.run(
+            """
+            SELECT extract(epoch FROM min(next_at) - now())::float8 FROM pipeline.parked
+            WHERE group_name = \(group) AND NOT is_dead
+            """)
+        let seconds: Double? = try rows[0].optional(0)
+        let due = seconds.map { max(1, Int(($0 / Double(Self.tickSeconds)).rounded(.up))) }
+        return ([due].compactMap(\.self) + flights.map { $0.sendBefore + 1 - tick }).min()
+    }
+}

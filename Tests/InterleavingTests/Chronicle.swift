@@ -1,0 +1,30 @@
+import Essentials
+import FoundationEssentials
+
+/// What happened to each entry, for the one that ends wrong.
+final class Chronicle {
+    private var lines: [UUID: [String]] = [:]
+
+    static let linesMax = 60
+    static let lengthMax = 500
+
+    /// What only comes again is told once.
+    func note(_ entry: UUID, _ line: () -> String) {
+        let line = String(line().prefix(Self.lengthMax))
+        func withoutTick(_ line: String) -> Substring { line.drop { $0 != ":" } }
+        if let last = lines[entry]?.last, withoutTick(last) == withoutTick(line) { return }
+        lines[entry, default: []].append(line)
+    }
+
+    func story(of entry: UUID) -> String { (lines[entry] ?? []).suffix(Self.linesMax).joined(separator: "\n    ") }
+}
+
+extension SplitMix64 {
+    mutating func happens(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
+
+    mutating func id() -> UUID {
+        func bytes(_ number: UInt64) -> [UInt8] { (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) } }
+        let all = bytes(next()) + bytes(next())
+        return unsafe all.withUnsafeBytes { unsafe UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
+    }
+}

@@ -194,8 +194,8 @@ let tests: [Target] = [
         name: "InterleavingTests",
         dependencies: [
             "BackendPoller", "BackendProtocol", "Backends", "Catalogues", "EntrySubmitter", "Environments",
-            "Essentials", "HTTP", "LocalCluster", "Model", "Postgres", "RealmGateway", "Realms", "TestSupport", "Work",
-            logging,
+            "Essentials", "HTTP", "Kafka", "LocalCluster", "Model", "Postgres", "RealmGateway", "Realms",
+            "TestSupport", "Work", logging,
         ], path: "Tests/InterleavingTests"),
     .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(

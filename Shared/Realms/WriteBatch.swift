@@ -88,8 +88,8 @@ package struct WriteBatch: Sendable {
         return WriteOutcome(missed: Set(missed.map(Int.init)), positions: positions)
     }
 
-    /// What each decision that stands was made from: the first object that it named, and where that is now: as it was, or
-    /// where the decision wrote it.
+    /// What each decision that stands was made from: the first object that it named, and where that is now (as it was,
+    /// or where the decision wrote it).
     package func positions(
         after outcome: WriteOutcome
     ) -> [Int: (decision: Int, key: ObjectKey, position: Int64)] {

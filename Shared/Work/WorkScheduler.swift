@@ -2,12 +2,13 @@ import Essentials
 import Kafka
 import Model
 
-/// The engine of a worker as a value: which keys are in hand, what is decided next, which calls are made, what waits and
-/// for how long. It has no clock and does no I/O: time comes in, and what is to be done comes out, one action at a time.
+/// The engine of a worker as a value: which keys are in hand, what is decided next, which calls are made, what waits
+/// and for how long. It has no clock and does no I/O: time comes in, and what is to be done comes out, one action at a
+/// time.
 ///
-/// A key is in one pair of hands at a time: while a call for it is under way its newer events wait. A message is finished
-/// only when its key is done with, parked, or left to the next worker's messages. Environments take turns, and what is
-/// wrong with the back end or the rows of one reaches no other.
+/// A key is in one pair of hands at a time: while a call for it is under way its newer events wait. A message is
+/// finished only when its key is done with, or parked. Environments take turns, and what is wrong with the back end or
+/// the rows of one reaches no other.
 ///
 /// The owner asks `next` for actions until there is none, which ends a round, and tells what came of each. One decision
 /// is under way at a time; calls end whenever they do.

@@ -23,8 +23,8 @@ enum Fault: CaseIterable, Sendable {
 }
 
 /// Two workers of one service on one database, each with the engine that `Worker` runs, in an order that chance
-/// decides: events are repeated and overtake each other, answers come late, a key goes from one worker to the other while it is
-/// in hand, and each may be killed at any moment.
+/// decides: events are repeated and overtake each other, answers come late, a key goes from one worker to the other
+/// while it is in hand, and each may be killed at any moment.
 ///
 /// Time is a number of ticks.
 struct ChanceGroup<H: Handler> {

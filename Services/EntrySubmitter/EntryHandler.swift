@@ -43,6 +43,7 @@ struct EntryHandler: Handler {
         on connection: inout Connection
     ) throws -> [Disposition<Call>] {
         let started = ContinuousClock.now
+        reporting.beginBatch()
         let realms = try directory.ids(
             of: Set(inputs.flatMap { [$0.subject.realm, $0.subject.entryRealm].compactMap(\.self) }), in: environment,
             create: false, on: &connection)

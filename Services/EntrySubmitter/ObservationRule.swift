@@ -256,7 +256,7 @@ extension ReportingData {
     /// What is stored, in an order that is always the same.
     init(_ objects: ReportingObjects) {
         func sorted<Fields>(_ objects: [UUID: Fields]) -> [Identified<Fields>] {
-            objects.map { Identified(id: $0.key, fields: $0.value) }.sorted { $0.id.text < $1.id.text }
+            objects.map { Identified(id: $0.key, fields: $0.value) }.sorted { $0.id < $1.id }
         }
         let templates = sorted(objects.templates)
         let order = templates.flatMap(\.fields.reportingContexts)

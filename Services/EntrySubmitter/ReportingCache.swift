@@ -29,10 +29,19 @@ struct ReportingCache {
         var contexts: [UUID: ReportingContext] = [:]
     }
 
+    /// What was loaded since then is fresh.
+    private var freshSince = ContinuousClock.now
     private var own: [Name: Entry<Own>] = [:]
     private var nodes: [Name: Entry<[UUID: ReportingTreeNode]>] = [:]
     private var people: [String: Entry<BackendPerson?>] = [:]
     private var textLengths: [EnvironmentID: (revision: Int64, length: Int)] = [:]
+
+    /// A batch of decisions begins: what is read from now on is fresh for all of them.
+    mutating func beginBatch() { freshSince = .now }
+
+    private func isGood<Value>(_ entry: Entry<Value>, isFresh: Bool) -> Bool {
+        isFresh ? entry.loadedAt >= freshSince : ContinuousClock.now - entry.loadedAt < Self.ageMax
+    }
 
     private static func forgetOld<Name, Value>(_ entries: inout [Name: Entry<Value>]) {
         guard entries.count >= countMax else { return }
@@ -43,7 +52,7 @@ struct ReportingCache {
 
     /// The reporting data of a person's realm.
     ///
-    /// - Parameter isFresh: Read now, whatever is kept.
+    /// - Parameter isFresh: Read since the batch began, whatever is kept.
     /// - Throws: `PostgresError`, or `Undecodable` for an object among the data.
     mutating func objects(
         realm: Int32, in environment: EnvironmentID, isFresh: Bool, directory: inout RealmDirectory,
@@ -87,7 +96,7 @@ struct ReportingCache {
     private mutating func own(
         _ name: Name, _ isFresh: Bool, _ connection: inout Connection
     ) throws -> Own {
-        if let kept = own[name], !isFresh, ContinuousClock.now - kept.loadedAt < Self.ageMax { return kept.value }
+        if let kept = own[name], isGood(kept, isFresh: isFresh) { return kept.value }
         Self.forgetOld(&own)
         var loaded = Own()
         let decoder = JSONDecoder()
@@ -110,7 +119,7 @@ struct ReportingCache {
     private mutating func nodes(
         _ name: Name, _ isFresh: Bool, _ connection: inout Connection
     ) throws -> [UUID: ReportingTreeNode] {
-        if let kept = nodes[name], !isFresh, ContinuousClock.now - kept.loadedAt < Self.ageMax { return kept.value }
+        if let kept = nodes[name], isGood(kept, isFresh: isFresh) { return kept.value }
         Self.forgetOld(&nodes)
         var loaded: [UUID: ReportingTreeNode] = [:]
         let decoder = JSONDecoder()

@@ -48,7 +48,7 @@ extension SubmissionRule {
             (fields.submitRequested, fields.deleteRequested) = (true, nil)
             return SubmissionDecision(
                 ledger: next(ledger, .settled), entry: .put(fields), log: lines(confirmed.status),
-                step: .finished)
+                step: .again)
         case .live(let entry, _):
             var patch = EntryPatch(
                 status: status, backendID: ledger.confirmed == nil ? ledger.backendID.map { .some($0) } : nil)

@@ -58,7 +58,7 @@ package struct CopyWorker: ~Copyable {
     private let logger: Logger
     private var consumer: Consumer
     private var connection: Connection
-    private var intake: EventReader
+    private var reader: EventReader
     private var directory = RealmDirectory()
     private var targets: [Place: Int32?] = [:]
     private var sent: Sent?
@@ -77,7 +77,7 @@ package struct CopyWorker: ~Copyable {
         self.logger = logger
         self.consumer = consumer
         self.connection = connection
-        intake = EventReader(group: place.group, logger: logger)
+        reader = EventReader(group: place.group, logger: logger)
         consumed = Metrics.Counter(
             label: "messaging.client.consumed.messages", dimensions: [("messaging.consumer.group.name", place.group)])
     }
@@ -91,10 +91,10 @@ package struct CopyWorker: ~Copyable {
     ///   messages come again to the next worker, and do nothing a second time.
     package mutating func step(waitMax: Duration) throws -> (taken: Int, finished: Int) {
         let messages = try consumer.nextBatch(countMax: batchCountMax, waitMax: sent == nil ? waitMax : .zero)
-        try intake.follow(&consumer, &connection)
+        try reader.follow(&consumer, &connection)
         let admitted =
             messages.isEmpty
-            ? EventReader.Admitted() : try intake.admit(messages, consumer: &consumer, connection: &connection)
+            ? EventReader.Admitted() : try reader.admit(messages, consumer: &consumer, connection: &connection)
         let batches = try prepare(admitted.events)
         let finishedCount = try finish()
         consumed.increment(by: messages.count)

@@ -19,6 +19,10 @@ package protocol Handler: SendableMetatype {
     /// decided to `batch`, guarded by the positions that were loaded, as decision number `index` of the input. The
     /// worker commits the batch; an input whose guard missed comes again.
     ///
+    /// The first object that a decision expects at a position is the one that its input is about, when it expects that
+    /// one. An event of that position, or of what the decision wrote of it, is not decided any more: a decision that is
+    /// not the last says `again`.
+    ///
     /// - Returns: What happens next with each input, once its writes are committed.
     mutating func decide(
         _ inputs: [WorkItem<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,

@@ -45,12 +45,12 @@ extension WorkScheduler {
     ) {
         deciding = []
         for (index, position) in positions where !missed.contains(index) {
-            seen.note(position, of: plan.items[index].key, now: now)
+            decidedPositions.note(position, of: plan.items[index].key, now: now)
         }
         if !plan.parkings.isEmpty, let environment = plan.items.first?.item.environment {
             parkedEnvironments?.insert(environment)
         }
-        if let environment = plan.items.first?.item.environment { isFree(environment) }
+        if let environment = plan.items.first?.item.environment { unlocked(environment) }
         for (index, item) in plan.items.enumerated() {
             if missed.contains(index), !plan.withheld.contains(index) {
                 enqueue(item)

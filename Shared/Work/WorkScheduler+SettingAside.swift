@@ -33,7 +33,7 @@ extension WorkScheduler {
         putBack()
     }
 
-    mutating func isFree(_ environment: EnvironmentID) {
+    mutating func unlocked(_ environment: EnvironmentID) {
         guard setAside.removeValue(forKey: environment) != nil else { return }
         notes.append(.unlocked(environment))
     }

@@ -11,7 +11,7 @@ extension WorkScheduler {
         _ message: Message, of key: WorkKey, at position: Int64, from partition: TopicPartition,
         now: ContinuousClock.Instant
     ) {
-        let isKnown = seen.includes(position, of: key, now: now)
+        let isKnown = decidedPositions.includes(position, of: key, now: now)
         if inFlight[key] != nil {
             // Its earlier event, or a call, is under way: with news the key is decided again afterwards.
             heldMessageCount += 1
@@ -61,7 +61,7 @@ extension WorkScheduler {
         let idle = idle(now: now)
         guard now >= nextDue || isBackAgain || !idle.isEmpty else { return nil }
         nextDue = now + limits.dueInterval
-        guard room > 0, hasPartitions else { return nil }
+        guard room > 0, !assignment.isEmpty else { return nil }
         returns.prune(now: now)
         let hastened = Set(idle).intersection(returns.environments)
         let most = max(1, min(room / max(1, dueEnvironmentCount), limits.heldMax(beside: calls.count)))
@@ -72,7 +72,7 @@ extension WorkScheduler {
 
     /// So many keys of an environment came back before their time, of those it had room for.
     mutating func hastened(_ environment: EnvironmentID, count: Int, of countMax: Int) {
-        // That were all.
+        // There are no more of them.
         if count < countMax { returns.forget(environment) }
     }
 

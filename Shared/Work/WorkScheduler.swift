@@ -58,7 +58,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     var refusal: (item: Item, reason: String)?
     var inFlight: [WorkKey: InFlight] = [:]
     /// What was decided already.
-    var seen: SeenPositions
+    var decidedPositions: DecidedPositions
     /// Messages of all keys in flight: a key that is called for long may have many.
     var heldMessageCount = 0
     var calls: CallQueue<QueuedCall>
@@ -80,7 +80,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     private(set) var away: Away?
     private var backoff = Backoff(first: .milliseconds(100), waitMax: .seconds(5))
     private var fullSince: ContinuousClock.Instant?
-    private(set) var hasPartitions = false
+    private(set) var assignment: Set<TopicPartition> = []
     private(set) var isStopping = false
     private var phase = Phase.messages
     var finished: [Message] = []
@@ -93,7 +93,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     init(_ limits: WorkerLimits, now: ContinuousClock.Instant) {
         self.limits = limits
         nextDue = now
-        seen = SeenPositions(now: now)
+        decidedPositions = DecidedPositions(now: now)
         calls = CallQueue(placesMax: limits.inFlightMax)
     }
 
@@ -102,16 +102,23 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
 
     /// A stopping worker does not wait for somebody else's lock: what cannot be recorded comes again to the next one.
     func isOnlySetAsideLeft(now: ContinuousClock.Instant) -> Bool {
-        !setAside.isEmpty && calls.underWayCount == 0 && finished.isEmpty
+        let answers = queues.values.joined()
+        return !setAside.isEmpty && finished.isEmpty
+            && calls.underWayCount == answers.count { $0.placeSince != nil }
             && inFlight.keys.allSatisfy { isSetAside($0.environment, now: now) }
-            && queues.values.joined().allSatisfy { waits($0, now: now) }
+            && answers.allSatisfy { waits($0, now: now) }
     }
 
-    /// No messages are taken any more; calls under way are waited for, those that have not begun are taken back.
+    /// No messages are taken any more; calls under way are waited for, and what has no place at once is taken back.
     mutating func stop() { isStopping = true }
 
-    /// Whether the worker has partitions: without any it takes no parked keys.
-    mutating func assigned(hasPartitions: Bool) { self.hasPartitions = hasPartitions }
+    /// The worker has these partitions from now on: without any it takes no parked keys.
+    mutating func assigned(_ partitions: Set<TopicPartition>) {
+        guard partitions != assignment else { return }
+        assignment = partitions
+        // Others may have parked keys of those that came.
+        parkedEnvironments = nil
+    }
 
     // MARK: What is done next
 
@@ -160,7 +167,10 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
         guard room > 0 else {
             let since = fullSince ?? now
             fullSince = since
-            return isBusy ? nil : .take(countMax: 0, waitMax: Self.waitMax, isPaused: now - since > Self.fullMax)
+            // After a while Kafka is asked for nothing, so that it knows the worker is alive.
+            let isPaused = now - since > Self.fullMax
+            if isBusy, !isPaused { return nil }
+            return .take(countMax: 0, waitMax: isBusy ? .zero : Self.waitMax, isPaused: isPaused)
         }
         fullSince = nil
         let wait = isBusy ? .zero : min(max(dueNext - now, .zero), Self.messageWaitMax)

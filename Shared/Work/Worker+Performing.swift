@@ -33,8 +33,9 @@ extension Worker {
     }
 
     mutating func pause() throws {
-        try consumer.pauseAll()
+        // Also when one partition cannot be paused: the others are, and are resumed later.
         isPaused = true
+        try consumer.pauseAll()
     }
 
     private mutating func resume() throws {
@@ -45,14 +46,14 @@ extension Worker {
 
     /// What is missing is asked for without waiting for a message: there may be none left.
     private mutating func followAssignment() throws {
-        let takenAway = intake.takenAwayCount
-        defer { metrics.takenAway.increment(by: intake.takenAwayCount - takenAway) }
-        try intake.follow(&consumer, &connection)
+        let takenAway = reader.takenAwayCount
+        defer { metrics.takenAway.increment(by: reader.takenAwayCount - takenAway) }
+        try reader.follow(&consumer, &connection)
     }
 
     /// When it fails, the same messages are admitted again by the next round: what it did so far does no harm twice.
     private mutating func admitTaken() throws {
-        let admitted = try intake.admit(taken, consumer: &consumer, connection: &connection)
+        let admitted = try reader.admit(taken, consumer: &consumer, connection: &connection)
         if !admitted.poison.isEmpty {
             for (message, reason) in admitted.poison {
                 logger.error(
@@ -76,6 +77,7 @@ extension Worker {
 
     mutating func takeDue(_ request: DueRequest) throws {
         let assignment = consumer.assignment
+        guard !assignment.isEmpty else { return }
         for (environment, countMax) in request.hastened {
             let hastened = try connection.run(
                 ParkedKeys.hasten(group: group, environment: environment, partitions: assignment, countMax: countMax))

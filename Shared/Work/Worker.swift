@@ -28,7 +28,7 @@ package struct Worker<H: Handler>: ~Copyable {
     var handler: H
     var consumer: Consumer
     var connection: Connection
-    var intake: EventReader
+    var reader: EventReader
     let calls: CallRunner<H>
     /// Messages from Kafka that were not looked at yet: kept when PostgreSQL fails on the way.
     var taken: [Message] = []
@@ -53,7 +53,7 @@ package struct Worker<H: Handler>: ~Copyable {
         self.logger = logger
         self.consumer = consumer
         self.connection = connection
-        intake = EventReader(group: place.group, logger: logger)
+        reader = EventReader(group: place.group, logger: logger)
         metrics = WorkerMetrics(group: place.group)
     }
 
@@ -94,10 +94,10 @@ package struct Worker<H: Handler>: ~Copyable {
     /// - Returns: `nil`, or what is away.
     /// - Throws: What only a new worker can get over: a fatal Kafka error, a mistake in the program's SQL.
     mutating func step(isStopping: Bool = false) throws -> String? {
-        let hasPartitions = !consumer.assignment.isEmpty
+        let assignment = consumer.assignment
         schedule { scheduler in
             if isStopping { scheduler.stop() }
-            scheduler.assigned(hasPartitions: hasPartitions)
+            scheduler.assigned(assignment)
         }
         do {
             if let away = schedule({ $0.waiting(now: .now) }) {
@@ -149,4 +149,10 @@ package struct Worker<H: Handler>: ~Copyable {
         schedule { $0.failed(reason, now: .now, random: .random(in: 0..<1)) }
         return reason
     }
+}
+
+/// Whether a worker that failed like that would do so again, until a person has acted: the database's schema is not
+/// the program's, or librdkafka refuses its configuration. For `Component.worker`.
+@Sendable package func isFinal(_ error: any Error) -> Bool {
+    error is SchemaMismatch || (error as? KafkaError)?.isInvalidArgument == true
 }

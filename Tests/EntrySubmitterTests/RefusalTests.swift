@@ -115,6 +115,6 @@ import Testing
             return
         }
         #expect(fields.status == .approved && fields.backendId == "1" && fields.text == "work")
-        #expect(decision.log == [.init(status: .approved, message: "no", code: .refused)] && decision.step == .finished)
+        #expect(decision.log == [.init(status: .approved, message: "no", code: .refused)] && decision.step == .again)
     }
 }

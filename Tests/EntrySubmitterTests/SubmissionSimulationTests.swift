@@ -88,6 +88,7 @@ import Testing
 
     private func check(_ world: SubmissionWorld, _ seed: UInt64) {
         #expect(world.liveRecords.count <= 1, "two records, seed \(seed)")
+        #expect(!world.hasLeftRequest, "a request is left, seed \(seed)")
         if let entry = world.entry, entry.status == .released, entry.deleteRequested != true,
             world.ledger?.phase == .settled
         {

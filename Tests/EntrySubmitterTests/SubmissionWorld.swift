@@ -59,6 +59,8 @@ struct SubmissionWorld {
     var observationAnswers: [(SubmissionAnswer, version: Int64)] = []
     var parkedUntil = 0
     var isDead = false
+    /// A decision was the last one though a request of the device was left: its own write's event is not decided.
+    var hasLeftRequest = false
     var invalidMessages: [String] = []
     /// The status log.
     var lines: [SubmissionDecision.LogLine] = []
@@ -172,7 +174,11 @@ struct SubmissionWorld {
         for line in decision.log where line.status == .invalid { invalidMessages.append(line.message ?? "") }
         lines += decision.log
         switch decision.step {
-        case .finished: break
+        case .finished:
+            let isWritten = decision.entry != nil || decision.ledger != nil || decision.forgets
+            if isWritten, !isObservation, EntryRequest(state().entry, handled: ledger ?? Ledger()) != .none {
+                hasLeftRequest = true
+            }
         case .again: decide(.look)
         case .call(let call) where isObservation:
             flights.append(Flight(call: call, sendBefore: .max, isObservation: true))

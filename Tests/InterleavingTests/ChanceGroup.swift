@@ -144,7 +144,7 @@ struct ChanceGroup<H: Handler> {
     /// - Returns: `nil`: their round is over.
     mutating func decide(_ random: inout SplitMix64, on connection: inout Connection) throws -> Prepared? {
         for index in members.indices.shuffled(using: &random) {
-            members[index].scheduler.assigned(hasPartitions: true)
+            members[index].scheduler.assigned([partition(index)])
             while let action = members[index].scheduler.next(now: now) {
                 switch action {
                 case .decide(let items, _): return try decide(items, by: index, on: &connection)

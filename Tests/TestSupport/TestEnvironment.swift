@@ -11,7 +11,7 @@ package struct TestEnvironment: ~Copyable {
 
     package init() throws {
         let conninfo = try makeFoundationDatabase()
-        var connection = try Connection(conninfo)
+        var connection = try Connection(conninfo, limits: .patient)
         id = try EnvironmentRows(name: Self.name, backend: .init()).insert(on: &connection)
         self.conninfo = conninfo
         self.connection = connection

@@ -28,7 +28,8 @@ package final class TestServer: Sendable {
     /// - Parameter template: The database that it is a copy of; an empty one, unless another is given.
     package func makeDatabase(from template: String = "template1") throws -> String {
         let name = "test_\(databaseCount.add(1, ordering: .relaxed).newValue)"
-        var admin = try Connection(server.conninfo("postgres"))
+        // Where many tests begin at once, a server takes its time.
+        var admin = try Connection(server.conninfo("postgres"), limits: .patient)
         try admin.runScript("CREATE DATABASE \(name) TEMPLATE \(template)")
         return server.conninfo(name)
     }
@@ -51,4 +52,13 @@ package func withTestDatabase<Success>(
     var connection = try Connection(conninfo)
     for text in schema { try connection.runScript(text) }
     return try body(&connection, conninfo)
+}
+
+extension Limits {
+    /// For connections of tests themselves, to a server that many of them begin to use at once.
+    static var patient: Limits {
+        var limits = Limits()
+        limits.connectMax = patienceMax
+        return limits
+    }
 }

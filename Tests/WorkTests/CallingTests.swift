@@ -151,10 +151,10 @@ import Testing
             func set(_ generation: Int64) throws {
                 try flow.connection.run("UPDATE realm.environment SET generation = \(generation)")
             }
-            var intake = EventReader(group: "group", logger: quiet)
+            var reader = EventReader(group: "group", logger: quiet)
             let environment = flow.environment
             func isCurrent(_ generation: Int64) throws -> Bool {
-                try intake.isCurrent(generation, of: environment, connection: &flow.connection)
+                try reader.isCurrent(generation, of: environment, connection: &flow.connection)
             }
             try set(5)
             var answers = [try isCurrent(5)]

@@ -125,7 +125,7 @@ import Testing
             var connection = try Connection(flow.conninfo)
             var consumer = try Consumer(
                 brokers: cluster.address, group: "group", topics: [Topics.realm.name], properties: fastGroup)
-            var intake = EventReader(group: "group", logger: quiet)
+            var reader = EventReader(group: "group", logger: quiet)
             var messages: [Message] = []
             try wait("messages") {
                 messages += try consumer.nextBatch(countMax: 100, waitMax: .milliseconds(50))
@@ -136,9 +136,9 @@ import Testing
                 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                 WHERE datname = current_database() AND pid <> pg_backend_pid()
                 """)
-            #expect(throws: PostgresError.self) { try intake.follow(&consumer, &connection) }
-            try wait("PostgreSQL") { (try? intake.follow(&consumer, &connection)) != nil }
-            let admitted = try intake.admit(messages, consumer: &consumer, connection: &connection)
+            #expect(throws: PostgresError.self) { try reader.follow(&consumer, &connection) }
+            try wait("PostgreSQL") { (try? reader.follow(&consumer, &connection)) != nil }
+            let admitted = try reader.admit(messages, consumer: &consumer, connection: &connection)
             #expect(Set(admitted.events.map(\.id)) == later)
         }
     }

@@ -58,8 +58,8 @@ import Testing
         try await withAwayWorker { worker, attempts, flow in
             attempts.isAway = false
             try wait("the event is decided") { try worker.step() == nil && worker.isIdle && !worker.isPaused }
-            worker.intake.deliveryInterval = .milliseconds(20)
-            worker.intake.nextDeliveryCheck = .now
+            worker.reader.deliveryInterval = .milliseconds(20)
+            worker.reader.nextDeliveryCheck = .now
             let partition = try #require(worker.consumer.positions.first { $0.next == 1 }).partition
             try worker.consumer.pauseUnknowingly(partition)
             try flow.put(try flow.key(.users, .realms, person), #"{"userId": "ben"}"#)

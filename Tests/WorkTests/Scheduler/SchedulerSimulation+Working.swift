@@ -13,7 +13,8 @@ extension SchedulerSimulation {
         case .nothing: break
         }
         if workers[number].scheduler.isStopping, isDone(number) { return restart(number) }
-        workers[number].scheduler.assigned(hasPartitions: !workers[number].readings.isEmpty)
+        workers[number].scheduler.assigned(
+            Set(workers[number].readings.keys.map { TopicPartition(topic: "entry.events", partition: Int32($0)) }))
         if workers[number].scheduler.waiting(now: now) != nil { return }
         guard let action = workers[number].scheduler.next(now: now) else {
             workers[number].scheduler.succeeded()
@@ -122,7 +123,7 @@ extension SchedulerSimulation {
         }
         if mistake == .finishesAtOnce { workers[number].scheduler.finished.append(message) }
         let place = TopicPartition(topic: "entry.events", partition: Int32(message.partition))
-        if workers[number].scheduler.seen.includes(Int64(position), of: key, now: now) {
+        if workers[number].scheduler.decidedPositions.includes(Int64(position), of: key, now: now) {
             count("known events")
             if mistake == .finishesKnownEventsAtOnce {
                 workers[number].scheduler.finished.append(message)

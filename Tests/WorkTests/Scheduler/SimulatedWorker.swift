@@ -27,7 +27,6 @@ struct SimulatedWorker {
     var doing = Doing.nothing
     var readings: [Int: Reading] = [:]
     var calls: [StartedCall<SimulatedCall>] = []
-    var isOver = false
 
     init(_ limits: WorkerLimits, now: Instant) { scheduler = Scheduler(limits, now: now) }
 

@@ -21,7 +21,7 @@ struct ScheduledItem<Answer: Sendable>: Sendable {
     let partition: TopicPartition
     /// The answer, if it is one, is that of a call that was made.
     var wasCalled = true
-    /// Since when its call keeps a place that is free once the answer is decided.
+    /// Since when its call keeps a place, which is free once a round takes the answer up.
     var placeSince: ContinuousClock.Instant?
 
     var key: WorkKey { WorkKey(environment: item.environment, subject: item.subject) }

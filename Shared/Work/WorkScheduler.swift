@@ -102,11 +102,9 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
 
     /// A stopping worker does not wait for somebody else's lock: what cannot be recorded comes again to the next one.
     func isOnlySetAsideLeft(now: ContinuousClock.Instant) -> Bool {
-        let answers = queues.values.joined()
-        return !setAside.isEmpty && finished.isEmpty
-            && calls.underWayCount == answers.count { $0.placeSince != nil }
+        !setAside.isEmpty && calls.underWayCount == 0 && finished.isEmpty
             && inFlight.keys.allSatisfy { isSetAside($0.environment, now: now) }
-            && answers.allSatisfy { waits($0, now: now) }
+            && queues.values.joined().allSatisfy { waits($0, now: now) }
     }
 
     /// No messages are taken any more; calls under way are waited for, and what has no place at once is taken back.
@@ -136,6 +134,8 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
             return next(now: now)
         case .due:
             phase = .deciding(left: turns.count)
+            // Here, so that the next calls are under way while the answers are decided.
+            freePlaces(now: now)
             if !isStopping, let request = dueRequest(now: now) { return .takeDue(request) }
             return next(now: now)
         case .deciding(let left):
@@ -229,7 +229,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
         let environment = turns.remove(at: index)
         var queue = queues.removeValue(forKey: environment) ?? []
         let isAside = isSetAside(environment, now: now)
-        var taken = isAside ? queue.filter { !waits($0, now: now) } : Array(queue.prefix(limits.batchCountMax))
+        let taken = isAside ? queue.filter { !waits($0, now: now) } : Array(queue.prefix(limits.batchCountMax))
         queue = isAside ? queue.filter { waits($0, now: now) } : Array(queue.dropFirst(taken.count))
         if !queue.isEmpty {
             queues[environment] = queue
@@ -239,12 +239,19 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
             deciding = taken
             return .park(parkings(setAside: taken, in: environment, now: now), in: environment)
         }
-        for index in taken.indices {
-            guard let since = taken[index].placeSince else { continue }
-            calls.ended(in: environment, begunAt: since, now: now)
-            taken[index].placeSince = nil
-        }
         return decide(taken)
+    }
+
+    /// Answers that have come no longer keep the places of their calls.
+    private mutating func freePlaces(now: ContinuousClock.Instant) {
+        guard limits.answersKeepPlaces else { return }
+        for (environment, items) in queues {
+            for index in items.indices {
+                guard let since = items[index].placeSince else { continue }
+                calls.ended(in: environment, begunAt: since, now: now)
+                queues[environment]?[index].placeSince = nil
+            }
+        }
     }
 
     private mutating func decide(_ items: [Item]) -> WorkAction<Message, Call> {

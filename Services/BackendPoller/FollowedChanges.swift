@@ -16,10 +16,10 @@ struct FollowedChanges {
         var newest: [Int32: Int64] = [:]
     }
 
-    private let kinds: [String]
+    private let kinds: [Kind]
     private var followed: [EnvironmentID: Followed] = [:]
 
-    init(of kinds: [Kind]) { self.kinds = kinds.map(\.rawValue) }
+    init(of kinds: [Kind]) { self.kinds = kinds }
 
     /// Reads on to the end of the log.
     ///
@@ -66,7 +66,7 @@ struct FollowedChanges {
         """
         SELECT realm_id, max(position) FILTER (WHERE kind = ANY (\(kinds))), max(position), count(*)
         FROM (
-            SELECT realm_id, kind, position FROM realm.change
+            SELECT realm_id, kind, position FROM store.change
             WHERE environment_id = \(environment.rawValue) AND position > \(position)
             ORDER BY position LIMIT \(Self.pageCountMax)
         ) c

@@ -30,7 +30,7 @@ extension PollHandler {
         try write(
             stored.templates, contents.data.templates, but: others, realm, .reportingTemplate, decision, &writes)
         let id = RealmContents.userID(of: contents.user.email)
-        guard let user = stored.user else { return try writes.put(stored.own, .user, id, contents.user, decision) }
+        guard let user = stored.user, let object = stored.userObject else { return try writes.put(stored.own, .user, id, contents.user, decision) }
         // The catalogue is the keeper's to change. A template of somebody else's is offered as long as it is there.
         let own = contents.user.reportingTemplates
         let templates =
@@ -39,7 +39,7 @@ extension PollHandler {
                 stored.others.contains($0) && stored.templates[$0] != nil && !own.contains($0)
             }
         if user.reportingTemplates != templates {
-            try writes.patch(stored.own, .user, id, ["reportingTemplates": templates.map(\.text)], decision)
+            try writes.patch(object, ["reportingTemplates": templates.map(\.text)], decision)
         }
     }
 

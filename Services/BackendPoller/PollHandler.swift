@@ -117,7 +117,7 @@ struct PollHandler: Handler {
                 nexts.append(.dead(reason: error.description))
             }
         }
-        writes.write(to: &batch)
+        try writes.write(to: &batch)
         try remember(writes.readings, in: environment, &batch)
         if !finishing.isEmpty {
             batch.expect(PollStore.expectUnfinished(finishing, in: environment))

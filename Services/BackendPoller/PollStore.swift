@@ -32,11 +32,11 @@ enum PollStore {
     /// Whether a poll is not done. Rows: one boolean.
     static func isUnderWay(polls: Int32, in environment: EnvironmentID) -> Statement {
         """
-        SELECT EXISTS (SELECT FROM realm.object o
+        SELECT EXISTS (SELECT FROM store.object o
             LEFT JOIN poll.finished f ON f.environment_id = o.environment_id AND f.poll_id = o.id
             WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = \(polls)
-                AND o.kind = \(Kind.poll.rawValue) AND NOT o.deleted
-                AND coalesce(f.run, 0) < (o.fields->>'run')::bigint)
+                AND o.kind = \(Kind.poll) AND NOT o.deleted
+                AND coalesce(f.run, 0) < (o.fields::json->>'run')::bigint)
         """
     }
 

@@ -138,7 +138,7 @@ struct Scheduler: ~Copyable {
                 let key = ObjectKey(realm: polls, kind: .poll, id: RealmContents.pollID(of: person))
                 let poll = Poll(run: run, person: person, dueAt: now)
                 batch.expect(key, at: objects[key]?.position ?? 0, decision: decision)
-                batch.put(key, JSONBytes([UInt8](try encoder.encode(poll))), decision: decision)
+                batch.put(key, try CanonicalJSON(encoding: poll, by: encoder), decision: decision)
             }
             _ = try batch.commit(on: &connection)
             rest = rest.dropFirst(Self.batchCountMax)

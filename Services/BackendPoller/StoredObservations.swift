@@ -42,10 +42,10 @@ struct StoredObservations {
         """
         SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
         FROM unnest(\(realms)) AS r(id) CROSS JOIN LATERAL (
-            SELECT * FROM realm.object
+            SELECT * FROM store.object
             WHERE environment_id = \(environment.rawValue) AND realm_id = r.id
-                AND kind = \(Kind.seenRecord.rawValue) AND NOT deleted
-                AND (fields->>'day') COLLATE "C"
+                AND kind = \(Kind.seenRecord) AND NOT deleted
+                AND (fields::json->>'day') COLLATE "C"
                     BETWEEN \(days.lowerBound.description) AND \(days.upperBound.description)
             OFFSET 0
         ) o

@@ -13,6 +13,8 @@ struct StoredPerson {
     let own: Int32
     let seenRealm: Int32
     var user: User?
+    /// The object whose fields ``user`` has.
+    private(set) var userObject: RealmObject?
     var contexts: [UUID: ReportingContext] = [:]
     var templates: [UUID: ReportingTemplate] = [:]
     /// Copies of nodes that can no longer be chosen.
@@ -63,9 +65,9 @@ struct StoredPerson {
     private static func newest(own: Int32, seen: Int32, in environment: EnvironmentID) -> Statement {
         """
         SELECT coalesce(max(o.position), 0) FROM unnest(\([own, seen])) AS r(id) CROSS JOIN LATERAL (
-            SELECT position FROM realm.object
+            SELECT position FROM store.object
             WHERE environment_id = \(environment.rawValue) AND realm_id = r.id
-                AND kind = ANY (\(kinds.map(\.rawValue)))
+                AND kind = ANY (\(kinds))
             OFFSET 0
         ) o
         """
@@ -75,7 +77,7 @@ struct StoredPerson {
         let id = object.key.id
         if object.editPosition > 0, Self.choices.contains(object.key.kind) { others.insert(id) }
         switch object.key.kind {
-        case .user: user = try? object.decoded(as: User.self, by: decoder)
+        case .user: (user, userObject) = (try? object.decoded(as: User.self, by: decoder), object)
         case .reportingContext: contexts[id] = try? object.decoded(as: ReportingContext.self, by: decoder)
         case .reportingTemplate: templates[id] = try? object.decoded(as: ReportingTemplate.self, by: decoder)
         case .reportingTreeNode: retired[id] = try? object.decoded(as: ReportingTreeNode.self, by: decoder)
@@ -119,36 +121,36 @@ private struct Window {
     /// Rows: as `RealmObject` reads them.
     var entries: Statement {
         """
-        SELECT realm_id, kind, id, position, edit_position, fields FROM realm.object
+        SELECT realm_id, kind, id, position, edit_position, fields FROM store.object
         WHERE environment_id = \(environment.rawValue) AND realm_id = \(own)
-            AND kind = \(Kind.timeEntry.rawValue) AND NOT deleted
-            AND ((fields->>'entryDate') COLLATE "C" BETWEEN \(first) AND \(last) OR id = ANY (\(found)))
+            AND kind = \(Kind.timeEntry) AND NOT deleted
+            AND ((fields::json->>'entryDate') COLLATE "C" BETWEEN \(first) AND \(last) OR id = ANY (\(found)))
         """
     }
 
     /// A record may be of another day than its entry. Rows: as `RealmObject` reads them.
     var seenRecords: Statement {
         """
-        SELECT realm_id, kind, id, position, edit_position, fields FROM realm.object
+        SELECT realm_id, kind, id, position, edit_position, fields FROM store.object
         WHERE environment_id = \(environment.rawValue) AND realm_id = \(seen)
-            AND kind = \(Kind.seenRecord.rawValue) AND NOT deleted
-            AND ((fields->>'day') COLLATE "C" BETWEEN \(first) AND \(last) OR id = ANY (\(found))
+            AND kind = \(Kind.seenRecord) AND NOT deleted
+            AND ((fields::json->>'day') COLLATE "C" BETWEEN \(first) AND \(last) OR id = ANY (\(found))
                 OR id IN (
-                    SELECT id FROM realm.object
+                    SELECT id FROM store.object
                     WHERE environment_id = \(environment.rawValue) AND realm_id = \(own)
-                        AND kind = \(Kind.timeEntry.rawValue) AND NOT deleted
-                        AND (fields->>'entryDate') COLLATE "C" BETWEEN \(first) AND \(last)))
+                        AND kind = \(Kind.timeEntry) AND NOT deleted
+                        AND (fields::json->>'entryDate') COLLATE "C" BETWEEN \(first) AND \(last)))
         """
     }
 
     /// What entries of any day select: when it can no longer be chosen, they go on saying it. Rows: node.
     var selectedNodes: Statement {
         """
-        SELECT DISTINCT s->>'node' FROM realm.object o
-        CROSS JOIN LATERAL jsonb_array_elements(
-            CASE jsonb_typeof(o.fields->'reporting') WHEN 'array' THEN o.fields->'reporting' ELSE '[]' END) s
+        SELECT DISTINCT s->>'node' FROM store.object o
+        CROSS JOIN LATERAL json_array_elements(
+            CASE json_typeof(o.fields::json->'reporting') WHEN 'array' THEN o.fields::json->'reporting' ELSE '[]' END) s
         WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = \(own)
-            AND o.kind = \(Kind.timeEntry.rawValue) AND NOT o.deleted
+            AND o.kind = \(Kind.timeEntry) AND NOT o.deleted
         """
     }
 

@@ -35,7 +35,7 @@ extension Relay {
 
     /// Finds out which topics can be written, and says once what changed.
     mutating func lookAtTopics() throws {
-        let topics = Set(routes.map(\.topic.name)).sorted()
+        let topics = Set(self.topics.values.map(\.name)).sorted()
         obstacles.update(try admin.metadata(), topics: topics)
         tellObstacles(topics)
     }
@@ -43,7 +43,7 @@ extension Relay {
     /// What a topic refused is owed, and published again with all of it.
     mutating func refuse(_ topic: String, _ error: KafkaError) {
         obstacles.refuse(topic, error.description)
-        tellObstacles(Set(routes.map(\.topic.name)).sorted())
+        tellObstacles(Set(topics.values.map(\.name)).sorted())
     }
 
     private mutating func tellObstacles(_ topics: [String]) {

@@ -12,27 +12,28 @@ extension Relay {
         let now = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000))
         let tag = Self.tag(page.environment, page.page)
         var keptBackCount = 0
-        for (index, (row, route, path)) in page.objects.enumerated() {
+        for (index, item) in page.objects.enumerated() {
             if index % Self.takeInInterval == 0 { connection.takeInStarted() }
+            let (row, topic) = (item.row, item.topic)
             let id: UUID = try row.value(3)
-            if obstacles.blocks(route.topic.name, key: id) {
-                owe(route.topic.name, in: page.environment)
+            if obstacles.blocks(topic.name, key: id) {
+                owe(topic.name, in: page.environment)
                 keptBackCount += 1
                 continue
             }
             let changedAt: PostgresTime? = page.hasTimes ? try row.value(8) : nil
             let object = PublishedObject(
-                realm: path, kind: route.kind, id: id, position: try row.value(0),
+                realm: item.path, kind: item.kind, id: id, position: try row.value(0),
                 editPosition: try row.value(4),
                 time: changedAt.map { Timestamp(millisecondsSinceEpoch: $0.millisecondsSince1970) } ?? now,
                 traceparent: page.hasTimes ? try row.optional(7) : nil)
             do {
-                try unsafe row.withJSON(5) { json in
-                    try unsafe outlet.send(object, to: route.topic, json: json, tag: tag, through: &producer)
+                try unsafe row.withBytes(5) { json in
+                    try unsafe outlet.send(object, to: topic, json: json, tag: tag, through: &producer)
                 }
             } catch let error as KafkaError where error.advice != nil && !error.isFatal {
-                refuse(route.topic.name, error)
-                owe(route.topic.name, in: page.environment)
+                refuse(topic.name, error)
+                owe(topic.name, in: page.environment)
                 keptBackCount += 1
             }
         }

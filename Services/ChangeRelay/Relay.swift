@@ -42,17 +42,17 @@ struct Relay: ~Copyable {
 
     /// A page that was read, to be sent.
     struct Outgoing {
+        struct Item {
+            let row: Row
+            let kind: Kind
+            let topic: Topic
+            let path: RealmPath
+        }
+
         let environment: EnvironmentID
-        let objects: [(row: Row, route: Route, path: RealmPath)]
+        let objects: [Item]
         let hasTimes: Bool
         let page: Int
-    }
-
-    /// Where objects of a kind go.
-    struct Route {
-        let name: [UInt8]
-        let kind: Kind
-        let topic: Topic
     }
 
     var connection: Connection
@@ -83,7 +83,8 @@ struct Relay: ~Copyable {
     var lastSent: ContinuousClock.Instant?
     var compactor = Compactor()
     let published = Metrics.Counter(label: "messaging.client.sent.messages")
-    let routes: [Route]
+    /// Where objects of a kind go.
+    let topics: [Kind: Topic]
     let logger: Logger
 
     /// - Parameter conninfo: The relay has a connection of its own: its session holds the lock of the active relay.
@@ -101,9 +102,8 @@ struct Relay: ~Copyable {
         self.admin = admin
         self.logger = logger
         self.pageCountMax = pageCountMax
-        routes = Topics.all.flatMap { topic in
-            topic.kinds.map { Route(name: Array($0.rawValue.utf8), kind: $0, topic: topic) }
-        }
+        topics = Dictionary(
+            uniqueKeysWithValues: Topics.all.flatMap { topic in topic.kinds.map { ($0, topic) } })
     }
 
     /// Publishes what there is, a bounded amount, and waits at most `waitMax` when there is nothing.
@@ -189,14 +189,14 @@ struct Relay: ~Copyable {
     }
 
     func page(_ request: RelayProgress.Request) -> Statement {
-        let kinds = routes.map(\.kind)
+        let kinds = Array(topics.keys)
         switch request.start {
         case .changes(let position):
             return Feed.changes(in: request.environment, after: position, kinds: kinds, countMax: pageCountMax)
         case .objects(let place):
             return RelayStore.objects(in: request.environment, kinds: kinds, after: place, countMax: pageCountMax)
         case .topic(let name, let place):
-            let kinds = routes.filter { $0.topic.name == name }.map(\.kind)
+            let kinds = topics.filter { $0.value.name == name }.map(\.key)
             return RelayStore.objects(in: request.environment, kinds: kinds, after: place, countMax: pageCountMax)
         }
     }
@@ -270,21 +270,21 @@ struct Relay: ~Copyable {
     /// The rows that are events, with their topics and realms.
     mutating func publishable(
         _ rows: Rows, in environment: EnvironmentID, isCurrentColumn: Int?
-    ) throws -> [(row: Row, route: Route, path: RealmPath)] {
-        var wanted: [(row: Row, route: Route, realm: Int32)] = []
+    ) throws -> [Outgoing.Item] {
+        var wanted: [(row: Row, kind: Kind, topic: Topic, realm: Int32)] = []
         wanted.reserveCapacity(rows.count)
         for row in rows {
             if let isCurrentColumn, try !row.value(isCurrentColumn, as: Bool.self) { continue }
-            guard let route = routes.first(where: { row.matches(2, $0.name) }) else { continue }
-            wanted.append((row, route, try row.value(1)))
+            guard let kind = Kind(number: try row.value(2)), let topic = topics[kind] else { continue }
+            wanted.append((row, kind, topic, try row.value(1)))
         }
         let paths = try directory.paths(of: Set(wanted.map(\.realm)), in: environment, on: &connection)
-        return wanted.compactMap { row, route, realm in
+        return wanted.compactMap { row, kind, topic, realm in
             guard let path = paths[realm] else {
                 logger.error("a realm without a usable path is not published", metadata: ["realm": "\(realm)"])
                 return nil
             }
-            return (row, route, path)
+            return Outgoing.Item(row: row, kind: kind, topic: topic, path: path)
         }
     }
 

@@ -27,9 +27,9 @@ struct RelayProgress {
     /// The key of an object inside its environment, in the order of its table.
     struct ObjectPlace: Equatable {
         let realm: Int32
-        let kind: String
+        let kind: Int16
         let id: UUID
-        static let first = ObjectPlace(realm: .min, kind: "", id: .zero)
+        static let first = ObjectPlace(realm: .min, kind: 0, id: .zero)
     }
 
     /// A page to read.

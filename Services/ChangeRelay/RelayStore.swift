@@ -69,10 +69,10 @@ enum RelayStore {
         in environment: EnvironmentID, kinds: [Kind], after key: RelayProgress.ObjectPlace, countMax: Int
     ) -> Statement {
         """
-        SELECT position, realm_id, kind, id, edit_position, fields FROM realm.object
+        SELECT position, realm_id, kind, id, edit_position, fields FROM store.object
         WHERE environment_id = \(environment.rawValue)
-            AND (realm_id, kind, id) > (\(key.realm), \(key.kind) COLLATE "C", \(key.id))
-            AND kind = ANY (\(kinds.map(\.rawValue)))
+            AND (realm_id, kind, id) > (\(key.realm), \(key.kind), \(key.id))
+            AND kind = ANY (\(kinds))
         ORDER BY realm_id, kind, id LIMIT \(Int64(countMax))
         """
     }

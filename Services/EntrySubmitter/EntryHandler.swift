@@ -111,7 +111,7 @@ struct EntryHandler: Handler {
                 nexts[index] = .dead(reason: error.description)
             }
         }
-        try writes.write(to: &batch, environment, connection: &connection)
+        try writes.write(to: &batch, over: objects, environment, connection: &connection)
         return nexts
     }
 

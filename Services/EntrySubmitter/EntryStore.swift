@@ -164,7 +164,7 @@ enum EntryStore {
 
 extension EntryPatch {
     /// The patch as JSON: only what is set.
-    func json() throws -> JSONBytes {
+    func json() throws -> CanonicalJSON {
         var members: [String] = []
         let encoder = JSONEncoder()
         func add(_ name: String, _ value: some Encodable) throws {
@@ -185,6 +185,6 @@ extension EntryPatch {
             try add("endTime", restored.endTime)
             try add("durationSeconds", restored.durationSeconds)
         }
-        return JSONBytes("{" + members.joined(separator: ",") + "}")
+        return try CanonicalJSON("{" + members.joined(separator: ",") + "}")
     }
 }

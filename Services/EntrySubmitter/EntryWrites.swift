@@ -45,20 +45,25 @@ struct EntryWrites {
         }
     }
 
-    func write(to batch: inout WriteBatch, _ environment: EnvironmentID, connection: inout Connection) throws {
+    /// - Parameter objects: The entries as they were loaded.
+    func write(
+        to batch: inout WriteBatch, over objects: [ObjectKey: RealmObject], _ environment: EnvironmentID,
+        connection: inout Connection
+    ) throws {
         if !versions.isEmpty { batch.expect(EntryStore.expect(versions, in: environment)) }
         if !ledgers.isEmpty { batch.also(try EntryStore.save(ledgers, in: environment)) }
         for (key, change, decision) in changes {
             switch change {
-            case .patch(let patch): batch.patch(key, try patch.json(), decision: decision)
+            case .patch(let patch):
+                if let object = objects[key] { try batch.patch(object, try patch.json(), decision: decision) }
             case .put(let fields):
-                batch.put(key, JSONBytes([UInt8](try JSONEncoder().encode(fields))), decision: decision)
+                batch.put(key, try CanonicalJSON(encoding: fields), decision: decision)
             case .tombstone: batch.delete(key, decision: decision)
             }
         }
         let encoder = JSONEncoder()
         for (key, line, decision) in lines {
-            batch.put(key, JSONBytes([UInt8](try encoder.encode(line))), decision: decision)
+            batch.put(key, try CanonicalJSON(encoding: line, by: encoder), decision: decision)
         }
         guard !forgotten.isEmpty else { return }
         batch.also(EntryStore.forget(forgotten.map { ($0.key.id, $0.decision) }, in: environment))

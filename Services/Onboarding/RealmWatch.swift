@@ -71,15 +71,15 @@ struct RealmWatch: Sendable {
     /// Rows: the fields of ``Due``, in their order.
     private static var due: Statement {
         """
-        SELECT s.id, s.realms_id, s.progress, o.fields->>'path', coalesce((o.fields->>'isInitialized')::boolean, false)
+        SELECT s.id, s.realms_id, s.progress, o.fields::json->>'path', coalesce((o.fields::json->>'isInitialized')::boolean, false)
         FROM onboarding.session s
         JOIN access.provider p ON p.environment_id = s.environment_id
         LEFT JOIN realm.realm r ON r.environment_id = s.environment_id AND r.path = \(RealmPath.users.description)
-        LEFT JOIN realm.object o ON o.environment_id = s.environment_id AND o.realm_id = r.id
-            AND o.kind = \(Kind.realms.rawValue) AND o.id = s.realms_id AND NOT o.deleted
+        LEFT JOIN store.object o ON o.environment_id = s.environment_id AND o.realm_id = r.id
+            AND o.kind = \(Kind.realms) AND o.id = s.realms_id AND NOT o.deleted
         WHERE s.progress < 2 AND s.expires_at > now() AND (s.person_id IS NOT NULL OR NOT p.hide_unknown)
             AND CASE WHEN o.id IS NULL THEN s.person_id IS NOT NULL AND NOT s.wants_realm
-                ELSE s.progress = 0 OR coalesce((o.fields->>'isInitialized')::boolean, false) END
+                ELSE s.progress = 0 OR coalesce((o.fields::json->>'isInitialized')::boolean, false) END
         LIMIT \(Int64(countMax))
         """
     }

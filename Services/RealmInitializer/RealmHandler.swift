@@ -60,7 +60,7 @@ struct RealmHandler: Handler {
                 nexts.append(try start(registration, environment, &connection))
             case .answer(.success(let found)):
                 try fill(
-                    registration, found, keys[index], decision: index, environment, &batch, &filling, &connection)
+                    registration, found, object, decision: index, environment, &batch, &filling, &connection)
                 nexts.append(.finished)
             case .answer(.failure(let error)): nexts.append(next(after: error, input.attemptCount))
             }
@@ -104,7 +104,7 @@ struct RealmHandler: Handler {
 
     /// All of it in the one transaction that sets the flag: a crash before leaves it false, and it is done again.
     private mutating func fill(
-        _ registration: RealmRegistration, _ found: RealmFetcher.Observation, _ key: ObjectKey, decision: Int,
+        _ registration: RealmRegistration, _ found: RealmFetcher.Observation, _ object: RealmObject, decision: Int,
         _ environment: EnvironmentID, _ batch: inout WriteBatch, _ filling: inout Filling,
         _ connection: inout Connection
     ) throws {
@@ -119,7 +119,7 @@ struct RealmHandler: Handler {
         func put(_ kind: Kind, _ id: UUID, _ fields: some Encodable) throws {
             let key = ObjectKey(realm: own, kind: kind, id: id)
             guard filling.written.insert(key).inserted else { return }
-            batch.put(key, JSONBytes([UInt8](try encoder.encode(fields))), decision: decision)
+            batch.put(key, try CanonicalJSON(encoding: fields, by: encoder), decision: decision)
         }
         for context in found.data.contexts { try put(.reportingContext, context.id, context.fields) }
         for template in found.data.templates { try put(.reportingTemplate, template.id, template.fields) }
@@ -138,7 +138,7 @@ struct RealmHandler: Handler {
                         email: registration.userId, tree: tree.digest, readAt: found.readAt,
                         catalogue: catalogue, decision: decision)
                 ], in: environment))
-        batch.patch(key, JSONBytes(#"{"isInitialized":true}"#), decision: decision)
+        try batch.patch(object, try CanonicalJSON(encoding: ["isInitialized": true]), decision: decision)
     }
 
     /// The catalogue that holds what the person may report on; a new one when there is none.
@@ -164,7 +164,7 @@ struct RealmHandler: Handler {
         for node in nodes {
             let key = ObjectKey(realm: realm, kind: .reportingTreeNode, id: node.id)
             guard filling.written.insert(key).inserted else { continue }
-            batch.put(key, JSONBytes([UInt8](try encoder.encode(node.fields))), decision: decision)
+            batch.put(key, try CanonicalJSON(encoding: node.fields, by: encoder), decision: decision)
         }
         batch.expect(AudienceStore.expect([(catalogue, tree.digest, decision)], isThere: false, in: environment))
         batch.also(AudienceStore.hold([(catalogue, tree.digest, decision)], in: environment))

@@ -31,7 +31,7 @@ extension AudienceStore {
     /// All nodes of a tree. Rows: id, fields.
     static func nodes(of tree: UUID, in environment: EnvironmentID) -> Statement {
         """
-        SELECT e.key::uuid, e.value FROM audience.tree t, jsonb_each(t.nodes) e
+        SELECT e.key::uuid, e.value::text FROM audience.tree t, jsonb_each(t.nodes) e
         WHERE t.environment_id = \(environment.rawValue) AND t.digest = \(tree)
         """
     }
@@ -39,7 +39,7 @@ extension AudienceStore {
     /// Single nodes of trees. Rows: tree, id, fields.
     static func nodes(_ places: [(tree: UUID, id: UUID)], in environment: EnvironmentID) -> Statement {
         """
-        SELECT t.digest, w.id, e.value
+        SELECT t.digest, w.id, e.value::text
         FROM audience.tree t CROSS JOIN LATERAL jsonb_each(t.nodes) e
         JOIN unnest(\(places.map(\.tree)), \(places.map(\.id))) AS w(digest, id)
             ON w.digest = t.digest AND w.id::text = e.key

@@ -98,7 +98,7 @@ package struct CatalogueReconciler {
         guard let realm = try directory.id(of: path, in: environment, create: true, on: &connection) else { return }
         var batch = WriteBatch(environment: environment)
         let nodes = try connection.run(AudienceStore.nodes(of: tree, in: environment))
-        for (id, fields) in try nodes.decode(UUID.self, JSONBytes.self) {
+        for (id, fields) in try nodes.decode(UUID.self, CanonicalJSON.self) {
             batch.put(ObjectKey(realm: realm, kind: .reportingTreeNode, id: id), fields, decision: 0)
         }
         batch.expect(AudienceStore.expect([(catalogue, tree, 0)], isThere: false, in: environment))
@@ -169,11 +169,15 @@ package struct CatalogueReconciler {
         // People first: who leaves a catalogue learns of it before what is new in it.
         let paths = try moved.map { try RealmPath.user($0.email) }
         let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
-        for (move, path) in zip(moved, paths) {
-            guard let realm = realms[path] else { continue }
-            batch.patch(
-                ObjectKey(realm: realm, kind: .user, id: RealmContents.userID(of: move.email)),
-                JSONBytes(#"{"catalogue":"\#(move.catalogue.text)"}"#), decision: move.decision)
+        let keys = zip(moved, paths).map { move, path in
+            realms[path].map { ObjectKey(realm: $0, kind: .user, id: RealmContents.userID(of: move.email)) }
+        }
+        let users = try RealmObject.byKey(
+            connection.run(RealmObject.load(keys.compactMap(\.self), in: environment)))
+        for (move, key) in zip(moved, keys) {
+            guard let user = key.flatMap({ users[$0] }) else { continue }
+            try batch.patch(
+                user, CanonicalJSON(encoding: ["catalogue": move.catalogue.text]), decision: move.decision)
         }
         try write(changed, differences, to: &batch, environment, &connection)
         batch.also(AudienceStore.hold(becoming, in: environment))
@@ -194,10 +198,10 @@ package struct CatalogueReconciler {
             }
             for node in difference.put { sources[node.hash] = (item.step.to, node.id) }
         }
-        var fields: [UUID: JSONBytes] = [:]
+        var fields: [UUID: CanonicalJSON] = [:]
         let hashes = Dictionary(sources.map { (Place(tree: $1.tree, id: $1.id), $0) }) { first, _ in first }
         let nodes = try connection.run(AudienceStore.nodes(Array(sources.values), in: environment))
-        for (tree, id, json) in try nodes.decode(UUID.self, UUID.self, JSONBytes.self) {
+        for (tree, id, json) in try nodes.decode(UUID.self, UUID.self, CanonicalJSON.self) {
             if let hash = hashes[Place(tree: tree, id: id)] { fields[hash] = json }
         }
         let paths = changed.map { RealmPath.catalogue($0.id) }

@@ -17,10 +17,10 @@ package enum BackendPeople {
         let rows = try connection.run(
             """
             SELECT p.email, p.reference::text, p.email IN (
-                SELECT o.fields->>'userId' FROM realm.realm r
-                JOIN realm.object o ON o.environment_id = r.environment_id AND o.realm_id = r.id
+                SELECT o.fields::json->>'userId' FROM realm.realm r
+                JOIN store.object o ON o.environment_id = r.environment_id AND o.realm_id = r.id
                 WHERE r.environment_id = \(environment) AND r.path = \(RealmPath.users.description)
-                    AND o.kind = \(Kind.realms.rawValue) AND NOT o.deleted)
+                    AND o.kind = \(Kind.realms) AND NOT o.deleted)
             FROM backend.person p WHERE p.environment_id = \(environment) ORDER BY p.email COLLATE "C"
             """)
         let decoder = JSONDecoder()
@@ -65,10 +65,10 @@ package enum BackendPeople {
     /// - Parameter users: The number of the realm `/users`.
     package static func initialized(users: Int32, in environment: EnvironmentID) -> Statement {
         """
-        SELECT p.email FROM realm.object o
-        JOIN backend.person p ON p.environment_id = \(environment) AND p.email = o.fields->>'userId'
+        SELECT p.email FROM store.object o
+        JOIN backend.person p ON p.environment_id = \(environment) AND p.email = o.fields::json->>'userId'
         WHERE o.environment_id = \(environment) AND o.realm_id = \(users)
-            AND o.kind = \(Kind.realms.rawValue) AND NOT o.deleted AND o.fields->'isInitialized' = 'true'
+            AND o.kind = \(Kind.realms) AND NOT o.deleted AND (o.fields::json->>'isInitialized')::boolean
         """
     }
 }

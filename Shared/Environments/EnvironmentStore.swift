@@ -209,10 +209,10 @@ package enum EnvironmentStore {
             LEFT JOIN access.provider a ON a.environment_id = e.id
             LEFT JOIN backend.connection b ON b.environment_id = e.id
             LEFT JOIN LATERAL (
-                SELECT count(*) AS invited, count(*) FILTER (WHERE (o.fields->>'isInitialized')::boolean) AS ready
+                SELECT count(*) AS invited, count(*) FILTER (WHERE (o.fields::json->>'isInitialized')::boolean) AS ready
                 FROM realm.realm m
-                JOIN realm.object o ON o.environment_id = m.environment_id AND o.realm_id = m.id
-                    AND o.kind = 'Realms' AND NOT o.deleted
+                JOIN store.object o ON o.environment_id = m.environment_id AND o.realm_id = m.id
+                    AND o.kind = \(Kind.realms) AND NOT o.deleted
                 WHERE m.environment_id = e.id AND m.path = '/users'
             ) i ON true
             ORDER BY e.id

@@ -36,23 +36,22 @@ package enum LoginName {
         var batch = WriteBatch(environment: person.environment)
         let decoder = JSONDecoder()
         let unnamed: Set = ["", People.defaultName(of: person.email), (former ?? nil) ?? ""]
-        let fields = JSONBytes(Array(try JSONEncoder().encode(["name": name])))
-        func write(_ object: RealmObject, _ known: String?) {
+        let fields = try CanonicalJSON(encoding: ["name": name])
+        func write(_ object: RealmObject, _ known: String?) throws {
             guard let known, known != name, unnamed.contains(known) else { return }
-            batch.expect(object.key, at: object.position, decision: 0)
-            batch.patch(object.key, fields, decision: 0)
+            try batch.patch(object, fields, decision: 0)
         }
         if let common = realms[.common] {
             let key = ObjectKey(realm: common, kind: .person, id: person.object)
             let rows = try connection.run(RealmObject.load([key], in: person.environment))
             if let object = try RealmObject.byKey(rows)[key] {
-                write(object, try? object.decoded(as: Person.self, by: decoder)?.name)
+                try write(object, try? object.decoded(as: Person.self, by: decoder)?.name)
             }
         }
         if let own = realms[person.realm] {
             let rows = try connection.run(RealmObject.load(kinds: [.user], realm: own, in: person.environment))
             for object in try RealmObject.byKey(rows).values {
-                write(object, try? object.decoded(as: User.self, by: decoder)?.name)
+                try write(object, try? object.decoded(as: User.self, by: decoder)?.name)
             }
         }
         batch.also(

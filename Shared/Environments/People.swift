@@ -41,8 +41,7 @@ package enum People {
             let found = there[key]
             guard found?.fields == nil else { continue }
             batch.expect(key, at: found?.position ?? 0, decision: decision)
-            let fields = try JSONEncoder().encode(Person(name: person.name))
-            batch.put(key, JSONBytes(Array(fields)), decision: decision)
+            batch.put(key, try CanonicalJSON(encoding: Person(name: person.name)), decision: decision)
         }
         // Who misses was made by somebody else meanwhile.
         _ = try batch.commit(on: &connection)

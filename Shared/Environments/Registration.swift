@@ -47,9 +47,9 @@ package enum Registration {
         let paths = try emails.map { try RealmPath.user($0) }
         for (decision, email) in emails.enumerated() {
             let key = ObjectKey(realm: users, kind: .realms, id: objectID(of: email, in: environment))
-            let fields = try JSONEncoder().encode(RealmRegistration(userId: email, path: paths[decision]))
+            let fields = try CanonicalJSON(encoding: RealmRegistration(userId: email, path: paths[decision]))
             batch.expect(key, at: 0, decision: decision)
-            batch.put(key, JSONBytes(Array(fields)), decision: decision)
+            batch.put(key, fields, decision: decision)
         }
         let missed = try batch.commit(on: &connection).missed
         return emails.indices.map {

@@ -1,4 +1,4 @@
-/// What an object is. The raw value is the kind's name in PostgreSQL, in events and in the device API.
+/// What an object is. The raw value is the kind's name in events and in the device API; PostgreSQL has its ``number``.
 public enum Kind: String, Codable, CaseIterable, Sendable {
     /// A user's realm and whether it is filled; fields: ``RealmRegistration`` (the type), in the realm `/users`.
     case realms = "Realms"
@@ -55,5 +55,51 @@ extension Kind {
         case .poll: Poll.row
         case .seenRecord: SeenRecord.row
         }
+    }
+}
+
+extension Kind {
+    /// The kind's number in PostgreSQL, whose table `realm.kind` has the names. It is never changed, nor given to
+    /// another kind. The first sixteen are in the order of the names; a new kind takes the next one.
+    package var number: Int16 {
+        switch self {
+        case .fieldTask: 1
+        case .location: 2
+        case .membership: 3
+        case .person: 4
+        case .personLookup: 5
+        case .poll: 6
+        case .realms: 7
+        case .reportingContext: 8
+        case .reportingTemplate: 9
+        case .reportingTreeNode: 10
+        case .seenRecord: 11
+        case .share: 12
+        case .team: 13
+        case .timeEntry: 14
+        case .timeEntryStatus: 15
+        case .user: 16
+        }
+    }
+
+    private static let byNumber: [Kind?] = {
+        var kinds: [Kind?] = []
+        for kind in allCases {
+            let index = Int(kind.number)
+            kinds += Array(repeating: nil, count: max(0, index + 1 - kinds.count))
+            kinds[index] = kind
+        }
+        return kinds
+    }()
+
+    /// The kind with the lowest number.
+    package static let first = allCases.min { $0.number < $1.number } ?? .fieldTask
+    /// The highest number of a kind that this program knows.
+    package static let numberMax = allCases.map(\.number).max() ?? 0
+
+    /// - Returns: `nil` for the number of a kind that this program does not know.
+    package init?(number: Int16) {
+        guard Self.byNumber.indices.contains(Int(number)), let kind = Self.byNumber[Int(number)] else { return nil }
+        self = kind
     }
 }

@@ -135,22 +135,13 @@ package struct Row {
         return value
     }
 
-    /// The text of a `jsonb` column without its version byte, lent to `body`; `nil` when the column is null.
-    package func withJSON<Success>(_ column: Int, _ body: (UnsafeRawBufferPointer?) throws -> Success) rethrows
+    /// The bytes of a text column, lent to `body`; `nil` when the column is null.
+    package func withBytes<Success>(_ column: Int, _ body: (UnsafeRawBufferPointer?) throws -> Success) rethrows
         -> Success
     {
         defer { extendLifetime(rows) }
-        guard let bytes = unsafe rows.bytes(row: index, column: column), bytes.count >= 1 else {
-            return try body(nil)
-        }
-        return try unsafe body(UnsafeRawBufferPointer(rebasing: bytes[1...]))
-    }
-
-    /// Whether a text column is that text, compared without making a `String`.
-    package func matches(_ column: Int, _ text: [UInt8]) -> Bool {
-        defer { extendLifetime(rows) }
-        guard let bytes = unsafe rows.bytes(row: index, column: column) else { return false }
-        return unsafe text.withUnsafeBytes { unsafe $0.elementsEqual(bytes) }
+        guard let bytes = unsafe rows.bytes(row: index, column: column) else { return try body(nil) }
+        return try unsafe body(UnsafeRawBufferPointer(rebasing: bytes[...]))
     }
 
     @usableFromInline

@@ -22,7 +22,7 @@ package enum Compaction {
         """
         SELECT e.id
         FROM realm.environment e CROSS JOIN LATERAL (
-            SELECT c.position, c.changed_at FROM realm.change c WHERE c.environment_id = e.id
+            SELECT c.position, c.changed_at FROM store.change c WHERE c.environment_id = e.id
             ORDER BY c.position LIMIT 1
         ) c LEFT JOIN realm.relay r ON r.environment_id = e.id
         WHERE c.position <= e.compacted_position
@@ -63,7 +63,7 @@ package enum Compaction {
             """
             WITH f AS MATERIALIZED (
                 SELECT coalesce(max(c.position), 0) AS floor FROM (
-                    SELECT position, changed_at FROM realm.change WHERE environment_id = \(environment.rawValue)
+                    SELECT position, changed_at FROM store.change WHERE environment_id = \(environment.rawValue)
                     ORDER BY position LIMIT \(Int64(countMax))
                 ) c
                 WHERE c.changed_at < now() - make_interval(secs => \(Double(keep.components.seconds)))
@@ -95,10 +95,10 @@ package enum Compaction {
         let answers = try connection.run([
             waitBriefly,
             """
-            DELETE FROM realm.object
+            DELETE FROM store.object
             WHERE ctid = ANY (ARRAY(
-                SELECT o.ctid FROM realm.change c CROSS JOIN LATERAL (
-                    SELECT ctid, x.position, x.deleted FROM realm.object x
+                SELECT o.ctid FROM store.change c CROSS JOIN LATERAL (
+                    SELECT ctid, x.position, x.deleted FROM store.object x
                     WHERE x.environment_id = \(environment.rawValue) AND x.realm_id = c.realm_id AND x.kind = c.kind
                         AND x.id = c.id
                     OFFSET 0
@@ -107,7 +107,7 @@ package enum Compaction {
                     AND o.position = c.position AND o.deleted
             )) AND deleted AND position <= \(floor)
             """,
-            "DELETE FROM realm.change WHERE environment_id = \(environment.rawValue) AND position <= \(floor)",
+            "DELETE FROM store.change WHERE environment_id = \(environment.rawValue) AND position <= \(floor)",
         ])
         return answers[2].affectedCount
     }

@@ -10,7 +10,7 @@ package import Postgres
 package struct CopyBatch: Sendable {
     package let environment: EnvironmentID
     private var realms = BinaryArray(of: Int32.self)
-    private var kinds = BinaryArray(of: String.self)
+    private var kinds = BinaryArray(of: Kind.self)
     private var ids = BinaryArray(of: UUID.self)
     private var sources = BinaryArray(of: Int64.self)
     private var fields: BinaryArray
@@ -19,16 +19,16 @@ package struct CopyBatch: Sendable {
     /// - Parameter fieldsCapacity: How many bytes of fields are expected, so that they are copied once.
     package init(environment: EnvironmentID, fieldsCapacity: Int = 0) {
         self.environment = environment
-        fields = BinaryArray(of: JSONBytes.self, capacity: fieldsCapacity)
+        fields = BinaryArray(of: CanonicalJSON.self, capacity: fieldsCapacity)
     }
 
     /// Adds a copy. An object may be added once; a batch sorted by key is written fastest.
     ///
-    /// - Parameter json: The source's fields as they came, or `nil` for a tombstone.
+    /// - Parameter json: The source's fields in the canonical form, or `nil` for a tombstone.
     @inline(__always)
     package mutating func append(_ key: ObjectKey, source position: Int64, json: UnsafeRawBufferPointer?) {
         realms.append(key.realm)
-        kinds.append(key.kind.rawValue)
+        kinds.append(key.kind)
         ids.append(key.id)
         sources.append(position)
         if let json = unsafe json { unsafe fields.append(raw: json) } else { fields.appendNull() }
@@ -53,14 +53,14 @@ package struct CopyBatch: Sendable {
                 SELECT position - \(Int64(count)) AS p, compacted_position AS floor
                 FROM realm.environment WHERE id = \(environment.rawValue)
             ), w AS (
-                INSERT INTO realm.object AS o
+                INSERT INTO store.object AS o
                     (environment_id, realm_id, kind, id, position, source_position, edit_position, deleted, fields)
                 SELECT \(environment.rawValue), i.realm_id, i.kind, i.id, p + n, i.source, 0, i.fields IS NULL, i.fields
                 FROM b, unnest(\(realms), \(kinds), \(ids), \(sources), \(fields))
                     WITH ORDINALITY AS i(realm_id, kind, id, source, fields, n)
                 WHERE i.source > floor OR EXISTS (
-                    SELECT FROM realm.object x WHERE x.environment_id = \(environment.rawValue)
-                        AND x.realm_id = i.realm_id AND x.kind = i.kind COLLATE "C" AND x.id = i.id
+                    SELECT FROM store.object x WHERE x.environment_id = \(environment.rawValue)
+                        AND x.realm_id = i.realm_id AND x.kind = i.kind AND x.id = i.id
                     OFFSET 0)
                 ON CONFLICT (environment_id, realm_id, kind, id) DO UPDATE SET
                     source_position = excluded.source_position, deleted = excluded.deleted, fields = excluded.fields,
@@ -69,7 +69,7 @@ package struct CopyBatch: Sendable {
                 WHERE o.source_position < excluded.source_position
                 RETURNING o.realm_id, o.kind, o.id, o.position
             )
-            INSERT INTO realm.change (environment_id, position, realm_id, kind, id)
+            INSERT INTO store.change (environment_id, position, realm_id, kind, id)
             SELECT \(environment.rawValue), position, realm_id, kind, id FROM w, b WHERE position > p
             """
         return [reserve, write]

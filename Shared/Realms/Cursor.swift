@@ -24,13 +24,16 @@ package struct Cursor: Equatable, Sendable, LosslessStringConvertible {
     package struct Key: Equatable, Sendable {
         /// The realm's number; `nil` in a realm's cursor.
         package var realm: Int32?
-        package var kind: String
+        package var kind: Kind
         package var id: UUID
-        package init(realm: Int32? = nil, kind: String, id: UUID) {
+        package init(realm: Int32? = nil, kind: Kind, id: UUID) {
             self.realm = realm
             self.kind = kind
             self.id = id
         }
+
+        /// Before all keys of a realm.
+        package init(firstOf realm: Int32) { self.init(realm: realm, kind: Kind.first, id: .zero) }
     }
 
     package init(generation: Int64, start: Int64, position: Int64, kinds: UInt64? = nil, key: Key? = nil) {
@@ -62,14 +65,14 @@ package struct Cursor: Equatable, Sendable, LosslessStringConvertible {
         guard let kind = Kind(rawValue: String(parts.removeFirst())),
             let id = UUID(uuidString: String(parts.removeFirst()))
         else { return nil }
-        key = Key(realm: realm, kind: kind.rawValue, id: id)
+        key = Key(realm: realm, kind: kind, id: id)
     }
 
     package var description: String {
         let kinds = kinds.map { ":" + String($0, radix: 16) } ?? ""
         let whole = "\(generation):\(start):\(position)\(kinds)"
         guard let key else { return whole }
-        return "\(whole):\(key.realm.map { "\($0):" } ?? "")\(key.kind):\(key.id.text)"
+        return "\(whole):\(key.realm.map { "\($0):" } ?? "")\(key.kind.rawValue):\(key.id.text)"
     }
 
     /// What tells a set of kinds from others in a cursor (FNV-1a of their names in order). A kind that is added to what

@@ -44,15 +44,15 @@ package enum Feed {
         SELECT c.position, c.realm_id, c.kind, c.id, o.edit_position, o.fields, o.position IS NOT NULL, c.traceparent,
             c.changed_at
         FROM (
-            SELECT * FROM realm.change WHERE environment_id = \(environment.rawValue) AND position > \(position)
+            SELECT * FROM store.change WHERE environment_id = \(environment.rawValue) AND position > \(position)
             ORDER BY position LIMIT \(Int64(countMax))
         ) c
         LEFT JOIN LATERAL (
-            SELECT o.* FROM realm.object o
+            SELECT o.* FROM store.object o
             WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = c.realm_id AND o.kind = c.kind
                 AND o.id = c.id
             OFFSET 0
-        ) o ON o.position = c.position AND c.kind = ANY (\(kinds.map(\.rawValue)))
+        ) o ON o.position = c.position AND c.kind = ANY (\(kinds))
         ORDER BY c.position
         """
     }
@@ -63,14 +63,14 @@ package enum Feed {
     ///   - key: The last key of the page before, or `nil` for the first page.
     ///   - includingTombstones: A device that holds nothing need not be told what is gone.
     package static func page(
-        of realm: Int32, in environment: EnvironmentID, after key: (kind: String, id: UUID)?,
+        of realm: Int32, in environment: EnvironmentID, after key: (kind: Kind, id: UUID)?,
         changedAfter position: Int64,
         includingTombstones: Bool, countMax: Int
     ) -> Statement {
         """
-        SELECT realm_id, kind, id, position, edit_position, fields FROM realm.object
+        SELECT realm_id, kind, id, position, edit_position, fields FROM store.object
         WHERE environment_id = \(environment.rawValue) AND realm_id = \(realm)
-            AND (kind, id) > (\(key?.kind ?? "") COLLATE "C", \(key?.id ?? UUID.zero)) AND position > \(position)
+            AND kind <= \(Kind.numberMax) AND (kind, id) > (\(key?.kind.number ?? 0), \(key?.id ?? UUID.zero)) AND position > \(position)
             AND (\(includingTombstones) OR NOT deleted)
         ORDER BY kind, id LIMIT \(Int64(countMax))
         """
@@ -101,14 +101,14 @@ package enum Feed {
         (SELECT p.realm_id, p.path, o.kind, o.id, o.position, o.fields
         FROM (
             SELECT r.id AS realm_id, r.path, k.kind,
-                CASE WHEN r.id = \(key?.realm ?? 0) AND k.kind = \(key?.kind ?? "") THEN \(key?.id ?? UUID.zero)
+                CASE WHEN r.id = \(key?.realm ?? 0) AND k.kind = \(key?.kind.number ?? 0) THEN \(key?.id ?? UUID.zero)
                     ELSE \(UUID.zero) END AS after
-            FROM r CROSS JOIN unnest(\(kinds.map(\.rawValue))) AS k(kind)
-            WHERE r.id > \(key?.realm ?? 0) OR k.kind COLLATE "C" >= \(key?.kind ?? "")
+            FROM r CROSS JOIN unnest(\(kinds)) AS k(kind)
+            WHERE r.id > \(key?.realm ?? 0) OR k.kind >= \(key?.kind.number ?? 0)
             OFFSET 0
         ) p
         CROSS JOIN LATERAL (
-            SELECT o.kind, o.id, o.position, o.fields FROM realm.object o
+            SELECT o.kind, o.id, o.position, o.fields FROM store.object o
             WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = p.realm_id AND o.kind = p.kind
                 AND o.id > p.after AND NOT o.deleted AND o.position <= \(start)
             ORDER BY o.id LIMIT \(Int64(countMax))

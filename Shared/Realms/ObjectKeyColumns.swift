@@ -5,7 +5,7 @@ package import Postgres
 /// The keys of many objects as the arrays a statement unnests.
 package struct ObjectKeyColumns {
     package private(set) var realms = BinaryArray(of: Int32.self)
-    package private(set) var kinds = BinaryArray(of: String.self)
+    package private(set) var kinds = BinaryArray(of: Kind.self)
     package private(set) var ids = BinaryArray(of: UUID.self)
 
     package init() {}
@@ -13,7 +13,7 @@ package struct ObjectKeyColumns {
     /// Adds a key; `nil` is a row without one.
     package mutating func append(_ key: ObjectKey?) {
         realms.append(key?.realm)
-        kinds.append(key?.kind.rawValue)
+        kinds.append(key?.kind)
         ids.append(key?.id)
     }
 }

@@ -23,7 +23,7 @@ package struct RealmObject: Sendable, Equatable {
     package var position: Int64
     /// The position of the last change that came from a device or an integration, not from a service.
     package var editPosition: Int64
-    package var fields: JSONBytes?
+    package var fields: CanonicalJSON?
 
     package var isDeleted: Bool { fields == nil }
 
@@ -31,7 +31,7 @@ package struct RealmObject: Sendable, Equatable {
     ///
     /// - Returns: `nil` when the kind is one this program does not know: a newer service wrote it.
     package init?(_ row: Row, firstColumn: Int = 0) throws(PostgresError) {
-        guard let kind = Kind(rawValue: try row.value(firstColumn + 1, as: String.self)) else { return nil }
+        guard let kind = Kind(number: try row.value(firstColumn + 1)) else { return nil }
         key = ObjectKey(realm: try row.value(firstColumn), kind: kind, id: try row.value(firstColumn + 2))
         position = try row.value(firstColumn + 3)
         editPosition = try row.value(firstColumn + 4)
@@ -48,9 +48,9 @@ extension RealmObject {
             SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
             FROM unnest(\(columns.realms), \(columns.kinds), \(columns.ids)) AS k(realm_id, kind, id)
             CROSS JOIN LATERAL (
-                SELECT * FROM realm.object o
+                SELECT * FROM store.object o
                 WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = k.realm_id
-                    AND o.kind = k.kind COLLATE "C" AND o.id = k.id
+                    AND o.kind = k.kind AND o.id = k.id
                 OFFSET 0
             ) o
             """
@@ -62,12 +62,12 @@ extension RealmObject {
         of entries: some Sequence<UUID>, realms: [Int32], in environment: EnvironmentID
     ) -> Statement {
         """
-        SELECT (o.fields->>'entry')::uuid, o.realm_id, o.id
+        SELECT (o.fields::json->>'entry')::uuid, o.realm_id, o.id
         FROM (SELECT DISTINCT id FROM unnest(\(realms)) AS r(id)) r CROSS JOIN LATERAL (
-            SELECT realm_id, id, fields FROM realm.object
+            SELECT realm_id, id, fields FROM store.object
             WHERE environment_id = \(environment.rawValue) AND realm_id = r.id
-                AND kind = \(Kind.timeEntryStatus.rawValue) AND NOT deleted
-                AND lower(fields->>'entry') = ANY (\(entries.map(\.text)))
+                AND kind = \(Kind.timeEntryStatus) AND NOT deleted
+                AND lower(fields::json->>'entry') = ANY (\(entries.map(\.text)))
             OFFSET 0
         ) o
         """
@@ -83,9 +83,9 @@ extension RealmObject {
         kinds: [Kind], realm: Int32, in environment: EnvironmentID
     ) -> Statement {
         """
-        SELECT realm_id, kind, id, position, edit_position, fields FROM realm.object
+        SELECT realm_id, kind, id, position, edit_position, fields FROM store.object
         WHERE environment_id = \(environment.rawValue) AND realm_id = \(realm)
-            AND kind = ANY (\(kinds.map(\.rawValue))) AND NOT deleted
+            AND kind = ANY (\(kinds)) AND NOT deleted
         """
     }
 

@@ -1,9 +1,11 @@
 package import Postgres
 
-/// The version of the database's schema that this program was made for.
+/// The versions of the database's schema that this program can work with.
 package enum Schema {
     /// The number of the newest file in `deploy/schema`. A test compares them.
-    package static let version: Int32 = 15
+    package static let version: Int32 = 18
+    /// The oldest version that will do: what follows it may be applied while this program runs.
+    package static let oldest: Int32 = 17
 
     /// Refuses to run on a schema that this program does not know.
     package static func check(on connection: inout Connection) throws {
@@ -11,7 +13,7 @@ package enum Schema {
         let found: Int32 =
             isMigrated
             ? try connection.run("SELECT coalesce(max(number), 0) FROM realm.migration")[0].decode(Int32.self) : 0
-        if found < version { throw SchemaMismatch(found: found, advice: "run: fieldpost migrate") }
+        if found < oldest { throw SchemaMismatch(found: found, advice: "run: fieldpost migrate") }
         if found > version { throw SchemaMismatch(found: found, advice: "run a newer version of this program") }
     }
 }

@@ -17,25 +17,31 @@ extension JSONBytes {
     package func decoded<Value: Decodable>(
         as type: Value.Type, by decoder: JSONDecoder, name: @autoclosure () -> String
     ) throws(Undecodable) -> Value {
-        do {
-            return try decoder.decode(type, from: Data(bytes))
-        } catch {
-            throw Undecodable(description: "\(name()) does not decode: \(problem(error))")
-        }
+        try read(bytes, as: type, by: decoder, name: name())
     }
+}
 
-    private func problem(_ error: any Error) -> String {
-        let (field, context): (String?, DecodingError.Context)
-        switch error {
-        case DecodingError.keyNotFound(let key, let found): (field, context) = (key.stringValue, found)
-        case DecodingError.typeMismatch(_, let found), DecodingError.valueNotFound(_, let found),
-            DecodingError.dataCorrupted(let found):
-            (field, context) = (nil, found)
-        default: return String(describing: error)
-        }
-        let path = (context.codingPath.map(\.stringValue) + [field].compactMap { $0 }).joined(separator: ".")
-        return path.isEmpty ? context.debugDescription : "\(path): \(context.debugDescription)"
+private func read<Value: Decodable>(
+    _ bytes: [UInt8], as type: Value.Type, by decoder: JSONDecoder, name: @autoclosure () -> String
+) throws(Undecodable) -> Value {
+    do {
+        return try decoder.decode(type, from: Data(bytes))
+    } catch {
+        throw Undecodable(description: "\(name()) does not decode: \(problem(error))")
     }
+}
+
+private func problem(_ error: any Error) -> String {
+    let (field, context): (String?, DecodingError.Context)
+    switch error {
+    case DecodingError.keyNotFound(let key, let found): (field, context) = (key.stringValue, found)
+    case DecodingError.typeMismatch(_, let found), DecodingError.valueNotFound(_, let found),
+        DecodingError.dataCorrupted(let found):
+        (field, context) = (nil, found)
+    default: return String(describing: error)
+    }
+    let path = (context.codingPath.map(\.stringValue) + [field].compactMap { $0 }).joined(separator: ".")
+    return path.isEmpty ? context.debugDescription : "\(path): \(context.debugDescription)"
 }
 
 extension RealmObject {
@@ -44,6 +50,6 @@ extension RealmObject {
         as type: Fields.Type, by decoder: JSONDecoder
     ) throws(Undecodable) -> Fields? {
         guard let fields else { return nil }
-        return try fields.decoded(as: type, by: decoder, name: "\(key.kind.rawValue) \(key.id.text)")
+        return try read(fields.bytes, as: type, by: decoder, name: "\(key.kind.rawValue) \(key.id.text)")
     }
 }

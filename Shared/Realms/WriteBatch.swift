@@ -1,3 +1,4 @@
+package import Essentials
 package import Model
 package import Postgres
 
@@ -7,15 +8,10 @@ package import Postgres
 /// pipeline: reserve positions on the counter row, which locks it; find the decisions whose objects have moved on
 /// since; do the writes of the others. What missed is returned, to be decided again from what is there now.
 package struct WriteBatch: Sendable {
-    private enum Change: Sendable {
-        case put(JSONBytes)
-        case patch(JSONBytes)
-        case delete
-    }
-
     private struct Write: Sendable {
         let key: ObjectKey
-        let change: Change
+        /// `nil`: it is deleted.
+        let fields: CanonicalJSON?
         let decision: Int32
         let isEdit: Bool
     }
@@ -40,18 +36,25 @@ package struct WriteBatch: Sendable {
     }
 
     /// Stores the fields as the whole object; creates it, or revives its tombstone, where need be.
-    package mutating func put(_ key: ObjectKey, _ fields: JSONBytes, decision: Int, isEdit: Bool = false) {
-        writes.append(Write(key: key, change: .put(fields), decision: Int32(decision), isEdit: isEdit))
+    package mutating func put(_ key: ObjectKey, _ fields: CanonicalJSON, decision: Int, isEdit: Bool = false) {
+        writes.append(Write(key: key, fields: fields, decision: Int32(decision), isEdit: isEdit))
     }
 
-    /// Replaces the named top-level fields and leaves the others; does nothing to a tombstone or where nothing is.
-    package mutating func patch(_ key: ObjectKey, _ fields: JSONBytes, decision: Int, isEdit: Bool = false) {
-        writes.append(Write(key: key, change: .patch(fields), decision: Int32(decision), isEdit: isEdit))
+    /// Replaces the named top-level fields of an object that was loaded, and leaves the others; does nothing to a
+    /// tombstone. The decision stands only while the object is where it was.
+    ///
+    /// - Throws: ``JSONProblem`` when what is stored, or `fields`, is no JSON object.
+    package mutating func patch(
+        _ object: RealmObject, _ fields: CanonicalJSON, decision: Int, isEdit: Bool = false
+    ) throws(JSONProblem) {
+        guard let stored = object.fields else { return }
+        expect(object.key, at: object.position, decision: decision)
+        put(object.key, try stored.merging(fields), decision: decision, isEdit: isEdit)
     }
 
     /// Makes the object a tombstone.
     package mutating func delete(_ key: ObjectKey, decision: Int, isEdit: Bool = false) {
-        writes.append(Write(key: key, change: .delete, decision: Int32(decision), isEdit: isEdit))
+        writes.append(Write(key: key, fields: nil, decision: Int32(decision), isEdit: isEdit))
     }
 
     /// Runs after the writes, in the same transaction. To belong to a decision it leaves out those in `realm.missed()`.
@@ -74,7 +77,7 @@ package struct WriteBatch: Sendable {
             WHERE id = \(environment.rawValue)
             """
         let prelude = [reserve, objectGuards()] + ownGuards + ["SELECT realm.missed()"]
-        let changes = (0..<3).compactMap { sort in write(sort) }
+        let changes = [write(areDeletions: false), write(areDeletions: true)].compactMap(\.self)
         let answers = try connection.run(prelude + changes + statements)
 
         let missed = try answers[prelude.count - 1][0].decode([Int32].self)
@@ -105,13 +108,13 @@ package struct WriteBatch: Sendable {
     /// Sets `fieldpost.missed` for the transaction to the decisions whose objects are elsewhere by now.
     private func objectGuards() -> Statement {
         var realms = BinaryArray(of: Int32.self)
-        var kinds = BinaryArray(of: String.self)
+        var kinds = BinaryArray(of: Kind.self)
         var ids = BinaryArray(of: UUIDValue.self)
         var positions = BinaryArray(of: Int64.self)
         var decisions = BinaryArray(of: Int32.self)
         for item in guards {
             realms.append(item.key.realm)
-            kinds.append(item.key.kind.rawValue)
+            kinds.append(item.key.kind)
             ids.append(item.key.id)
             positions.append(item.position)
             decisions.append(item.decision)
@@ -121,33 +124,25 @@ package struct WriteBatch: Sendable {
             FROM unnest(\(realms), \(kinds), \(ids), \(positions), \(decisions))
                 AS g(realm_id, kind, id, position, decision)
             LEFT JOIN LATERAL (
-                SELECT o.position FROM realm.object o
+                SELECT o.position FROM store.object o
                 WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = g.realm_id
-                    AND o.kind = g.kind COLLATE "C" AND o.id = g.id
+                    AND o.kind = g.kind AND o.id = g.id
                 OFFSET 0
             ) o ON true
             WHERE coalesce(o.position, 0) <> g.position
             """
     }
 
-    /// The statement for one sort of change: 0 puts, 1 patches, 2 deletes. Rows: ordinal, position of what was written.
-    private func write(_ sort: Int) -> Statement? {
+    /// The statement for what is stored, or for what is deleted. Rows: ordinal, position of what was written.
+    private func write(areDeletions: Bool) -> Statement? {
         var rows = WriteColumns()
-        for (index, write) in writes.enumerated() {
-            switch (write.change, sort) {
-            case (.put(let fields), 0), (.patch(let fields), 1):
-                rows.append(write.key, fields, write.decision, write.isEdit, ordinal: index + 1)
-            case (.delete, 2): rows.append(write.key, nil, write.decision, write.isEdit, ordinal: index + 1)
-            case (.put, _), (.patch, _), (.delete, _): break
-            }
+        for (index, write) in writes.enumerated() where (write.fields == nil) == areDeletions {
+            rows.append(write.key, write.fields, write.decision, write.isEdit, ordinal: index + 1)
         }
         guard rows.count > 0 else { return nil }
         let total = Int64(writes.count)
-        return switch sort {
-        case 0: rows.put(environment, total, traceparent)
-        case 1: rows.patch(environment, total, traceparent)
-        default: rows.delete(environment, total, traceparent)
-        }
+        return areDeletions
+            ? rows.delete(environment, total, traceparent) : rows.put(environment, total, traceparent)
     }
 }
 

@@ -7,13 +7,13 @@ typealias UUIDValue = UUID
 /// The rows of one writing statement as the arrays it unnests.
 struct WriteColumns {
     private var keys = ObjectKeyColumns()
-    private var fields = BinaryArray(of: JSONBytes.self)
+    private var fields = BinaryArray(of: CanonicalJSON.self)
     private var decisions = BinaryArray(of: Int32.self)
     private var edits = BinaryArray(of: Bool.self)
     private var ordinals = BinaryArray(of: Int32.self)
     private(set) var count = 0
 
-    mutating func append(_ key: ObjectKey, _ json: JSONBytes?, _ decision: Int32, _ isEdit: Bool, ordinal: Int) {
+    mutating func append(_ key: ObjectKey, _ json: CanonicalJSON?, _ decision: Int32, _ isEdit: Bool, ordinal: Int) {
         keys.append(key)
         fields.append(json)
         decisions.append(decision)
@@ -22,12 +22,12 @@ struct WriteColumns {
         count += 1
     }
 
-    // The three statements differ in how they write; each adds a pointer for what it changed, and leaves alone an
-    // object that is so already. `b.p` is the position before the first reserved one.
+    // Both statements add a pointer for what they changed, and leave alone an object that is so already. `b.p` is the
+    // position before the first reserved one.
     //
-    // A patch and a deletion are inserts that always meet what is there: then the object is found by its whole key,
-    // whatever the planner believes of the environment. An UPDATE … FROM is a join, and while the statistics knew
-    // nothing of an environment the join read all of it, under the counter's lock.
+    // A deletion is an insert that always meets what is there: then the object is found by its whole key, whatever the
+    // planner believes of the environment. An UPDATE … FROM is a join, and while the statistics knew nothing of an
+    // environment the join read all of it, under the counter's lock.
 
     func put(_ environment: EnvironmentID, _ total: Int64, _ traceparent: String?) -> Statement {
         """
@@ -39,53 +39,18 @@ struct WriteColumns {
                 AS i(realm_id, kind, id, fields, decision, is_edit, n)
             WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
         ), w AS (
-            INSERT INTO realm.object AS o
+            INSERT INTO store.object AS o
                 (environment_id, realm_id, kind, id, position, source_position, edit_position, deleted, fields)
             SELECT \(environment.rawValue), realm_id, kind, id, p + n, 0, CASE WHEN is_edit THEN p + n ELSE 0 END,
                 false, fields
-            FROM i, b ORDER BY realm_id, kind COLLATE "C", id
+            FROM i, b ORDER BY realm_id, kind, id
             ON CONFLICT (environment_id, realm_id, kind, id) DO UPDATE SET
                 position = excluded.position, edit_position = greatest(o.edit_position, excluded.edit_position),
                 deleted = false, fields = excluded.fields
             WHERE o.fields IS DISTINCT FROM excluded.fields
             RETURNING o.realm_id, o.kind, o.id, o.position
         ), c AS (
-            INSERT INTO realm.change (environment_id, position, realm_id, kind, id, traceparent)
-            SELECT \(environment.rawValue), position, realm_id, kind, id, \(traceparent) FROM w
-        )
-        SELECT (position - p)::int, position FROM w, b
-        """
-    }
-
-    func patch(_ environment: EnvironmentID, _ total: Int64, _ traceparent: String?) -> Statement {
-        """
-        WITH b AS (
-            SELECT position - \(total) AS p FROM realm.environment WHERE id = \(environment.rawValue)
-        ), i AS (
-            SELECT i.realm_id, i.kind, i.id, i.is_edit, i.n, o.source_position, o.edit_position,
-                o.fields || i.fields AS fields
-            FROM unnest(\(keys.realms), \(keys.kinds), \(keys.ids), \(fields), \(decisions), \(edits),
-                    \(ordinals))
-                AS i(realm_id, kind, id, fields, decision, is_edit, n)
-            CROSS JOIN LATERAL (
-                SELECT * FROM realm.object o
-                WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id
-                    AND o.kind = i.kind COLLATE "C" AND o.id = i.id
-                OFFSET 0
-            ) o
-            WHERE NOT o.deleted AND o.fields || i.fields IS DISTINCT FROM o.fields
-                AND i.decision <> ALL ((SELECT realm.missed())::int[])
-        ), w AS (
-            INSERT INTO realm.object AS o
-                (environment_id, realm_id, kind, id, position, source_position, edit_position, deleted, fields)
-            SELECT \(environment.rawValue), realm_id, kind, id, p + n, source_position,
-                CASE WHEN is_edit THEN p + n ELSE edit_position END, false, fields
-            FROM i, b
-            ON CONFLICT (environment_id, realm_id, kind, id) DO UPDATE SET
-                position = excluded.position, edit_position = excluded.edit_position, fields = excluded.fields
-            RETURNING o.realm_id, o.kind, o.id, o.position
-        ), c AS (
-            INSERT INTO realm.change (environment_id, position, realm_id, kind, id, traceparent)
+            INSERT INTO store.change (environment_id, position, realm_id, kind, id, traceparent)
             SELECT \(environment.rawValue), position, realm_id, kind, id, \(traceparent) FROM w
         )
         SELECT (position - p)::int, position FROM w, b
@@ -101,14 +66,14 @@ struct WriteColumns {
             FROM unnest(\(keys.realms), \(keys.kinds), \(keys.ids), \(decisions), \(edits), \(ordinals))
                 AS i(realm_id, kind, id, decision, is_edit, n)
             CROSS JOIN LATERAL (
-                SELECT * FROM realm.object o
+                SELECT * FROM store.object o
                 WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id
-                    AND o.kind = i.kind COLLATE "C" AND o.id = i.id
+                    AND o.kind = i.kind AND o.id = i.id
                 OFFSET 0
             ) o
             WHERE NOT o.deleted AND i.decision <> ALL ((SELECT realm.missed())::int[])
         ), w AS (
-            INSERT INTO realm.object AS o
+            INSERT INTO store.object AS o
                 (environment_id, realm_id, kind, id, position, source_position, edit_position, deleted, fields)
             SELECT \(environment.rawValue), realm_id, kind, id, p + n, source_position,
                 CASE WHEN is_edit THEN p + n ELSE edit_position END, true, NULL
@@ -117,7 +82,7 @@ struct WriteColumns {
                 position = excluded.position, edit_position = excluded.edit_position, deleted = true, fields = NULL
             RETURNING o.realm_id, o.kind, o.id, o.position
         ), c AS (
-            INSERT INTO realm.change (environment_id, position, realm_id, kind, id, traceparent)
+            INSERT INTO store.change (environment_id, position, realm_id, kind, id, traceparent)
             SELECT \(environment.rawValue), position, realm_id, kind, id, \(traceparent) FROM w
         )
         SELECT (position - p)::int, position FROM w, b

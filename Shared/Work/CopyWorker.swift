@@ -28,7 +28,7 @@ package struct CopyWorker: ~Copyable {
         static func < (a: Item, b: Item) -> Bool {
             if a.environment != b.environment { return a.environment < b.environment }
             if a.realm != b.realm { return a.realm < b.realm }
-            if a.kind != b.kind { return a.kind.rawValue < b.kind.rawValue }
+            if a.kind != b.kind { return a.kind.number < b.kind.number }
             if a.high != b.high { return a.high < b.high }
             if a.low != b.low { return a.low < b.low }
             return a.position < b.position

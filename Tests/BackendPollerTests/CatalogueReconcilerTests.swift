@@ -197,7 +197,7 @@ import Testing
             var batch = WriteBatch(environment: acme.id)
             batch.put(
                 entry,
-                JSONBytes(
+                try CanonicalJSON(
                     """
                     {"backendId": "1", "status": "released", "entryDate": "1970-05-31", "reporting": \(reporting)}
                     """),

@@ -35,11 +35,12 @@ import Testing
                 #"{"name": "Trip", "type": "trip", "reportingContexts": ["\#(context.text)"]}"#
             ),
         ] {
-            batch.put(ObjectKey(realm: realm, kind: kind, id: id), JSONBytes(json), decision: 0, isEdit: true)
+            batch.put(ObjectKey(realm: realm, kind: kind, id: id), try CanonicalJSON(json), decision: 0, isEdit: true)
         }
         let user = ObjectKey(realm: realm, kind: .user, id: RealmContents.userID(of: "ana@example.com"))
         let all = (first.templates.map(\.id) + [template]).map { "\"\($0.text)\"" }.joined(separator: ",")
-        batch.patch(user, JSONBytes("{\"reportingTemplates\": [\(all)]}"), decision: 0)
+        let stored = try RealmObject.stored(user, in: acme.id, on: &acme.connection)
+        try batch.patch(stored, CanonicalJSON("{\"reportingTemplates\": [\(all)]}"), decision: 0)
         _ = try batch.commit(on: &acme.connection)
 
         // The back end has other choices now: the poller's own go.

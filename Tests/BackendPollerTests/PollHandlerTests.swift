@@ -99,7 +99,7 @@ import Testing
         try Self.settle(&acme)
         #expect(try !poll(found) && !poll(found))
         // A change without a position is not noticed: it is not compared.
-        try acme.connection.run("UPDATE realm.object SET fields = '{}' WHERE kind = 'ReportingTemplate'")
+        try acme.connection.run("UPDATE store.object SET fields = '{}' WHERE kind = \(Kind.reportingTemplate)")
         #expect(try !poll(found))
         // What is read otherwise is compared, and so is what was deleted or changed here.
         #expect(try poll(.data(Self.data(["P1"]), [Self.entry("1"), Self.entry("2")], Self.days)))

@@ -19,11 +19,11 @@ import Testing
                 """
                 CREATE FUNCTION told() RETURNS trigger LANGUAGE plpgsql AS
                     'BEGIN UPDATE poll.run SET full_started_at = NULL; RETURN NEW; END';
-                CREATE TRIGGER told AFTER INSERT OR UPDATE ON realm.object FOR EACH ROW
-                    WHEN (NEW.fields->>'person' = 'eva@example.com') EXECUTE FUNCTION told();
+                CREATE TRIGGER told AFTER INSERT OR UPDATE ON store.object FOR EACH ROW
+                    WHEN (NEW.fields::json->>'person' = 'eva@example.com') EXECUTE FUNCTION told();
                 """)
             try world.beginRun(isFull: true)
-            try world.acme.connection.runScript("DROP TRIGGER told ON realm.object")
+            try world.acme.connection.runScript("DROP TRIGGER told ON store.object")
             for count in [4, 4, 1] {
                 #expect(try world.openPolls().count == count)
                 try await world.finishPolls()

@@ -177,7 +177,8 @@ struct BackendWorld: ~Copyable {
     mutating func write(_ operation: Mutation.Operation, _ id: UUID, _ fields: String) throws {
         let key = ObjectKey(realm: try acme.realm(realm), kind: .timeEntry, id: id)
         let found = try RealmObject.byKey(try acme.connection.run(RealmObject.load([key], in: acme.id)))[key]
-        let stored = try #require(found?.fields)
+        let object = try #require(found)
+        let stored = try #require(object.fields)
         let decision = MutationRules.decide(
             Mutation(operation: operation, kind: .timeEntry, id: id, fields: Array(fields.utf8)),
             current: .live(fields: stored.bytes))
@@ -186,7 +187,7 @@ struct BackendWorld: ~Copyable {
             return
         }
         var batch = WriteBatch(environment: acme.id)
-        batch.patch(key, JSONBytes(merged), decision: 0, isEdit: true)
+        try batch.patch(object, CanonicalJSON(merged), decision: 0, isEdit: true)
         _ = try batch.commit(on: &acme.connection)
     }
 

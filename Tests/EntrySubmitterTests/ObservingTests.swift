@@ -86,7 +86,8 @@ import Testing
         if isEdited {
             var batch = WriteBatch(environment: acme.id)
             let key = ObjectKey(realm: try acme.realm(ana), kind: .timeEntry, id: id)
-            batch.patch(key, JSONBytes(#"{"text": "mine"}"#), decision: 0, isEdit: true)
+            let stored = try RealmObject.stored(key, in: acme.id, on: &acme.connection)
+            try batch.patch(stored, CanonicalJSON(#"{"text": "mine"}"#), decision: 0, isEdit: true)
             _ = try batch.commit(on: &acme.connection)
         }
         try acme.put(

@@ -98,7 +98,7 @@ import Testing
         let realm = try #require(
             try directory.id(of: .user("ana@acme.example"), in: id, create: true, on: &connection))
         var batch = WriteBatch(environment: id)
-        batch.put(ObjectKey(realm: realm, kind: .timeEntry, id: UUID()), JSONBytes("{}"), decision: 0)
+        batch.put(ObjectKey(realm: realm, kind: .timeEntry, id: UUID()), try CanonicalJSON("{}"), decision: 0)
         _ = try batch.commit(on: &connection)
         let answer = try declare(renamed)
         #expect(answer.status == 1 && answer.errors.contains("TimeSheetTaskType is called 'Absence'"))

@@ -187,7 +187,7 @@ import Testing
         let own = try #require(try directory.id(of: path, in: environment, create: false, on: &connection))
         var batch = WriteBatch(environment: environment)
         let fields = #"{"email": "ana@acme.example", "name": "Ana", "catalogue": "\#(catalogue.text)"}"#
-        batch.put(ObjectKey(realm: own, kind: .user, id: UUID()), JSONBytes(fields), decision: 0)
+        batch.put(ObjectKey(realm: own, kind: .user, id: UUID()), try CanonicalJSON(fields), decision: 0)
         _ = try batch.commit(on: &connection)
         let answer = try bring(context)
         #expect(answer.status == 0, "\(answer.errors)")

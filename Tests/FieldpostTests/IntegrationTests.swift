@@ -68,7 +68,7 @@ import Testing
         #expect(try roles.map { try $0.value(0, as: String.self) } == ["admin"])
         #expect(try run("audit", "list", "--action", "role").output.contains("role.changed"))
         // A tombstone is no person: the object comes back before the role is given, and what is so already is not told.
-        try connection.run("UPDATE realm.object SET deleted = true, fields = NULL WHERE kind = 'Person'")
+        try connection.run("UPDATE store.object SET deleted = true, fields = NULL WHERE kind = \(Kind.person)")
         for _ in 0..<2 {
             #expect(
                 try run("environment", "role", "manager", "ana@example.com").output == "ana@example.com is manager\n")

@@ -109,17 +109,17 @@ struct RealmWriter: ~Copyable {
     // MARK: Writing
 
     mutating func put(_ id: UUID, of email: String, _ entry: TimeEntry) throws {
-        try put(id, of: email, json: JSONBytes([UInt8](try JSONEncoder().encode(entry))))
+        try put(id, of: email, json: try CanonicalJSON(encoding: entry))
     }
 
-    mutating func put(_ id: UUID, of email: String, json: JSONBytes) throws {
+    mutating func put(_ id: UUID, of email: String, json: CanonicalJSON) throws {
         try write(id, email) { $0.put($1, json, decision: 0, isEdit: true) }
     }
 
     /// Writes an entry under many ids, all at once.
     mutating func put(_ ids: [UUID], of email: String, _ entry: TimeEntry) throws {
         let realm = try number(of: try RealmPath.user(email))
-        let json = JSONBytes([UInt8](try JSONEncoder().encode(entry)))
+        let json = try CanonicalJSON(encoding: entry)
         var batch = WriteBatch(environment: environment)
         for id in ids {
             batch.put(ObjectKey(realm: realm, kind: .timeEntry, id: id), json, decision: 0, isEdit: true)
@@ -129,11 +129,27 @@ struct RealmWriter: ~Copyable {
 
     mutating func edit(_ id: UUID, of email: String, _ entry: TimeEntry) throws {
         let text = #"{"text":"\#(entry.text ?? "")","durationSeconds":\#(entry.durationSeconds ?? 0)}"#
-        try write(id, email) { $0.patch($1, JSONBytes(text), decision: 0, isEdit: true) }
+        try patch(id, email, text)
     }
 
     mutating func requestDeletion(_ id: UUID, of email: String) throws {
-        try write(id, email) { $0.patch($1, JSONBytes(#"{"deleteRequested":true}"#), decision: 0, isEdit: true) }
+        try patch(id, email, #"{"deleteRequested":true}"#)
+    }
+
+    /// As often as services change the entry meanwhile.
+    private mutating func patch(_ id: UUID, _ email: String, _ fields: String) throws {
+        let key = ObjectKey(realm: try number(of: try RealmPath.user(email)), kind: .timeEntry, id: id)
+        let environment = environment
+        var isWritten = false
+        while !isWritten {
+            try patiently { connection in
+                var batch = WriteBatch(environment: environment)
+                let rows = try connection.run(RealmObject.load([key], in: environment))
+                guard let stored = try RealmObject.byKey(rows)[key] else { return }
+                try batch.patch(stored, CanonicalJSON(fields), decision: 0, isEdit: true)
+                isWritten = try batch.commit(on: &connection).missed.isEmpty
+            }
+        }
     }
 
     private mutating func write(

@@ -59,7 +59,7 @@ private struct ChangeLog: ~Copyable {
     mutating func write(_ count: Int) throws {
         var batch = WriteBatch(environment: environment)
         for _ in 0..<count {
-            batch.put(ObjectKey(realm: realm, kind: .timeEntry, id: UUID()), JSONBytes("{}"), decision: 0)
+            batch.put(ObjectKey(realm: realm, kind: .timeEntry, id: UUID()), try CanonicalJSON("{}"), decision: 0)
         }
         _ = try batch.commit(on: &connection)
     }

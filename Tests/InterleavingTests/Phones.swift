@@ -52,7 +52,7 @@ struct Phones: ~Copyable {
     mutating func sync(_ index: Int) throws {
         let (realm, since) = (phones[index].realm, phones[index].position)
         let counter = try EnvironmentCounter(try connection.run(EnvironmentCounter.load(environment))[0])
-        var last: (kind: String, id: UUID)?
+        var last: (kind: Kind, id: UUID)?
         while true {
             let page = try connection.run(
                 Feed.page(
@@ -62,7 +62,7 @@ struct Phones: ~Copyable {
                 guard let object = try RealmObject(row) else { continue }
                 phones[index].copy[object.key] = object.isDeleted ? nil : object
                 if object.key.kind == .timeEntry, !object.isDeleted { phones[index].seen.insert(object.key.id) }
-                last = (object.key.kind.rawValue, object.key.id)
+                last = (object.key.kind, object.key.id)
             }
             if page.count < 100 { break }
         }
@@ -175,9 +175,9 @@ struct Phones: ~Copyable {
             if let line {
                 fields = try JSONObject(after).merging(try JSONObject(EntryLog.fields(with: line)))
                 let key = ObjectKey(realm: key.realm, kind: .timeEntryStatus, id: UUID())
-                batch.put(key, JSONBytes([UInt8](try JSONEncoder().encode(line))), decision: 0)
+                batch.put(key, try CanonicalJSON(encoding: line), decision: 0)
             }
-            batch.put(key, JSONBytes(fields), decision: 0, isEdit: true)
+            batch.put(key, try CanonicalJSON(fields), decision: 0, isEdit: true)
         }
         _ = try batch.commit(on: &connection)
         remember(change, id, index)

@@ -195,7 +195,7 @@ struct World<Office: BackOffice>: ~Copyable {
             let poll = Poll(
                 run: run, person: people[index].email, dueAt: Timestamp(millisecondsSinceEpoch: run * 1_000))
             let key = ObjectKey(realm: realm, kind: .poll, id: RealmContents.pollID(of: people[index].email))
-            batch.put(key, JSONBytes([UInt8](try JSONEncoder().encode(poll))), decision: 0)
+            batch.put(key, try CanonicalJSON(encoding: poll), decision: 0)
         }
         _ = try batch.commit(on: &connection)
         try publish()

@@ -34,7 +34,7 @@ import Testing
             var batch = WriteBatch(environment: fixture.environment)
             let key = ObjectKey(realm: realm, kind: kind, id: id)
             let email = kind == .user ? #", "email": "ana@example.com""# : ""
-            batch.put(key, JSONBytes(#"{"name": "\#(name)"\#(email)}"#), decision: 0, isEdit: isEdit)
+            batch.put(key, try CanonicalJSON(#"{"name": "\#(name)"\#(email)}"#), decision: 0, isEdit: isEdit)
             _ = try batch.commit(on: &connection)
         }
     }

@@ -54,7 +54,8 @@ struct OnboardingFixture: Sendable {
             let key = ObjectKey(
                 realm: users, kind: .realms, id: Registration.objectID(of: email, in: environment))
             var batch = WriteBatch(environment: environment)
-            batch.patch(key, JSONBytes(#"{"isInitialized":true}"#), decision: 0)
+            let stored = try RealmObject.stored(key, in: environment, on: &connection)
+            try batch.patch(stored, CanonicalJSON(#"{"isInitialized":true}"#), decision: 0)
             let outcome = try batch.commit(on: &connection)
             #expect(outcome.positions[key] != nil, "the realm of \(email) was not registered")
         }

@@ -19,7 +19,7 @@ import Testing
                 let realm = numbers[round % 3]
                 try fixture.write {
                     $0.put(
-                        ObjectKey(realm: realm, kind: .fieldTask, id: UUID()), JSONBytes("{\"title\":\"t\"}"),
+                        ObjectKey(realm: realm, kind: .fieldTask, id: UUID()), try CanonicalJSON("{\"title\":\"t\"}"),
                         decision: 0)
                 }
                 positions[realm, default: []].append(Int64(round + 1))

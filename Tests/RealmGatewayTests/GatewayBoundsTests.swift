@@ -37,7 +37,7 @@ import Work
             try fixture.writeMoreThanBuffersHold(realm)
             try await eventually("the one that does not read is closed") { hub.count == 1 }
             let last = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
-            try fixture.write { $0.put(last, JSONBytes("{\"text\":\"last\"}"), decision: 0) }
+            try fixture.write { $0.put(last, try CanonicalJSON("{\"text\":\"last\"}"), decision: 0) }
             try await eventually("the other one still hears") { hasHeard.isUp }
         }
     }
@@ -144,8 +144,8 @@ import Work
                         IF environment = 2 THEN PERFORM pg_advisory_xact_lock_shared(42); END IF;
                         RETURN true;
                     END $$;
-                    ALTER TABLE realm.change RENAME TO change_rows;
-                    CREATE VIEW realm.change AS SELECT * FROM realm.change_rows WHERE public.wait(environment_id)
+                    ALTER TABLE store.change RENAME TO change_rows;
+                    CREATE VIEW store.change AS SELECT * FROM store.change_rows WHERE public.wait(environment_id)
                     """)
             }
             let devices = keys.map { GatewayDevice(fixture, bearer: $0) }
@@ -161,7 +161,7 @@ import Work
                     let realm = try directory.id(of: .users, in: id, create: true, on: &connection)
                     var batch = WriteBatch(environment: id)
                     batch.put(
-                        ObjectKey(realm: try #require(realm), kind: .realms, id: UUID()), JSONBytes("{}"), decision: 0)
+                        ObjectKey(realm: try #require(realm), kind: .realms, id: UUID()), try CanonicalJSON("{}"), decision: 0)
                     _ = try batch.commit(on: &connection)
                 }
             }
@@ -266,7 +266,7 @@ extension GatewayFixture {
             try write { batch in
                 for _ in 0..<10 {
                     let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
-                    batch.put(key, JSONBytes("{\"text\":\"\(text)\"}"), decision: 0)
+                    batch.put(key, try CanonicalJSON("{\"text\":\"\(text)\"}"), decision: 0)
                 }
             }
         }

@@ -4,6 +4,7 @@ import Foundation
 import HTTP
 import Model
 import Postgres
+import Realms
 import Synchronization
 import TestSupport
 import Testing
@@ -274,6 +275,10 @@ struct Answer: Sendable {
 
 /// What a realm holds, as the database says.
 extension GatewayFixture {
+    func object(_ key: ObjectKey) throws -> RealmObject {
+        try withDatabase { try RealmObject.stored(key, in: environment, on: &$0) }
+    }
+
     func stored(_ realm: String) throws -> [String: String] {
         let objects = try withDatabase { connection in
             let rows = try connection.run(

@@ -187,7 +187,7 @@ import Testing
                     for round in 0..<12 {
                         try fixture.write { batch in
                             let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
-                            batch.put(key, JSONBytes("{\"text\":\"\(round)\"}"), decision: 0)
+                            batch.put(key, try CanonicalJSON("{\"text\":\"\(round)\"}"), decision: 0)
                         }
                         let before = try await Self.indexWork(pool)
                         let step = try await feed.advance()
@@ -251,16 +251,16 @@ extension GatewayFixture {
                     SELECT 1, '/users/u' || gen_random_uuid() || '@example.com' FROM generate_series(1, \(Int64(count)))
                     RETURNING id
                 ), k AS (
-                    SELECT id, kind FROM r CROSS JOIN (VALUES ('User'), ('TimeEntry')) k(kind)
+                    SELECT id, kind FROM r CROSS JOIN unnest(\([Kind.user, .timeEntry])) k(kind)
                 ), p AS (
                     SELECT k.*, gen_random_uuid() AS object_id, row_number() OVER () + e.position AS position
                     FROM k, realm.environment e WHERE e.id = 1
                 ), o AS (
-                    INSERT INTO realm.object
+                    INSERT INTO store.object
                         (environment_id, realm_id, kind, id, position, source_position, edit_position, deleted, fields)
                     SELECT 1, id, kind, object_id, position, -1, 0, false, '{"a": 1}' FROM p
                 )
-                INSERT INTO realm.change (environment_id, position, realm_id, kind, id)
+                INSERT INTO store.change (environment_id, position, realm_id, kind, id)
                 SELECT 1, position, id, kind, object_id FROM p
                 """,
                 "UPDATE realm.environment SET position = (SELECT max(position) FROM realm.change) WHERE id = 1",

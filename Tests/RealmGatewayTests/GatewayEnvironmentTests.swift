@@ -195,7 +195,7 @@ import Testing
                 if Int.random(in: 0..<4, using: &random) == 0 {
                     batch.delete(key, decision: 0)
                 } else {
-                    batch.put(key, JSONBytes("{\"text\":\"\(seed) \(step)\"}"), decision: 0)
+                    batch.put(key, try CanonicalJSON("{\"text\":\"\(seed) \(step)\"}"), decision: 0)
                 }
             }
             _ = try batch.commit(on: &connection)

@@ -48,10 +48,10 @@ struct GatewayFixture: Sendable {
     }
 
     /// Writes objects as a service does.
-    func write(_ fill: @Sendable (inout WriteBatch) -> Void) throws {
+    func write(_ fill: @Sendable (inout WriteBatch) throws -> Void) throws {
         try withDatabase { connection in
             var batch = WriteBatch(environment: environment)
-            fill(&batch)
+            try fill(&batch)
             _ = try batch.commit(on: &connection)
         }
     }

@@ -42,13 +42,13 @@ import Testing
             // The service that refused it has a clock that is ahead.
             let ahead = Timestamp(millisecondsSinceEpoch: Timestamp.now.millisecondsSinceEpoch + 60_000)
             let realm = try fixture.realm(try .user("ana@example.com"))
+            let stored = try fixture.object(ObjectKey(realm: realm, kind: .timeEntry, id: id))
             try fixture.write { batch in
-                let entry = ObjectKey(realm: realm, kind: .timeEntry, id: id)
-                batch.patch(
-                    entry, JSONBytes(#"{"status":"invalid","statusAt":"\#(ahead)"}"#), decision: 0)
+                try batch.patch(
+                    stored, CanonicalJSON(#"{"status":"invalid","statusAt":"\#(ahead)"}"#), decision: 0)
                 let line = #"{"entry":"\#(id.text)","status":"invalid","timestamp":"\#(ahead)"}"#
                 batch.put(
-                    ObjectKey(realm: realm, kind: .timeEntryStatus, id: UUID()), JSONBytes(line), decision: 0)
+                    ObjectKey(realm: realm, kind: .timeEntryStatus, id: UUID()), try CanonicalJSON(line), decision: 0)
             }
             let again = try await send("patch", #"{"submitRequested":true}"#)
             #expect(again == [.suggestion, .draft, .invalid, .draft])

@@ -129,7 +129,7 @@ import Testing
                 return (try access.read(on: &connection), access)
             }
             func isTouched(_ team: UUID, isThere: Bool) throws -> Bool {
-                let touch = try #require(LiveChunk.Touch(kind: "Team", id: team, isThere: isThere))
+                let touch = try #require(LiveChunk.Touch(kind: .team, id: team, isThere: isThere))
                 return state.isTouched(by: touch, in: access.common, own: access.own)
             }
             #expect(try !isTouched(team, isThere: true) && isTouched(team, isThere: false))
@@ -243,7 +243,7 @@ import Testing
                 for _ in 0..<3_000 {
                     batch.put(
                         ObjectKey(realm: number, kind: .fieldTask, id: UUID()),
-                        JSONBytes("{\"title\":\"t\",\"taskDescription\":\"\(more)\"}"), decision: 0)
+                        try CanonicalJSON("{\"title\":\"t\",\"taskDescription\":\"\(more)\"}"), decision: 0)
                 }
             }
             let path = RealmPath.team(team).description

@@ -101,12 +101,13 @@ import Testing
             let id = UUID()
             let position = try await position(phone.send([await phone.mutation("put", id, "{\"text\":\"a\"}")]))
             let key = ObjectKey(realm: try fixture.realm(try .user("ana@example.com")), kind: .timeEntry, id: id)
-            // The worker has loaded the entry at `position`; now the phone patches it, and then the worker saves.
+            let loaded = try fixture.object(key)
+            #expect(loaded.position == Int64(position))
+            // The worker has loaded the entry; now the phone patches it, and then the worker saves.
             _ = try await phone.send([await phone.mutation("patch", id, "{\"text\":\"b\"}")])
             let missed = try fixture.withDatabase { connection in
                 var batch = WriteBatch(environment: fixture.environment)
-                batch.expect(key, at: Int64(position), decision: 7)
-                batch.patch(key, JSONBytes("{\"status\":\"submitted\",\"text\":\"a\"}"), decision: 7)
+                try batch.patch(loaded, try CanonicalJSON("{\"status\":\"submitted\",\"text\":\"a\"}"), decision: 7)
                 return try batch.commit(on: &connection).missed
             }
             #expect(missed == [7])
@@ -139,7 +140,8 @@ import Testing
                     let loaded = try store.load([request], realms: realms, on: &connection)
                     if isObject {
                         var batch = WriteBatch(environment: fixture.environment)
-                        batch.patch(key, JSONBytes("{\"status\":\"recorded\"}"), decision: 0)
+                        let stored = try RealmObject.stored(key, in: fixture.environment, on: &connection)
+                        try batch.patch(stored, CanonicalJSON("{\"status\":\"recorded\"}"), decision: 0)
                         _ = try batch.commit(on: &connection)
                     } else {
                         try connection.run(
@@ -168,9 +170,13 @@ import Testing
             let service = Task.detached {
                 var connection = try Connection(fixture.database)
                 for round in 1...150 {
-                    var batch = WriteBatch(environment: fixture.environment)
-                    batch.patch(key, JSONBytes("{\"backendId\":\"\(round)\"}"), decision: 0)
-                    _ = try batch.commit(on: &connection)
+                    var isWritten = false
+                    while !isWritten {
+                        var batch = WriteBatch(environment: fixture.environment)
+                        let stored = try RealmObject.stored(key, in: fixture.environment, on: &connection)
+                        try batch.patch(stored, CanonicalJSON("{\"backendId\":\"\(round)\"}"), decision: 0)
+                        isWritten = try batch.commit(on: &connection).missed.isEmpty
+                    }
                 }
             }
             for round in 1...60 {
@@ -216,11 +222,11 @@ import Testing
                 try connection.runScript(
                     """
                     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-                        IF new.fields->>'text' = 'poison' THEN
+                        IF new.fields::json->>'text' = 'poison' THEN
                             RAISE EXCEPTION 'refused' USING ERRCODE = '22000';
                         END IF;
                         RETURN new; END $$;
-                    CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON realm.object
+                    CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON store.object
                         FOR EACH ROW EXECUTE FUNCTION refuse();
                     """)
             }

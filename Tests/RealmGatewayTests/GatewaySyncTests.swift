@@ -32,7 +32,7 @@ import Testing
         try fixture.write { batch in
             for (index, key) in keys.enumerated() {
                 batch.put(
-                    key, JSONBytes("{\"text\":\"\(index)\",\"more\":\"\(String(repeating: "x", count: 400))\"}"),
+                    key, try CanonicalJSON("{\"text\":\"\(index)\",\"more\":\"\(String(repeating: "x", count: 400))\"}"),
                     decision: 0)
             }
         }
@@ -48,11 +48,11 @@ import Testing
             let held = await phone.copy["/users/ana@example.com"]?.count ?? 0
             #expect(held > 100 && held < 1500)
             // Behind its back: one it has and one it has not yet are deleted, others change.
+            let others = try [keys[1], keys[1498]].map(fixture.object)
             try fixture.write { batch in
                 batch.delete(keys[0], decision: 0)
                 batch.delete(keys[1499], decision: 0)
-                batch.patch(keys[1], JSONBytes("{\"text\":\"new\"}"), decision: 0)
-                batch.patch(keys[1498], JSONBytes("{\"text\":\"new\"}"), decision: 0)
+                for object in others { try batch.patch(object, CanonicalJSON("{\"text\":\"new\"}"), decision: 0) }
             }
             let before = await phone.lineCount
             try await phone.sync()
@@ -68,9 +68,10 @@ import Testing
             let keys = try fill(fixture, realm, 400)
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             try await phone.sync()
+            let others = try keys[200...].map(fixture.object)
             try fixture.write { batch in
                 for key in keys[..<150] { batch.delete(key, decision: 0) }
-                for key in keys[200...] { batch.patch(key, JSONBytes("{\"text\":\"new\"}"), decision: 0) }
+                for object in others { try batch.patch(object, CanonicalJSON("{\"text\":\"new\"}"), decision: 0) }
             }
             let before = await phone.checkpoint
             try await phone.sync()
@@ -157,7 +158,7 @@ import Testing
                 let realm = try fixture.realm(.catalogue(catalogue))
                 try fixture.write { batch in
                     let key = ObjectKey(realm: realm, kind: .reportingTreeNode, id: catalogue)
-                    batch.put(key, JSONBytes("{\"name\":\"\(catalogue)\"}"), decision: 0)
+                    batch.put(key, try CanonicalJSON("{\"name\":\"\(catalogue)\"}"), decision: 0)
                 }
             }
             func refer(to catalogue: UUID?) throws {
@@ -165,7 +166,7 @@ import Testing
                 try fixture.write { batch in
                     let key = ObjectKey(realm: own, kind: .user, id: user)
                     batch.put(
-                        key, JSONBytes("{\"email\":\"ana@example.com\",\"name\":\"Ana\"\(reference)}"), decision: 0)
+                        key, try CanonicalJSON("{\"email\":\"ana@example.com\",\"name\":\"Ana\"\(reference)}"), decision: 0)
                 }
             }
             let phone = try await GatewayDevice(fixture, "ana@example.com")
@@ -184,7 +185,7 @@ import Testing
                 let realm = try fixture.realm(.catalogue(path))
                 try fixture.write { batch in
                     batch.put(
-                        ObjectKey(realm: realm, kind: .reportingTreeNode, id: UUID()), JSONBytes("{}"), decision: 0)
+                        ObjectKey(realm: realm, kind: .reportingTreeNode, id: UUID()), try CanonicalJSON("{}"), decision: 0)
                 }
             }
             try await phone.wait("a new node") { $0.shown(secondPath).count == 2 }
@@ -208,7 +209,7 @@ import Testing
                 for (key, name) in [(ana, "ana"), (ben, "ben")] {
                     let fields =
                         "{\"email\":\"\(name)@example.com\",\"catalogue\":\"\(left.description.dropFirst(12))\"}"
-                    batch.put(key, JSONBytes(fields), decision: 0)
+                    batch.put(key, try CanonicalJSON(fields), decision: 0)
                 }
             }
             _ = try fill(fixture, catalogue, 1)
@@ -220,9 +221,10 @@ import Testing
             defer { for task in following { task.cancel() } }
             for phone in phones { try await phone.wait("live") { $0.checkpointCount == 1 } }
             let nodes = (0..<400).map { _ in ObjectKey(realm: catalogue, kind: .reportingTreeNode, id: UUID()) }
+            let user = try fixture.object(ana)
             try fixture.write { batch in
-                for key in nodes { batch.put(key, JSONBytes("{\"name\":\"new\"}"), decision: 0) }
-                batch.patch(ana, JSONBytes("{\"catalogue\":\"\(other)\"}"), decision: 0)
+                for key in nodes { batch.put(key, try CanonicalJSON("{\"name\":\"new\"}"), decision: 0) }
+                try batch.patch(user, CanonicalJSON("{\"catalogue\":\"\(other)\"}"), decision: 0)
             }
             try await phones[1].wait("the new nodes") { $0.shown(left.description).count == 401 }
             try await phones[0].wait("closed") { $0.closed == [left.description] }
@@ -261,7 +263,7 @@ import Testing
             let shared = try fixture.realm(.catalogue(catalogue))
             try fixture.write { batch in
                 let fields = "{\"email\":\"ana@example.com\",\"name\":\"Ana\",\"catalogue\":\"\(catalogue)\"}"
-                batch.put(ObjectKey(realm: own, kind: .user, id: UUID()), JSONBytes(fields), decision: 0)
+                batch.put(ObjectKey(realm: own, kind: .user, id: UUID()), try CanonicalJSON(fields), decision: 0)
             }
             _ = try fill(fixture, own, 300)
             var devices: [GatewayDevice] = []
@@ -321,7 +323,7 @@ import Testing
                 if Int.random(in: 0..<4, using: &random) == 0 {
                     batch.delete(key, decision: 0)
                 } else {
-                    batch.put(key, JSONBytes("{\"text\":\"\(seed) \(step)\"}"), decision: 0)
+                    batch.put(key, try CanonicalJSON("{\"text\":\"\(seed) \(step)\"}"), decision: 0)
                     ids.append(id)
                 }
             }

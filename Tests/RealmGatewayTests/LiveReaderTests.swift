@@ -31,7 +31,7 @@ import Testing
             }
             try fixture.write { batch in
                 let key = ObjectKey(realm: number, kind: .timeEntry, id: UUID())
-                batch.put(key, JSONBytes("{}"), decision: 0)
+                batch.put(key, try CanonicalJSON("{}"), decision: 0)
             }
             reader.hurry()
             guard case .lagging = await outbox.next() else {

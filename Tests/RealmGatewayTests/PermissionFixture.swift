@@ -57,12 +57,13 @@ extension GatewayFixture {
 
     func set(_ role: Role, of email: String) throws {
         let key = ObjectKey(realm: try realm(.common), kind: .person, id: try person(email))
-        try write { $0.patch(key, JSONBytes("{\"role\":\"\(role.rawValue)\"}"), decision: 0) }
+        let person = try object(key)
+        try write { try $0.patch(person, CanonicalJSON("{\"role\":\"\(role.rawValue)\"}"), decision: 0) }
     }
 
     func put(_ kind: Kind, _ id: UUID, _ fields: String, in path: RealmPath) throws {
         let key = ObjectKey(realm: try realm(path), kind: kind, id: id)
-        try write { $0.put(key, JSONBytes(fields), decision: 0) }
+        try write { $0.put(key, try CanonicalJSON(fields), decision: 0) }
     }
 
     func delete(_ kind: Kind, _ id: UUID, in path: RealmPath) throws {

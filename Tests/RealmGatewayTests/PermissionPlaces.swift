@@ -58,7 +58,7 @@ struct PermissionPlaces: Sendable {
             try fixture.write { batch in
                 for object in stored {
                     let key = ObjectKey(realm: realm, kind: object.kind, id: object.id)
-                    batch.put(key, JSONBytes(object.fields), decision: 0)
+                    batch.put(key, try CanonicalJSON(object.fields), decision: 0)
                 }
             }
         }

@@ -17,13 +17,13 @@ import Testing
         let kinds = Cursor.digest(of: [.user, .timeEntry])
         let cursors: [(String, Cursor)] = [
             (Self.whole, Cursor(generation: 1, start: 812, position: 812)),
-            (Self.begun, Cursor(generation: 2, start: 812, position: 0, key: .init(kind: "TimeEntry", id: id))),
+            (Self.begun, Cursor(generation: 2, start: 812, position: 0, key: .init(kind: .timeEntry, id: id))),
             (Self.environment, Cursor(generation: 3, start: 812, position: 812, kinds: kinds)),
             (
                 Self.environmentBegun,
                 Cursor(
                     generation: 3, start: 812, position: 700, kinds: kinds,
-                    key: .init(realm: 17, kind: "User", id: id))
+                    key: .init(realm: 17, kind: .user, id: id))
             ),
         ]
         for (text, cursor) in cursors {

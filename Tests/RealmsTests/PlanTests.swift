@@ -11,9 +11,9 @@ import Testing
     /// written of it costs a few index entries per object, under its counter's lock above all: never all it holds.
     @Test(arguments: [false, true]) func anEnvironmentThatStatisticsDoNotKnowIsReadByKeys(isFresh: Bool) throws {
         try withRealm { connection, known, realm, conninfo in
-            try connection.run("ALTER TABLE realm.object SET (autovacuum_enabled = false)")
+            try connection.run("ALTER TABLE store.object SET (autovacuum_enabled = false)")
             try Self.fill(known, realm, 20_000, &connection)
-            try connection.runScript("ANALYZE realm.object")
+            try connection.runScript("ANALYZE store.object")
             let rows = try connection.run("INSERT INTO realm.environment (name) VALUES ('new') RETURNING id")
             let environment = EnvironmentID(rawValue: try rows[0].value(0))
             try Self.fill(environment, realm, 8_000, &connection)
@@ -36,11 +36,12 @@ import Testing
                 #expect(objects.count == 60)
                 var batch = WriteBatch(environment: environment)
                 for (index, key) in some.enumerated() {
-                    batch.expect(key, at: objects[key]?.position ?? 0, decision: index)
+                    let object = try #require(objects[key])
+                    batch.expect(key, at: object.position, decision: index)
                     switch index % 3 {
-                    case 0: batch.patch(key, JSONBytes(#"{"round":\#(round)}"#), decision: index)
+                    case 0: try batch.patch(object, CanonicalJSON(#"{"round":\#(round)}"#), decision: index)
                     case 1: batch.delete(key, decision: index)
-                    default: batch.put(key, JSONBytes(#"{"put":\#(round)}"#), decision: index)
+                    default: batch.put(key, try CanonicalJSON(#"{"put":\#(round)}"#), decision: index)
                     }
                 }
                 let outcome = try batch.commit(on: &connection)
@@ -63,9 +64,9 @@ import Testing
     /// and kind that was asked for: nothing before the key they go on from, and nothing of other kinds.
     @Test(arguments: [false, true]) func aPageOfAllRealmsReadsItsOwnKeys(isFresh: Bool) throws {
         try withRealm { connection, known, large, conninfo in
-            try connection.run("ALTER TABLE realm.object SET (autovacuum_enabled = false)")
+            try connection.run("ALTER TABLE store.object SET (autovacuum_enabled = false)")
             try Self.fill(known, large, 20_000, &connection)
-            try connection.runScript("ANALYZE realm.object")
+            try connection.runScript("ANALYZE store.object")
             let rows = try connection.run("INSERT INTO realm.environment (name) VALUES ('new') RETURNING id")
             let environment = EnvironmentID(rawValue: try rows[0].value(0))
             var directory = RealmDirectory()
@@ -77,9 +78,9 @@ import Testing
             try Self.fill(environment, realm, 5_000, &connection)
             try connection.run(
                 """
-                INSERT INTO realm.object
+                INSERT INTO store.object
                     (environment_id, realm_id, kind, id, position, source_position, edit_position, deleted, fields)
-                SELECT environment_id, realm_id, 'Membership', id, position, -1, 0, false, '{}' FROM realm.object
+                SELECT environment_id, realm_id, \(Kind.membership), id, position, -1, 0, false, '{}' FROM store.object
                 WHERE environment_id = \(environment.rawValue)
                 """)
             _ = try Self.entriesRead(&connection)
@@ -94,11 +95,11 @@ import Testing
                 #expect(try Self.entriesRead(&connection) - before <= 260)
                 for row in page {
                     let realm: Int32? = try row.optional(0)
-                    if let kind = try row.optional(2, as: String.self) {
+                    if let kind = try row.optional(2, as: Kind.self) {
                         let next = Cursor.Key(realm: realm, kind: kind, id: try row.value(3))
                         (key, _) = (next, found.insert("\(next)"))
                     } else if page.count <= 200 {
-                        key = realm.map { Cursor.Key(realm: $0 + 1, kind: "", id: .zero) }
+                        key = realm.map { Cursor.Key(firstOf: $0 + 1) }
                     }
                 }
                 if key == nil { break }
@@ -114,9 +115,9 @@ import Testing
         try connection.run([
             "UPDATE realm.environment SET position = \(count) WHERE id = \(environment.rawValue)",
             """
-            INSERT INTO realm.object
+            INSERT INTO store.object
                 (environment_id, realm_id, kind, id, position, source_position, edit_position, deleted, fields)
-            SELECT \(environment.rawValue), \(realm), 'TimeEntry', gen_random_uuid(), n, -1, 0, false, '{"a": 1}'
+            SELECT \(environment.rawValue), \(realm), \(Kind.timeEntry), gen_random_uuid(), n, -1, 0, false, '{"a": 1}'
             FROM generate_series(1, \(count)) n
             """,
         ])

@@ -10,16 +10,16 @@ import Testing
         try withRealm { connection, environment, realm, _ in
             let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
             var put = WriteBatch(environment: environment)
-            put.put(key, JSONBytes(#"{"a":1,"b":2}"#), decision: 0, isEdit: true)
+            put.put(key, try CanonicalJSON(#"{"a":1,"b":2}"#), decision: 0, isEdit: true)
             let first = try put.commit(on: &connection)
             #expect(first.positions[key] == 1)
 
             var patch = WriteBatch(environment: environment)
-            patch.expect(key, at: 1, decision: 0)
-            patch.patch(key, JSONBytes(#"{"b":3}"#), decision: 0)
+            let stored = try RealmObject.stored(key, in: environment, on: &connection)
+            try patch.patch(stored, CanonicalJSON(#"{"b":3}"#), decision: 0)
             #expect(try patch.commit(on: &connection).positions[key] == 2)
             let patched = try load(key, environment, &connection)
-            #expect(patched?.fields == JSONBytes(#"{"a": 1, "b": 3}"#))
+            #expect(try patched?.fields == CanonicalJSON(#"{"a": 1, "b": 3}"#))
             #expect(patched?.editPosition == 1)
 
             var delete = WriteBatch(environment: environment)
@@ -36,11 +36,12 @@ import Testing
             let key = ObjectKey(realm: realm, kind: .user, id: UUID())
             for _ in 0..<2 {
                 var batch = WriteBatch(environment: environment)
-                batch.put(key, JSONBytes(#"{"a":1}"#), decision: 0)
+                batch.put(key, try CanonicalJSON(#"{"a":1}"#), decision: 0)
                 _ = try batch.commit(on: &connection)
             }
             var patch = WriteBatch(environment: environment)
-            patch.patch(key, JSONBytes(#"{"a":1}"#), decision: 0)
+            let stored = try RealmObject.stored(key, in: environment, on: &connection)
+            try patch.patch(stored, CanonicalJSON(#"{ "a" : 1 }"#), decision: 0)
             #expect(try patch.commit(on: &connection).positions.isEmpty)
             #expect(try load(key, environment, &connection)?.position == 1)
             let pointers: Int64 = try connection.run("SELECT count(*) FROM realm.change")[0].value(0)
@@ -53,26 +54,26 @@ import Testing
             let stale = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
             let fresh = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
             var setUp = WriteBatch(environment: environment)
-            setUp.put(stale, JSONBytes("{}"), decision: 0)
-            setUp.put(fresh, JSONBytes("{}"), decision: 0)
-            let positions = try setUp.commit(on: &connection).positions
+            setUp.put(stale, try CanonicalJSON("{}"), decision: 0)
+            setUp.put(fresh, try CanonicalJSON("{}"), decision: 0)
+            _ = try setUp.commit(on: &connection)
+            let loaded = try [stale, fresh].map { try RealmObject.stored($0, in: environment, on: &connection) }
 
             // The phone's patch comes between a worker's load and its save.
             var phone = WriteBatch(environment: environment)
-            phone.patch(stale, JSONBytes(#"{"text":"phone"}"#), decision: 0, isEdit: true)
+            try phone.patch(loaded[0], CanonicalJSON(#"{"text":"phone"}"#), decision: 0, isEdit: true)
             _ = try phone.commit(on: &connection)
 
             try connection.runScript("CREATE TABLE own (decision int)")
             var worker = WriteBatch(environment: environment)
-            for (decision, key) in [stale, fresh].enumerated() {
-                worker.expect(key, at: positions[key] ?? 0, decision: decision)
-                worker.patch(key, JSONBytes(#"{"status":"released"}"#), decision: decision)
+            for (decision, object) in loaded.enumerated() {
+                try worker.patch(object, CanonicalJSON(#"{"status":"released"}"#), decision: decision)
             }
             worker.also("INSERT INTO own SELECT d FROM unnest('{0,1}'::int[]) d WHERE d <> ALL (realm.missed())")
             let outcome = try worker.commit(on: &connection)
             #expect(outcome.missed == [0])
-            #expect(try load(stale, environment, &connection)?.fields == JSONBytes(#"{"text": "phone"}"#))
-            #expect(try load(fresh, environment, &connection)?.fields == JSONBytes(#"{"status": "released"}"#))
+            #expect(try load(stale, environment, &connection)?.fields == CanonicalJSON(#"{"text": "phone"}"#))
+            #expect(try load(fresh, environment, &connection)?.fields == CanonicalJSON(#"{"status": "released"}"#))
             let own = try connection.run("SELECT decision FROM own")
             #expect(own.count == 1)
             #expect(try own[0].value(0) == Int32(1))
@@ -90,7 +91,7 @@ import Testing
                     for round in 0..<40 {
                         var batch = WriteBatch(environment: environment)
                         for key in writer % 2 == 0 ? keys : keys.reversed() {
-                            batch.put(key, JSONBytes(#"{"writer":\#(writer),"round":\#(round)}"#), decision: 0)
+                            batch.put(key, try CanonicalJSON(#"{"writer":\#(writer),"round":\#(round)}"#), decision: 0)
                         }
                         _ = try batch.commit(on: &connection)
                     }
@@ -110,7 +111,7 @@ import Testing
                         var batch = WriteBatch(environment: environment)
                         for number in 0..<3 {
                             let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
-                            batch.put(key, JSONBytes(#"{"writer":\#(writer),"number":\#(number)}"#), decision: 0)
+                            batch.put(key, try CanonicalJSON(#"{"writer":\#(writer),"number":\#(number)}"#), decision: 0)
                         }
                         _ = try batch.commit(on: &connection)
                     }
@@ -181,7 +182,7 @@ import Testing
             let keys = (0..<3).map { _ in ObjectKey(realm: realm, kind: .timeEntry, id: UUID()) }
             for key in keys {
                 var batch = WriteBatch(environment: environment)
-                batch.put(key, JSONBytes("{}"), decision: 0)
+                batch.put(key, try CanonicalJSON("{}"), decision: 0)
                 _ = try batch.commit(on: &connection)
             }
             for key in keys.prefix(2) {
@@ -212,7 +213,7 @@ import Testing
             let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
             for json in ["{}", nil] {
                 var batch = WriteBatch(environment: environment)
-                if let json { batch.put(key, JSONBytes(json), decision: 0) } else { batch.delete(key, decision: 0) }
+                if let json { batch.put(key, try CanonicalJSON(json), decision: 0) } else { batch.delete(key, decision: 0) }
                 _ = try batch.commit(on: &connection)
             }
             func step(keep: Duration) throws -> Compaction.Outcome {

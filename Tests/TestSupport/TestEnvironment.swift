@@ -34,7 +34,7 @@ package struct TestEnvironment: ~Copyable {
         let realm = try realm(path)
         var batch = WriteBatch(environment: id)
         for (id, json) in objects {
-            batch.put(ObjectKey(realm: realm, kind: kind, id: id), JSONBytes(json), decision: 0, isEdit: true)
+            batch.put(ObjectKey(realm: realm, kind: kind, id: id), try CanonicalJSON(json), decision: 0, isEdit: true)
         }
         _ = try batch.commit(on: &connection)
     }

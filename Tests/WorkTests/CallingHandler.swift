@@ -124,12 +124,18 @@ struct CallingHandler: Handler {
         guard let realm = try directory.id(of: .users, in: environment, create: true, on: &connection) else {
             return []
         }
-        return inputs.enumerated().map { index, input in
-            let key = ObjectKey(realm: realm, kind: .realms, id: input.subject.id)
+        let keys = inputs.map { ObjectKey(realm: realm, kind: .realms, id: $0.subject.id) }
+        let objects = try RealmObject.byKey(connection.run(RealmObject.load(keys, in: environment)))
+        return try inputs.enumerated().map { index, input in
+            let key = keys[index]
+            func set(_ state: String) throws {
+                guard let object = objects[key] else { return }
+                try batch.patch(object, CanonicalJSON(encoding: ["state": state]), decision: index)
+            }
             switch input.origin {
             case .event, .retry:
                 calls.decide(key.id)
-                batch.patch(key, JSONBytes(#"{"state": "called"}"#), decision: index)
+                try set("called")
                 return .call(key.id, startBefore: .now + .seconds(600))
             case .answer where calls.askedWait != nil:
                 let wait = calls.askedWait ?? .zero
@@ -138,7 +144,7 @@ struct CallingHandler: Handler {
                 return .park(reason: "away", after: .zero, cause: .backendAway)
             case .answer(let id):
                 calls.couldCall[id] = input.canCall
-                batch.patch(key, JSONBytes(#"{"state": "done"}"#), decision: index)
+                try set("done")
                 return .finished
             }
         }

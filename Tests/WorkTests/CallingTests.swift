@@ -196,7 +196,7 @@ extension CallingTests {
         var batch = WriteBatch(environment: environment)
         for _ in 0..<count {
             let key = ObjectKey(realm: try #require(realm), kind: .realms, id: UUID())
-            batch.put(key, JSONBytes(#"{"state": "new"}"#), decision: 0)
+            batch.put(key, try CanonicalJSON(#"{"state": "new"}"#), decision: 0)
         }
         _ = try batch.commit(on: &flow.connection)
     }

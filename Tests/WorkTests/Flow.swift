@@ -55,7 +55,7 @@ struct Flow: ~Copyable {
     mutating func put(_ key: ObjectKey, _ json: String, isEdit: Bool = false) throws -> Int64? {
         var batch = WriteBatch(environment: environment)
         batch.traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-        batch.put(key, JSONBytes(json), decision: 0, isEdit: isEdit)
+        batch.put(key, try CanonicalJSON(json), decision: 0, isEdit: isEdit)
         return try batch.commit(on: &connection).positions[key]
     }
 

@@ -91,7 +91,7 @@ import Testing
         for _ in 0..<count {
             let id = UUID()
             ids.insert(id)
-            batch.put(try flow.key(.users, .realms, id), JSONBytes(#"{"userId": "\#(id)"}"#), decision: 0)
+            batch.put(try flow.key(.users, .realms, id), try CanonicalJSON(#"{"userId": "\#(id)"}"#), decision: 0)
         }
         _ = try batch.commit(on: &flow.connection)
         return ids

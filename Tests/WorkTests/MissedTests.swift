@@ -147,7 +147,7 @@ import Testing
         var batch = WriteBatch(environment: flow.environment)
         let ids = Set((0..<count).map { _ in UUID() })
         for id in ids {
-            batch.put(try flow.key(.users, .realms, id), JSONBytes(#"{"userId": "\#(id)"}"#), decision: 0)
+            batch.put(try flow.key(.users, .realms, id), try CanonicalJSON(#"{"userId": "\#(id)"}"#), decision: 0)
         }
         _ = try batch.commit(on: &flow.connection)
         return ids

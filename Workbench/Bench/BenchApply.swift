@@ -97,7 +97,7 @@ struct BenchApply: ParsableCommand {
     }
 
     private func empty(_ admin: inout Connection) throws {
-        try admin.runScript("TRUNCATE realm.object, realm.change; UPDATE realm.environment SET position = 0")
+        try admin.runScript("TRUNCATE store.object, store.change; UPDATE realm.environment SET position = 0")
         try admin.runScript("CHECKPOINT")
     }
 

@@ -41,7 +41,7 @@ struct BenchAudiences: ~Copyable {
         let paths = (0..<audienceCount).map { RealmPath.catalogue(StableID.uuid("plain", "\($0)")) }
         let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
         plainRealms = paths.compactMap { realms[$0] }
-        try connection.runScript("VACUUM realm.object")
+        try connection.runScript("VACUUM store.object")
     }
 
     /// A project more for everybody, in as many catalogues as there are audiences.
@@ -65,7 +65,7 @@ struct BenchAudiences: ~Copyable {
     /// As many nodes, written alone.
     mutating func insert(_ number: Int) throws -> Duration {
         let node = Self.node("plain \(number)")
-        let fields = JSONBytes([UInt8](try JSONEncoder().encode(node.fields)))
+        let fields = try CanonicalJSON(encoding: node.fields)
         let start = ContinuousClock.now
         var rest = plainRealms[...]
         while !rest.isEmpty {

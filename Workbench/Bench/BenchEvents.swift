@@ -78,7 +78,7 @@ final class BenchEvents: Sendable {
     func store(_ items: some RandomAccessCollection<Item>, on connection: inout Connection) throws {
         var batch = WriteBatch(environment: environment)
         for (index, item) in items.enumerated() {
-            batch.put(item.key, JSONBytes(item.fields), decision: 0, isEdit: true)
+            batch.put(item.key, try CanonicalJSON(item.fields), decision: 0, isEdit: true)
             guard (index + 1) % Self.storeCountMax == 0 || index + 1 == items.count else { continue }
             _ = try batch.commit(on: &connection)
             batch = WriteBatch(environment: environment)

@@ -110,16 +110,13 @@ struct BenchOnboard: AsyncParsableCommand {
             let filled = try await bench.pool.run { connection in
                 let rows = try connection.run(
                     """
-                    SELECT realm_id, id, position FROM realm.object
-                    WHERE environment_id = \(environment.rawValue) AND kind = 'Realms'
-                        AND NOT (fields->>'isInitialized')::boolean LIMIT 500
+                    SELECT realm_id, kind, id, position, edit_position, fields FROM store.object
+                    WHERE environment_id = \(environment.rawValue) AND kind = \(Kind.realms)
+                        AND NOT (fields::json->>'isInitialized')::boolean LIMIT 500
                     """)
                 var batch = WriteBatch(environment: environment)
-                for (decision, row) in try rows.decode(Int32.self, UUID.self, Int64.self).enumerated() {
-                    let (realm, id, position) = row
-                    let key = ObjectKey(realm: realm, kind: .realms, id: id)
-                    batch.expect(key, at: position, decision: decision)
-                    batch.patch(key, JSONBytes(#"{"isInitialized":true}"#), decision: decision)
+                for (decision, object) in try RealmObject.byKey(rows).values.enumerated() {
+                    try batch.patch(object, CanonicalJSON(#"{"isInitialized":true}"#), decision: decision)
                 }
                 return try batch.commit(on: &connection).positions.count
             }

@@ -107,7 +107,7 @@ struct BenchPolls: Sendable {
             for person in people {
                 let fields = #"{"userId":"\#(person.email)","path":"/users/\#(person.email)","isInitialized":true}"#
                 let key = ObjectKey(realm: users, kind: .realms, id: StableID.uuid("realms", person.email))
-                batch.put(key, JSONBytes(fields), decision: 0)
+                batch.put(key, try CanonicalJSON(fields), decision: 0)
             }
             _ = try batch.commit(on: &connection)
         }
@@ -123,12 +123,13 @@ struct BenchPolls: Sendable {
                 SET LOCAL statement_timeout = '10min';
                 SET LOCAL enable_seqscan = on;
                 SET LOCAL enable_nestloop = off;
-                INSERT INTO realm.object
+                INSERT INTO store.object
                     (environment_id, realm_id, kind, id, position, source_position, edit_position, fields, deleted)
-                SELECT s.environment_id, o.id, 'TimeEntry', s.id, 1, 1, 0, jsonb_build_object('backendId',
-                    s.fields->>'backendId', 'status', s.fields->>'status', 'text', s.fields->>'text', 'timeType',
-                    'duration', 'entryDate', s.fields->>'day', 'durationSeconds', s.fields->'durationSeconds',
-                    'reporting', jsonb_build_array(jsonb_build_object('context', n.fields->>'parent', 'node', n.id))),
+                SELECT s.environment_id, o.id, (SELECT number FROM realm.kind WHERE name = 'TimeEntry'), s.id, 1, 1, 0,
+                    jsonb_build_object('backendId', s.fields->>'backendId', 'status', s.fields->>'status',
+                        'text', s.fields->>'text', 'timeType', 'duration', 'entryDate', s.fields->>'day',
+                        'durationSeconds', s.fields->'durationSeconds', 'reporting', jsonb_build_array(
+                            jsonb_build_object('context', n.fields->>'parent', 'node', n.id)))::text,
                     false
                 FROM realm.object s
                 JOIN realm.realm r ON r.environment_id = s.environment_id AND r.id = s.realm_id
@@ -139,7 +140,7 @@ struct BenchPolls: Sendable {
                 WHERE s.environment_id = \(environment.rawValue) AND s.kind = 'SeenRecord' AND NOT s.deleted;
                 COMMIT;
                 """)
-            try connection.runScript("VACUUM realm.object")
+            try connection.runScript("VACUUM store.object")
         }
     }
 

@@ -33,8 +33,8 @@ struct BenchRelay: ParsableCommand {
 
         // As PostgreSQL prints them.
         var values: [UUID: [UInt8]] = [:]
-        let stored = try admin.run("SELECT id, fields FROM realm.object")
-        for (id, fields) in try stored.decode(UUID.self, JSONBytes.self) { values[id] = fields.bytes }
+        let stored = try admin.run("SELECT id, fields FROM store.object")
+        for (id, fields) in try stored.decode(UUID.self, CanonicalJSON.self) { values[id] = fields.bytes }
 
         var figures = BenchFigures()
         for round in 1...options.rounds {
@@ -105,7 +105,7 @@ struct BenchRelay: ParsableCommand {
     /// The rest of the objects after the relay's first page: its start and its first connection are not measured.
     private func relay(_ place: BenchPlace, _ admin: inout Connection) throws -> Double {
         try admin.run("UPDATE realm.relay SET position = 0")
-        let target = try admin.run("SELECT max(position) FROM realm.change")[0].decode(Int64.self)
+        let target = try admin.run("SELECT max(position) FROM store.change")[0].decode(Int64.self)
         let folder = try ClusterFolder("bench-relay")
         defer { folder.remove() }
         let process = try ClusterProcess(
@@ -126,7 +126,7 @@ struct BenchRelay: ParsableCommand {
             poll(nil, 0, 5)
         }
         let time = ContinuousClock.now - start
-        let count = try admin.run("SELECT count(*) FROM realm.object WHERE position > \(first)")[0].decode(Int64.self)
+        let count = try admin.run("SELECT count(*) FROM store.object WHERE position > \(first)")[0].decode(Int64.self)
         return Double(count) / time.inSeconds
     }
 }

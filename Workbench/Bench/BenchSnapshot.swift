@@ -58,10 +58,10 @@ struct BenchSnapshot: AsyncParsableCommand {
             try connection.runScript(
                 """
                 CREATE VIEW bench_rows AS
-                SELECT kind, id, position, fields FROM realm.object
-                WHERE environment_id = \(environment.rawValue) AND kind = 'TimeEntry' AND NOT deleted
+                SELECT kind, id, position, fields FROM store.object
+                WHERE environment_id = \(environment.rawValue) AND kind = \(Kind.timeEntry.number) AND NOT deleted
                 """)
-            try connection.runScript("VACUUM realm.object")
+            try connection.runScript("VACUUM store.object")
         }
     }
 

@@ -190,11 +190,11 @@ struct BenchSubmit: AsyncParsableCommand {
                 for number in numbers {
                     let entry = try source.make(number)
                     let key = ObjectKey(realm: realms[paths[entry.person]] ?? 0, kind: .timeEntry, id: UUID())
-                    batch.put(key, JSONBytes(entry.fields), decision: 0, isEdit: true)
+                    batch.put(key, try CanonicalJSON(entry.fields), decision: 0, isEdit: true)
                 }
                 _ = try batch.commit(on: &connection)
             }
-            return try connection.run("SELECT max(position) FROM realm.change")[0].decode(Int64.self)
+            return try connection.run("SELECT max(position) FROM store.change")[0].decode(Int64.self)
         }
         while try await bench.pool.run({ connection in
             let rows = try connection.run("SELECT coalesce(min(position), 0) FROM realm.relay")

@@ -34,7 +34,7 @@ final class UpRun: Sendable {
     func run() async throws -> Int32 {
         let cluster = try await startDatabase()
         try Task.checkCancellation()
-        try await cluster.runCommand(["migrate", "--schema", LocalCluster.schemaFolder], log: "migrate")
+        try await cluster.runCommand(["migrate", "--finish", "--schema", LocalCluster.schemaFolder], log: "migrate")
         try moveAddresses(cluster.conninfo)
         try await cluster.startAll(LocalCluster.Part.standIns)
         try await setSwitches()

@@ -40,9 +40,9 @@ struct LedgerSweep: Sweep {
             ORDER BY environment_id, entry_id LIMIT \(Self.pageCountMax)
         ), done AS MATERIALIZED (
             SELECT p.environment_id, p.entry_id, p.version FROM page p LEFT JOIN LATERAL (
-                SELECT o.deleted, o.fields->>'status' AS status FROM realm.object o
+                SELECT o.deleted, o.fields::json->>'status' AS status FROM store.object o
                 WHERE o.environment_id = p.environment_id AND o.realm_id = p.realm_id
-                    AND o.kind = \(Kind.timeEntry.rawValue) AND o.id = p.entry_id
+                    AND o.kind = \(Kind.timeEntry) AND o.id = p.entry_id
                 OFFSET 0
             ) o ON true
             WHERE p.phase = 'settled' AND p.lease_until < now() - make_interval(secs => \(keep.inSeconds))

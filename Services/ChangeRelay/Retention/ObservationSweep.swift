@@ -23,13 +23,13 @@ struct ObservationSweep: Sweep {
         guard let realm = try realms.current(on: &connection) else { return SweptPart(removedCount: 0, isLast: true) }
         let count = try connection.run(
             """
-            DELETE FROM realm.object WHERE (environment_id, realm_id, kind, id) IN (
-                SELECT o.environment_id, o.realm_id, o.kind, o.id FROM realm.object o
+            DELETE FROM store.object WHERE (environment_id, realm_id, kind, id) IN (
+                SELECT o.environment_id, o.realm_id, o.kind, o.id FROM store.object o
                 WHERE o.environment_id = \(realm.environment.rawValue) AND o.realm_id = \(realm.number)
-                    AND o.kind = \(Kind.seenRecord.rawValue) AND NOT o.deleted
+                    AND o.kind = \(Kind.seenRecord) AND NOT o.deleted
                     AND o.position <= (
                         SELECT compacted_position FROM realm.environment WHERE id = \(realm.environment.rawValue))
-                    AND (o.fields->>'day') COLLATE "C"
+                    AND (o.fields::json->>'day') COLLATE "C"
                         < to_char(now() - make_interval(secs => \(keep.inSeconds)), 'YYYY-MM-DD')
                 LIMIT \(Self.countMax) FOR UPDATE SKIP LOCKED)
             """

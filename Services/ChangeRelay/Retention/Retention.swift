@@ -98,7 +98,7 @@ struct Retention: ~Copyable {
     }
 
     private static let tables = [
-        "realm.object", "realm.change", "device.client", "device.mutation", "submission.ledger", "pipeline.parked",
+        "store.object", "store.change", "device.client", "device.mutation", "submission.ledger", "pipeline.parked",
         "onboarding.refresh_token", "access.audit",
     ]
 }

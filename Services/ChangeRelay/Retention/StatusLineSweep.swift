@@ -53,11 +53,11 @@ struct StatusLineSweep: Sweep {
     private func excessive(in realm: RealmWalk.Place) -> Statement {
         """
         SELECT id, position, entry, timestamp FROM (
-            SELECT id, position, lower(fields->>'entry') AS entry, fields->>'timestamp' AS timestamp,
-                count(*) OVER (PARTITION BY lower(fields->>'entry')) AS n
-            FROM realm.object
+            SELECT id, position, lower(fields::json->>'entry') AS entry, fields::json->>'timestamp' AS timestamp,
+                count(*) OVER (PARTITION BY lower(fields::json->>'entry')) AS n
+            FROM store.object
             WHERE environment_id = \(realm.environment.rawValue) AND realm_id = \(realm.number)
-                AND kind = \(Kind.timeEntryStatus.rawValue) AND NOT deleted
+                AND kind = \(Kind.timeEntryStatus) AND NOT deleted
         ) l
         WHERE n > \(Int64(keepCountMax)) ORDER BY entry, id LIMIT \(Self.pageCountMax)
         """

@@ -84,8 +84,8 @@ extension EnvironmentCommand {
         private static func hasEntries(_ environment: EnvironmentID, on connection: inout Connection) throws -> Bool {
             let rows = try connection.run(
                 """
-                SELECT EXISTS (SELECT FROM realm.object
-                    WHERE environment_id = \(environment.rawValue) AND kind = \(Kind.timeEntry.rawValue))
+                SELECT EXISTS (SELECT FROM store.object
+                    WHERE environment_id = \(environment.rawValue) AND kind = \(Kind.timeEntry))
                 """)
             return try rows[0].decode(Bool.self)
         }

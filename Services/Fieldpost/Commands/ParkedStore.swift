@@ -142,9 +142,9 @@ enum ParkedStore {
         guard let subject = EventSubject(row.subject) else { return nil }
         let rows = try connection.run(
             """
-            SELECT o.position, coalesce(o.fields::text, 'deleted') FROM realm.realm r
-            JOIN realm.object o ON o.environment_id = r.environment_id AND o.realm_id = r.id
-                AND o.kind = \(subject.kind.rawValue) AND o.id = \(subject.id)
+            SELECT o.position, coalesce(o.fields, 'deleted') FROM realm.realm r
+            JOIN store.object o ON o.environment_id = r.environment_id AND o.realm_id = r.id
+                AND o.kind = \(subject.kind) AND o.id = \(subject.id)
             WHERE r.environment_id = \(row.environmentID) AND r.path = \(subject.realm.description)
             """)
         guard let (position, fields) = try rows.first?.decode(Int64.self, String.self) else { return nil }

@@ -53,9 +53,11 @@ struct RoleCommand: ParsableCommand {
                     throw CommandFailure("somebody deleted the Person \(key.id.text) meanwhile; nothing was changed")
                 }
                 let before = Role(of: try JSONObject(fields.bytes)).rawValue
-                batch.expect(key, at: object.position, decision: 0)
-                guard before != role else { continue }
-                batch.patch(key, JSONBytes("{\"role\":\"\(role)\"}"), decision: 0)
+                guard before != role else {
+                    batch.expect(key, at: object.position, decision: 0)
+                    continue
+                }
+                try batch.patch(object, CanonicalJSON(encoding: ["role": role]), decision: 0)
                 batch.also(
                     Administrator.audit(
                         .roleChanged, key.id.text, in: environment, detail: ["from": before, "to": role], decision: 0))

@@ -19,7 +19,7 @@ struct TreeImport {
 
     private struct Write {
         let key: ObjectKey
-        let fields: JSONBytes
+        let fields: CanonicalJSON
     }
 
     let file: TreeFile
@@ -81,7 +81,7 @@ struct TreeImport {
                 problems.add("\(kind.rawValue) \(item.id.text): it has more than \(Kind.fieldsBytesMax) bytes")
             }
             counts[keyPath: count] += 1
-            writes.append(Write(key: key, fields: JSONBytes(fields)))
+            writes.append(Write(key: key, fields: try CanonicalJSON(fields)))
         }
     }
 

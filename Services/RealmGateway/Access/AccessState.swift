@@ -153,32 +153,32 @@ struct AccessState: Sendable, Equatable {
     ) -> Statement {
         let memberships = Membership.ids(of: person)
         return """
-            (SELECT kind, id, position, fields, 0::bigint FROM realm.object
-            WHERE environment_id = \(environment) AND realm_id = \(own) AND kind = 'User' AND NOT deleted
+            (SELECT kind, id, position, fields, 0::bigint FROM store.object
+            WHERE environment_id = \(environment) AND realm_id = \(own) AND kind = \(Kind.user) AND NOT deleted
             ORDER BY id LIMIT 1)
             UNION ALL
-            SELECT kind, id, position, fields, 0 FROM realm.object
-            WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = 'Person' AND id = \(person)
+            SELECT kind, id, position, fields, 0 FROM store.object
+            WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = \(Kind.person) AND id = \(person)
             UNION ALL
             SELECT t.* FROM unnest(\(teams)) AS n(id) CROSS JOIN LATERAL (
-                SELECT kind, id, position, fields, 0 FROM realm.object
-                WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = 'Team' AND id = n.id
+                SELECT kind, id, position, fields, 0 FROM store.object
+                WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = \(Kind.team) AND id = n.id
                     AND NOT deleted
                 OFFSET 0
             ) t
             UNION ALL
             (SELECT m.kind, m.id, m.position, m.fields, t.position
             FROM (
-                SELECT * FROM realm.object
-                WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = 'Membership'
+                SELECT * FROM store.object
+                WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = \(Kind.membership)
                     AND id BETWEEN \(memberships.lowerBound) AND \(memberships.upperBound) AND NOT deleted
-                    AND lower(fields->>'person') = \(person.text)
+                    AND lower(fields::json->>'person') = \(person.text)
                 ORDER BY id LIMIT \(countMax)
             ) m
             LEFT JOIN LATERAL (
-                SELECT position FROM realm.object
-                WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = 'Team'
-                    AND id = (m.fields->>'team')::uuid AND NOT deleted
+                SELECT position FROM store.object
+                WHERE environment_id = \(environment) AND realm_id = \(common) AND kind = \(Kind.team)
+                    AND id = (m.fields::json->>'team')::uuid AND NOT deleted
                 OFFSET 0
             ) t ON true)
             """
@@ -191,14 +191,14 @@ struct AccessState: Sendable, Equatable {
         FROM (
             SELECT environment_id, id, path FROM realm.realm
             WHERE environment_id = \(environment) AND path = ANY (\(named.map(\.description)) || ARRAY(
-                SELECT '/shares/' || id FROM realm.object
-                WHERE environment_id = \(environment) AND realm_id = \(own) AND kind = 'Share' AND NOT deleted
+                SELECT '/shares/' || id FROM store.object
+                WHERE environment_id = \(environment) AND realm_id = \(own) AND kind = \(Kind.share) AND NOT deleted
                 ORDER BY id LIMIT \(countMax)))
             OFFSET 0
         ) r
         CROSS JOIN LATERAL (
-            SELECT * FROM realm.object
-            WHERE environment_id = \(environment) AND realm_id = r.id AND kind = 'Share'
+            SELECT * FROM store.object
+            WHERE environment_id = \(environment) AND realm_id = r.id AND kind = \(Kind.share)
                 AND id = substr(r.path, 9)::uuid AND NOT deleted
             OFFSET 0
         ) o
@@ -213,9 +213,8 @@ struct AccessState: Sendable, Equatable {
             return
         }
         for row in answers[0] {
-            let (kindName, id, position, json, teamPosition) = try row.decode(
-                String.self, UUID.self, Int64.self, JSONBytes?.self, Int64?.self)
-            let kind = Kind(rawValue: kindName)
+            let (kind, id, position, json, teamPosition) = try row.decode(
+                Kind.self, UUID.self, Int64.self, CanonicalJSON?.self, Int64?.self)
             // A person whose object was deleted is a worker; where it was is what a write is guarded by.
             if kind == .person { personPosition = position }
             guard let bytes = json?.bytes else { continue }
@@ -236,7 +235,7 @@ struct AccessState: Sendable, Equatable {
         }
         for case .team(let id) in named.map(\.realmClass) where namedTeams[id] == nil { missingTeams.insert(id) }
         for (realm, id, position, json) in try answers[1].decode(
-            Int32.self, UUID.self, Int64.self, JSONBytes.self)
+            Int32.self, UUID.self, Int64.self, CanonicalJSON.self)
         {
             let fields = try JSONObject(json.bytes)
             guard let owner = fields.id(of: "owner"), let recipient = fields.id(of: "recipient") else { continue }

@@ -46,7 +46,6 @@ struct LoadedState: Sendable {
 struct FoldedTarget: Sendable {
     enum Write: Sendable, Equatable {
         case put([UInt8])
-        case patch([UInt8])
         case delete
     }
 
@@ -85,11 +84,7 @@ struct FoldedTarget: Sendable {
         guard case .live(let stored) = object else { return }
         let whole = try JSONObject(stored).merging(try JSONObject(fields))
         object = .live(fields: whole)
-        switch write {
-        case .put: write = .put(whole)
-        case .patch(let before): write = .patch(try JSONObject(before).merging(try JSONObject(fields)))
-        case nil, .delete: write = .patch(fields)
-        }
+        write = .put(whole)
     }
 }
 

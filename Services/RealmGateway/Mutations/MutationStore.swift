@@ -143,9 +143,9 @@ struct MutationStore {
             \(answers.positions), \(answers.problems))
             AS i(person_id, client_id, sequence, decision, realm_id, kind, id, position, problem)
         LEFT JOIN LATERAL (
-            SELECT o.position FROM realm.object o
+            SELECT o.position FROM store.object o
             WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id
-                AND o.kind = i.kind COLLATE "C" AND o.id = i.id
+                AND o.kind = i.kind AND o.id = i.id
             OFFSET 0
         ) o ON true
         WHERE i.decision <> ALL ((SELECT realm.missed())::int[])

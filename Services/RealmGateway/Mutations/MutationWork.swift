@@ -40,7 +40,7 @@ struct MutationWork {
         return position > 0 ? position : loaded.position
     }
 
-    func batch(_ store: MutationStore) -> WriteBatch {
+    func batch(_ store: MutationStore) throws -> WriteBatch {
         var batch = WriteBatch(environment: store.environment)
         batch.traceparent = requests.lazy.compactMap(\.traceparent).first
         let gone = Set(plan.targets.lazy.filter { $0.value.write == .delete }.map { key($0.key) })
@@ -48,8 +48,8 @@ struct MutationWork {
             let decision = Int(decision(target))
             batch.expect(key(target), at: folded.loadedPosition, decision: decision)
             switch folded.write {
-            case .put(let fields): batch.put(key(target), JSONBytes(fields), decision: decision, isEdit: true)
-            case .patch(let fields): batch.patch(key(target), JSONBytes(fields), decision: decision, isEdit: true)
+            case .put(let fields):
+                batch.put(key(target), try CanonicalJSON(fields), decision: decision, isEdit: true)
             case .delete:
                 batch.delete(key(target), decision: decision, isEdit: true)
                 for line in loaded.lines[key(target)] ?? [] where !gone.contains(line) {
@@ -60,7 +60,7 @@ struct MutationWork {
         }
         for (entry, line) in plan.lines {
             let key = ObjectKey(realm: key(entry).realm, kind: .timeEntryStatus, id: UUID())
-            batch.put(key, JSONBytes(Array(line.json.utf8)), decision: Int(decision(entry)))
+            batch.put(key, try CanonicalJSON(line.json), decision: Int(decision(entry)))
         }
         expectPermissions(in: &batch, store)
         let numbers = Dictionary(decisions.map { ($0.key.id, $0.value) }) { first, _ in first }

@@ -61,7 +61,7 @@ struct EnvironmentFeed: Sendable {
         let cursor = whole.cursor?.kinds == digest ? whole.cursor : nil
         let progress = Progress(cursor, counter, catchUpCountMax: .max)
         let feed = EnvironmentFeed(
-            kinds: whole.kinds.sorted { $0.rawValue < $1.rawValue }, digest: digest, counter: counter,
+            kinds: whole.kinds.sorted { $0.number < $1.number }, digest: digest, counter: counter,
             services: services, access: access, environment: access.caller.environment,
             generation: counter.generation, progress: progress ?? .fresh(counter),
             pageCount: min(firstPageCount, services.limits.pageCountMax))
@@ -142,7 +142,7 @@ struct EnvironmentFeed: Sendable {
         var lastLooked: Int32?
         for row in answers[0] {
             let realm: Int32? = try row.optional(0)
-            guard let realm, let kind = try row.optional(2, as: String.self) else {
+            guard let realm, let kind = try row.optional(2, as: Kind.self) else {
                 (looked, lastLooked) = (try row.value(4), realm)
                 continue
             }
@@ -158,7 +158,7 @@ struct EnvironmentFeed: Sendable {
         let isFull = count == pageCount
         if !isFull {
             let isLast = looked < Int64(realmCount)
-            next = isLast ? nil : lastLooked.map { Cursor.Key(realm: $0 + 1, kind: "", id: .zero) }
+            next = isLast ? nil : lastLooked.map { Cursor.Key(firstOf: $0 + 1) }
         }
         let finished = lines.finished()
         let bytes = finished.reduce(0) { $0 + $1.readableBytes }
@@ -234,7 +234,7 @@ private struct OrderedLines {
     private var cursor: Cursor?
 
     mutating func append(
-        _ row: Row, realm: Int32, _ path: RealmPath, kind: String, id: UUID, position: Int64, fieldsColumn: Int,
+        _ row: Row, realm: Int32, _ path: RealmPath, kind: Kind, id: UUID, position: Int64, fieldsColumn: Int,
         _ cursor: Cursor
     ) {
         if realm != self.realm || line?.isFull == true { end() }

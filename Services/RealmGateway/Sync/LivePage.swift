@@ -24,13 +24,13 @@ final class LiveChunk: Sendable {
 
         private static let sources = Dictionary(
             uniqueKeysWithValues: Kind.allCases.compactMap { kind in
-                kind.row.permissions.map { (kind.rawValue, $0) }
+                kind.row.permissions.map { (kind, $0) }
             })
 
-        /// The names of the kinds that permissions are made of.
+        /// The kinds that permissions are made of.
         static let kinds = Array(sources.keys)
 
-        init?(kind: String, id: UUID, isThere: Bool) {
+        init?(kind: Kind, id: UUID, isThere: Bool) {
             guard let source = Self.sources[kind] else { return nil }
             self.source = source
             self.id = id
@@ -84,7 +84,7 @@ struct LivePage: Sendable {
     let touchesPosition: Int64
     let chunks: [LiveChunk]
     /// What changed, in whatever realm.
-    let kinds: Set<String>
+    let kinds: Set<Kind>
     let isFull: Bool
     /// So much concerns permissions that all devices are to look for themselves; the page is not handed on.
     let isOverfull: Bool
@@ -109,17 +109,17 @@ struct LivePage: Sendable {
             let cursor = Cursor(generation: counter.generation, start: position, position: position)
             chunks.append(LiveChunk(realm: realm, objects: line, cursor: cursor, touches: touches))
         }
-        var kinds: Set<String> = []
+        var kinds: Set<Kind> = []
         var last = position
         for row in answers[1] {
             last = try row.value(0)
             let realm: Int32 = try row.value(1)
-            let kind: String = try row.value(2)
+            guard let kind = Kind(number: try row.value(2)) else { continue }
             kinds.insert(kind)
             guard let path = path(realm) else { continue }
             let id: UUID = try row.value(3)
             let isCurrent: Bool = try row.value(6)
-            let isThere = unsafe isCurrent && row.withJSON(5) { unsafe $0 != nil }
+            let isThere = unsafe isCurrent && row.withBytes(5) { unsafe $0 != nil }
             // A permission may end here although its object's newer state comes with a later page: what lies between
             // must not be handed on.
             let touch = LiveChunk.Touch(kind: kind, id: id, isThere: isThere)
@@ -157,12 +157,12 @@ struct LivePage: Sendable {
             """
             SELECT c.realm_id, c.kind, c.id, coalesce(NOT o.deleted, false)
             FROM (
-                SELECT * FROM realm.change WHERE environment_id = \(environment.rawValue) AND position > \(position)
+                SELECT * FROM store.change WHERE environment_id = \(environment.rawValue) AND position > \(position)
                     AND kind = ANY (\(LiveChunk.Touch.kinds))
                 ORDER BY position LIMIT \(Int64(touchCountMax))
             ) c
             LEFT JOIN LATERAL (
-                SELECT o.position, o.deleted FROM realm.object o
+                SELECT o.position, o.deleted FROM store.object o
                 WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = c.realm_id AND o.kind = c.kind
                     AND o.id = c.id
                 OFFSET 0

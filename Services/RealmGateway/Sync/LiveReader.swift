@@ -18,7 +18,7 @@ final class LiveReader: Sendable {
         var realms: [Int32: Realm] = [:]
         var memberships: [ObjectIdentifier: [Int32]] = [:]
         /// Those that follow all realms, and what they want to hear of: they read it by themselves.
-        var followers: [ObjectIdentifier: (outbox: SendBuffer, kinds: Set<String>)] = [:]
+        var followers: [ObjectIdentifier: (outbox: SendBuffer, kinds: Set<Kind>)] = [:]
         /// Everything up to here was pushed; `nil`: nobody is live.
         var position: Int64?
         /// That position is of this one.
@@ -89,7 +89,7 @@ final class LiveReader: Sendable {
             }
             state.memberships[ObjectIdentifier(outbox)] = realms.map(\.number)
             if !kinds.isEmpty {
-                state.followers[ObjectIdentifier(outbox)] = (outbox, Set(kinds.map(\.rawValue)))
+                state.followers[ObjectIdentifier(outbox)] = (outbox, Set(kinds))
             }
             if state.position == nil {
                 (state.position, state.wholePosition) = (counter.position, counter.position)

@@ -24,15 +24,15 @@ struct ObjectLine {
     var isFull: Bool { objects.count >= Self.objectCountMax || bytes.count >= Self.bytesFull }
 
     /// Adds an object; `row` has its fields, or null for a tombstone, in `fieldsColumn`.
-    mutating func append(kind: String, id: UUID, position: Int64, row: Row, fieldsColumn: Int) {
+    mutating func append(kind: Kind, id: UUID, position: Int64, row: Row, fieldsColumn: Int) {
         if !objects.isEmpty { bytes.append(UInt8(ascii: ",")) }
         bytes += "{\"kind\":\"".utf8
-        bytes += kind.utf8
+        bytes += kind.rawValue.utf8
         bytes += "\",\"id\":\"".utf8
         bytes.append(hexadecimal: id)
         bytes += "\",\"position\":".utf8
         bytes.append(decimal: position)
-        unsafe row.withJSON(fieldsColumn) { json in
+        unsafe row.withBytes(fieldsColumn) { json in
             if let json = unsafe json {
                 bytes += ",\"fields\":".utf8
                 unsafe bytes.append(contentsOf: json)

@@ -62,8 +62,8 @@ struct RealmsRoute: Sendable {
         } else if state.mayRead(.manager) {
             let rows = try connection.run(
                 """
-                SELECT id FROM realm.object WHERE environment_id = \(environment) AND realm_id = \(access.common)
-                    AND kind = 'Team' AND NOT deleted ORDER BY id LIMIT \(countMax)
+                SELECT id FROM store.object WHERE environment_id = \(environment) AND realm_id = \(access.common)
+                    AND kind = \(Kind.team) AND NOT deleted ORDER BY id LIMIT \(countMax)
                 """)
             let teams = try rows.decode(UUID.self).map { RealmPath.team($0) }
             let known = Set(paths)

@@ -39,7 +39,7 @@ struct DownloadPage: Sendable {
         let rows = answers[0]
         for index in 0..<rows.count {
             let row = rows[index]
-            let kind: String = try row.value(1)
+            let kind: Kind = try row.value(1)
             let id: UUID = try row.value(2)
             let position: Int64 = try row.value(3)
             // What changed since the download began comes with the catching up, and is not to come twice.
@@ -118,8 +118,8 @@ struct ChangePage: Sendable {
             if isFull { self.position = position }
             guard try row.value(4, as: Bool.self), position > held[realm] ?? 0 else { continue }
             last[realm] = position
-            open[realm]?.append(
-                kind: try row.value(1), id: try row.value(2), position: position, row: row, fieldsColumn: 5)
+            guard let kind = Kind(number: try row.value(1)) else { continue }
+            open[realm]?.append(kind: kind, id: try row.value(2), position: position, row: row, fieldsColumn: 5)
             if open[realm]?.isFull == true { take(realm, into: &lines) }
         }
         for realm in realms where open[realm.number]?.isEmpty == false { take(realm.number, into: &lines) }
@@ -136,13 +136,13 @@ struct ChangePage: Sendable {
         """
         SELECT c.realm_id, c.kind, c.id, c.position, o.position IS NOT NULL AS is_current, o.fields
         FROM (
-            SELECT * FROM realm.change
+            SELECT * FROM store.change
             WHERE environment_id = \(environment.rawValue) AND position > \(position)
                 AND (realm_id IN (SELECT unnest(\(realms)))) IS TRUE
             ORDER BY position LIMIT \(Int64(countMax))
         ) c
         LEFT JOIN LATERAL (
-            SELECT o.* FROM realm.object o
+            SELECT o.* FROM store.object o
             WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = c.realm_id AND o.kind = c.kind
                 AND o.id = c.id
             OFFSET 0

@@ -14,10 +14,14 @@ extension JSONScanner {
         guard isNext(UInt8(ascii: "e"), bytes) || isNext(UInt8(ascii: "E"), bytes) else { return }
         advance()
         if isNext(UInt8(ascii: "+"), bytes) || isNext(UInt8(ascii: "-"), bytes) { advance() }
-        try scanExponent(bytes, of: start)
+        let exponent = try scanExponent(bytes, of: start)
+        guard digitCount + exponent <= JSONCheck.numberDigitsMax else { throw JSONProblem(.numberTooLarge, at: start) }
     }
 
-    private mutating func scanExponent(_ bytes: borrowing Span<UInt8>, of start: Int) throws(JSONProblem) {
+    /// - Returns: Its size, without its sign.
+    private mutating func scanExponent(
+        _ bytes: borrowing Span<UInt8>, of start: Int
+    ) throws(JSONProblem) -> Int {
         let first = offset
         _ = try scanDigits(bytes)
         var exponent = 0
@@ -25,6 +29,7 @@ extension JSONScanner {
             exponent = exponent * 10 + Int(bytes[index] - UInt8(ascii: "0"))
             guard exponent <= JSONCheck.numberExponentMax else { throw JSONProblem(.numberTooLarge, at: start) }
         }
+        return exponent
     }
 
     /// At least one digit; how many there were.

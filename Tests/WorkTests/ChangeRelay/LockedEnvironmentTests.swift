@@ -77,7 +77,7 @@ import Testing
             var flow = try Flow(cluster)
             let (locked, other) = (flow.environment, try addEnvironment("other", to: &flow))
             for environment in [locked, other] { try tests.add(3, to: &flow, environment) }
-            try flow.connection.run("UPDATE realm.change SET changed_at = now() - interval '1 hour'")
+            try flow.connection.run("UPDATE store.change SET changed_at = now() - interval '1 hour'")
             var relay = try flow.makeRelay()
             func changes(_ environment: EnvironmentID) throws -> Int {
                 try flow.connection.run("SELECT FROM realm.change WHERE environment_id = \(environment.rawValue)").count

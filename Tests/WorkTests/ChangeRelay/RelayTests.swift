@@ -75,7 +75,7 @@ import Testing
             let ids = (0..<1_050).map { _ in UUID() }
             var batch = WriteBatch(environment: flow.environment)
             for id in ids {
-                batch.put(try flow.key(.users, .realms, id), JSONBytes(#"{"userId": "\#(id)"}"#), decision: 0)
+                batch.put(try flow.key(.users, .realms, id), try CanonicalJSON(#"{"userId": "\#(id)"}"#), decision: 0)
             }
             _ = try batch.commit(on: &flow.connection)
             try flow.publishAll()
@@ -164,7 +164,7 @@ import Testing
             try flow.put(kept, #"{"userId": "a"}"#)
             try flow.put(gone, #"{"userId": "b"}"#)
             _ = try flow.delete(gone)
-            try flow.connection.run("UPDATE realm.change SET changed_at = now() - interval '1 hour'")
+            try flow.connection.run("UPDATE store.change SET changed_at = now() - interval '1 hour'")
             var relay = try flow.makeRelay()
             // Nothing is published yet: nothing may go.
             let isActive = try relay.step(waitMax: .zero)

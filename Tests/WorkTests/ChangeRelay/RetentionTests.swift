@@ -46,7 +46,7 @@ import Testing
             """)
         let keep = Self.day
         #expect(try Self.round(PollPointerSweep(keep: keep), &acme) == 0, "they are young")
-        try acme.connection.run("UPDATE realm.change SET changed_at = now() - interval '2 days'")
+        try acme.connection.run("UPDATE store.change SET changed_at = now() - interval '2 days'")
         var sweep = PollPointerSweep(keep: keep)
         for expected in [3, 0] {
             var count = 0
@@ -287,7 +287,7 @@ import Testing
         try acme.put([(UUID(), #"{"day": "2015-03-30"}"#)], .seenRecord, into: try .seen("ana@example.com"))
         try acme.connection.runScript(
             """
-            UPDATE realm.change SET changed_at = now() - interval '2 hours';
+            UPDATE store.change SET changed_at = now() - interval '2 hours';
             UPDATE realm.environment SET compacted_position = position;
             INSERT INTO realm.relay SELECT id, 1, 1, 1, position FROM realm.environment;
             INSERT INTO device.client SELECT id, 1, gen_random_uuid(), 2, now() - interval '1 year'

@@ -1,0 +1,13 @@
+package import Model
+package import Postgres
+package import Realms
+import Testing
+
+extension RealmObject {
+    /// The object as it is stored now; a test fails where there is none.
+    package static func stored(
+        _ key: ObjectKey, in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> RealmObject {
+        try #require(try byKey(connection.run(load([key], in: environment)))[key])
+    }
+}

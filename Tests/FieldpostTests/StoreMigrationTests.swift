@@ -1,0 +1,196 @@
+import Essentials
+import Foundation
+import Model
+import Postgres
+import Realms
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Fieldpost
+
+/// From schema 15, whose fields are `jsonb` and whose kinds are texts, to 18: while the release before writes, and
+/// then both.
+@Suite(.ownThreads) struct StoreMigrationTests {
+    private static let schema = projectFolder.appendingPathComponent("deploy/schema").path
+
+    /// A database of the release before, with as many objects in each of two environments.
+    private func makeDatabase(_ count: Int64) throws -> String {
+        let conninfo = try TestServer.shared.makeDatabase()
+        var connection = try Connection(conninfo)
+        _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(15)), on: &connection)
+        try connection.runScript(
+            """
+            INSERT INTO realm.environment (id, name, position) VALUES (1, 'acme', \(count)), (2, 'other', \(count));
+            INSERT INTO realm.realm (environment_id, id, path)
+            SELECT e, r, '/users/' || r || '@example.com' FROM generate_series(1, 2) e, generate_series(1, 20) r;
+            INSERT INTO realm.object
+            SELECT e, 1 + n % 20, (ARRAY['TimeEntry', 'User', 'Share', 'TimeEntryStatus'])[1 + n % 4],
+                md5(e || '/' || n)::uuid, n, 0, 0, n % 7 = 0,
+                CASE WHEN n % 7 > 0 THEN jsonb_build_object('text', 'entry ' || n, 'n', n / 8.0, 'é', ARRAY[n]) END
+            FROM generate_series(1, 2) e, generate_series(1, \(count)) n;
+            INSERT INTO realm.change (environment_id, position, realm_id, kind, id, traceparent)
+            SELECT environment_id, position, realm_id, kind, id, '00-' || position FROM realm.object;
+            """)
+        return conninfo
+    }
+
+    /// One write, or removal, as the release before does it.
+    private static func writeAsBefore(_ random: inout SplitMix64, _ connection: inout Connection) throws {
+        let (environment, realm) = (Int32.random(in: 1...2, using: &random), Int32.random(in: 1...20, using: &random))
+        let number = Int64.random(in: 1...500, using: &random)
+        if Int.random(in: 0..<6, using: &random) == 0 {
+            try connection.run([
+                """
+                DELETE FROM realm.object WHERE environment_id = \(environment) AND deleted AND position <= \(number)
+                """,
+                "DELETE FROM realm.change WHERE environment_id = \(environment) AND position <= \(number)",
+            ])
+            return
+        }
+        let fields: JSONBytes? =
+            Int.random(in: 0..<4, using: &random) == 0 ? nil : JSONBytes(#"{"text":"\#(random.next())","a":1e2}"#)
+        try connection.run([
+            "UPDATE realm.environment SET position = position + 1 WHERE id = \(environment)",
+            """
+            WITH w AS (
+                INSERT INTO realm.object AS o
+                SELECT id, \(realm), 'TimeEntry', md5(id || '/' || \(number))::uuid, position, 0, position,
+                    \(fields == nil), \(fields)
+                FROM realm.environment WHERE id = \(environment)
+                ON CONFLICT (environment_id, realm_id, kind, id) DO UPDATE SET position = excluded.position,
+                    edit_position = excluded.edit_position, deleted = excluded.deleted, fields = excluded.fields
+                RETURNING *
+            )
+            INSERT INTO realm.change (environment_id, position, realm_id, kind, id)
+            SELECT environment_id, position, realm_id, kind, id FROM w
+            """,
+        ])
+    }
+
+    /// One write as this release does it.
+    private static func write(_ random: inout SplitMix64, _ connection: inout Connection) throws {
+        let environment = EnvironmentID(rawValue: Int32.random(in: 1...2, using: &random))
+        var batch = WriteBatch(environment: environment)
+        let key = ObjectKey(
+            realm: Int32.random(in: 1...20, using: &random), kind: .timeEntry,
+            id: try connection.run("SELECT md5(\(String(random.next() % 500)))::uuid")[0].decode(UUID.self))
+        if Int.random(in: 0..<4, using: &random) == 0 {
+            batch.delete(key, decision: 0, isEdit: true)
+        } else {
+            batch.put(key, try CanonicalJSON(#"{"text":"\#(random.next())"}"#), decision: 0, isEdit: true)
+        }
+        _ = try batch.commit(on: &connection)
+    }
+
+    /// What one form has and the other has not.
+    private func difference(_ connection: inout Connection) throws -> Int {
+        let objects = try connection.run(
+            """
+            SELECT FROM (
+                SELECT environment_id, realm_id, kind, id, position, source_position, edit_position, deleted,
+                    fields::text AS fields
+                FROM realm.object
+            ) a FULL JOIN (
+                SELECT o.*, k.name FROM store.object o LEFT JOIN realm.kind k ON k.number = o.kind
+            ) b ON (a.environment_id, a.realm_id, a.kind, a.id) = (b.environment_id, b.realm_id, b.name, b.id)
+            WHERE (a.position, a.source_position, a.edit_position, a.deleted, a.fields)
+                IS DISTINCT FROM (b.position, b.source_position, b.edit_position, b.deleted, b.fields)
+            """)
+        let changes = try connection.run(
+            """
+            SELECT FROM realm.change a FULL JOIN (
+                SELECT c.*, k.name FROM store.change c LEFT JOIN realm.kind k ON k.number = c.kind
+            ) b ON (a.environment_id, a.position) = (b.environment_id, b.position)
+            WHERE (a.realm_id, a.kind, a.id, a.traceparent, a.changed_at)
+                IS DISTINCT FROM (b.realm_id, b.name, b.id, b.traceparent, b.changed_at)
+            """)
+        return objects.count + changes.count
+    }
+
+    @Test(arguments: Seeds.random(2, for: "migration of the store"))
+    func bothReleasesWriteWhileItGoesOn(seed: UInt64) throws {
+        let conninfo = try makeDatabase(4_000)
+        let isOver = Atomic(false)
+        let written = Atomic(0)
+        let failures = Mutex<[String]>([])
+        let before = Thread {
+            do {
+                var random = SplitMix64(seed: seed)
+                var connection = try Connection(conninfo)
+                while !isOver.load(ordering: .relaxed) {
+                    try Self.writeAsBefore(&random, &connection)
+                    written.add(1, ordering: .relaxed)
+                }
+            } catch {
+                failures.withLock { $0.append("\(error)") }
+            }
+            written.add(1_000_000, ordering: .relaxed)
+        }
+        before.start()
+        var connection = try Connection(conninfo)
+        // Interrupted after some steps, the next one goes on.
+        _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(16)), on: &connection)
+        for _ in 0..<2 { try connection.run("SELECT * FROM store.copy_some()") }
+        var steps = 0
+        let files = try SchemaFile.read(Self.schema)
+        let applied = try Migration.run(files, on: &connection) { progress, isLast in
+            steps = progress.count
+            #expect(progress.done <= progress.total)
+        }
+        #expect(applied.count == Int(Schema.oldest))
+        try Schema.check(on: &connection)
+        var random = SplitMix64(seed: seed &+ 1)
+        while written.load(ordering: .relaxed) < 400 || steps == 0 {
+            try Self.write(&random, &connection)
+            if !failures.withLock({ $0.isEmpty }) { break }
+            steps = max(steps, 1)
+        }
+        isOver.store(true, ordering: .relaxed)
+        while written.load(ordering: .relaxed) < 1_000_000 { Thread.sleep(forTimeInterval: 0.01) }
+        #expect(failures.withLock { $0 } == [])
+        #expect(try difference(&connection) == 0)
+
+        // Then one form is enough.
+        let objects = try connection.run("SELECT count(*) FROM realm.object")[0].decode(Int64.self)
+        #expect(try Migration.run(files, finishes: true, on: &connection).count == Int(Schema.version))
+        #expect(try connection.run("SELECT count(*) FROM realm.object")[0].decode(Int64.self) == objects)
+        try Self.write(&random, &connection)
+        #expect(try connection.run("SELECT FROM pg_trigger WHERE tgrelid = 'store.object'::regclass").count == 0)
+    }
+
+    /// Who asks only for the schema is told what is left to do.
+    @Test func whatWaitsIsTold() throws {
+        let conninfo = try makeDatabase(10)
+        let environment = ["FIELDPOST_DATABASE_URL": conninfo]
+        let first = try fieldpost("migrate", "--schema", Self.schema, environment: environment)
+        #expect(first.status == 0)
+        #expect(first.errors.contains("017-copied.sql: 40 of about"))
+        #expect(
+            first.errors.contains(
+                "018-one-store.sql waits until no service of the release before is left; then run: "
+                    + "fieldpost migrate --finish"))
+        let second = try fieldpost("migrate", "--finish", "--schema", Self.schema, environment: environment)
+        #expect(second.status == 0 && second.errors == "")
+    }
+
+    /// The numbers of kinds are told to the database by whoever migrates it, and are those that were given before.
+    @Test func kindsKeepTheirNumbers() throws {
+        let conninfo = try makeDatabase(0)
+        var connection = try Connection(conninfo)
+        let files = try SchemaFile.read(Self.schema)
+        _ = try Migration.run(files, finishes: true, on: &connection)
+        let rows = try connection.run("SELECT number, name FROM realm.kind").decode(Int16.self, String.self)
+        let stored = Dictionary(uniqueKeysWithValues: rows.map { ($1, $0) })
+        for kind in Kind.allCases {
+            #expect(stored[kind.rawValue] == kind.number)
+            #expect(Kind(number: kind.number) == kind)
+        }
+        let first = Kind.allCases.filter { $0.number <= 16 }.sorted { $0.rawValue < $1.rawValue }
+        #expect(first.map(\.number) == Array(1...16))
+        #expect(Kind(number: 0) == nil && Kind(number: Kind.numberMax + 1) == nil)
+        try connection.run("DELETE FROM realm.kind WHERE name = 'User'")
+        _ = try Migration.run(files, on: &connection)
+        #expect(try connection.run("SELECT FROM realm.kind WHERE name = 'User' AND number = 16").count == 1)
+    }
+}

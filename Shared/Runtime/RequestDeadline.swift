@@ -36,6 +36,8 @@ final class RequestDeadline: ChannelDuplexHandler, RemovableChannelHandler {
         case .end:
             isBodyWhole = true
             deadline?.cancel()
+            // A live stream has none for hours: what it was made of is not kept.
+            deadline = nil
         case .body: break
         }
         context.fireChannelRead(data)

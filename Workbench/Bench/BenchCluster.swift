@@ -48,7 +48,9 @@ struct BenchCluster: Sendable {
         var options = LocalCluster.Options()
         options.services = services
         options.variables = variables
-        options.database = ["fsync": "on", "shared_buffers": "512MB", "max_wal_size": "4GB"]
+        options.database = [
+            "fsync": "on", "shared_buffers": "512MB", "max_wal_size": "4GB", "track_wal_io_timing": "on",
+        ]
         let cluster = try await LocalCluster("bench", options)
         let client = Client()
         let pool = try Pool(cluster.conninfo, size: 2)

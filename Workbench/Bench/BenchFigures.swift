@@ -12,12 +12,21 @@ struct BenchFigures {
         }
     }
 
+    /// The newest value of each figure, on one line.
+    var latest: String {
+        values.map { "\($0.name) \(Self.text($0.values.last ?? .nan))" }.joined(separator: "; ")
+    }
+
     func median(_ name: String) -> Double {
         guard let sorted = values.first(where: { $0.name == name })?.values.sorted(), !sorted.isEmpty else {
             return .nan
         }
         let middle = sorted.count / 2
         return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+    }
+
+    func largest(_ name: String) -> Double {
+        values.first { $0.name == name }?.values.max() ?? .nan
     }
 
     /// The table of medians with their ranges.

@@ -5,6 +5,7 @@ import FoundationEssentials
 import HTTP
 import LocalCluster
 import Model
+import Postgres
 
 /// From one device to another of the same person, and from a device to the back end and back.
 struct BenchLive: AsyncParsableCommand {
@@ -13,7 +14,8 @@ struct BenchLive: AsyncParsableCommand {
         abstract: "Mutation on a device to line on another, and device to released to device.",
         discussion: """
             A mutation's time begins when the device has it to send: the wait for the answer to the request before \
-            counts. The back end takes 20 ms for each call.
+            counts. The back end takes 20 ms for each call. Where somebody else uses the processors or the disk, \
+            the figures grow with it: each round tells how much was waited for both.
             """)
 
     @OptionGroup var options: BenchClusterOptions
@@ -34,7 +36,7 @@ struct BenchLive: AsyncParsableCommand {
             try await bench.fillRealms(of: organisation)
             _ = try await bench.sap.setSwitches(#"{"latencyMs":20}"#)
             let source = try await BenchEntries(bench, organisation)
-            let clocks = (lines: BenchClock(), released: BenchClock())
+            let clocks = (lines: BenchClock(), answers: BenchClock(), released: BenchClock())
             let (opened, open) = AsyncStream.makeStream(of: Void.self)
             let follower = Task {
                 try await Self.follow(bench, clocks.lines, clocks.released) { open.yield() }
@@ -44,10 +46,18 @@ struct BenchLive: AsyncParsableCommand {
             var sender = try BenchSender(bench)
             for round in 1...options.rounds {
                 print("round \(round) of \(options.rounds)")
-                try await sender.send(rate * seconds, perSecond: rate, clocks.lines) { number in
+                let (before, pressure) = (try await Self.syncs(bench), BenchPressure.now())
+                try await sender.send(
+                    rate * seconds, perSecond: rate, clocks.lines, answered: clocks.answers
+                ) { number in
                     Array(#"{"text":"Draft \#(number)","durationSeconds":1800}"#.utf8)
                 }
                 try await clocks.lines.settled(within: .seconds(10))
+                pressure.add(to: &figures)
+                let after = try await Self.syncs(bench)
+                let sync = (after.milliseconds - before.milliseconds) / max(after.count - before.count, 1)
+                figures.add("PostgreSQL's fsync, mean", "ms", sync)
+                add(clocks.answers.take(), "answer to the sender", &figures)
                 add(clocks.lines.take(), "line on another device", &figures)
                 try await sender.send(entries, perSecond: Self.releaseRate, clocks.released) { number in
                     try source.make(number).fields
@@ -55,12 +65,22 @@ struct BenchLive: AsyncParsableCommand {
                 try await clocks.released.settled(within: .seconds(60))
                 add(clocks.released.take(), "released on another device", &figures)
                 _ = clocks.lines.take()
+                print("  \(figures.latest)")
             }
         }
         print(figures.table(title: "live, medians of \(options.rounds) rounds, on \(BenchCluster.place)"))
         let name = "line on another device"
-        print(BenchFigures.ratio("line p50, ms", figures.median("\(name), p50"), aim: 15, isAtMost: true))
+        let slowest = figures.largest("\(name), p50")
+        print(BenchFigures.ratio("line p50 of the slowest round, ms", slowest, aim: 8, isAtMost: true))
         print(BenchFigures.ratio("line p99, ms", figures.median("\(name), p99"), aim: 60, isAtMost: true))
+    }
+
+    /// How often PostgreSQL has had its log written through to the disk, and how long that took.
+    private static func syncs(_ bench: BenchCluster) async throws -> (count: Double, milliseconds: Double) {
+        try await bench.pool.run { connection in
+            let rows = try connection.run("SELECT wal_sync, wal_sync_time FROM pg_stat_wal")
+            return (Double(try rows[0].value(0, as: Int64.self)), try rows[0].value(1))
+        }
     }
 
     private func add(_ times: [Duration], _ name: String, _ figures: inout BenchFigures) {

@@ -56,7 +56,8 @@ struct BenchSender {
     }
 
     mutating func send(
-        _ count: Int, perSecond rate: Int, _ clock: BenchClock, fields: (Int) throws -> [UInt8]
+        _ count: Int, perSecond rate: Int, _ clock: BenchClock, answered: BenchClock? = nil,
+        fields: (Int) throws -> [UInt8]
     ) async throws {
         let interval = Duration.seconds(1) / rate
         let start = ContinuousClock.now
@@ -68,12 +69,13 @@ struct BenchSender {
                 let id = UUID()
                 number += 1
                 clock.sent(id, at: max(due, awake))
+                answered?.sent(id, at: max(due, awake))
                 let mutation = Mutation(operation: .put, kind: .timeEntry, id: id, fields: try fields(number))
                 _ = try device.enqueue(mutation, in: realm)
                 queued += 1
             }
             if device.queue.count > 0 {
-                try await sendBatch()
+                try await sendBatch(answered)
             } else {
                 try await Task.sleep(until: start + interval * queued, tolerance: .zero, clock: .continuous)
                 awake = .now
@@ -81,15 +83,17 @@ struct BenchSender {
         }
     }
 
-    private mutating func sendBatch() async throws {
+    private mutating func sendBatch(_ answered: BenchClock?) async throws {
         guard let request = device.nextRequest(countMax: Device.batchCountMax) else { return }
         let response = try await bench.gateway.send(request.body, token: bench.tokens[0])
         guard let answer = try QueueAnswer.read(status: response.status, body: response.body) else {
             throw GatewayClient.Refusal(
                 status: response.status, detail: String(decoding: response.body.prefix(300), as: UTF8.self))
         }
-        for answered in device.take(answer, to: request, newClientID: UUID()).answers {
-            if case .rejected(let code, let detail) = answered.outcome {
+        let now = ContinuousClock.now
+        for answer in device.take(answer, to: request, newClientID: UUID()).answers {
+            answered?.arrived(answer.mutation.id, at: now)
+            if case .rejected(let code, let detail) = answer.outcome {
                 throw BenchPlace.Missing(description: "the gateway rejects a mutation: \(code) \(detail)")
             }
         }

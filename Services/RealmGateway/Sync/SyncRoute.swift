@@ -28,8 +28,7 @@ struct SyncRoute: Sendable {
         return Response(
             status: .ok, headers: [.contentType: "application/x-ndjson", .cacheControl: "no-store"],
             body: ResponseBody { writer in
-                var session = session
-                try await session.run(&writer)
+                try await SyncStream(session: session).run(&writer)
                 try await writer.finish(nil)
             })
     }

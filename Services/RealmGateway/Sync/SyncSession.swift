@@ -1,7 +1,6 @@
 import Environments
 import Essentials
 import HTTP
-import Hummingbird
 import Identity
 import Model
 import NIOCore
@@ -9,22 +8,31 @@ import Postgres
 import Realms
 import Runtime
 
-/// What sessions share.
-struct SyncServices: Sendable {
+/// What sessions share; each holds no more of it than a reference.
+final class SyncServices: Sendable {
     let pool: Pool
     let numbers: RealmNumbers
     let hub: LiveHub
     let limits: GatewayLimits
+
+    init(pool: Pool, numbers: RealmNumbers, hub: LiveHub, limits: GatewayLimits) {
+        self.pool = pool
+        self.numbers = numbers
+        self.hub = hub
+        self.limits = limits
+    }
 }
 
-/// One device's stream: it brings the realms the person may open up to date, and then keeps them so.
-struct SyncSession {
-    private let services: SyncServices
-    private let environment: EnvironmentID
+/// What one device is to be told: it brings the realms the person may open up to date, and then keeps them so.
+///
+/// It writes nothing by itself; see ``SyncStream``, the only one that calls it, and waits for each answer.
+actor SyncSession {
+    nonisolated let services: SyncServices
+    nonisolated let environment: EnvironmentID
+    nonisolated let isLive: Bool
+    nonisolated let outbox: SendBuffer
+    nonisolated let access: AccessReader
     private let expires: Int64
-    private let request: SyncRequest
-    private let outbox: SendBuffer
-    private let access: AccessReader
     private let generation: Int64
     /// The realms the device names: those it may open only some day are opened then.
     private let named: [RealmPath]
@@ -32,7 +40,7 @@ struct SyncSession {
     private var state: AccessState
     private var realms: [OpenRealm] = []
     /// What an integration follows instead of realms.
-    private var feed: EnvironmentFeed?
+    private var feed: Feed?
     private var isFollowed = false
     /// Realms that may be opened once they are there; nothing tells of that, so they are looked for now and then.
     private var absent: Set<RealmPath> = []
@@ -49,6 +57,26 @@ struct SyncSession {
     /// Lines that go out with the next write, so that a short answer is one packet.
     private var pending: [ByteBuffer] = []
 
+    /// It is apart: those who have none, which are nearly all, are kept without room for it.
+    private final class Feed {
+        var state: EnvironmentFeed
+        init(_ state: EnvironmentFeed) { self.state = state }
+    }
+
+    /// What was read in one go.
+    struct Step: Sendable {
+        let lines: [ByteBuffer]
+        /// Whether the device is up to date with it.
+        let isDone: Bool
+    }
+
+    /// What is done about something that has come.
+    enum Answer: Sendable {
+        /// The lines are written; after them the device may have to catch up.
+        case write([ByteBuffer], isBehind: Bool)
+        case end
+    }
+
     /// Why a stream ends before its time. The device connects again and goes on from its cursors.
     struct Ended: Error {}
 
@@ -62,7 +90,7 @@ struct SyncSession {
         environment = caller.environment
         state = AccessState(caller)
         expires = login.expires
-        self.request = request
+        isLive = request.isLive
         self.outbox = outbox
         cursors = request.cursors
         let (access, counter) = try await services.pool.run { connection in
@@ -75,47 +103,23 @@ struct SyncSession {
         generation = counter.generation
         if let whole = request.whole {
             let (feed, isReset) = EnvironmentFeed.open(whole, services, access, counter)
-            self.feed = feed
+            self.feed = Feed(feed)
             pending = [Lines.openAll(isReset: isReset)]
         }
     }
 
-    @concurrent mutating func run(_ writer: inout any ResponseBodyWriter) async throws {
-        services.hub.watch(outbox, of: access.caller)
-        defer { services.hub.leave(outbox, in: environment) }
-        try await catchUp(&writer)
-        if request.isLive { try await follow(&writer) }
-    }
-
     // MARK: Catching up
 
-    /// Sends what is missing until one snapshot has nothing more, and then its checkpoint.
-    ///
-    /// The next lines are read while the last are written, by a task of its own: the connection's keeps the memory that
-    /// its calls took for as long as the device is live (`async let` takes it from there too).
-    @concurrent private mutating func catchUp(_ writer: inout any ResponseBodyWriter) async throws {
-        var isDone = false
-        while !isDone {
-            var ahead = self
-            ahead.pending = []
-            let next = Task { [ahead] in try await Self.advanced(ahead) }
-            defer { next.cancel() }
-            try await flush(&writer)
-            (self, isDone) = try await next.value
-        }
-        try await flush(&writer)
-    }
-
-    @concurrent private static func advanced(_ session: SyncSession) async throws -> (SyncSession, isDone: Bool) {
-        var session = session
-        let isDone = try await session.advance()
-        return (session, isDone)
+    /// Reads the next of what is missing, until one snapshot has nothing more, and then its checkpoint.
+    func next() async throws -> Step {
+        let isDone = try await advance()
+        return Step(lines: taken(), isDone: isDone)
     }
 
     /// Reads one page of what is missing.
     ///
     /// - Returns: Whether the device is up to date with it.
-    private mutating func advance() async throws -> Bool {
+    private func advance() async throws -> Bool {
         if feed != nil { return try await advanceFeed() }
         if let index = realms.firstIndex(where: { $0.progress.download != nil }) {
             try await download(index)
@@ -126,7 +130,7 @@ struct SyncSession {
         // The live reader hands on what comes from here: the last snapshot is taken after it was asked to.
         guard try await !open(page) else {
             joined = realms.map(\.number)
-            if request.isLive {
+            if isLive {
                 services.hub.join(outbox, in: environment, realms: realms, from: page.counter)
             }
             return false
@@ -143,18 +147,18 @@ struct SyncSession {
     }
 
     /// As ``advance()``, of the whole environment.
-    private mutating func advanceFeed() async throws -> Bool {
-        guard var feed else { return true }
+    private func advanceFeed() async throws -> Bool {
+        guard var feed = self.feed?.state else { return true }
         if feed.isDownloaded {
             // Who is told from here on reads what is new with the next snapshot, or is told again.
-            if request.isLive, !isFollowed {
+            if isLive, !isFollowed {
                 isFollowed = true
                 services.hub.join(outbox, in: environment, kinds: feed.kinds, from: feed.counter)
             }
             outbox.clear()
         }
         let step = try await feed.advance()
-        self.feed = feed
+        self.feed?.state = feed
         pending += step.lines
         // Nothing new: it was told of something that the snapshot before this one had already.
         if let position = step.checkpoint, position > checkpoint { add(checkpoint: position) }
@@ -173,7 +177,7 @@ struct SyncSession {
     /// Opens and closes realms by what the snapshot permits, and begins downloads where the change log will not do.
     ///
     /// - Returns: Whether other realms are open than the live reader hands on.
-    private mutating func open(_ page: ChangePage) async throws -> Bool {
+    private func open(_ page: ChangePage) async throws -> Bool {
         state = page.access
         let permitted = state.opened(named: named)
         let isPermitted = Set(permitted)
@@ -191,7 +195,7 @@ struct SyncSession {
         return realms.map(\.number) != joined
     }
 
-    private mutating func openMissing(_ permitted: [RealmPath], _ counter: EnvironmentCounter) async throws {
+    private func openMissing(_ permitted: [RealmPath], _ counter: EnvironmentCounter) async throws {
         let open = Set(realms.map(\.path))
         let missing = permitted.filter { !open.contains($0) }
         absent = []
@@ -219,7 +223,7 @@ struct SyncSession {
         }
     }
 
-    private mutating func goOn(_ index: Int, _ counter: EnvironmentCounter) {
+    private func goOn(_ index: Int, _ counter: EnvironmentCounter) {
         if !realms[index].progress.isGood(for: counter) {
             pending.append(Lines.open(realms[index].path, isReset: true))
             realms[index].progress = .fresh(counter)
@@ -230,7 +234,7 @@ struct SyncSession {
     }
 
     /// Reads the next page of a realm.
-    private mutating func download(_ index: Int) async throws {
+    private func download(_ index: Int) async throws {
         let realm = realms[index]
         guard let begun = realm.progress.download else { return }
         let page = try await readPage(realm, begun, count: pageCount)
@@ -261,33 +265,29 @@ struct SyncSession {
 
     // MARK: Live
 
-    /// Hands on what the environment's reader delivers, until the token expires or the server stops.
-    @concurrent private mutating func follow(_ writer: inout any ResponseBodyWriter) async throws {
-        outbox.restMax(services.limits.keepaliveMax)
-        while true {
-            switch await outbox.next() {
-            case .closed: return
-            case .lagging: try await catchUp(&writer)
-            case .quiet(let position):
-                let left = expires - Timestamp.now().secondsSinceEpoch
-                guard left > 0 else { return }
-                checkpoint = max(position, checkpoint)
-                moveOn(to: checkpoint)
-                pending.append(Lines.keepalive(expiresIn: left, cursor(at: checkpoint), realms: paths))
-                try await flush(&writer)
-            case .deliveries(let deliveries): try await send(deliveries, &writer)
-            }
-            if !absent.isEmpty, ContinuousClock.now - lookedAt >= services.limits.keepaliveMax {
-                lookedAt = .now
-                try await catchUp(&writer)
-            }
-            outbox.restMax(services.limits.keepaliveMax)
+    /// What the device is told of what the environment's reader delivers, until the token expires or the server stops.
+    func answer(to disposition: SendBuffer.Disposition) -> Answer {
+        var isBehind = false
+        switch disposition {
+        case .closed: return .end
+        case .lagging: isBehind = true
+        case .quiet(let position):
+            let left = expires - Timestamp.now().secondsSinceEpoch
+            guard left > 0 else { return .end }
+            checkpoint = max(position, checkpoint)
+            moveOn(to: checkpoint)
+            pending.append(Lines.keepalive(expiresIn: left, cursor(at: checkpoint), realms: paths))
+        case .deliveries(let deliveries): isBehind = !take(deliveries)
         }
+        if !absent.isEmpty, ContinuousClock.now - lookedAt >= services.limits.keepaliveMax {
+            lookedAt = .now
+            isBehind = true
+        }
+        return .write(taken(), isBehind: isBehind)
     }
 
-    @concurrent private mutating func send(_ deliveries: [Delivery], _ writer: inout any ResponseBodyWriter)
-        async throws
-    {
+    /// - Returns: Whether they could be handed on.
+    private func take(_ deliveries: [Delivery]) -> Bool {
         // Nothing is handed on before it is known to be still permitted: a snapshot tells.
         let own = access.own
         let isTouched = deliveries.contains { delivery in
@@ -296,7 +296,7 @@ struct SyncSession {
                     chunk.touches.contains { state.isTouched(by: $0, in: chunk.realm, own: own) }
                 }
         }
-        if isTouched { return try await catchUp(&writer) }
+        if isTouched { return false }
         var whole: Int64?
         for delivery in deliveries where delivery.position > checkpoint {
             for chunk in delivery.chunks where joined.contains(chunk.realm) {
@@ -307,36 +307,27 @@ struct SyncSession {
         // What was sent comes again from the change log only if it has changed since: the realms are moved on first.
         if let reached = deliveries.last?.position { moveOn(to: max(reached, checkpoint)) }
         if let whole { add(checkpoint: whole) }
-        try await flush(&writer)
+        return true
     }
 
-    private mutating func moveOn(to position: Int64) {
+    private func moveOn(to position: Int64) {
         for index in realms.indices { realms[index].progress = .whole(position) }
-        feed?.moveOn(to: position)
+        feed?.state.moveOn(to: position)
     }
 
     private var paths: [RealmPath]? { feed == nil ? realms.map(\.path) : nil }
 
     private func cursor(at position: Int64) -> Cursor {
-        Cursor(generation: generation, start: position, position: position, kinds: feed?.digest)
+        Cursor(generation: generation, start: position, position: position, kinds: feed?.state.digest)
     }
 
-    // MARK: Writing
-
-    private mutating func add(checkpoint position: Int64) {
+    private func add(checkpoint position: Int64) {
         checkpoint = position
         pending.append(Lines.checkpoint(cursor(at: position), realms: paths))
     }
 
-    @concurrent private mutating func flush(_ writer: inout any ResponseBodyWriter) async throws {
-        if pending.isEmpty { return }
-        outbox.isWriting(true)
-        defer { outbox.isWriting(false) }
-        if pending.count == 1 {
-            try await writer.write(pending[0])
-        } else {
-            try await writer.write(contentsOf: pending)
-        }
-        pending.removeAll(keepingCapacity: false)
+    private func taken() -> [ByteBuffer] {
+        defer { pending = [] }
+        return pending
     }
 }

@@ -16,6 +16,11 @@ extension WorkItem {
     var isObservation: Bool { subject.kind == .seenRecord }
 }
 
+extension WorkItem<EntryHandler.Answer> {
+    /// The attempt whose answer it is.
+    var sent: SentAttempt? { if case .answer(let answer) = origin { answer.sent } else { nil } }
+}
+
 extension EntryHandler {
     /// Lets `ObservationRule` decide.
     mutating func observe(

@@ -15,11 +15,17 @@ struct EntryHandler: Handler {
         let person: BackendPerson
         /// What it writes is over, one way or the other, when the lease ends.
         let before: WriteDeadline
+        let sent: SentAttempt?
+
+        func answer(_ found: SubmissionAnswer) -> Answer {
+            Answer(found: found, version: submission.version, sent: sent)
+        }
     }
 
     struct Answer: Sendable {
         let found: SubmissionAnswer
         let version: Int64
+        let sent: SentAttempt?
     }
 
     let rule: SubmissionRule
@@ -52,8 +58,9 @@ struct EntryHandler: Handler {
                 ObjectKey(realm: $0, kind: .timeEntry, id: input.subject.id)
             }
         }
+        // An entry's own event says nothing of what was seen of it.
         let records = inputs.map { input in
-            realms[input.subject.realm].map {
+            (input.isObservation ? realms[input.subject.realm] : nil).map {
                 ObjectKey(realm: $0, kind: .seenRecord, id: input.subject.id)
             }
         }
@@ -67,7 +74,7 @@ struct EntryHandler: Handler {
         guard let revision = try answers[2].first?.decode(Int64.self) else { return inputs.map { _ in .finished } }
         revisions[environment] = revision
         let objects = try RealmObject.byKey(answers[0])
-        let ledgers = try EntryStore.ledgers(answers[1])
+        let ledgers = try EntryStore.ledgers(answers[1], sent: Self.sent(inputs))
         let restore = try EntryStore.restore(answers[3])
 
         var writes = EntryWrites()
@@ -96,23 +103,39 @@ struct EntryHandler: Handler {
                 let ledger = isAnothers ? nil : try stored?.ledger.get()
                 var (state, person) = try state(
                     objects[key], ledger, isAnothers, input, key, in: environment, on: &connection)
-                state.note(restore)
                 state.canCall = input.canCall
-                let decision =
+                var encoded = input.sent?.encoded
+                var decision =
                     input.isObservation
                     ? try observe(records[index].flatMap { objects[$0] }, state, input, key, environment, &connection)
                     : decide(state, input)
+                if decision.step == .check {
+                    try check(&state, key, environment, &connection)
+                    state.note(restore)
+                    if let wanted = state.wanted, let fields = objects[key]?.fields {
+                        encoded = EncodedWanted(wanted, fields: fields)
+                    }
+                    decision = decide(state, input)
+                }
                 if decision.ledger != nil { begun[key.id] = key.realm }
                 writes.add(
-                    decision, about: state, key: key, version: stored?.version ?? 0, decision: index,
+                    decision, about: state, key: key, version: stored?.version ?? 0, encoded: encoded, decision: index,
                     now: Timestamp.now())
-                nexts[index] = next(decision.step, key, person, started)
+                let sent = SentAttempt(decision, encoded, realm: key.realm)
+                nexts[index] = next(decision.step, key, person, sent, started)
             } catch let error as Undecodable {
                 nexts[index] = .dead(reason: error.description)
             }
         }
         try writes.write(to: &batch, over: objects, environment, connection: &connection)
         return nexts
+    }
+
+    /// The attempts whose answers are among the inputs.
+    private static func sent(_ inputs: [WorkItem<Answer>]) -> [UUID: SentAttempt] {
+        var sent: [UUID: SentAttempt] = [:]
+        for input in inputs { if let attempt = input.sent { sent[input.subject.id] = attempt } }
+        return sent
     }
 
     private func decide(_ state: SubmissionState, _ input: WorkItem<Answer>) -> SubmissionDecision {
@@ -137,7 +160,7 @@ struct EntryHandler: Handler {
         return { call in
             let found = await caller.call(
                 call.submission, marker: call.marker, person: call.person, before: call.before)
-            return Answer(found: found, version: call.submission.version)
+            return call.answer(found)
         }
     }
 
@@ -145,7 +168,7 @@ struct EntryHandler: Handler {
         try EntryStore.rates(connection.run(BackendConfiguration.callRates(of: environment)))
     }
 
-    func unmade(_ call: Call) -> Answer? { Answer(found: .notMade, version: call.submission.version) }
+    func unmade(_ call: Call) -> Answer? { call.answer(.notMade) }
 
     func kind(of call: Call) -> CallKind {
         switch call.submission.action {
@@ -181,7 +204,17 @@ struct EntryHandler: Handler {
         guard mayBeSubmitted, person != nil, !isAnothers, !input.isObservation else {
             return (state, person)
         }
-        let confirmed = ledger?.confirmed?.wanted
+        state.isChecked = false
+        return (state, person)
+    }
+
+    /// Looks whether the entry can be submitted, and as what.
+    private mutating func check(
+        _ state: inout SubmissionState, _ key: ObjectKey, _ environment: EnvironmentID, _ connection: inout Connection
+    ) throws {
+        state.isChecked = true
+        guard case .live(let entry, _) = state.entry else { return }
+        let confirmed = state.ledger?.confirmed?.wanted
         (state.wanted, state.problems) = try wanted(
             entry, over: confirmed, key, environment, isFresh: false, &connection)
         if !state.problems.isEmpty {
@@ -189,7 +222,6 @@ struct EntryHandler: Handler {
             (state.wanted, state.problems) = try wanted(
                 entry, over: confirmed, key, environment, isFresh: true, &connection)
         }
-        return (state, person)
     }
 
     /// - Parameter confirmed: What the back end is known to hold. What it holds in a context of the same template, and
@@ -226,11 +258,13 @@ struct EntryHandler: Handler {
     }
 
     private func next(
-        _ step: SubmissionDecision.Step, _ key: ObjectKey, _ person: BackendPerson?, _ started: ContinuousClock.Instant
+        _ step: SubmissionDecision.Step, _ key: ObjectKey, _ person: BackendPerson?, _ sent: SentAttempt?,
+        _ started: ContinuousClock.Instant
     ) -> Disposition<Call> {
         switch step {
         case .finished: return .finished
-        case .again: return .again
+        // `check` is what `decide` has done by now.
+        case .again, .check: return .again
         case .dead(let reason): return .dead(reason: reason)
         case .park(let reason, let after, let cause): return .park(reason: reason, after: after, cause: cause)
         case .call(let call):
@@ -240,7 +274,7 @@ struct EntryHandler: Handler {
             return .call(
                 Call(
                     submission: call, marker: EntryMarker.marker(of: key.id), person: person,
-                    before: WriteDeadline(last)),
+                    before: WriteDeadline(last), sent: sent),
                 startBefore: last)
         }
     }

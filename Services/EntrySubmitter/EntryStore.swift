@@ -29,22 +29,25 @@ enum EntryStore {
     }
 
     /// The rows of `loadLedgers` by entry. One that does not decode is not as if there were none: something was tried.
-    static func ledgers(_ rows: Rows) throws(PostgresError) -> [UUID: StoredLedger] {
+    ///
+    /// - Parameter sent: Attempts whose answers came.
+    static func ledgers(_ rows: Rows, sent: [UUID: SentAttempt]) throws(PostgresError) -> [UUID: StoredLedger] {
         var ledgers: [UUID: StoredLedger] = [:]
         let decoder = JSONDecoder()
         for row in rows {
             var columns = row.columns
             let (entry, realm) = (try columns.next(UUID.self), try columns.next(Int32?.self))
             let version = try columns.next(Int64.self)
+            let attempt = sent[entry].flatMap { $0.realm == realm ? $0 : nil }
             ledgers[entry] = StoredLedger(
-                realm: realm, version: version, ledger: try ledger(&columns, version, of: entry, decoder))
+                realm: realm, version: version, ledger: try ledger(&columns, version, of: entry, attempt, decoder))
             try columns.end()
         }
         return ledgers
     }
 
     private static func ledger(
-        _ columns: inout Columns, _ version: Int64, of entry: UUID, _ decoder: JSONDecoder
+        _ columns: inout Columns, _ version: Int64, of entry: UUID, _ sent: SentAttempt?, _ decoder: JSONDecoder
     ) throws(PostgresError) -> Result<Ledger, Undecodable> {
         var ledger = Ledger()
         ledger.version = version
@@ -54,7 +57,7 @@ enum EntryStore {
         ledger.backendID = try columns.next()
         let (wanted, confirmed) = (try columns.next(JSONBytes?.self), try columns.next(JSONBytes?.self))
         ledger.loggedAt = try columns.next()
-        let name = "the submission ledger of TimeEntry \(entry.text)"
+        var name: String { "the submission ledger of TimeEntry \(entry.text)" }
         guard let phase = Ledger.Phase(rawValue: phase), let operation = Ledger.Operation(rawValue: operation)
         else {
             return .failure(
@@ -63,7 +66,11 @@ enum EntryStore {
         ledger.phase = phase
         ledger.operation = operation
         do throws(Undecodable) {
-            ledger.wanted = try wanted?.decoded(as: Wanted.self, by: decoder, name: "\(name), wanted,")
+            if let sent, sent.version == version, sent.editPosition == ledger.editPosition, wanted != nil {
+                ledger.wanted = sent.encoded.wanted
+            } else {
+                ledger.wanted = try wanted?.decoded(as: Wanted.self, by: decoder, name: "\(name), wanted,")
+            }
             ledger.confirmed = try confirmed?.decoded(
                 as: Confirmed.self, by: decoder, name: "\(name), confirmed,")
             return .success(ledger)
@@ -99,8 +106,22 @@ enum EntryStore {
         let entry: UUID
         let realm: Int32
         let ledger: Ledger
+        /// How what it wants, or is known to hold, is written, where that was made already.
+        let encoded: EncodedWanted?
         let lease: Duration
         let decision: Int
+
+        func wanted(by encoder: JSONEncoder) throws -> JSONBytes? {
+            guard let wanted = ledger.wanted else { return nil }
+            if let encoded, encoded.wanted == wanted { return encoded.json }
+            return JSONBytes([UInt8](try encoder.encode(wanted)))
+        }
+
+        func confirmed(by encoder: JSONEncoder) throws -> JSONBytes? {
+            guard let confirmed = ledger.confirmed else { return nil }
+            if let encoded, encoded.wanted == confirmed.wanted { return encoded.confirmed(confirmed.status) }
+            return JSONBytes([UInt8](try encoder.encode(confirmed)))
+        }
     }
 
     /// A decision stands only while the ledger is at the version it was made from; 0 means that there is no row.
@@ -126,8 +147,8 @@ enum EntryStore {
         var backendIDs = BinaryArray(of: String.self)
         let encoder = JSONEncoder()
         for write in writes {
-            wanted.append(try write.ledger.wanted.map { JSONBytes([UInt8](try encoder.encode($0))) })
-            confirmed.append(try write.ledger.confirmed.map { JSONBytes([UInt8](try encoder.encode($0))) })
+            wanted.append(try write.wanted(by: encoder))
+            confirmed.append(try write.confirmed(by: encoder))
             backendIDs.append(write.ledger.backendID)
         }
         return """
@@ -170,11 +191,11 @@ extension EntryPatch {
         func add(_ name: String, _ value: some Encodable) throws {
             members.append("\"\(name)\":" + String(decoding: try encoder.encode(value), as: UTF8.self))
         }
-        if let status { try add("status", status) }
+        if let status { members.append("\"status\":\"\(status.rawValue)\"") }
         if let backendID { try add("backendId", backendID) }
-        if let deleteRequested { try add("deleteRequested", deleteRequested) }
-        if let submitRequested { try add("submitRequested", submitRequested) }
-        if let statusAt { try add("statusAt", statusAt) }
+        if let deleteRequested { members.append("\"deleteRequested\":\(deleteRequested)") }
+        if let submitRequested { members.append("\"submitRequested\":\(submitRequested)") }
+        if let statusAt { members.append("\"statusAt\":\"\(statusAt)\"") }
         if let restored {
             try add("text", restored.text)
             try add("reportingTemplate", restored.reportingTemplate)

@@ -16,9 +16,10 @@ struct EntryWrites {
     /// - Parameters:
     ///   - state: What was decided about.
     ///   - version: That of the ledger's row there is, whosever it is.
+    ///   - encoded: How what the ledger may keep is written.
     mutating func add(
         _ decision: SubmissionDecision, about state: SubmissionState, key: ObjectKey, version: Int64,
-        decision index: Int, now: Timestamp
+        encoded: EncodedWanted?, decision index: Int, now: Timestamp
     ) {
         versions.append((key.id, version, index))
         var ledger = decision.ledger
@@ -41,7 +42,8 @@ struct EntryWrites {
         } else if let ledger {
             ledgers.append(
                 EntryStore.LedgerWrite(
-                    entry: key.id, realm: key.realm, ledger: ledger, lease: decision.lease, decision: index))
+                    entry: key.id, realm: key.realm, ledger: ledger, encoded: encoded, lease: decision.lease,
+                    decision: index))
         }
     }
 

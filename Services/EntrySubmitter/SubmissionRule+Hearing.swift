@@ -157,7 +157,7 @@ extension SubmissionRule {
         ledger.editPosition = 0
         guard state.canCall else { return SubmissionDecision(ledger: next(ledger, .settled), step: .again) }
         var decision = begin(state, ledger)
-        if decision.ledger == nil { decision.ledger = next(ledger, .settled) }
+        if decision.ledger == nil, decision.step != .check { decision.ledger = next(ledger, .settled) }
         return decision
     }
 }

@@ -125,6 +125,7 @@ struct SubmissionRule: Sendable {
             return SubmissionDecision(
                 step: .dead(reason: "the back end has no such person; add them to the environment's people"))
         }
+        guard state.isChecked else { return SubmissionDecision(step: .check) }
         guard state.problems.isEmpty, let wanted = state.wanted else {
             return refuse(state.problems, .problem, ledger, state)
         }

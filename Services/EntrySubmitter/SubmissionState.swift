@@ -75,6 +75,8 @@ struct SubmissionState: Sendable {
     var problems: [String] = []
     /// The entry as it is to be in the back end; `nil` when there are problems.
     var wanted: Wanted?
+    /// Whether `problems` and `wanted` were made. The rule says `check` where it needs them: most answers do not.
+    var isChecked = true
     /// The id is that of an entry of another realm, which the back end may have a record of. `ledger` is `nil` then.
     var isAnothers = false
     /// How long ago the database was restored, when it may have lost that the entry was sent: the back end is asked
@@ -167,7 +169,7 @@ struct SubmissionCall: Equatable, Sendable {
 }
 
 /// What is to be written, and what happens next.
-struct SubmissionDecision: Sendable {
+struct SubmissionDecision: Equatable, Sendable {
     enum EntryChange: Equatable, Sendable {
         case patch(EntryPatch)
         /// An entry that was made in the back end.
@@ -178,6 +180,9 @@ struct SubmissionDecision: Sendable {
         case finished
         /// The entry asks for something else by now: it is decided again.
         case again
+        /// It depends on what the person can report on: nothing is written, and it is decided with
+        /// `SubmissionState.isChecked`.
+        case check
         case call(SubmissionCall)
         case park(reason: String, after: Duration, cause: ParkCause)
         case dead(reason: String)

@@ -19,9 +19,11 @@ internal import CKafka
 
     /// Listens until it goes away.
     ///
-    /// - Parameter topics: Topic → number of partitions.
+    /// - Parameters:
+    ///   - topics: Topic → number of partitions.
+    ///   - roundTrip: Milliseconds that each answer takes longer, as from a broker on another machine.
     /// - Throws: `Failure` when the port is taken, or a topic cannot be made.
-    init(port: Int, topics: [String: Int]) throws(Failure) {
+    init(port: Int, topics: [String: Int], roundTrip: Int = 0) throws(Failure) {
         guard cbroker_port_is_free(Int32(port)) == 1 else {
             throw Failure(description: "broker: port \(port) of 127.0.0.1 is taken")
         }
@@ -36,6 +38,7 @@ internal import CKafka
             unsafe self.client = client
             unsafe self.cluster = cluster
             address = unsafe String(cString: rd_kafka_mock_cluster_bootstraps(cluster))
+            if roundTrip > 0 { unsafe rd_kafka_mock_broker_set_rtt(cluster, 1, Int32(roundTrip)) }
         } catch {
             unsafe rd_kafka_destroy(client)
             throw error

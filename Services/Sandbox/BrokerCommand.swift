@@ -15,13 +15,19 @@ struct BrokerCommand: ParsableCommand {
     @Option(help: "Another topic, as name:partitions. May be given several times.")
     var topic: [String] = []
 
+    @Option(help: "Milliseconds that each answer takes longer, as from a broker on another machine.")
+    var roundTrip = 0
+
     func validate() throws {
         guard (1...65_535).contains(port) else { throw ValidationError("--port is 1…65535, not \(port)") }
+        guard (0...10_000).contains(roundTrip) else {
+            throw ValidationError("--round-trip is 0…10000, not \(roundTrip)")
+        }
         _ = try topics()
     }
 
     func run() throws {
-        let broker = try MockBroker(port: port, topics: try topics())
+        let broker = try MockBroker(port: port, topics: try topics(), roundTrip: roundTrip)
         print("the broker listens on \(broker.address)")
         // The cluster runs on its own threads; this one waits to be told to stop.
         var signals = sigset_t()

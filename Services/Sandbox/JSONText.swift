@@ -1,5 +1,5 @@
 /// JSON that is written with its fields in the order they are given.
-indirect enum JSONText: Sendable {
+enum JSONText: Sendable {
     case null
     case bool(Bool)
     case number(Int)
@@ -46,6 +46,12 @@ indirect enum JSONText: Sendable {
 
     private static func write(_ text: String, to bytes: inout [UInt8]) {
         bytes.append(UInt8(ascii: "\""))
+        defer { bytes.append(UInt8(ascii: "\"")) }
+        // Mostly there is nothing to escape.
+        if text.utf8.allSatisfy({ $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) {
+            bytes.append(contentsOf: text.utf8)
+            return
+        }
         for byte in text.utf8 {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes.append(contentsOf: [UInt8(ascii: "\\"), byte])
@@ -56,7 +62,6 @@ indirect enum JSONText: Sendable {
             default: bytes.append(byte)
             }
         }
-        bytes.append(UInt8(ascii: "\""))
     }
 }
 

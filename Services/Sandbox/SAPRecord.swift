@@ -37,6 +37,20 @@ struct SAPRecord: Codable, Equatable, Sendable {
         case cancelled = 60
     }
 
+    /// What `Codable` makes of it.
+    var json: JSONText {
+        func text(_ value: String?) -> JSONText { value.map { .string($0) } ?? .null }
+        return .object([
+            ("number", .number(number)), ("person", .string(person)), ("companyCode", .string(companyCode)),
+            ("date", .string(date.description)), ("hundredths", .number(hundredths)), ("note", .string(note)),
+            ("wbsElement", .string(wbsElement)), ("activityType", .string(activityType)),
+            ("assignments", assignments.map { .object($0.map { ($0, .string($1)) }) } ?? .null),
+            ("status", .number(status.rawValue)), ("predecessor", predecessor.map { .number($0) } ?? .null),
+            ("releasedOnSave", .bool(releasedOnSave)), ("rejectionReason", text(rejectionReason)),
+            ("hoursText", text(hoursText)),
+        ])
+    }
+
     static func text(ofNumber number: Int) -> String {
         let digits = String(number)
         return String(repeating: "0", count: max(0, 12 - digits.count)) + digits

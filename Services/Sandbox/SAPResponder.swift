@@ -54,7 +54,8 @@ struct SAPResponder: HTTPResponder {
     }
 
     private func session(of request: Request) -> String? {
-        for cookie in (request.headers[.cookie] ?? "").split(separator: ";") {
+        guard let cookies = request.headers[.cookie] else { return nil }
+        for cookie in cookies.split(separator: ";") {
             let parts = cookie.drop { $0 == " " }.split(separator: "=", maxSplits: 1)
             if parts.count == 2, parts[0] == SAPSessions.cookie { return String(parts[1]) }
         }

@@ -29,8 +29,8 @@ struct SAPService: Sendable {
     ///
     /// - Parameter onRunning: Called with the port once requests are answered.
     func run(onRunning: @escaping @Sendable (Int) async -> Void = { _ in }) async throws {
-        var logger = Logger(label: "sandbox-sap")
-        logger.logLevel = .critical
+        // It says nothing, and prepares nothing to be said of each request.
+        let logger = Logger(label: "sandbox-sap") { _ in SwiftLogNoOpLogHandler() }
         let application = Application(
             responder: SAPResponder(
                 system: system, sessions: SAPSessions(),

@@ -8,6 +8,11 @@ final class SAPSystem: SandboxSystem {
     enum Line: Codable {
         case organisation(SAPOrganisation)
         case records([SAPRecord])
+
+        /// `records` as JSON.
+        static func json(of records: [SAPRecord]) -> JSONText {
+            .object([("records", .object([("_0", .array(records.map(\.json)))]))])
+        }
     }
 
     fileprivate struct State: ~Copyable {
@@ -146,7 +151,7 @@ final class SAPSystem: SandboxSystem {
 
 extension SAPSystem.State {
     fileprivate mutating func write(_ changes: [SAPRecord]) {
-        journal?.append(.records(changes))
+        journal?.append(SAPSystem.Line.json(of: changes).bytes)
         for record in changes { records.put(record) }
     }
 }

@@ -26,7 +26,13 @@ import Glibc
 
     /// The kernel has the line when this returns, so it survives the end of the process.
     func append(_ line: Line) {
-        guard var bytes = try? JSONEncoder().encode(line) else { preconditionFailure("a line is always encodable") }
+        guard let bytes = try? JSONEncoder().encode(line) else { preconditionFailure("a line is always encodable") }
+        append([UInt8](bytes))
+    }
+
+    /// The same for a line that is JSON already, such as `JSONEncoder` would make of it: for those that are many.
+    func append(_ json: [UInt8]) {
+        var bytes = json
         bytes.append(UInt8(ascii: "\n"))
         let count = unsafe bytes.withUnsafeBytes { unsafe write(descriptor, $0.baseAddress, $0.count) }
         precondition(count == bytes.count, "the journal cannot be written: errno \(errno)")

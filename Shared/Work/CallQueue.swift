@@ -23,9 +23,19 @@ struct CallQueue<Call: Sendable>: Sendable {
 
         /// Takes the first calls that are not made any more. Those of one person are in order.
         mutating func takeExpired(now: ContinuousClock.Instant) -> [Call] {
-            let expired = waiting.prefix { $0.startBefore.map { $0 <= now } ?? false }
-            waiting.removeFirst(expired.count)
-            return expired.map(\.call)
+            var expired: [Call] = []
+            while let first = waiting.first, let startBefore = first.startBefore, startBefore <= now {
+                expired.append(first.call)
+                waiting.removeFirst()
+            }
+            return expired
+        }
+
+        /// The first call, if the person's rate lets it be made.
+        mutating func takeCall(_ rates: CallRates, now: ContinuousClock.Instant) -> Call? {
+            guard !waiting.isEmpty else { return nil }
+            if bucket == nil, let rate = rates.perPersonAndSecond { bucket = TokenBucket(perSecond: rate, now: now) }
+            return bucket?.take(now: now) ?? true ? waiting.removeFirst().call : nil
         }
     }
 
@@ -106,7 +116,7 @@ struct CallQueue<Call: Sendable>: Sendable {
             order.append(environment)
             var expired: [Call] = []
             let next = withLane(environment) { Self.next(in: &$0, &expired, now) }
-            self.expired += expired
+            if !expired.isEmpty { self.expired += expired }
             if let next {
                 return (next.call, FlowKey(environment: environment, person: next.person))
             }
@@ -121,17 +131,17 @@ struct CallQueue<Call: Sendable>: Sendable {
             return nil
         }
         for _ in 0..<lane.order.count {
-            guard let name = lane.order.popFirst(), var person = lane.people[name] else { continue }
-            let late = person.takeExpired(now: now)
-            expired += late
+            guard let name = lane.order.popFirst(), let index = lane.people.index(forKey: name) else { continue }
+            // In its place: this is done for each call.
+            let late = lane.people.values[index].takeExpired(now: now)
+            if !late.isEmpty { expired += late }
             lane.waitingCount -= late.count
-            if person.bucket == nil, !person.waiting.isEmpty, let rate = lane.rates.perPersonAndSecond {
-                person.bucket = TokenBucket(perSecond: rate, now: now)
+            let call = lane.people.values[index].takeCall(lane.rates, now: now)
+            if !lane.people.values[index].waiting.isEmpty {
+                lane.order.append(name)
+            } else if lane.people.values[index].bucket == nil {
+                lane.people.remove(at: index)
             }
-            let isPermitted = !person.waiting.isEmpty && person.bucket?.take(now: now) ?? true
-            let call = isPermitted ? person.waiting.popFirst()?.call : nil
-            if !person.waiting.isEmpty { lane.order.append(name) }
-            lane.people[name] = person.waiting.isEmpty && person.bucket == nil ? nil : person
             guard let call else { continue }
             _ = lane.bucket?.take(now: now)
             lane.waitingCount -= 1
@@ -164,7 +174,7 @@ struct CallQueue<Call: Sendable>: Sendable {
     /// Takes all calls of an environment that are not made yet.
     mutating func withdraw(_ environment: EnvironmentID) -> [Call] {
         withLane(environment) { lane in
-            let calls = lane.order.flatMap { lane.people[$0]?.waiting.map(\.call) ?? [] }
+            let calls = lane.order.flatMap { lane.people[$0]?.waiting.map { $0.call } ?? [] }
             for name in lane.order {
                 lane.people[name]?.waiting = []
                 if lane.people[name]?.bucket == nil { lane.people[name] = nil }

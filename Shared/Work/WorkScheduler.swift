@@ -205,7 +205,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
         var items = deciding + parts.joined()
         if let refusal { items.append(refusal.item) }
         (deciding, parts, refusal) = ([], [], nil)
-        for (environment, items) in Dictionary(grouping: items, by: \.item.environment) {
+        for (environment, items) in Dictionary(grouping: items, by: { $0.item.environment }) {
             if queues[environment, default: []].isEmpty { turns.insert(environment, at: 0) }
             queues[environment, default: []].insert(contentsOf: items, at: 0)
         }

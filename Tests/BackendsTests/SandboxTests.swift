@@ -1,9 +1,12 @@
 import BackendProtocol
 import Backends
+import Essentials
 import FoundationEssentials
 import HTTP
 import Model
 import Testing
+
+@testable import Sandbox
 
 /// What the sandbox does to clients that are less careful than the adapter.
 @Suite struct SandboxTests {
@@ -87,6 +90,24 @@ import Testing
             let recorded = try await sap.recorded()
             #expect(recorded.count == 4)
         }
+    }
+
+    /// Lines of records are many, so they are written without `Codable`, which reads them.
+    @Test(arguments: [false, true]) func aLineOfRecordsIsReadAsItWas(isFull: Bool) throws {
+        let day = Day(daysSinceEpoch: 16_524)
+        var record = SAPRecord(
+            number: 7, person: "A\"1\\", companyCode: "1010", date: day, hundredths: 150, note: "a\nb 🌍",
+            wbsElement: "P1.1", activityType: "", status: .approved, releasedOnSave: true)
+        if isFull {
+            (record.assignments, record.predecessor) = (["WorkItem": "W", "InternalOrder": "\t"], 6)
+            (record.rejectionReason, record.hoursText) = ("0001", "x")
+        }
+        let line = Data(SAPSystem.Line.json(of: [record, record]).bytes)
+        guard case .records(let read) = try JSONDecoder().decode(SAPSystem.Line.self, from: line) else {
+            Issue.record("it is not read as records")
+            return
+        }
+        #expect(read == [record, record])
     }
 
     @Test(arguments: [#"{"latency": 3}"#, #"{"rate503": 1.5}"#, #"{"latencyMs": -1}"#, "[]", "{"])

@@ -42,8 +42,7 @@ import Testing
                 Issue.record("it was not read again")
                 return
             }
-            let answer = EntryHandler.Answer(
-                found: .record(record(try #require(BackendStatus(rawValue: status)))), version: call.submission.version)
+            let answer = call.answer(.record(record(try #require(BackendStatus(rawValue: status)))))
             try expectFinished(try decide([(seen, .seenRecord, .answer(answer))], &acme))
             #expect(try self.entry(&acme)?.status == expected)
             #expect(try newestLine(&acme)?.status == expected)
@@ -99,7 +98,7 @@ import Testing
             #expect(isEdited, "it is not read again")
             return
         }
-        let answer = EntryHandler.Answer(found: .record(seen), version: call.submission.version)
+        let answer = call.answer(.record(seen))
         try expectFinished(try decide([(self.seen, .seenRecord, .answer(answer))], &acme))
         #expect(!isEdited)
         #expect(try entry(&acme)?.reporting == [ReportingSelection(context: context, node: node)])

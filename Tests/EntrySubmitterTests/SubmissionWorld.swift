@@ -3,6 +3,7 @@ import Backends
 import Essentials
 import FoundationEssentials
 import Model
+import Testing
 
 @testable import EntrySubmitter
 @testable import RealmGateway
@@ -132,11 +133,21 @@ struct SubmissionWorld {
     /// Loads, decides and commits; `interleaved` changes something between load and commit.
     mutating func decide(_ origin: SubmissionRule.Origin, interleaved: ((inout Self) -> Void)? = nil) {
         let loaded = (position, ledger?.version ?? 0)
-        let decision = Self.rule.decide(state(), origin, attemptCount: 0)
+        let decision = Self.decision(about: state(), origin)
         interleaved?(&self)
         if !canCall, case .call = decision.step { return }
         guard loaded == (position, ledger?.version ?? 0) else { return decide(origin) }  // missed: decided again
         commit(decision)
+    }
+
+    /// What is to be submitted is made only where the rule asks for it: without it, it says the same, or nothing.
+    private static func decision(about state: SubmissionState, _ origin: SubmissionRule.Origin) -> SubmissionDecision {
+        let decision = rule.decide(state, origin)
+        var unchecked = state
+        (unchecked.isChecked, unchecked.wanted, unchecked.problems) = (false, nil, [])
+        let first = rule.decide(unchecked, origin)
+        #expect(first == decision || first == SubmissionDecision(step: .check))
+        return decision
     }
 
     func state() -> SubmissionState {
@@ -180,6 +191,7 @@ struct SubmissionWorld {
                 hasLeftRequest = true
             }
         case .again: decide(.look)
+        case .check: Issue.record("it is not decided")
         case .call(let call) where isObservation:
             flights.append(Flight(call: call, sendBefore: .max, isObservation: true))
         case .call(let call): flights.append(Flight(call: call, sendBefore: leaseUntil - Self.callMax))

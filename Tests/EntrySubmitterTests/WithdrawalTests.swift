@@ -122,8 +122,7 @@ import Testing
     private func unknown(_ world: inout World) async throws -> EntryHandler.Answer {
         guard case .call(let call, _) = try world.decide(id, .event) else { throw Missing() }
         _ = try await world.make(call)
-        return EntryHandler.Answer(
-            found: .unknown(reason: "the answer was lost", recordID: nil), version: call.submission.version)
+        return call.answer(.unknown(reason: "the answer was lost", recordID: nil))
     }
 
     private struct Missing: Error {}

@@ -230,7 +230,7 @@ struct World<Office: BackOffice>: ~Copyable {
         case .away: found = .notProcessed(reason: "away", retryAfter: nil)
         case .refused: found = .refused(["The office says no"])
         }
-        return EntryHandler.Answer(found: found, version: call.submission.version)
+        return call.answer(found)
     }
 
     private mutating func read(percent: Int) async throws {

@@ -39,15 +39,17 @@ struct BenchCluster: Sendable {
     /// - Parameters:
     ///   - services: Those that run.
     ///   - variables: Their settings.
+    ///   - arguments: Those of stand-ins.
     ///   - people: Those who may come in.
     init(
         services: [LocalCluster.Part] = LocalCluster.Part.wayOfAnEntry,
-        variables: [LocalCluster.Part: [String: String]] = [:],
+        variables: [LocalCluster.Part: [String: String]] = [:], arguments: [LocalCluster.Part: [String]] = [:],
         people: [Organisation.Person]
     ) async throws {
         var options = LocalCluster.Options()
         options.services = services
         options.variables = variables
+        options.arguments = arguments
         options.database = [
             "fsync": "on", "shared_buffers": "512MB", "max_wal_size": "4GB", "track_wal_io_timing": "on",
         ]
@@ -81,10 +83,11 @@ struct BenchCluster: Sendable {
     /// Runs `body` on a cluster that ends with it.
     static func with(
         services: [LocalCluster.Part] = LocalCluster.Part.wayOfAnEntry,
-        variables: [LocalCluster.Part: [String: String]] = [:],
+        variables: [LocalCluster.Part: [String: String]] = [:], arguments: [LocalCluster.Part: [String]] = [:],
         people: [Organisation.Person], _ body: (BenchCluster) async throws -> Void
     ) async throws {
-        let bench = try await BenchCluster(services: services, variables: variables, people: people)
+        let bench = try await BenchCluster(
+            services: services, variables: variables, arguments: arguments, people: people)
         do { try await body(bench) } catch {
             await bench.stop()
             throw error
@@ -112,6 +115,11 @@ struct BenchCluster: Sendable {
             }
             try await Task.sleep(for: .milliseconds(100))
         }
+    }
+
+    /// Processor time of a part so far, in seconds; PostgreSQL's with all its processes.
+    func processorTime(of part: LocalCluster.Part) -> Double {
+        cluster.process(part).map { CPUTime.ofFamily($0.id) } ?? 0
     }
 
     /// What a process holds, in kB, by the name that a file of `/proc/<pid>` has for it.

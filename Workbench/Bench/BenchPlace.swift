@@ -102,13 +102,30 @@ enum CPUTime {
         return try rows.decode(Int32.self).map { ofProcess(String($0)) }.reduce(0, +)
     }
 
-    private static func ofProcess(_ process: String) -> Double {
-        guard let data = FileManager.default.contents(atPath: "/proc/\(process)/stat") else { return 0 }
+    /// Of a process and its children, those that have ended too.
+    static func ofFamily(_ process: pid_t) -> Double {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        // Of a family only the first waits for others.
+        let children = names.filter { name in
+            guard pid_t(name) != nil, let fields = fields(name), fields.count > 1 else { return false }
+            return fields[1] == "\(process)"
+        }
+        return children.map { ofProcess($0) }.reduce(ofProcess("\(process)", ended: true), +)
+    }
+
+    private static func ofProcess(_ process: String, ended: Bool = false) -> Double {
+        // 14 and 15 are utime and stime, 16 and 17 those of children that were waited for.
+        guard let fields = fields(process), fields.count > 14 else { return 0 }
+        let ticks = fields[11..<(ended ? 15 : 13)].compactMap { Double($0) }.reduce(0, +)
+        return ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
+    }
+
+    /// The fields of a process's `stat`, from the third on: its state, its parent, …
+    private static func fields(_ process: String) -> [Substring]? {
+        guard let data = FileManager.default.contents(atPath: "/proc/\(process)/stat") else { return nil }
         let text = String(decoding: data, as: UTF8.self)
-        // The name in parentheses may hold anything; the fields are counted after it. 14 and 15 are utime and stime.
-        guard let end = text.lastIndex(of: ")") else { return 0 }
-        let fields = text[text.index(after: end)...].split(separator: " ")
-        guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else { return 0 }
-        return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+        // The name in parentheses may hold anything; the fields are counted after it.
+        guard let end = text.lastIndex(of: ")") else { return nil }
+        return text[text.index(after: end)...].split(separator: " ")
     }
 }

@@ -13,7 +13,7 @@ extension BenchSubmit {
     private static let badDayMax = Duration.seconds(600)
 
     /// Each of the rounds begins with a cluster of its own: what waits of one would be in the next one's way.
-    func badDays(_ figures: inout BenchFigures) async throws {
+    func measureBadDays(_ figures: inout BenchFigures) async throws {
         for round in 1...options.rounds {
             print("bad day \(round) of \(options.rounds)")
             let organisation = GeneratedOrganisation.make(people: Self.peopleCount)
@@ -21,7 +21,9 @@ extension BenchSubmit {
                 "FIELDPOST_WORKER_COUNT": "1", "FIELDPOST_SUBMITTER_INFLIGHT_MAX": "\(Self.inFlight)",
                 "FIELDPOST_SUBMITTER_SETTLE_MIN": "\(Int(Self.settle.inSeconds))s",
             ]
-            try await BenchCluster.with(variables: [.submitter: variables], people: organisation.people) { bench in
+            try await BenchCluster.with(
+                variables: [.submitter: variables], arguments: brokerArguments, people: organisation.people
+            ) { bench in
                 try await bench.fillRealms(of: organisation)
                 let source = try await BenchEntries(bench, organisation)
                 try await badDay(round, source, bench, &figures)

@@ -74,7 +74,8 @@ extension LocalCluster {
             case .sap, .economic: ["--state", "\(folder.path)/\(part.name).journal"]
             default: []
             }
-        return [part.name] + own + (home.ports[part].map { ["--port", "\($0)"] } ?? [])
+        let port = home.ports[part].map { ["--port", "\($0)"] } ?? []
+        return [part.name] + own + port + (options.arguments[part] ?? [])
     }
 
     private func variables(_ part: Part) -> [String: String] {

@@ -16,6 +16,8 @@ package final class LocalCluster: Sendable {
         package var hasEconomic = false
         /// Environment variables per service, beside those that make up the cluster.
         package var variables: [Part: [String: String]] = [:]
+        /// Arguments per stand-in, beside those that make up the cluster.
+        package var arguments: [Part: [String]] = [:]
         /// Whether the database has a standby, which services find by themselves once it is promoted.
         package var hasStandby = false
         /// PostgreSQL's settings.
@@ -182,7 +184,9 @@ package final class LocalCluster: Sendable {
         await onOwnThread { [self] in process(part)?.terminate(within: within) }
     }
 
-    package func process(_ part: Part) -> ClusterProcess? { supervisor.process(part.name) }
+    package func process(_ part: Part) -> ClusterProcess? {
+        part == .database ? server.running : supervisor.process(part.name)
+    }
 
     /// Parts that ended though nobody killed them, with the end of what they said.
     package var fallen: [String] {

@@ -132,7 +132,8 @@ package struct SAPBackend: TimeBackend {
             throw .refused(["The entry cannot be written as JSON"])
         }
         let response = try await connection.post(SAPBackend.entries, Array(body), before: deadline)
-        let answer = try? JSONDecoder().decode(ODataEntity<SAPTimeSheetEntry>.self, from: Data(response.body)).d
+        // The rest of the answer proves nothing: the record is read back.
+        let answer = try? JSONDecoder().decode(ODataEntity<SAPRecordNumber>.self, from: Data(response.body)).d
         guard let record = answer?.TimeSheetRecord, record.contains(where: { $0 != "0" }) else {
             throw .outcomeUnknown(reason: "HTTP \(response.status) without the number of a record")
         }

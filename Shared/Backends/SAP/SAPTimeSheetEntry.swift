@@ -29,6 +29,11 @@ struct SAPTimeSheetEntry: Codable, SAPRow {
     var key: String { TimeSheetRecord ?? "" }
 }
 
+/// What is read of the answer to a write.
+struct SAPRecordNumber: Decodable {
+    var TimeSheetRecord: String?
+}
+
 extension SAPTimeSheetEntry.DataFields {
     private struct Key: CodingKey {
         let stringValue: String

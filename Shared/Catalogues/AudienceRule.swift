@@ -58,26 +58,19 @@ enum AudienceRule {
     /// - Parameter since: When the last full comparison began: what was first read before does not wait, whoever is
     ///   not read any more.
     static func unsure(_ groups: [Group], catalogues: [UUID: UUID], since: Timestamp) -> Unsure {
-        var lastRead: [UUID: Timestamp] = [:]
-        var unread: Set<UUID> = []
-        var firstChange: [UUID: [UUID: Timestamp]] = [:]
+        /// What is known of those who stay, by catalogue.
+        var staying: [UUID: Group] = [:]
         for group in groups {
-            guard let catalogue = group.share.catalogue, let tree = catalogues[catalogue] else { continue }
-            if group.share.tree == tree {
-                lastRead[catalogue] = group.readAt
-                if group.hasUnread { unread.insert(catalogue) }
-            } else if group.changedAt >= since {
-                firstChange[catalogue, default: [:]][group.share.tree] = group.changedAt
-            }
+            guard let catalogue = group.share.catalogue, group.share.tree == catalogues[catalogue] else { continue }
+            staying[catalogue] = group
         }
         var unsure = Unsure()
-        for (catalogue, changes) in firstChange {
-            guard let tree = catalogues[catalogue], let last = lastRead[catalogue] else { continue }
-            for (wanted, first) in changes {
-                let step = Step(from: tree, to: wanted)
-                if unread.contains(catalogue) { unsure.unread.insert(step) }
-                if last < first { unsure.maybeLate.insert(step) }
-            }
+        if staying.isEmpty { return unsure }
+        for group in groups where group.changedAt >= since {
+            guard let stay = group.share.catalogue.flatMap({ staying[$0] }), stay.share != group.share else { continue }
+            let step = Step(from: stay.share.tree, to: group.share.tree)
+            if stay.hasUnread { unsure.unread.insert(step) }
+            if stay.readAt < group.changedAt { unsure.maybeLate.insert(step) }
         }
         return unsure
     }

@@ -108,8 +108,12 @@ extension AudienceStore {
         SELECT realm.miss(array_agg(DISTINCT g.decision))
         FROM unnest(\(catalogues.map(\.id)), \(catalogues.map(\.tree)), \(catalogues.map { Int32($0.decision) }))
             AS g(id, tree, decision)
-        JOIN audience.person p ON p.environment_id = \(environment.rawValue) AND p.catalogue = g.id
-        WHERE p.tree <> g.tree AND NOT EXISTS (SELECT FROM unnest(\(leaving)) AS l(email) WHERE l.email = p.email)
+        CROSS JOIN LATERAL (
+            SELECT p.email FROM audience.person p
+            WHERE p.environment_id = \(environment.rawValue) AND p.catalogue = g.id AND p.tree <> g.tree
+            OFFSET 0
+        ) p
+        WHERE NOT EXISTS (SELECT FROM unnest(\(leaving)) AS l(email) WHERE l.email = p.email)
         """
     }
 

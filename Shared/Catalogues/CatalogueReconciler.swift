@@ -15,6 +15,7 @@ package struct CatalogueReconciler {
 
     private var directory = RealmDirectory()
     private let logger: Logger
+    private var known = KnownTrees()
 
     package init(logger: Logger) { self.logger = logger }
 
@@ -51,7 +52,7 @@ package struct CatalogueReconciler {
     }
 
     /// The steps that take nothing away and change nothing.
-    private func gains(
+    private mutating func gains(
         among steps: Set<AudienceRule.Step>, _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> Set<AudienceRule.Step> {
         var gains: Set<AudienceRule.Step> = []
@@ -66,15 +67,23 @@ package struct CatalogueReconciler {
         return gains
     }
 
-    private func trees(
+    private mutating func trees(
         of steps: some Sequence<AudienceRule.Step>, _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> [UUID: NodeDigests] {
         var trees: [UUID: NodeDigests] = [:]
-        let digests = Set(steps.flatMap { [$0.from, $0.to] })
-        guard !digests.isEmpty else { return trees }
-        let rows = try connection.run(AudienceStore.trees(digests, in: environment))
+        // One that is to be held may have been forgotten: whether it is there, the database says each time.
+        var missing: Set<UUID> = []
+        for step in steps {
+            trees[step.from] = known[step.from]
+            if trees[step.from] == nil { missing.insert(step.from) }
+            missing.insert(step.to)
+        }
+        guard !missing.isEmpty else { return trees }
+        let rows = try connection.run(AudienceStore.trees(missing, in: environment))
         for (digest, nodes) in try rows.decode(UUID.self, Bytea.self) {
-            trees[digest] = NodeDigests(bytes: nodes.bytes)
+            let tree = NodeDigests(bytes: nodes.bytes)
+            trees[digest] = tree
+            known.remember(tree, digest)
         }
         return trees
     }
@@ -226,7 +235,10 @@ package struct CatalogueReconciler {
                 continue
             }
             for node in difference.put {
-                guard let fields = fields[node.hash] else { continue }
+                guard let fields = fields[node.hash] else {
+                    batch.expect(AudienceStore.miss(item.decision))
+                    break
+                }
                 let key = ObjectKey(realm: realm, kind: .reportingTreeNode, id: node.id)
                 batch.put(key, fields, decision: item.decision)
             }

@@ -93,7 +93,7 @@ extension PollHandler {
             guard let realm = realms[try .seen(email)] else { continue }
             var known: [UUID: SeenRecord] = [:]
             for object in storedByRealm[realm] ?? [] {
-                known[object.key.id] = try? object.decoded(as: SeenRecord.self, by: decoder)
+                known[object.key.id] = try? object.seenRecord(by: decoder)
             }
             for (id, record) in PollRule.news(known: known, told: entries, days: days, email: email) {
                 let key = ObjectKey(realm: realm, kind: .seenRecord, id: id)

@@ -52,10 +52,10 @@ struct PollHandler: Handler {
         let hash: Int
 
         /// Takes the tree's digest here, where the call is made, and not where the worker decides.
-        init(_ found: RealmFetcher.Observation, revision: Int64 = 0) {
+        init(_ found: RealmFetcher.Observation, revision: Int64 = 0, lastTree: LastTree = LastTree()) {
             self.found = found
             self.revision = revision
-            tree = NodeTree(found.data.nodes)
+            tree = lastTree.tree(of: found.data.nodes)
             var hasher = Hasher()
             hasher.combine(tree.digest)
             hasher.combine(found.data.contexts)
@@ -134,11 +134,13 @@ struct PollHandler: Handler {
         let fetcher = fetcher
         do {
             let backend = try fetcher.adapters.adapter(of: environment, on: &connection)
+            let lastTree = LastTree()
             return { call in
                 switch call {
                 case .person(let person, let position, let revision):
                     let found = await fetcher.fetch(person, from: backend)
-                    return .person(found.map { PersonRead($0, revision: revision) }, position: position)
+                    return .person(
+                        found.map { PersonRead($0, revision: revision, lastTree: lastTree) }, position: position)
                 case .changes(let call):
                     do throws(BackendError) {
                         return .changes(
@@ -196,7 +198,7 @@ struct PollHandler: Handler {
                         decision: decision))
                 return .finished
             }
-            let isDangling = reported.report(found.data, of: poll.person, in: environment, logger)
+            let isDangling = reported.report(found.data, read.tree, of: poll.person, in: environment, logger)
             let contents = RealmContents(email: poll.person, data: found.data, records: [], readAt: found.readAt)
             let stored = try StoredPerson(
                 own, seen, found.days, Set(found.records.map { RealmContents.entryID(of: $0, of: poll.person) }),

@@ -1,4 +1,5 @@
 import BackendProtocol
+import Catalogues
 import FoundationEssentials
 import Logging
 import Metrics
@@ -11,16 +12,20 @@ struct ReportedReferences {
 
     private var known: Set<String> = []
     private var counters: [EnvironmentID: Counter] = [:]
+    /// Those that were looked through last; mostly the next person's are the same.
+    private var nodes: (tree: UUID, byID: [UUID: ReportingTreeNode])?
 
     /// - Returns: Whether there are any.
     mutating func report(
-        _ data: ReportingData, of person: String, in environment: EnvironmentID, _ logger: Logger
+        _ data: ReportingData, _ tree: NodeTree, of person: String, in environment: EnvironmentID, _ logger: Logger
     ) -> Bool {
         func byID<Fields>(_ objects: [Identified<Fields>]) -> [UUID: Fields] {
             Dictionary(objects.map { ($0.id, $0.fields) }) { first, _ in first }
         }
+        let nodes = nodes.flatMap { $0.tree == tree.digest ? $0.byID : nil } ?? byID(data.nodes)
+        self.nodes = (tree.digest, nodes)
         let objects = ReportingObjects(
-            templates: byID(data.templates), contexts: byID(data.contexts), nodes: byID(data.nodes))
+            templates: byID(data.templates), contexts: byID(data.contexts), nodes: nodes)
         let dangling = objects.danglingReferences
         if dangling.isEmpty { return false }
         let counter =

@@ -31,7 +31,7 @@ struct StoredObservations {
     private mutating func add(_ rows: Rows, _ decoder: JSONDecoder) throws {
         for (key, object) in try RealmObject.byKey(rows) {
             positions[key] = object.position
-            records[key.realm, default: [:]][key.id] = try? object.decoded(as: SeenRecord.self, by: decoder)
+            records[key.realm, default: [:]][key.id] = try? object.seenRecord(by: decoder)
         }
     }
 

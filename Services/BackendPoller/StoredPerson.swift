@@ -83,10 +83,10 @@ struct StoredPerson {
         case .reportingTreeNode: retired[id] = try? object.decoded(as: ReportingTreeNode.self, by: decoder)
         // One that does not decode waits for a person in the submitter.
         case .timeEntry:
-            if let entry = try? object.decoded(as: TimeEntry.self, by: decoder) {
+            if let entry = try? object.timeEntry(by: decoder) {
                 entries[id] = (entry, object.position, object.editPosition)
             }
-        case .seenRecord: seen[id] = try? object.decoded(as: SeenRecord.self, by: decoder)
+        case .seenRecord: seen[id] = try? object.seenRecord(by: decoder)
         default: break  // Not asked for.
         }
     }

@@ -8,17 +8,23 @@ import Model
 /// and none of them gets another catalogue; the others leave. Catalogues whose people have come to the same tree become
 /// one, the largest.
 enum AudienceRule {
-    struct Person: Equatable, Sendable {
-        var email: String
-        /// What the person may report on.
-        var tree: UUID
-        var catalogue: UUID?
-        /// When that was read last, and when it was first read so.
+    /// Who has the same catalogue and may report on the same.
+    struct Share: Hashable, Sendable {
+        /// `nil`: none yet.
+        let catalogue: UUID?
+        /// What they may report on.
+        let tree: UUID
+    }
+
+    /// What is known of a share's people: nothing here grows with their number.
+    struct Group: Equatable, Sendable {
+        let share: Share
+        var count: Int
+        /// When one of them was read last, and when one was first read so.
         var readAt: Timestamp
         var changedAt: Timestamp
-
-        /// What an older version of Fieldpost gave the person stands for what they may report on.
-        var isUnread: Bool { readAt.millisecondsSinceEpoch < 0 }
+        /// What an older version of Fieldpost gave one of them stands for what they may report on.
+        var hasUnread: Bool
     }
 
     /// What becomes of what a catalogue holds.
@@ -32,8 +38,8 @@ enum AudienceRule {
         var created: [UUID: UUID] = [:]
         /// Catalogues that hold another tree from now on.
         var changed: [UUID: Step] = [:]
-        /// People with another catalogue from now on, by e-mail.
-        var moved: [String: UUID] = [:]
+        /// Shares whose people have another catalogue from now on.
+        var moved: [Share: UUID] = [:]
         /// Catalogues that nobody has any more.
         var abandoned: Set<UUID> = []
 
@@ -51,28 +57,20 @@ enum AudienceRule {
 
     /// - Parameter since: When the last full comparison began: what was first read before does not wait, whoever is
     ///   not read any more.
-    static func unsure(_ people: [Person], catalogues: [UUID: UUID], since: Timestamp) -> Unsure {
-        var lastRead: [UUID: Timestamp] = [:]
-        var unread: Set<UUID> = []
-        var firstChange: [UUID: [UUID: Timestamp]] = [:]
-        for person in people {
-            guard let catalogue = person.catalogue, let tree = catalogues[catalogue] else { continue }
-            if person.tree == tree {
-                lastRead[catalogue] = max(lastRead[catalogue] ?? person.readAt, person.readAt)
-                if person.isUnread { unread.insert(catalogue) }
-            } else {
-                let known = firstChange[catalogue]?[person.tree] ?? person.changedAt
-                firstChange[catalogue, default: [:]][person.tree] = min(known, person.changedAt)
-            }
+    static func unsure(_ groups: [Group], catalogues: [UUID: UUID], since: Timestamp) -> Unsure {
+        /// What is known of those who stay, by catalogue.
+        var staying: [UUID: Group] = [:]
+        for group in groups {
+            guard let catalogue = group.share.catalogue, group.share.tree == catalogues[catalogue] else { continue }
+            staying[catalogue] = group
         }
         var unsure = Unsure()
-        for (catalogue, changes) in firstChange {
-            guard let tree = catalogues[catalogue], let last = lastRead[catalogue] else { continue }
-            for (wanted, first) in changes where first >= since {
-                let step = Step(from: tree, to: wanted)
-                if unread.contains(catalogue) { unsure.unread.insert(step) }
-                if last < first { unsure.maybeLate.insert(step) }
-            }
+        if staying.isEmpty { return unsure }
+        for group in groups where group.changedAt >= since {
+            guard let stay = group.share.catalogue.flatMap({ staying[$0] }), stay.share != group.share else { continue }
+            let step = Step(from: stay.share.tree, to: group.share.tree)
+            if stay.hasUnread { unsure.unread.insert(step) }
+            if stay.readAt < group.changedAt { unsure.maybeLate.insert(step) }
         }
         return unsure
     }
@@ -80,53 +78,67 @@ enum AudienceRule {
     /// - Parameters:
     ///   - catalogues: What each holds.
     ///   - waiting: Steps that are not made yet.
-    static func plan(_ people: [Person], catalogues: [UUID: UUID], waiting: Set<Step> = []) -> Plan {
-        let wanted = people.map { person in
-            guard let tree = person.catalogue.flatMap({ catalogues[$0] }) else { return person.tree }
-            return waiting.contains(Step(from: tree, to: person.tree)) ? tree : person.tree
+    static func plan(_ groups: [Group], catalogues: [UUID: UUID], waiting: Set<Step> = []) -> Plan {
+        let wanted = groups.map { group in
+            let tree = group.share.tree
+            guard !waiting.isEmpty, let held = group.share.catalogue.flatMap({ catalogues[$0] }) else { return tree }
+            return waiting.contains(Step(from: held, to: tree)) ? held : tree
         }
-        var homes = homes(people, wanted, catalogues)
+        var homes = homes(groups, wanted, catalogues)
         var plan = Plan()
-        for tree in Set(wanted).subtracting(homes.keys) {
+        for tree in wanted where homes[tree] == nil {
             let catalogue = newCatalogue(for: tree, beside: catalogues)
             homes[tree] = catalogue
             plan.created[catalogue] = tree
         }
-        for (person, tree) in zip(people, wanted) where homes[tree] != person.catalogue {
-            plan.moved[person.email] = homes[tree]
+        for (group, tree) in zip(groups, wanted) {
+            if let home = homes[tree], home != group.share.catalogue { plan.moved[group.share] = home }
         }
+        plan.abandoned = Set(catalogues.keys)
         for (tree, catalogue) in homes {
+            plan.abandoned.remove(catalogue)
             guard let held = catalogues[catalogue], held != tree else { continue }
             plan.changed[catalogue] = Step(from: held, to: tree)
         }
-        plan.abandoned = Set(catalogues.keys).subtracting(homes.values)
         return plan
     }
 
     /// The catalogues that there are, by the tree that they hold from now on.
     private static func homes(
-        _ people: [Person], _ wanted: [UUID], _ catalogues: [UUID: UUID]
+        _ groups: [Group], _ wanted: [UUID], _ catalogues: [UUID: UUID]
     ) -> [UUID: UUID] {
-        struct Share: Hashable {
+        struct Claim {
             let catalogue: UUID
             let tree: UUID
+            let count: Int
+            let isHeld: Bool
+
+            func isBefore(_ other: Claim) -> Bool {
+                if count != other.count { return count > other.count }
+                if isHeld != other.isHeld { return isHeld }
+                return catalogue != other.catalogue ? catalogue < other.catalogue : tree < other.tree
+            }
         }
-        // Nobody in it is a share too: what holds the tree already need not be written.
-        var counts = Dictionary(catalogues.map { (Share(catalogue: $0, tree: $1), 0) }) { first, _ in first }
-        for (person, tree) in zip(people, wanted) {
-            guard let catalogue = person.catalogue, catalogues[catalogue] != nil else { continue }
-            counts[Share(catalogue: catalogue, tree: tree), default: 0] += 1
+        var counts: [Share: Int] = [:]
+        for (group, tree) in zip(groups, wanted) {
+            guard let catalogue = group.share.catalogue, catalogues[catalogue] != nil else { continue }
+            counts[Share(catalogue: catalogue, tree: tree), default: 0] += group.count
         }
-        func isHeld(_ share: Share) -> Int { catalogues[share.catalogue] == share.tree ? 1 : 0 }
+        // Nobody in it is a claim too: what holds the tree already need not be written.
         let needed = Set(wanted)
-        let shares = counts.filter { needed.contains($0.key.tree) }.sorted {
-            ($1.value, isHeld($1.key), $0.key.catalogue, $0.key.tree)
-                < ($0.value, isHeld($0.key), $1.key.catalogue, $1.key.tree)
+        for (catalogue, tree) in catalogues where needed.contains(tree) {
+            counts[Share(catalogue: catalogue, tree: tree), default: 0] += 0
+        }
+        let claims = counts.compactMap { share, count in
+            share.catalogue.map {
+                Claim(catalogue: $0, tree: share.tree, count: count, isHeld: catalogues[$0] == share.tree)
+            }
         }
         var homes: [UUID: UUID] = [:]
         var taken: Set<UUID> = []
-        for (share, _) in shares where homes[share.tree] == nil && taken.insert(share.catalogue).inserted {
-            homes[share.tree] = share.catalogue
+        for claim in claims.sorted(by: { $0.isBefore($1) })
+        where homes[claim.tree] == nil && taken.insert(claim.catalogue).inserted {
+            homes[claim.tree] = claim.catalogue
         }
         return homes
     }
@@ -146,27 +158,23 @@ extension AudienceRule.Plan {
     /// changes, who leaves it and who comes.
     struct Part: Equatable, Sendable {
         var changed: [UUID: AudienceRule.Step] = [:]
-        var moved: [String: UUID] = [:]
-
-        var count: Int { changed.count + moved.count }
+        var moved: [AudienceRule.Share: UUID] = [:]
     }
 
     /// The smallest such parts, in a stable order.
-    ///
-    /// - Parameter catalogues: Where the people who move are now, by e-mail.
-    func parts(from catalogues: [String: UUID]) -> [Part] {
+    func parts() -> [Part] {
         var groups = Groups()
-        for (email, target) in moved {
+        for (share, target) in moved {
             // A catalogue that stays as it is binds nobody together.
-            guard let source = catalogues[email], changed[source] != nil, changed[target] != nil else { continue }
+            guard let source = share.catalogue, changed[source] != nil, changed[target] != nil else { continue }
             groups.join(source, target)
         }
         var parts: [UUID: Part] = [:]
         for (catalogue, step) in changed { parts[groups.name(catalogue), default: Part()].changed[catalogue] = step }
-        for (email, target) in moved {
-            let source = catalogues[email]
-            let anchor = changed[target] != nil ? target : source.flatMap { changed[$0] == nil ? nil : $0 } ?? target
-            parts[groups.name(anchor), default: Part()].moved[email] = target
+        for (share, target) in moved {
+            let source = share.catalogue.flatMap { changed[$0] == nil ? nil : $0 }
+            let anchor = changed[target] != nil ? target : source ?? target
+            parts[groups.name(anchor), default: Part()].moved[share] = target
         }
         return parts.sorted { $0.key < $1.key }.map(\.value)
     }

@@ -7,11 +7,22 @@ import Realms
 extension AudienceStore {
     // MARK: Reading
 
-    /// Rows: e-mail, tree, catalogue, when it was read last, when it was first read so.
-    static func people(in environment: EnvironmentID) -> Statement {
+    /// How many have the same catalogue and may report on the same: counted where the rows are, so that what is read
+    /// and decided grows with the audiences and not with the people. Rows: as `AudienceRule.Group` reads them.
+    static func groups(in environment: EnvironmentID) -> Statement {
         """
-        SELECT email, tree, catalogue, read_at, changed_at FROM audience.person
-        WHERE environment_id = \(environment.rawValue) ORDER BY email
+        SELECT catalogue, tree, count(*), max(read_at), min(changed_at), min(read_at) < 'epoch'
+        FROM audience.person WHERE environment_id = \(environment.rawValue) GROUP BY catalogue, tree
+        """
+    }
+
+    /// The people of these shares, and perhaps of others. Rows: e-mail, catalogue, tree.
+    static func people(of shares: some Sequence<AudienceRule.Share>, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT email, catalogue, tree FROM audience.person
+        WHERE environment_id = \(environment.rawValue) AND tree = ANY (\(Array(Set(shares.map(\.tree)))))
+            AND (catalogue = ANY (\(Array(Set(shares.compactMap(\.catalogue))))) OR catalogue IS NULL)
+        ORDER BY email
         """
     }
 
@@ -36,15 +47,32 @@ extension AudienceStore {
         """
     }
 
+    /// Nodes that are fetched by their ids from one tree. Each fetch unpacks the tree; of more nodes, looking through
+    /// all that is in it costs less.
+    private static let fetchedMax = 10
+
     /// Single nodes of trees. Rows: tree, id, fields.
-    static func nodes(_ places: [(tree: UUID, id: UUID)], in environment: EnvironmentID) -> Statement {
-        """
-        SELECT t.digest, w.id, e.value::text
-        FROM audience.tree t CROSS JOIN LATERAL jsonb_each(t.nodes) e
-        JOIN unnest(\(places.map(\.tree)), \(places.map(\.id))) AS w(digest, id)
-            ON w.digest = t.digest AND w.id::text = e.key
-        WHERE t.environment_id = \(environment.rawValue) AND t.digest = ANY (\(Array(Set(places.map(\.tree)))))
-        """
+    static func nodes(_ places: [(tree: UUID, id: UUID)], in environment: EnvironmentID) -> [Statement] {
+        let byTree = Dictionary(grouping: places, by: \.tree)
+        let few = byTree.values.filter { $0.count <= fetchedMax }.flatMap(\.self)
+        let many = byTree.values.filter { $0.count > fetchedMax }.flatMap(\.self)
+        let fetch: Statement = """
+            SELECT w.digest, w.id, t.fields::text
+            FROM unnest(\(few.map(\.tree)), \(few.map(\.id))) AS w(digest, id) CROSS JOIN LATERAL (
+                SELECT nodes->(w.id::text) AS fields FROM audience.tree
+                WHERE environment_id = \(environment.rawValue) AND digest = w.digest
+                OFFSET 0
+            ) t
+            WHERE t.fields IS NOT NULL
+            """
+        let lookThrough: Statement = """
+            SELECT t.digest, w.id, e.value::text
+            FROM audience.tree t CROSS JOIN LATERAL jsonb_each(t.nodes) e
+            JOIN unnest(\(many.map(\.tree)), \(many.map(\.id))) AS w(digest, id)
+                ON w.digest = t.digest AND w.id::text = e.key
+            WHERE t.environment_id = \(environment.rawValue) AND t.digest = ANY (\(Array(Set(many.map(\.tree)))))
+            """
+        return (few.isEmpty ? [] : [fetch]) + (many.isEmpty ? [] : [lookThrough])
     }
 
     // MARK: Guards
@@ -54,13 +82,13 @@ extension AudienceStore {
 
     /// Decisions about people who may report on something else by now, or have another catalogue, miss.
     static func expect(
-        _ people: [(person: AudienceRule.Person, decision: Int)], in environment: EnvironmentID
+        _ people: [(email: String, share: AudienceRule.Share, decision: Int)], in environment: EnvironmentID
     ) -> Statement {
         var catalogues = BinaryArray(of: UUID.self)
-        for person in people { catalogues.append(person.person.catalogue) }
+        for person in people { catalogues.append(person.share.catalogue) }
         return """
             SELECT realm.miss(array_agg(DISTINCT g.decision))
-            FROM unnest(\(people.map(\.person.email)), \(people.map(\.person.tree)), \(catalogues),
+            FROM unnest(\(people.map(\.email)), \(people.map(\.share.tree)), \(catalogues),
                 \(people.map { Int32($0.decision) })) AS g(email, tree, catalogue, decision)
             LEFT JOIN LATERAL (
                 SELECT p.tree, p.catalogue FROM audience.person p
@@ -80,8 +108,12 @@ extension AudienceStore {
         SELECT realm.miss(array_agg(DISTINCT g.decision))
         FROM unnest(\(catalogues.map(\.id)), \(catalogues.map(\.tree)), \(catalogues.map { Int32($0.decision) }))
             AS g(id, tree, decision)
-        JOIN audience.person p ON p.environment_id = \(environment.rawValue) AND p.catalogue = g.id
-        WHERE p.tree <> g.tree AND NOT EXISTS (SELECT FROM unnest(\(leaving)) AS l(email) WHERE l.email = p.email)
+        CROSS JOIN LATERAL (
+            SELECT p.email FROM audience.person p
+            WHERE p.environment_id = \(environment.rawValue) AND p.catalogue = g.id AND p.tree <> g.tree
+            OFFSET 0
+        ) p
+        WHERE NOT EXISTS (SELECT FROM unnest(\(leaving)) AS l(email) WHERE l.email = p.email)
         """
     }
 

@@ -107,8 +107,12 @@ package enum AudienceStore {
         SELECT realm.miss(array_agg(g.decision))
         FROM unnest(\(catalogues.map(\.id)), \(catalogues.map(\.tree)), \(catalogues.map { Int32($0.decision) }))
             AS g(id, tree, decision)
-        LEFT JOIN audience.catalogue c ON c.environment_id = \(environment.rawValue) AND c.id = g.id
-        WHERE CASE WHEN c.id IS NULL THEN \(isThere) ELSE c.tree <> g.tree END
+        LEFT JOIN LATERAL (
+            SELECT c.tree FROM audience.catalogue c
+            WHERE c.environment_id = \(environment.rawValue) AND c.id = g.id
+            OFFSET 0
+        ) c ON true
+        WHERE CASE WHEN c.tree IS NULL THEN \(isThere) ELSE c.tree <> g.tree END
         """
     }
 

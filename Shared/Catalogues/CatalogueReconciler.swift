@@ -15,6 +15,7 @@ package struct CatalogueReconciler {
 
     private var directory = RealmDirectory()
     private let logger: Logger
+    private var known = KnownTrees()
 
     package init(logger: Logger) { self.logger = logger }
 
@@ -24,21 +25,21 @@ package struct CatalogueReconciler {
         _ environment: EnvironmentID, since: Timestamp, on connection: inout Connection
     ) throws -> Bool {
         let answers = try connection.run([
-            AudienceStore.people(in: environment), AudienceStore.catalogues(in: environment),
+            AudienceStore.groups(in: environment), AudienceStore.catalogues(in: environment),
         ])
-        var people: [AudienceRule.Person] = []
-        for row in answers[0] { people.append(try AudienceRule.Person(row)) }
-        var catalogues: [UUID: UUID] = [:]
-        for (catalogue, tree) in try answers[1].decode(UUID.self, UUID.self) { catalogues[catalogue] = tree }
-        let unsure = AudienceRule.unsure(people, catalogues: catalogues, since: since)
+        var groups: [AudienceRule.Group] = []
+        groups.reserveCapacity(answers[0].count)
+        for row in answers[0] { groups.append(try AudienceRule.Group(row)) }
+        let catalogues = Dictionary(try answers[1].decode(UUID.self, UUID.self)) { first, _ in first }
+        let unsure = AudienceRule.unsure(groups, catalogues: catalogues, since: since)
         let waiting = try unsure.unread.union(gains(among: unsure.maybeLate, environment, &connection))
-        let plan = AudienceRule.plan(people, catalogues: catalogues, waiting: waiting)
+        let plan = AudienceRule.plan(groups, catalogues: catalogues, waiting: waiting)
         if plan.isEmpty { return true }
         for (catalogue, tree) in plan.created.sorted(by: { $0.key < $1.key }) {
             try create(catalogue, tree, environment, &connection)
         }
         let missedCount =
-            try move(plan, people, catalogues.merging(plan.created) { $1 }, environment, &connection)
+            try move(plan, catalogues.merging(plan.created) { $1 }, environment, &connection)
             + (try abandon(plan.abandoned, catalogues, environment, &connection))
         logger.notice(
             "catalogues follow what people may report on",
@@ -51,7 +52,7 @@ package struct CatalogueReconciler {
     }
 
     /// The steps that take nothing away and change nothing.
-    private func gains(
+    private mutating func gains(
         among steps: Set<AudienceRule.Step>, _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> Set<AudienceRule.Step> {
         var gains: Set<AudienceRule.Step> = []
@@ -66,15 +67,23 @@ package struct CatalogueReconciler {
         return gains
     }
 
-    private func trees(
+    private mutating func trees(
         of steps: some Sequence<AudienceRule.Step>, _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> [UUID: NodeDigests] {
         var trees: [UUID: NodeDigests] = [:]
-        let digests = Set(steps.flatMap { [$0.from, $0.to] })
-        guard !digests.isEmpty else { return trees }
-        let rows = try connection.run(AudienceStore.trees(digests, in: environment))
+        // One that is to be held may have been forgotten: whether it is there, the database says each time.
+        var missing: Set<UUID> = []
+        for step in steps {
+            trees[step.from] = known[step.from]
+            if trees[step.from] == nil { missing.insert(step.from) }
+            missing.insert(step.to)
+        }
+        guard !missing.isEmpty else { return trees }
+        let rows = try connection.run(AudienceStore.trees(missing, in: environment))
         for (digest, nodes) in try rows.decode(UUID.self, Bytea.self) {
-            trees[digest] = NodeDigests(bytes: nodes.bytes)
+            let tree = NodeDigests(bytes: nodes.bytes)
+            trees[digest] = tree
+            known.remember(tree, digest)
         }
         return trees
     }
@@ -110,18 +119,20 @@ package struct CatalogueReconciler {
 
     /// - Returns: How many parts of the plan could not be done.
     private mutating func move(
-        _ plan: AudienceRule.Plan, _ people: [AudienceRule.Person], _ held: [UUID: UUID],
-        _ environment: EnvironmentID, _ connection: inout Connection
+        _ plan: AudienceRule.Plan, _ held: [UUID: UUID], _ environment: EnvironmentID,
+        _ connection: inout Connection
     ) throws -> Int {
-        let people = Dictionary(people.map { ($0.email, $0) }) { first, _ in first }
-        var rest = plan.parts(from: people.compactMapValues(\.catalogue))[...]
+        let people = try people(of: plan.moved, environment, &connection)
+        var rest = plan.parts()[...]
         var missedCount = 0
         while !rest.isEmpty {
             var some: [AudienceRule.Plan.Part] = []
             var count = 0
-            while let part = rest.first, some.isEmpty || count + part.count <= Self.countMax {
+            while let part = rest.first {
+                let partCount = part.moved.keys.reduce(part.changed.count) { $0 + (people[$1]?.count ?? 0) }
+                guard some.isEmpty || count + partCount <= Self.countMax else { break }
                 some.append(part)
-                count += part.count
+                count += partCount
                 rest = rest.dropFirst()
             }
             let trees = try trees(of: some.flatMap(\.changed.values), environment, &connection)
@@ -142,17 +153,33 @@ package struct CatalogueReconciler {
         return missedCount
     }
 
+    /// The e-mail addresses of who is moved: of all the people, only theirs are read.
+    private func people(
+        of moved: [AudienceRule.Share: UUID], _ environment: EnvironmentID, _ connection: inout Connection
+    ) throws -> [AudienceRule.Share: [String]] {
+        if moved.isEmpty { return [:] }
+        var people: [AudienceRule.Share: [String]] = [:]
+        let rows = try connection.run(AudienceStore.people(of: moved.keys, in: environment))
+        for (email, catalogue, tree) in try rows.decode(String.self, UUID?.self, UUID.self) {
+            let share = AudienceRule.Share(catalogue: catalogue, tree: tree)
+            if moved[share] != nil { people[share, default: []].append(email) }
+        }
+        return people
+    }
+
     private mutating func carryOut(
-        _ parts: [AudienceRule.Plan.Part], _ differences: Differences, _ people: [String: AudienceRule.Person],
+        _ parts: [AudienceRule.Plan.Part], _ differences: Differences, _ people: [AudienceRule.Share: [String]],
         _ held: [UUID: UUID], _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> Int {
         var batch = WriteBatch(environment: environment)
         var changed: [(id: UUID, step: AudienceRule.Step, decision: Int)] = []
-        var moved: [(email: String, catalogue: UUID, decision: Int)] = []
+        var moved: [(email: String, share: AudienceRule.Share, catalogue: UUID, decision: Int)] = []
         var known: [(id: UUID, tree: UUID, decision: Int)] = []
         for (decision, part) in parts.enumerated() {
             changed += part.changed.map { ($0.key, $0.value, decision) }
-            moved += part.moved.map { ($0.key, $0.value, decision) }
+            for (share, target) in part.moved {
+                moved += (people[share] ?? []).map { ($0, share, target, decision) }
+            }
             // What they hold is what the plan was made from.
             let targets = Set(part.changed.keys).union(part.moved.values)
             known += targets.compactMap { id in held[id].map { (id, $0, decision) } }
@@ -161,9 +188,9 @@ package struct CatalogueReconciler {
         batch.expect(AudienceStore.expect(known, isThere: true, in: environment))
         if !moved.isEmpty {
             batch.expect(
-                AudienceStore.expect(
-                    moved.compactMap { move in people[move.email].map { ($0, move.decision) } }, in: environment))
-            batch.also(AudienceStore.place(moved, in: environment))
+                AudienceStore.expect(moved.map { ($0.email, $0.share, $0.decision) }, in: environment))
+            batch.also(
+                AudienceStore.place(moved.map { ($0.email, $0.catalogue, $0.decision) }, in: environment))
         }
         batch.expect(AudienceStore.expectNobodyElse(in: becoming, but: moved.map(\.email), environment))
         // People first: who leaves a catalogue learns of it before what is new in it.
@@ -200,9 +227,10 @@ package struct CatalogueReconciler {
         }
         var fields: [UUID: CanonicalJSON] = [:]
         let hashes = Dictionary(sources.map { (Place(tree: $1.tree, id: $1.id), $0) }) { first, _ in first }
-        let nodes = try connection.run(AudienceStore.nodes(Array(sources.values), in: environment))
-        for (tree, id, json) in try nodes.decode(UUID.self, UUID.self, CanonicalJSON.self) {
-            if let hash = hashes[Place(tree: tree, id: id)] { fields[hash] = json }
+        for nodes in try connection.run(AudienceStore.nodes(Array(sources.values), in: environment)) {
+            for (tree, id, json) in try nodes.decode(UUID.self, UUID.self, CanonicalJSON.self) {
+                if let hash = hashes[Place(tree: tree, id: id)] { fields[hash] = json }
+            }
         }
         let paths = changed.map { RealmPath.catalogue($0.id) }
         let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
@@ -211,7 +239,10 @@ package struct CatalogueReconciler {
                 continue
             }
             for node in difference.put {
-                guard let fields = fields[node.hash] else { continue }
+                guard let fields = fields[node.hash] else {
+                    batch.expect(AudienceStore.miss(item.decision))
+                    break
+                }
                 let key = ObjectKey(realm: realm, kind: .reportingTreeNode, id: node.id)
                 batch.put(key, fields, decision: item.decision)
             }
@@ -261,9 +292,12 @@ package struct CatalogueReconciler {
     }
 }
 
-extension AudienceRule.Person {
+extension AudienceRule.Group {
     init(_ row: Row) throws(PostgresError) {
-        (email, tree, catalogue, readAt, changedAt) = try row.decode(
-            String.self, UUID.self, UUID?.self, Timestamp.self, Timestamp.self)
+        let (catalogue, tree, count, readAt, changedAt, hasUnread) = try row.decode(
+            UUID?.self, UUID.self, Int64.self, Timestamp.self, Timestamp.self, Bool.self)
+        self.init(
+            share: AudienceRule.Share(catalogue: catalogue, tree: tree), count: Int(count), readAt: readAt,
+            changedAt: changedAt, hasUnread: hasUnread)
     }
 }

@@ -46,10 +46,11 @@ package struct RealmContents: Sendable {
         user = User(
             email: email, name: name ?? People.defaultName(of: email),
             reportingTemplates: data.templates.map(\.id))
-        let lookup = ReportingData.Lookup(data)
+        // A poll makes no entries, and its many nodes need not be looked up.
+        let lookup = records.isEmpty ? nil : ReportingData.Lookup(data)
         entries = records.compactMap { record in
             // What carries a marker came from a device: its entry exists, or was deleted on purpose.
-            guard record.marker == nil, var entry = TimeEntry(record, in: lookup) else { return nil }
+            guard let lookup, record.marker == nil, var entry = TimeEntry(record, in: lookup) else { return nil }
             entry.statusAt = readAt
             return Identified(id: Self.entryID(of: record, of: email), fields: entry)
         }

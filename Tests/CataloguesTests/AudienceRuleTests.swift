@@ -13,81 +13,69 @@ import Testing
     private static let (t1, t2, t3) = (UUID(), UUID(), UUID())
 
     @Test func whatIsAsItShouldBeStays() {
-        let people = [Self.person("ana", Self.t1, Self.c1), Self.person("ben", Self.t2, Self.c2)]
+        let people = [Self.group(Self.t1, Self.c1), Self.group(Self.t2, Self.c2)]
         #expect(Rule.plan(people, catalogues: [Self.c1: Self.t1, Self.c2: Self.t2]).isEmpty)
     }
 
     @Test func aNewProjectIsWrittenOncePerAudience() {
-        let people = (0..<50).map { Self.person("p\($0)", Self.t2, Self.c1) }
-        let plan = Rule.plan(people, catalogues: [Self.c1: Self.t1])
+        let plan = Rule.plan([Self.group(Self.t2, Self.c1, count: 50)], catalogues: [Self.c1: Self.t1])
         #expect(plan == Rule.Plan(changed: [Self.c1: Rule.Step(from: Self.t1, to: Self.t2)]))
     }
 
     @Test func whoHasSomethingElseLeaves() {
-        let people = [
-            Self.person("ana", Self.t1, Self.c1), Self.person("ben", Self.t1, Self.c1),
-            Self.person("eva", Self.t2, Self.c1),
-        ]
+        let people = [Self.group(Self.t1, Self.c1, count: 2), Self.group(Self.t2, Self.c1)]
         let new = RealmContents.catalogueID(for: Self.t2, number: 0)
         #expect(
             Rule.plan(people, catalogues: [Self.c1: Self.t1])
-                == Rule.Plan(created: [new: Self.t2], moved: ["eva": new]))
+                == Rule.Plan(created: [new: Self.t2], moved: [Self.share(Self.t2, Self.c1): new]))
     }
 
     /// Most of them get something: the one who does not gets a new catalogue with the old content.
     @Test func theLargestPartKeepsTheCatalogue() {
-        let people = [
-            Self.person("ana", Self.t2, Self.c1), Self.person("ben", Self.t2, Self.c1),
-            Self.person("eva", Self.t1, Self.c1),
-        ]
+        let people = [Self.group(Self.t2, Self.c1, count: 2), Self.group(Self.t1, Self.c1)]
         let new = RealmContents.catalogueID(for: Self.t1, number: 0)
         let plan = Rule.plan(people, catalogues: [Self.c1: Self.t1])
         #expect(plan.changed == [Self.c1: Rule.Step(from: Self.t1, to: Self.t2)])
-        #expect(plan.created == [new: Self.t1] && plan.moved == ["eva": new])
+        #expect(plan.created == [new: Self.t1] && plan.moved == [Self.share(Self.t1, Self.c1): new])
         // In one transaction: she has left when the catalogue changes.
-        #expect(plan.parts(from: ["eva": Self.c1]).count == 1)
+        #expect(plan.parts().count == 1)
     }
 
     @Test func audiencesThatComeToTheSameAreOne() {
-        let people = [
-            Self.person("ana", Self.t3, Self.c1), Self.person("ben", Self.t3, Self.c2),
-            Self.person("eva", Self.t3, Self.c2),
-        ]
+        let people = [Self.group(Self.t3, Self.c1), Self.group(Self.t3, Self.c2, count: 2)]
         let plan = Rule.plan(people, catalogues: [Self.c1: Self.t1, Self.c2: Self.t2])
         #expect(plan.changed == [Self.c2: Rule.Step(from: Self.t2, to: Self.t3)])
-        #expect(plan.moved == ["ana": Self.c2] && plan.abandoned == [Self.c1])
+        #expect(plan.moved == [Self.share(Self.t3, Self.c1): Self.c2] && plan.abandoned == [Self.c1])
     }
 
     @Test func whoComesToWhatAnotherCatalogueHoldsJoinsIt() {
-        let people = [Self.person("ana", Self.t2, Self.c1), Self.person("ben", Self.t2, Self.c2)]
+        let people = [Self.group(Self.t2, Self.c1), Self.group(Self.t2, Self.c2)]
         let plan = Rule.plan(people, catalogues: [Self.c1: Self.t1, Self.c2: Self.t2])
-        #expect(plan == Rule.Plan(moved: ["ana": Self.c2], abandoned: [Self.c1]))
+        #expect(plan == Rule.Plan(moved: [Self.share(Self.t2, Self.c1): Self.c2], abandoned: [Self.c1]))
     }
 
     @Test func anEmptyCatalogueThatHoldsItIsTaken() {
-        let people = [Self.person("ana", Self.t2, nil)]
+        let people = [Self.group(Self.t2, nil)]
         #expect(
-            Rule.plan(people, catalogues: [Self.c1: Self.t2]) == Rule.Plan(moved: ["ana": Self.c1]))
+            Rule.plan(people, catalogues: [Self.c1: Self.t2]) == Rule.Plan(moved: [Self.share(Self.t2, nil): Self.c1]))
     }
 
     /// The name of a catalogue that was made for a tree and holds another one now is not given again.
     @Test func aNameThatIsTakenIsNotGivenAgain() {
         let taken = RealmContents.catalogueID(for: Self.t1, number: 0)
-        let people = [Self.person("ana", Self.t2, taken), Self.person("ben", Self.t1, nil)]
+        let people = [Self.group(Self.t2, taken), Self.group(Self.t1, nil)]
         let plan = Rule.plan(people, catalogues: [taken: Self.t2])
         #expect(plan.created == [RealmContents.catalogueID(for: Self.t1, number: 1): Self.t1])
     }
 
     /// Two catalogues change, and somebody goes from each to the other: only together can that be done.
     @Test func catalogueThatExchangePeopleChangeTogether() {
-        var people = [Self.person("ana", Self.t2, Self.c1), Self.person("ben", Self.t1, Self.c2)]
-        people += (0..<2).map { Self.person("x\($0)", Self.t1, Self.c1) }
-        people += (0..<2).map { Self.person("y\($0)", Self.t2, Self.c2) }
-        people += (0..<2).map { Self.person("z\($0)", Self.t3, Self.c3) }
-        let plan = Rule.plan(people, catalogues: [Self.c1: UUID(), Self.c2: UUID(), Self.c3: UUID()])
-        #expect(plan.changed.count == 3 && plan.moved == ["ana": Self.c2, "ben": Self.c1])
-        let parts = plan.parts(from: ["ana": Self.c1, "ben": Self.c2])
-        #expect(Set(parts.map(\.changed.count)) == [1, 2] && parts.map(\.count).reduce(0, +) == 5)
+        let (ana, ben) = (Self.group(Self.t2, Self.c1), Self.group(Self.t1, Self.c2))
+        let others = [(Self.t1, Self.c1), (Self.t2, Self.c2), (Self.t3, Self.c3)].map { Self.group($0, $1, count: 2) }
+        let plan = Rule.plan([ana, ben] + others, catalogues: [Self.c1: UUID(), Self.c2: UUID(), Self.c3: UUID()])
+        #expect(plan.changed.count == 3 && plan.moved == [ana.share: Self.c2, ben.share: Self.c1])
+        let parts = plan.parts()
+        #expect(Set(parts.map { [$0.changed.count, $0.moved.count] }) == [[1, 0], [2, 2]])
     }
 
     // MARK: Read while the back end was changing
@@ -95,11 +83,10 @@ import Testing
     @Test func whoWasReadBeforeTheChangeMayHaveItToo() {
         let step = Rule.Step(from: Self.t1, to: Self.t2)
         let people = [
-            Self.person("ana", Self.t1, Self.c1, readAt: 10),
-            Self.person("ben", Self.t2, Self.c1, readAt: 20, changedAt: 20),
+            Self.group(Self.t1, Self.c1, readAt: 10), Self.group(Self.t2, Self.c1, readAt: 20, changedAt: 20),
         ]
         let catalogues = [Self.c1: Self.t1]
-        func unsure(_ people: [Rule.Person], since: Int64 = 0) -> Rule.Unsure {
+        func unsure(_ people: [Rule.Group], since: Int64 = 0) -> Rule.Unsure {
             Rule.unsure(people, catalogues: catalogues, since: Timestamp(millisecondsSinceEpoch: since))
         }
         #expect(unsure(people) == Rule.Unsure(maybeLate: [step]))
@@ -108,7 +95,7 @@ import Testing
         var later = people
         later[0].readAt = Timestamp(millisecondsSinceEpoch: 30)
         #expect(unsure(later, since: 25) == Rule.Unsure())
-        later[0].tree = Self.t2
+        later = [Self.group(Self.t2, Self.c1, count: 2, readAt: 30, changedAt: 20)]
         #expect(unsure(later, since: 25) == Rule.Unsure())
         #expect(Rule.plan(later, catalogues: catalogues).changed == [Self.c1: step])
         // Or she was not read any more: nobody waits for her longer than a run.
@@ -118,19 +105,24 @@ import Testing
     /// An older version gave it to her; what she may report on now is not known before she is read.
     @Test func nobodyLeavesACatalogueWhileOthersOfItWereNeverRead() {
         let people = [
-            Self.person("ana", Self.t1, Self.c1, readAt: -1),
-            Self.person("ben", Self.t2, Self.c1, readAt: 20, changedAt: 20),
+            Self.group(Self.t1, Self.c1, readAt: 15, hasUnread: true),
+            Self.group(Self.t2, Self.c1, readAt: 20, changedAt: 20),
         ]
         let unsure = Rule.unsure(
             people, catalogues: [Self.c1: Self.t1], since: Timestamp(millisecondsSinceEpoch: 10))
         #expect(unsure.unread == [Rule.Step(from: Self.t1, to: Self.t2)])
     }
 
-    private static func person(
-        _ email: String, _ tree: UUID, _ catalogue: UUID?, readAt: Int64 = 5, changedAt: Int64 = 5
-    ) -> Rule.Person {
-        Rule.Person(
-            email: email, tree: tree, catalogue: catalogue, readAt: Timestamp(millisecondsSinceEpoch: readAt),
-            changedAt: Timestamp(millisecondsSinceEpoch: changedAt))
+    private static func share(_ tree: UUID, _ catalogue: UUID?) -> Rule.Share {
+        Rule.Share(catalogue: catalogue, tree: tree)
+    }
+
+    private static func group(
+        _ tree: UUID, _ catalogue: UUID?, count: Int = 1, readAt: Int64 = 5, changedAt: Int64 = 5,
+        hasUnread: Bool = false
+    ) -> Rule.Group {
+        Rule.Group(
+            share: share(tree, catalogue), count: count, readAt: Timestamp(millisecondsSinceEpoch: readAt),
+            changedAt: Timestamp(millisecondsSinceEpoch: changedAt), hasUnread: hasUnread)
     }
 }

@@ -61,13 +61,20 @@ struct BenchPoll: AsyncParsableCommand {
                     "poll: \(people) people, \(entries) records each, \(nodes) nodes; medians of \(rounds) rounds, on "
                     + BenchCluster.place))
         if !noComparison { tellComparison(figures) }
-        for count in Self.audienceCounts where count <= people {
-            print(
-                BenchFigures.ratio(
-                    "a project for \(count) audiences / written alone",
-                    figures.median("project for \(count) audiences, written alone")
-                        / figures.median("project for \(count) audiences"), aim: 0.6))
-        }
+        tellProjects(figures)
+    }
+
+    /// Of one audience it is the time that counts: it is not to grow with the people. Of many, how much of it is the
+    /// writing itself.
+    private func tellProjects(_ figures: BenchFigures) {
+        let one = figures.median("project for 1 audiences")
+        print(BenchFigures.ratio("a project for one audience of \(people) people, ms", one, aim: 5, isAtMost: true))
+        guard let most = Self.audienceCounts.last(where: { $0 <= people }), most > 1 else { return }
+        let name = "project for \(most) audiences"
+        print(
+            BenchFigures.ratio(
+                "a \(name) / written alone", figures.median("\(name), written alone") / figures.median(name),
+                aim: 0.45))
     }
 
     private func tellComparison(_ figures: BenchFigures) {
@@ -77,7 +84,7 @@ struct BenchPoll: AsyncParsableCommand {
                 "comparing / reading alone",
                 figures.median("\(name), compared") / figures.median("\(name), read alone"), aim: 2, isAtMost: true))
         let first = figures.median("\(name), compared first") / figures.median("\(name), read alone")
-        print("  the same after a worker has started: \(BenchFigures.text(first))")
+        print(BenchFigures.ratio("the same after a worker has started", first, aim: 2, isAtMost: true))
         print(
             BenchFigures.ratio(
                 "objects written when nothing changed", figures.median("\(name), written"), aim: 0, isAtMost: true))

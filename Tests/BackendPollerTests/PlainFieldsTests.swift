@@ -1,0 +1,96 @@
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Testing
+
+@testable import BackendPoller
+
+/// What is read without a decoder is what the decoder reads.
+@Suite struct PlainFieldsTests {
+    private static let decoder = JSONDecoder()
+
+    private static let record = [
+        ("backendId", #""000000004711""#), ("marker", ##""#AAECAw""##), ("day", #""2015-03-30""#),
+        ("durationSeconds", "5400"), ("text", #""sur\"vey \u00e6ø""#), ("status", #""rejected""#),
+        ("references", #"{"Accounting code": "P1.2", "Project": "7\/8"}"#), ("message", #""reason 1""#),
+        ("version", #""3""#), ("toldRun", "18"),
+    ]
+
+    private static let entry = [
+        ("backendId", #""000000004711""#), ("status", #""released""#), ("text", #""Besøg hos \"DSB\"""#),
+        ("reportingTemplate", #""5f0d4a52-65a4-4c39-8d8e-5c1f8a1c1b10""#),
+        (
+            "reporting",
+            #"""
+            [{"node": "ac7bccce-190e-4679-ab67-cc17826f1f67", "context": "ecede996-1b85-45dc-9ee0-89da88f97441"},
+             {"context": "0EEC02FB-8463-4E4C-AE50-DD6A377A270C", "node": "19aef05b-027b-4836-9eb3-7683294a5d2a"}]
+            """#
+        ), ("timeType", #""duration""#), ("entryDate", #""2015-03-30""#), ("durationSeconds", "5400"),
+        ("createdOn", #""2015-03-29""#), ("submitRequested", "true"), ("deleteRequested", "false"),
+        ("statusAt", #""2015-03-30T14:00:00.007Z""#),
+    ]
+
+    private static let others = [
+        "null", "5", "-1", "1.5", "5.4e3", "99999999999999999999", "true", "false", #""x""#, #""""#, "[]", "{}",
+        #"{"a": 1}"#, #"[{"context": "x"}]"#, "[5]", #""2015-02-30""#, #""interval""#, #""draft""#,
+        #""2015-03-30T14:00:00Z""#,
+    ]
+
+    @Test func whatIsPlainIsReadWithoutADecoder() throws {
+        #expect(try #require(SeenRecord(plain: Self.json(Self.record))) == Self.decode(Self.json(Self.record)))
+        #expect(try #require(TimeEntry(plain: Self.json(Self.entry))) == Self.decode(Self.json(Self.entry)))
+    }
+
+    /// Each field in turn is missing, twice there, or something else.
+    @Test func whatIsReadIsWhatTheDecoderReads() {
+        for (index, field) in Self.record.enumerated() {
+            for fields in Self.changes(of: field.0, at: index, in: Self.record) {
+                Self.compare(SeenRecord(plain: fields), fields)
+            }
+        }
+        for (index, field) in Self.entry.enumerated() {
+            for fields in Self.changes(of: field.0, at: index, in: Self.entry) {
+                Self.compare(TimeEntry(plain: fields), fields)
+            }
+        }
+        for text in ["", "[]", "5", "{", #"{"backendId": "1"}"#, "{}"] {
+            Self.compare(SeenRecord(plain: JSONBytes(text)), JSONBytes(text))
+            Self.compare(TimeEntry(plain: JSONBytes(text)), JSONBytes(text))
+        }
+    }
+
+    /// What the decoder is left with is not read as if it were not there.
+    @Test func anIntervalIsLeftToTheDecoder() {
+        let fields = Self.json(Self.entry + [("startTime", #""2015-03-30T08:00:00-04:00""#)])
+        #expect(TimeEntry(plain: fields) == nil)
+    }
+
+    private static func changes(
+        of name: String, at index: Int, in fields: [(String, String)]
+    ) -> [JSONBytes] {
+        var without = fields
+        without.remove(at: index)
+        let changed = others.map { other in
+            var changed = fields
+            changed[index].1 = other
+            return changed
+        }
+        return ([without, fields + [fields[index]], fields + [("other", "[]")]] + changed).map(json)
+    }
+
+    /// One that is not plain is the decoder's, whatever it makes of it.
+    private static func compare<Fields: Decodable & Equatable>(_ plain: Fields?, _ fields: JSONBytes) {
+        guard let plain else { return }
+        let decoded: Fields? = try? decode(fields)
+        #expect(plain == decoded, "\(String(decoding: fields.bytes, as: UTF8.self))")
+    }
+
+    private static func decode<Fields: Decodable>(_ fields: JSONBytes) throws -> Fields {
+        try decoder.decode(Fields.self, from: Data(fields.bytes))
+    }
+
+    private static func json(_ fields: [(String, String)]) -> JSONBytes {
+        JSONBytes("{" + fields.map { "\"\($0)\": \($1)" }.joined(separator: ", ") + "}")
+    }
+}

@@ -24,7 +24,7 @@ extension RealmObject {
 
 extension SeenRecord {
     /// - Returns: `nil` when the decoder is to read it.
-    init?(plain fields: JSONBytes) {
+    init?(plain fields: CanonicalJSON) {
         guard let fields = try? PlainFields(fields.bytes) else { return nil }
         var (backendID, status): (String?, String?)
         var day: Day?
@@ -58,7 +58,7 @@ extension SeenRecord {
 
 extension TimeEntry {
     /// - Returns: `nil` when the decoder is to read it; one of an interval is.
-    init?(plain fields: JSONBytes) {
+    init?(plain fields: CanonicalJSON) {
         guard let fields = try? PlainFields(fields.bytes) else { return nil }
         self.init()
         do {

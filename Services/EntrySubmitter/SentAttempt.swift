@@ -10,7 +10,7 @@ struct EncodedWanted: Equatable, Sendable {
     let json: JSONBytes
 
     /// - Parameter fields: The JSON that `wanted.fields` were read from.
-    init(_ wanted: Wanted, fields: JSONBytes) {
+    init(_ wanted: Wanted, fields: CanonicalJSON) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(fields.bytes.count + 256)
         bytes += "{\"day\":\"\(wanted.day)\",\"durationSeconds\":\(wanted.durationSeconds),".utf8

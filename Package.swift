@@ -225,7 +225,8 @@ let tests: [Target] = [
             "RealmInitializer", "Realms", "TestSupport", "Work",
         ], path: "Tests/RealmInitializerTests"),
     .testTarget(
-        name: "RealmsTests", dependencies: ["Essentials", "LocalCluster", "Model", "Postgres", "Realms", "TestSupport"],
+        name: "RealmsTests",
+        dependencies: ["Essentials", "LocalCluster", "Model", "Postgres", "Realms", "TestSupport"],
         path: "Tests/RealmsTests"),
     .testTarget(
         name: "RuntimeTests",

@@ -11,21 +11,21 @@ import Realms
 extension RealmObject {
     /// What `decoded(as:by:)` reads of it.
     func seenRecord(by decoder: JSONDecoder) throws(Undecodable) -> SeenRecord? {
-        if let fields, let record = SeenRecord(plain: fields) { return record }
+        if let fields, let record = SeenRecord(plain: fields.bytes) { return record }
         return try decoded(as: SeenRecord.self, by: decoder)
     }
 
     /// What `decoded(as:by:)` reads of it.
     func timeEntry(by decoder: JSONDecoder) throws(Undecodable) -> TimeEntry? {
-        if let fields, let entry = TimeEntry(plain: fields) { return entry }
+        if let fields, let entry = TimeEntry(plain: fields.bytes) { return entry }
         return try decoded(as: TimeEntry.self, by: decoder)
     }
 }
 
 extension SeenRecord {
     /// - Returns: `nil` when the decoder is to read it.
-    init?(plain fields: CanonicalJSON) {
-        guard let fields = try? PlainFields(fields.bytes) else { return nil }
+    init?(plain fields: [UInt8]) {
+        guard let fields = try? PlainFields(fields) else { return nil }
         var (backendID, status): (String?, String?)
         var day: Day?
         var durationSeconds: Int?
@@ -58,8 +58,8 @@ extension SeenRecord {
 
 extension TimeEntry {
     /// - Returns: `nil` when the decoder is to read it; one of an interval is.
-    init?(plain fields: CanonicalJSON) {
-        guard let fields = try? PlainFields(fields.bytes) else { return nil }
+    init?(plain fields: [UInt8]) {
+        guard let fields = try? PlainFields(fields) else { return nil }
         self.init()
         do {
             for (key, value) in fields.members {

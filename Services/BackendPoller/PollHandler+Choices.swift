@@ -30,7 +30,9 @@ extension PollHandler {
         try write(
             stored.templates, contents.data.templates, but: others, realm, .reportingTemplate, decision, &writes)
         let id = RealmContents.userID(of: contents.user.email)
-        guard let user = stored.user, let object = stored.userObject else { return try writes.put(stored.own, .user, id, contents.user, decision) }
+        guard let user = stored.user, let object = stored.userObject else {
+            return try writes.put(stored.own, .user, id, contents.user, decision)
+        }
         // The catalogue is the keeper's to change. A template of somebody else's is offered as long as it is there.
         let own = contents.user.reportingTemplates
         let templates =

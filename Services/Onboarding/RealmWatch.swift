@@ -71,7 +71,8 @@ struct RealmWatch: Sendable {
     /// Rows: the fields of ``Due``, in their order.
     private static var due: Statement {
         """
-        SELECT s.id, s.realms_id, s.progress, o.fields::json->>'path', coalesce((o.fields::json->>'isInitialized')::boolean, false)
+        SELECT s.id, s.realms_id, s.progress, o.fields::json->>'path',
+            coalesce((o.fields::json->>'isInitialized')::boolean, false)
         FROM onboarding.session s
         JOIN access.provider p ON p.environment_id = s.environment_id
         LEFT JOIN realm.realm r ON r.environment_id = s.environment_id AND r.path = \(RealmPath.users.description)

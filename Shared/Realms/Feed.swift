@@ -70,7 +70,8 @@ package enum Feed {
         """
         SELECT realm_id, kind, id, position, edit_position, fields FROM store.object
         WHERE environment_id = \(environment.rawValue) AND realm_id = \(realm)
-            AND kind <= \(Kind.numberMax) AND (kind, id) > (\(key?.kind.number ?? 0), \(key?.id ?? UUID.zero)) AND position > \(position)
+            AND kind <= \(Kind.numberMax) AND (kind, id) > (\(key?.kind.number ?? 0), \(key?.id ?? UUID.zero))
+            AND position > \(position)
             AND (\(includingTombstones) OR NOT deleted)
         ORDER BY kind, id LIMIT \(Int64(countMax))
         """

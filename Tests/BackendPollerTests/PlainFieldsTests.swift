@@ -55,8 +55,8 @@ import Testing
             }
         }
         for text in ["", "[]", "5", "{", #"{"backendId": "1"}"#, "{}"] {
-            Self.compare(SeenRecord(plain: JSONBytes(text)), JSONBytes(text))
-            Self.compare(TimeEntry(plain: JSONBytes(text)), JSONBytes(text))
+            Self.compare(SeenRecord(plain: Array(text.utf8)), Array(text.utf8))
+            Self.compare(TimeEntry(plain: Array(text.utf8)), Array(text.utf8))
         }
     }
 
@@ -68,7 +68,7 @@ import Testing
 
     private static func changes(
         of name: String, at index: Int, in fields: [(String, String)]
-    ) -> [JSONBytes] {
+    ) -> [[UInt8]] {
         var without = fields
         without.remove(at: index)
         let changed = others.map { other in
@@ -80,17 +80,17 @@ import Testing
     }
 
     /// One that is not plain is the decoder's, whatever it makes of it.
-    private static func compare<Fields: Decodable & Equatable>(_ plain: Fields?, _ fields: JSONBytes) {
+    private static func compare<Fields: Decodable & Equatable>(_ plain: Fields?, _ fields: [UInt8]) {
         guard let plain else { return }
         let decoded: Fields? = try? decode(fields)
-        #expect(plain == decoded, "\(String(decoding: fields.bytes, as: UTF8.self))")
+        #expect(plain == decoded, "\(String(decoding: fields, as: UTF8.self))")
     }
 
-    private static func decode<Fields: Decodable>(_ fields: JSONBytes) throws -> Fields {
-        try decoder.decode(Fields.self, from: Data(fields.bytes))
+    private static func decode<Fields: Decodable>(_ fields: [UInt8]) throws -> Fields {
+        try decoder.decode(Fields.self, from: Data(fields))
     }
 
-    private static func json(_ fields: [(String, String)]) -> JSONBytes {
-        JSONBytes("{" + fields.map { "\"\($0)\": \($1)" }.joined(separator: ", ") + "}")
+    private static func json(_ fields: [(String, String)]) -> [UInt8] {
+        Array(("{" + fields.map { "\"\($0)\": \($1)" }.joined(separator: ", ") + "}").utf8)
     }
 }

@@ -22,9 +22,9 @@ import Testing
 
     private static func encoded(_ text: String?) throws -> EncodedWanted {
         let wanted = wanted(text)
-        // Fields that this program does not know, and white space, as a device may have written them.
+        // Fields that this program does not know, as a device may have written them.
         let json = String(decoding: try JSONEncoder().encode(wanted.fields), as: UTF8.self)
-        return EncodedWanted(wanted, fields: JSONBytes("{ \"later\": [1], " + json.dropFirst()))
+        return EncodedWanted(wanted, fields: try CanonicalJSON("{ \"later\": [1], " + json.dropFirst()))
     }
 
     @Test(arguments: ["survey", nil, "", "\"quoted\" \\ \n\t\u{1}\u{7F}\u{2028} 🌍"])

@@ -19,7 +19,8 @@ import Testing
             """
             INSERT INTO realm.environment (id, name) VALUES (1, 'acme');
             INSERT INTO realm.realm (environment_id, id, path) VALUES (1, 5, '/users/ana@example.com');
-            INSERT INTO store.object VALUES (1, 5, \(Kind.timeEntry.number), false, '\(ids[0])', 7, 0, 7, '{"status": "draft"}');
+            INSERT INTO store.object
+            VALUES (1, 5, \(Kind.timeEntry.number), false, '\(ids[0])', 7, 0, 7, '{"status": "draft"}');
             INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,
                 is_dead, is_circuit, attempts, parked_at, next_at)
             VALUES

@@ -147,7 +147,7 @@ import Testing
             steps = max(steps, 1)
         }
         isOver.store(true, ordering: .relaxed)
-        while written.load(ordering: .relaxed) < 1_000_000 { Thread.sleep(forTimeInterval: 0.01) }
+        while written.load(ordering: .relaxed) < 1_000_000 { try connection.run("SELECT pg_sleep(0.01)") }
         #expect(failures.withLock { $0 } == [])
         #expect(try difference(&connection) == 0)
 

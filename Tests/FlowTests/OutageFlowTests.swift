@@ -155,7 +155,8 @@ extension FlowTests {
                 let (unreadable, twice) = (UUID(), flow.plans[0])
                 var writer = try RealmWriter(cluster.conninfo)
                 try writer.put(
-                    unreadable, of: twice.person.email, json: try CanonicalJSON(#"{"status": "dreamt", "reporting": []}"#))
+                    unreadable, of: twice.person.email,
+                    json: try CanonicalJSON(#"{"status": "dreamt", "reporting": []}"#))
                 try await flow.recordElsewhere(twice, times: 2)
                 try await cluster.post("/sandbox/switches", Data(#"{"rate500AfterWrite": 1}"#.utf8))
                 try writer.put(twice.id, of: twice.person.email, twice.first)

@@ -161,7 +161,8 @@ import Work
                     let realm = try directory.id(of: .users, in: id, create: true, on: &connection)
                     var batch = WriteBatch(environment: id)
                     batch.put(
-                        ObjectKey(realm: try #require(realm), kind: .realms, id: UUID()), try CanonicalJSON("{}"), decision: 0)
+                        ObjectKey(realm: try #require(realm), kind: .realms, id: UUID()), try CanonicalJSON("{}"),
+                        decision: 0)
                     _ = try batch.commit(on: &connection)
                 }
             }

@@ -32,7 +32,8 @@ import Testing
         try fixture.write { batch in
             for (index, key) in keys.enumerated() {
                 batch.put(
-                    key, try CanonicalJSON("{\"text\":\"\(index)\",\"more\":\"\(String(repeating: "x", count: 400))\"}"),
+                    key,
+                    try CanonicalJSON("{\"text\":\"\(index)\",\"more\":\"\(String(repeating: "x", count: 400))\"}"),
                     decision: 0)
             }
         }
@@ -166,7 +167,8 @@ import Testing
                 try fixture.write { batch in
                     let key = ObjectKey(realm: own, kind: .user, id: user)
                     batch.put(
-                        key, try CanonicalJSON("{\"email\":\"ana@example.com\",\"name\":\"Ana\"\(reference)}"), decision: 0)
+                        key, try CanonicalJSON("{\"email\":\"ana@example.com\",\"name\":\"Ana\"\(reference)}"),
+                        decision: 0)
                 }
             }
             let phone = try await GatewayDevice(fixture, "ana@example.com")
@@ -185,7 +187,8 @@ import Testing
                 let realm = try fixture.realm(.catalogue(path))
                 try fixture.write { batch in
                     batch.put(
-                        ObjectKey(realm: realm, kind: .reportingTreeNode, id: UUID()), try CanonicalJSON("{}"), decision: 0)
+                        ObjectKey(realm: realm, kind: .reportingTreeNode, id: UUID()), try CanonicalJSON("{}"),
+                        decision: 0)
                 }
             }
             try await phone.wait("a new node") { $0.shown(secondPath).count == 2 }

@@ -86,7 +86,7 @@ private struct World: Sendable {
         let before = try fixture.withDatabase { connection in
             try EnvironmentCounter(try connection.run(EnvironmentCounter.load(fixture.environment))[0])
         }
-        try fixture.write { $0.put(ObjectKey(realm: number, kind: kind, id: id), JSONBytes("{}"), decision: 0) }
+        try fixture.write { try $0.put(ObjectKey(realm: number, kind: kind, id: id), CanonicalJSON("{}"), decision: 0) }
         let page = try fixture.withDatabase { connection in
             try LivePage.read(
                 in: fixture.environment, after: before.position, touchesKnownTo: 0, countMax: 100,

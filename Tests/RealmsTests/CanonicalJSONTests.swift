@@ -10,7 +10,8 @@ import Testing
         var random = RandomJSON(seed: seed)
         for _ in 0..<10 {
             let texts = (0..<250).map { _ in random.value(depth: 0) }
-            let rows = try connection.run("SELECT t::jsonb::text FROM unnest(\(texts)) WITH ORDINALITY AS u(t, n) ORDER BY n")
+            let rows = try connection.run(
+                "SELECT t::jsonb::text FROM unnest(\(texts)) WITH ORDINALITY AS u(t, n) ORDER BY n")
             for (text, expected) in zip(texts, try rows.decode(String.self)) {
                 let made = try CanonicalJSON(text)
                 #expect(String(decoding: made.bytes, as: UTF8.self) == expected, "\(text)")

@@ -111,7 +111,8 @@ import Testing
                         var batch = WriteBatch(environment: environment)
                         for number in 0..<3 {
                             let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
-                            batch.put(key, try CanonicalJSON(#"{"writer":\#(writer),"number":\#(number)}"#), decision: 0)
+                            batch.put(
+                                key, try CanonicalJSON(#"{"writer":\#(writer),"number":\#(number)}"#), decision: 0)
                         }
                         _ = try batch.commit(on: &connection)
                     }
@@ -213,7 +214,11 @@ import Testing
             let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
             for json in ["{}", nil] {
                 var batch = WriteBatch(environment: environment)
-                if let json { batch.put(key, try CanonicalJSON(json), decision: 0) } else { batch.delete(key, decision: 0) }
+                if let json {
+                    batch.put(key, try CanonicalJSON(json), decision: 0)
+                } else {
+                    batch.delete(key, decision: 0)
+                }
                 _ = try batch.commit(on: &connection)
             }
             func step(keep: Duration) throws -> Compaction.Outcome {

@@ -133,7 +133,8 @@ struct BenchEnvironments: AsyncParsableCommand {
             try await bench.pool.run { connection in
                 var batch = WriteBatch(environment: place.environment)
                 batch.put(
-                    ObjectKey(realm: place.realm, kind: .realms, id: id), try CanonicalJSON("{\"userId\":\"\(number)\"}"),
+                    ObjectKey(realm: place.realm, kind: .realms, id: id),
+                    try CanonicalJSON("{\"userId\":\"\(number)\"}"),
                     decision: 0)
                 _ = try batch.commit(on: &connection)
             }

@@ -42,8 +42,8 @@ struct MigrateCommand: ParsableCommand {
 
     /// A line that is written over, for who waits at a terminal; how it went, for everybody.
     private static func show(_ steps: MigrationSteps, isLast: Bool) {
-        let isTerminal = isatty(STDERR_FILENO) == 1
-        if isTerminal { tell("\r\u{1B}[K\(steps.text)\(isLast ? "\n" : "")") } else if isLast { tell(steps.text + "\n") }
+        if isatty(STDERR_FILENO) == 1 { tell("\r\u{1B}[K" + steps.text) } else if isLast { tell(steps.text) }
+        if isLast { tell("\n") }
     }
 
     private static func tell(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }

@@ -105,7 +105,9 @@ enum Migration {
                 INSERT INTO realm.migration (number, name, checksum)
                 VALUES (\(file.number), '\(file.name)', '\(file.checksum)')
                 """
-            try patiently(file) { () throws(PostgresError) in try connection.runScript(file.text + record) }
+            try patiently(file, &connection) { connection throws(PostgresError) in
+                try connection.runScript(file.text + record)
+            }
         }
         try addKinds(on: &connection)
         let after = try load(on: &connection).map { row in
@@ -119,18 +121,19 @@ enum Migration {
 
     /// - Throws: `CommandFailure` with the file's name.
     private static func patiently<Success>(
-        _ file: SchemaFile, _ body: () throws(PostgresError) -> Success
+        _ file: SchemaFile, _ connection: inout Connection,
+        _ body: (inout Connection) throws(PostgresError) -> Success
     ) throws -> Success {
         var attempt = 1
         while true {
             do {
-                return try body()
+                return try body(&connection)
             } catch {
                 guard error.isLocked || error.sqlState == "40P01", attempt < attemptsMax else {
                     throw CommandFailure("\(file.name): \(error.message)\(error.detail.map { " (\($0))" } ?? "")")
                 }
                 attempt += 1
-                Thread.sleep(forTimeInterval: 0.2)
+                try connection.run("SELECT pg_sleep(0.2)")
             }
         }
     }
@@ -142,7 +145,7 @@ enum Migration {
         var steps = MigrationSteps(file: file.name)
         while true {
             let start = ContinuousClock.now
-            let row = try patiently(file) { () throws(PostgresError) in
+            let row = try patiently(file, &connection) { connection throws(PostgresError) in
                 try connection.run(statement).first?.decode(Int64.self, Int64.self)
             }
             guard let row else {

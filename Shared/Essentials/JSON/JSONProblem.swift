@@ -23,7 +23,7 @@ public struct JSONProblem: Error, Equatable, Sendable, CustomStringConvertible {
         /// RFC 8259 §6.
         case malformedNumber = "not a number of JSON"
         /// Beyond ``JSONCheck/numberDigitsMax`` or ``JSONCheck/numberExponentMax``.
-        case numberTooLarge = "a number has at most 104 digits, those that its exponent adds included, and an exponent from -64 to 64"
+        case numberTooLarge = "a number has at most 104 digits, with those of its exponent, from -64 to 64"
         /// Beyond ``JSONCheck/depthMax``.
         case nestedTooDeep = "values are nested at most 32 deep"
         /// A key twice in the outermost object: which one counts would depend on the reader.

@@ -17,7 +17,7 @@ extension FlowTests {
             }
             let written = try line("written when nothing changed")
             #expect(written.contains(": 0.00 ") && !written.contains("NOT MET"), "\(written)")
-            for name in ["comparing / reading alone", "poller's memory, MB", "a project for 1 audiences"] {
+            for name in ["comparing / reading alone", "poller's memory, MB", "a project for one audience of"] {
                 let line = try line(name)
                 #expect(line.contains(where: \.isNumber) && !line.contains("nan"), "\(line)")
             }

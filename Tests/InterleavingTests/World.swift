@@ -167,7 +167,7 @@ struct World<Office: BackOffice>: ~Copyable {
             var news: [(subject: EventSubject, position: Int64)] = []
             for row in rows {
                 published = try row.value(0)
-                guard try row.value(6, as: Bool.self), let kind = Kind(rawValue: try row.value(2)),
+                guard try row.value(6, as: Bool.self), let kind = Kind(number: try row.value(2)),
                     let path = paths[try row.value(1)]
                 else { continue }
                 news.append((EventSubject(realm: path, kind: kind, id: try row.value(3)), published))

@@ -81,7 +81,11 @@ struct TreeImport {
                 problems.add("\(kind.rawValue) \(item.id.text): it has more than \(Kind.fieldsBytesMax) bytes")
             }
             counts[keyPath: count] += 1
-            writes.append(Write(key: key, fields: try CanonicalJSON(fields)))
+            do throws(JSONProblem) {
+                writes.append(Write(key: key, fields: try CanonicalJSON(fields)))
+            } catch {
+                problems.add("\(kind.rawValue) \(item.id.text): \(error)")
+            }
         }
     }
 

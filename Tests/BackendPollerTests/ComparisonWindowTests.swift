@@ -63,7 +63,7 @@ import Testing
         func fetchedCount() throws -> Int64 {
             try acme.connection.run("SELECT pg_stat_force_next_flush()")
             return try acme.connection.run(
-                "SELECT idx_tup_fetch FROM pg_stat_user_tables WHERE schemaname = 'realm' AND relname = 'object'")[0]
+                "SELECT idx_tup_fetch FROM pg_stat_user_tables WHERE schemaname = 'store' AND relname = 'object'")[0]
                 .value(0)
         }
         var counts: [Int64] = []

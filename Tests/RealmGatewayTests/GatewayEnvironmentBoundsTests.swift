@@ -210,7 +210,7 @@ import Testing
                 """
                 SELECT sum(i.idx_scan + i.idx_tup_read + t.seq_tup_read)::bigint
                 FROM pg_stat_user_indexes i JOIN pg_stat_user_tables t USING (relid)
-                WHERE i.schemaname = 'realm' AND i.relname IN ('realm', 'object', 'change')
+                WHERE i.schemaname IN ('realm', 'store') AND i.relname IN ('realm', 'object', 'change')
                 """)
             return try rows[0].value(0)
         }

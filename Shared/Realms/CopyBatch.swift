@@ -1,3 +1,4 @@
+package import Essentials
 import FoundationEssentials
 package import Model
 package import Postgres
@@ -24,14 +25,28 @@ package struct CopyBatch: Sendable {
 
     /// Adds a copy. An object may be added once; a batch sorted by key is written fastest.
     ///
-    /// - Parameter json: The source's fields in the canonical form, or `nil` for a tombstone.
+    /// - Parameter json: The source's fields, or `nil` for a tombstone. In the canonical form, as what Fieldpost
+    ///   publishes is, they are taken as they lie there; others are brought into it.
+    /// - Throws: ``JSONProblem``; then nothing is added.
     @inline(__always)
-    package mutating func append(_ key: ObjectKey, source position: Int64, json: UnsafeRawBufferPointer?) {
+    package mutating func append(
+        _ key: ObjectKey, source position: Int64, json: UnsafeRawBufferPointer?
+    ) throws(JSONProblem) {
+        var rewritten: CanonicalJSON?
+        if let json = unsafe json, unsafe !JSONCanonical.isCanonical(Span(_bytes: json.bytes)) {
+            rewritten = try unsafe CanonicalJSON(Array(json))
+        }
         realms.append(key.realm)
         kinds.append(key.kind)
         ids.append(key.id)
         sources.append(position)
-        if let json = unsafe json { unsafe fields.append(raw: json) } else { fields.appendNull() }
+        if let rewritten {
+            fields.append(rewritten)
+        } else if let json = unsafe json {
+            unsafe fields.append(raw: json)
+        } else {
+            fields.appendNull()
+        }
         count += 1
     }
 

@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 package import Kafka
 package import Logging
@@ -95,13 +96,18 @@ package struct CopyWorker: ~Copyable {
         let admitted =
             messages.isEmpty
             ? EventReader.Admitted() : try reader.admit(messages, consumer: &consumer, connection: &connection)
-        let batches = try prepare(admitted.events)
+        let (batches, refused) = try prepare(admitted.events)
         let finishedCount = try finish()
         consumed.increment(by: messages.count)
         if !admitted.poison.isEmpty {
             try connection.run(
                 admitted.poison.map { ParkedKeys.poison($0.message, reason: $0.reason, group: group) })
             consumer.finish(admitted.poison.map(\.message))
+        }
+        // They are finished with the others of their batch.
+        for (message, reason) in refused {
+            let parked = park(message, reason: reason)
+            try connection.run(parked)
         }
         consumer.finish(admitted.dropped)
         if !batches.isEmpty {
@@ -127,8 +133,11 @@ package struct CopyWorker: ~Copyable {
 
     // MARK: Preparing
 
-    private mutating func prepare(_ events: [Event]) throws -> [CopyBatch] {
-        if events.isEmpty { return [] }
+    /// - Returns: Also the events whose fields are no JSON.
+    private mutating func prepare(
+        _ events: [Event]
+    ) throws -> (batches: [CopyBatch], refused: [(message: Message, reason: String)]) {
+        if events.isEmpty { return ([], []) }
         var items: [Item]
         if let known = self.items(of: events) {
             items = known
@@ -138,6 +147,7 @@ package struct CopyWorker: ~Copyable {
         }
         items.sort(by: <)
         var batches: [CopyBatch] = []
+        var refused: [(message: Message, reason: String)] = []
         for (offset, item) in items.enumerated() {
             if offset + 1 < items.count, item.isSameObject(as: items[offset + 1]) { continue }
             let environment = EnvironmentID(rawValue: item.environment)
@@ -146,9 +156,13 @@ package struct CopyWorker: ~Copyable {
             }
             let event = events[Int(item.index)]
             let key = ObjectKey(realm: item.realm, kind: item.kind, id: event.id)
-            Self.append(event.message, key, item.position, to: &batches[batches.count - 1])
+            do throws(JSONProblem) {
+                try Self.append(event.message, key, item.position, to: &batches[batches.count - 1])
+            } catch {
+                refused.append((event.message, error.description))
+            }
         }
-        return batches
+        return (batches, refused)
     }
 
     /// The events that are copied; `nil` while the target of one is not known.
@@ -167,12 +181,16 @@ package struct CopyWorker: ~Copyable {
         return items
     }
 
-    private static func append(_ message: Message, _ key: ObjectKey, _ position: Int64, to batch: inout CopyBatch) {
+    private static func append(
+        _ message: Message, _ key: ObjectKey, _ position: Int64, to batch: inout CopyBatch
+    ) throws(JSONProblem) {
         if message.isTombstone {
-            unsafe batch.append(key, source: position, json: nil)
+            try unsafe batch.append(key, source: position, json: nil)
         } else {
-            message.withValue { value in
-                unsafe value.withUnsafeBytes { unsafe batch.append(key, source: position, json: $0) }
+            try message.withValue { value throws(JSONProblem) in
+                try unsafe value.withUnsafeBytes { json throws(JSONProblem) in
+                    try unsafe batch.append(key, source: position, json: json)
+                }
             }
         }
     }
@@ -205,7 +223,7 @@ package struct CopyWorker: ~Copyable {
         var realms = KnownRealms()
         for message in sent.messages {
             let event = try Event(message, &realms)
-            for batch in try prepare([event]) { try writeAlone(batch, message) }
+            for batch in try prepare([event]).batches { try writeAlone(batch, message) }
         }
     }
 
@@ -214,8 +232,13 @@ package struct CopyWorker: ~Copyable {
             try connection.run(batch.statements)
         } catch {
             guard error.isDataError else { throw error }
-            logger.error("poison", metadata: ["offset": "\(message.offset)", "reason": "\(error.message)"])
-            try connection.run(ParkedKeys.poison(message, reason: error.message, group: group))
+            let parked = park(message, reason: error.message)
+            try connection.run(parked)
         }
+    }
+
+    private func park(_ message: Message, reason: String) -> Statement {
+        logger.error("poison", metadata: ["offset": "\(message.offset)", "reason": "\(reason)"])
+        return ParkedKeys.poison(message, reason: reason, group: group)
     }
 }

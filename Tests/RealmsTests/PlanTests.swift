@@ -51,7 +51,7 @@ import Testing
                     let json = Array(#"{"copy":\#(round)}"#.utf8)
                     // Below the floor and above it.
                     let source = Int64(index % 2 == 0 ? 0 : 1_000_000)
-                    unsafe json.withUnsafeBytes { unsafe copies.append(key, source: source, json: $0) }
+                    try unsafe json.withUnsafeBytes { try unsafe copies.append(key, source: source, json: $0) }
                 }
                 _ = try copies.commit(on: &connection)
                 let read = try Self.entriesRead(&connection) - before

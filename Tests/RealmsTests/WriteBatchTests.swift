@@ -1,3 +1,4 @@
+import Essentials
 import Foundation
 import Model
 import Postgres
@@ -166,13 +167,31 @@ import Testing
         }
     }
 
+    /// Whoever published it: what says the same is the same, and what is no JSON is not stored.
+    @Test func aCopyIsInTheCanonicalForm() throws {
+        try withRealm { connection, environment, realm, _ in
+            let id = UUID()
+            #expect(try copy(id, source: 1, #"{"bb": 1, "a" : 1e1}"#, environment, realm, &connection) == 1)
+            let key = ObjectKey(realm: realm, kind: .timeEntry, id: id)
+            let stored = try RealmObject.stored(key, in: environment, on: &connection)
+            #expect(try stored.fields == CanonicalJSON(#"{"a":10,"bb":1}"#))
+            #expect(stored.fields?.bytes == Array(#"{"a": 10, "bb": 1}"#.utf8))
+            for garbage in ["{", "nothing", #"{"a": "\u0000"}"#, ""] {
+                #expect(throws: JSONProblem.self) {
+                    try copy(id, source: 2, garbage, environment, realm, &connection)
+                }
+            }
+            #expect(try RealmObject.stored(key, in: environment, on: &connection) == stored)
+        }
+    }
+
     private func copy(
         _ id: UUID, source: Int64, _ json: String, _ environment: EnvironmentID, _ realm: Int32,
         _ connection: inout Connection
     ) throws -> Int {
         var batch = CopyBatch(environment: environment)
         let key = ObjectKey(realm: realm, kind: .timeEntry, id: id)
-        unsafe Array(json.utf8).withUnsafeBytes { unsafe batch.append(key, source: source, json: $0) }
+        try unsafe Array(json.utf8).withUnsafeBytes { try unsafe batch.append(key, source: source, json: $0) }
         return try batch.commit(on: &connection)
     }
 }

@@ -103,7 +103,7 @@ struct BenchApply: ParsableCommand {
 
     /// The same statements with parameters made beforehand: what PostgreSQL alone can do.
     private func writeAlone(_ source: BenchEvents, _ place: BenchPlace) throws -> Duration {
-        let batches = source.batches(of: Self.batchCount)
+        let batches = try source.batches(of: Self.batchCount)
         var connection = try Connection(place.conninfo)
         try connection.run("SELECT 1")
         let start = ContinuousClock.now

@@ -40,13 +40,14 @@ final class BenchEvents: Sendable {
             if pass == 1 { objects.shuffle(using: &random) }
             for (path, key) in objects {
                 let position = Int64(items.count + 1)
-                items.append(Item(key: key, path: path, position: position, fields: Self.fields(position)))
+                items.append(Item(key: key, path: path, position: position, fields: try Self.fields(position)))
             }
         }
         self.items = items
     }
 
-    private static func fields(_ number: Int64) -> [UInt8] {
+    /// As they are stored and published.
+    private static func fields(_ number: Int64) throws -> [UInt8] {
         let text = """
             {"text":"Work on ticket \(number)","status":"draft","timeType":"duration","entryDate":"2015-03-30",\
             "reporting":[{"node":"7b8b6a0e-8f43-5c0f-9f4c-2b2c7d9d1b11",\
@@ -55,12 +56,12 @@ final class BenchEvents: Sendable {
             {"node":"e9d3a6c8-4d4c-5d52-b9b5-2a5a1d3e7f33","context":"9a1b2c3d-4e5f-5a6b-8c7d-8e9f0a1b2c03"}],\
             "createdOn":"2015-03-30","durationSeconds":\(number % 28_800),"submitRequested":false}
             """
-        return Array(text.utf8)
+        return try CanonicalJSON(text).bytes
     }
 
     /// Statements that write the events in batches, as the worker does: the newest of an object, sorted by key.
-    func batches(of size: Int) -> [[Statement]] {
-        items.chunks(ofCount: size).map { page in
+    func batches(of size: Int) throws -> [[Statement]] {
+        try items.chunks(ofCount: size).map { page in
             var newest: [ObjectKey: Item] = [:]
             for item in page { newest[item.key] = item }
             let sorted = newest.values.sorted {
@@ -68,7 +69,9 @@ final class BenchEvents: Sendable {
             }
             var batch = CopyBatch(environment: environment, fieldsCapacity: size * 520)
             for item in sorted {
-                unsafe item.fields.withUnsafeBytes { unsafe batch.append(item.key, source: item.position, json: $0) }
+                try unsafe item.fields.withUnsafeBytes { bytes in
+                    try unsafe batch.append(item.key, source: item.position, json: bytes)
+                }
             }
             return batch.statements
         }

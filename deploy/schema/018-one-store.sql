@@ -1,6 +1,11 @@
 -- finish: no service of the release before is left
 -- Then one form is enough. For people who look into the database, views show objects and changes as tables did before.
 
+-- As in 016.
+SET LOCAL lock_timeout = '60s';
+LOCK TABLE store.object, store.change, realm.object, realm.change IN SHARE UPDATE EXCLUSIVE MODE;
+SET LOCAL lock_timeout = '200ms';
+
 DROP TRIGGER give ON store.object;
 DROP TRIGGER give ON store.change;
 DROP TABLE realm.object, realm.change;

@@ -140,8 +140,7 @@ package struct Row {
         -> Success
     {
         defer { extendLifetime(rows) }
-        guard let bytes = unsafe rows.bytes(row: index, column: column) else { return try body(nil) }
-        return try unsafe body(UnsafeRawBufferPointer(rebasing: bytes[...]))
+        return try unsafe body(rows.bytes(row: index, column: column))
     }
 
     @usableFromInline

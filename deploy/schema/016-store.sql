@@ -51,8 +51,10 @@ CREATE TABLE store.change (
 
 -- What one release writes, the other finds. Whoever writes objects holds the lock of the environment's counter, so one
 -- change follows the other. What a trigger writes, or the copying of what was there before, is not given back (`WHEN`).
+-- Services may have no rights on the other form's tables: the functions have those of who migrates.
 
-CREATE FUNCTION store.take_object() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION store.take_object() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
     IF TG_OP = 'DELETE' THEN
         DELETE FROM store.object o USING realm.kind k
@@ -71,7 +73,8 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION store.give_object() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION store.give_object() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
     IF TG_OP = 'DELETE' THEN
         DELETE FROM realm.object o USING realm.kind k
@@ -90,7 +93,8 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION store.take_change() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION store.take_change() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
     IF TG_OP = 'DELETE' THEN
         DELETE FROM store.change WHERE environment_id = OLD.environment_id AND position = OLD.position;
@@ -103,7 +107,8 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION store.give_change() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION store.give_change() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
     IF TG_OP = 'DELETE' THEN
         DELETE FROM realm.change WHERE environment_id = OLD.environment_id AND position = OLD.position;

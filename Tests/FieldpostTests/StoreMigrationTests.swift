@@ -159,6 +159,26 @@ import Testing
         #expect(try connection.run("SELECT FROM pg_trigger WHERE tgrelid = 'store.object'::regclass").count == 0)
     }
 
+    /// A service of the release before has no rights on tables that it does not know.
+    @Test func aRoleOfServicesNeedsNoRightsOnTheOtherForm() throws {
+        let conninfo = try makeDatabase(10)
+        var connection = try Connection(conninfo)
+        _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(16)), on: &connection)
+        let role = "service_\(UInt32.random(in: 0 ... .max))"
+        try connection.runScript(
+            """
+            CREATE ROLE \(role);
+            GRANT USAGE ON SCHEMA realm TO \(role);
+            GRANT SELECT, INSERT, UPDATE, DELETE ON realm.object, realm.change, realm.environment TO \(role);
+            SET ROLE \(role)
+            """)
+        var random = SplitMix64(seed: 1)
+        for _ in 0..<20 { try Self.writeAsBefore(&random, &connection) }
+        try connection.runScript("RESET ROLE")
+        #expect(try connection.run("SELECT FROM store.object").count > 0)
+        try connection.runScript("DROP OWNED BY \(role); DROP ROLE \(role)")
+    }
+
     /// Who asks only for the schema is told what is left to do.
     @Test func whatWaitsIsTold() throws {
         let conninfo = try makeDatabase(10)

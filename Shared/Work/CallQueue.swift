@@ -65,6 +65,9 @@ struct CallQueue<Call: Sendable>: Sendable {
     /// Calls that wait or are under way.
     var count: Int { lanes.values.reduce(0) { $0 + $1.waitingCount + $1.underWay.count } }
 
+    /// Calls that wait or are under way, by environment.
+    var counts: [EnvironmentID: Int] { lanes.mapValues { $0.waitingCount + $0.underWay.count } }
+
     /// Calls of an environment that wait or are under way.
     func count(of environment: EnvironmentID) -> Int {
         lanes[environment].map { $0.waitingCount + $0.underWay.count } ?? 0

@@ -50,7 +50,10 @@ extension WorkScheduler {
         if !plan.parkings.isEmpty, let environment = plan.items.first?.item.environment {
             parkedEnvironments?.insert(environment)
         }
-        if let environment = plan.items.first?.item.environment { unlocked(environment) }
+        if let environment = plan.items.first?.item.environment {
+            unlocked(environment)
+            decidedAt[environment] = now
+        }
         for (index, item) in plan.items.enumerated() {
             if missed.contains(index), !plan.withheld.contains(index) {
                 enqueue(item)

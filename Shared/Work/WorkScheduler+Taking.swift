@@ -47,9 +47,11 @@ extension WorkScheduler {
     /// is slow by `turnMax` are not: its further keys are put aside, and others' are behind them.
     func roomForMessages(now: ContinuousClock.Instant) -> Int {
         let slowBefore = now - limits.turnMax
-        let all = calls.count
-        let fast = calls.environments.filter { !calls.isSlow($0, since: slowBefore) }
-        let least = fast.map { limits.heldMax(beside: all - calls.count(of: $0)) - calls.count(of: $0) }.min()
+        // What is gathered may become calls too.
+        let counts = calls.counts.merging(queues.mapValues(\.count), uniquingKeysWith: +)
+        let all = counts.values.reduce(0, +)
+        let fast = counts.filter { !calls.isSlow($0.key, since: slowBefore) }
+        let least = fast.values.map { limits.heldMax(beside: all - $0) - $0 }.min()
         return min(room, limits.heldMessagesMax - heldMessageCount, least ?? limits.heldMax(beside: all))
     }
 

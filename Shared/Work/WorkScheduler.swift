@@ -57,6 +57,8 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     /// A key whose row PostgreSQL refused, alone.
     var refusal: (item: Item, reason: String)?
     var inFlight: [WorkKey: InFlight] = [:]
+    /// When each environment was decided last.
+    var decidedAt: [EnvironmentID: ContinuousClock.Instant] = [:]
     /// What was decided already.
     var decidedPositions: DecidedPositions
     /// Messages of all keys in flight: a key that is called for long may have many.
@@ -163,6 +165,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     private mutating func take(now: ContinuousClock.Instant) -> WorkAction<Message, Call>? {
         let isBusy = turns.contains { hasWork($0, now: now) }
         if isStopping { return isBusy ? nil : .wait(Self.waitMax) }
+        let waitMax = isBusy ? .zero : gatheringMax(now: now)
         let room = roomForMessages(now: now)
         guard room > 0 else {
             let since = fullSince ?? now
@@ -170,10 +173,10 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
             // After a while Kafka is asked for nothing, so that it knows the worker is alive.
             let isPaused = now - since > Self.fullMax
             if isBusy, !isPaused { return nil }
-            return .take(countMax: 0, waitMax: isBusy ? .zero : Self.waitMax, isPaused: isPaused)
+            return .take(countMax: 0, waitMax: min(waitMax, Self.waitMax), isPaused: isPaused)
         }
         fullSince = nil
-        let wait = isBusy ? .zero : min(max(dueNext - now, .zero), Self.messageWaitMax)
+        let wait = min(waitMax, max(dueNext - now, .zero), Self.messageWaitMax)
         return .take(countMax: min(room, limits.batchCountMax), waitMax: wait, isPaused: false)
     }
 
@@ -190,73 +193,5 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     mutating func succeeded() {
         away = nil
         backoff.succeeded()
-    }
-
-    // MARK: The queues
-
-    mutating func enqueue(_ item: Item) {
-        let environment = item.item.environment
-        if queues[environment, default: []].isEmpty { turns.append(environment) }
-        queues[environment, default: []].append(item)
-    }
-
-    /// What was being decided comes again, before what came meanwhile.
-    mutating func putBack() {
-        var items = deciding + parts.joined()
-        if let refusal { items.append(refusal.item) }
-        (deciding, parts, refusal) = ([], [], nil)
-        for (environment, items) in Dictionary(grouping: items, by: { $0.item.environment }) {
-            if queues[environment, default: []].isEmpty { turns.insert(environment, at: 0) }
-            queues[environment, default: []].insert(contentsOf: items, at: 0)
-        }
-    }
-
-    /// Whether something of an environment can be decided or put down now.
-    private func hasWork(_ environment: EnvironmentID, now: ContinuousClock.Instant) -> Bool {
-        queues[environment]?.contains { !waits($0, now: now) } ?? false
-    }
-
-    /// The next items of one environment, in turn.
-    private mutating func nextBatch(now: ContinuousClock.Instant) -> WorkAction<Message, Call>? {
-        if let refusal {
-            deciding = [refusal.item]
-            self.refusal = nil
-            let parking = parking(refusal.item, refusal.reason, nil, .planned, decision: 0, now: now)
-            return .park([parking], in: refusal.item.item.environment)
-        }
-        if let part = parts.popLast() { return decide(part) }
-        guard let index = turns.firstIndex(where: { hasWork($0, now: now) }) else { return nil }
-        let environment = turns.remove(at: index)
-        var queue = queues.removeValue(forKey: environment) ?? []
-        let isAside = isSetAside(environment, now: now)
-        let taken = isAside ? queue.filter { !waits($0, now: now) } : Array(queue.prefix(limits.batchCountMax))
-        queue = isAside ? queue.filter { waits($0, now: now) } : Array(queue.dropFirst(taken.count))
-        if !queue.isEmpty {
-            queues[environment] = queue
-            turns.append(environment)
-        }
-        guard !isAside else {
-            deciding = taken
-            return .park(parkings(setAside: taken, in: environment, now: now), in: environment)
-        }
-        return decide(taken)
-    }
-
-    /// Answers that have come no longer keep the places of their calls.
-    private mutating func freePlaces(now: ContinuousClock.Instant) {
-        guard limits.answersKeepPlaces else { return }
-        for (environment, items) in queues {
-            for index in items.indices {
-                guard let since = items[index].placeSince else { continue }
-                calls.ended(in: environment, begunAt: since, now: now)
-                queues[environment]?[index].placeSince = nil
-            }
-        }
-    }
-
-    private mutating func decide(_ items: [Item]) -> WorkAction<Message, Call> {
-        deciding = items
-        for index in deciding.indices { deciding[index].item.canCall = canCall(for: deciding[index].key) }
-        return .decide(deciding, in: deciding[0].item.environment)
     }
 }

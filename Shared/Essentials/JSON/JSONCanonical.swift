@@ -58,9 +58,10 @@ extension JSONScanner {
         var count = 0
         while true {
             let start = offset + 1
-            guard try current(bytes) == UInt8(ascii: "\""), try scanPlainString(bytes) else { return false }
+            guard try current(bytes) == UInt8(ascii: "\"") else { return false }
+            try scanString(bytes)
             let key = start..<(offset - 1)
-            guard count == 0 || JSONKey.isBefore(last, key, bytes), !JSONKey.hasEscape(key, bytes) else { return false }
+            guard escapes == .none, count == 0 || JSONKey.isBefore(last, key, bytes) else { return false }
             count += 1
             guard depth > 1 || count <= JSONCheck.memberCountMax else { return false }
             last = key
@@ -94,20 +95,8 @@ extension JSONScanner {
 
     /// A string whose escapes, if any, are the short ones of what has to be escaped.
     private mutating func scanPlainString(_ bytes: borrowing Span<UInt8>) throws(JSONProblem) -> Bool {
-        let start = offset
         try scanString(bytes)
-        var index = start + 1
-        while index < offset - 1 {
-            if bytes[index] == UInt8(ascii: "\\") {
-                index += 1
-                switch UnicodeScalar(bytes[index]) {
-                case "/", "u": return false
-                default: break
-                }
-            }
-            index += 1
-        }
-        return true
+        return escapes != .other
     }
 
     /// A number without an exponent that is no negative zero.

@@ -1,7 +1,7 @@
 /// Checks and splits JSON as bytes, without decoding it.
 ///
 /// What passes can be stored and published: RFC 8259 in well-formed UTF-8, no `\u0000`, no lone
-/// surrogates, numbers and nesting in bounds, no key twice in the outermost object. About 0.7 µs for 480 bytes.
+/// surrogates, numbers and nesting in bounds, no key twice in the outermost object. About 0.3 µs for 430 bytes.
 ///
 /// PostgreSQL would refuse `\u0000` and lone surrogates only when the transaction runs, together with everything else
 /// in its batch; and it writes `1e300` out as 301 digits, hence the bound of the exponent.

@@ -1,6 +1,8 @@
-/// Walks over JSON bytes once, from left to right. It remembers only where it is.
+/// Walks over JSON bytes once, from left to right. It remembers only where it is, and what it has just seen.
 struct JSONScanner {
     private(set) var offset = 0
+    /// The escapes of the string that was scanned last.
+    var escapes = JSONEscapes.none
 
     mutating func skipBlanks(_ bytes: borrowing Span<UInt8>) {
         while offset < bytes.count {

@@ -270,6 +270,33 @@ import Testing
         }
     }
 
+    /// While calls wait for places, answers are written together: nothing comes later for it. A new message is taken
+    /// in the same way, and a bound ends it.
+    @Test func answersGatherWhileCallsWait() throws {
+        var limits = WorkerLimits()
+        limits.inFlightMax = 2
+        var work = Scheduler(limits, now: now)
+        let keys = try (1...6 as ClosedRange<UInt8>).map { try key($0) }
+        for (index, key) in keys.dropLast().enumerated() { hear(&work, "m\(index)", key) }
+        #expect(round(&work) == ["decide 1 2 3 4 5"])
+        decided(&work, (1...5).map { call("c\($0)") })
+        #expect(round(&work) == ["start c1 c2"])
+        // Two are under way then, and two wait.
+        _ = work.ended(started(keys[0], "c1"), answer: "done", now: now)
+        // What is gathered takes room like the calls it may become: else they would be put down again.
+        let room = work.roomForMessages(now: now)
+        hear(&work, "m6", keys[5])
+        #expect(work.roomForMessages(now: now) == room - 1)
+        #expect(round(&work) == [])
+        #expect(work.gatheringMax(now: now) == .milliseconds(20))
+        var (late, few, stopping) = (work, work, work)
+        #expect(round(&late, at: now + .milliseconds(20)) == ["decide 1 6"])
+        _ = few.ended(started(keys[1], "c2"), answer: "done", now: now)
+        #expect(round(&few) == ["decide 1 6 2"])
+        stopping.stop()
+        #expect(round(&stopping) == ["decide 1 6"])
+    }
+
     /// What the simulation proves is what a worker runs.
     @Test func workerAndSimulationRunTheSameEngine() {
         func engine<Message, Call>(_: WorkScheduler<Message, Call>.Type) -> String {

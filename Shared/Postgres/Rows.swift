@@ -116,7 +116,7 @@ package struct Row {
     package var columns: Columns { Columns(self) }
 
     /// - Throws: `PostgresError` 42804 when the column is null or of another type: a mistake in the program's SQL.
-    @inlinable
+    @inlinable @inline(__always)
     package func value<Value: PostgresValue>(_ column: Int, as type: Value.Type = Value.self) throws(PostgresError)
         -> Value
     {
@@ -125,7 +125,7 @@ package struct Row {
     }
 
     /// - Returns: `nil` when the column is null.
-    @inlinable
+    @inlinable @inline(__always)
     package func optional<Value: PostgresValue>(_ column: Int, as type: Value.Type = Value.self) throws(PostgresError)
         -> Value?
     {

@@ -159,6 +159,41 @@ import Testing
         #expect(try connection.run("SELECT FROM pg_trigger WHERE tgrelid = 'store.object'::regclass").count == 0)
     }
 
+    /// Statistics are made before anything is locked that writers need: they take seconds where there are millions.
+    @Test func nobodyWaitsForStatistics() throws {
+        let conninfo = try makeDatabase(10)
+        var connection = try Connection(conninfo)
+        let files = try SchemaFile.read(Self.schema)
+        _ = try Migration.run(Array(files.prefix(16)), on: &connection)
+        var vacuum = try Connection(conninfo)
+        try vacuum.runScript("BEGIN; LOCK TABLE store.change IN SHARE UPDATE EXCLUSIVE MODE")
+        let outcome = Mutex<Result<Int, any Error>?>(nil)
+        Thread {
+            let result = Result {
+                var connection = try Connection(conninfo)
+                return try Migration.run(files, on: &connection).count
+            }
+            outcome.withLock { $0 = result }
+        }.start()
+        // Without a vacuum in its way it would be making them.
+        while try connection.run(
+            """
+            SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+                AND query LIKE '%ANALYZE store.object%'
+            """
+        ).count == 0 {
+            if outcome.withLock({ $0 }) != nil { break }
+            try connection.run("SELECT pg_sleep(0.01)")
+        }
+        var random = SplitMix64(seed: 1)
+        try connection.run("SET lock_timeout = '2s'")
+        for _ in 0..<20 { try Self.writeAsBefore(&random, &connection) }
+        try vacuum.runScript("COMMIT")
+        while outcome.withLock({ $0 == nil }) { try connection.run("SELECT pg_sleep(0.01)") }
+        #expect(try outcome.withLock { $0 }?.get() == Int(Schema.oldest))
+        #expect(try difference(&connection) == 0)
+    }
+
     /// A service of the release before has no rights on tables that it does not know.
     @Test func aRoleOfServicesNeedsNoRightsOnTheOtherForm() throws {
         let conninfo = try makeDatabase(10)

@@ -25,6 +25,9 @@ struct BenchOptions: ParsableArguments {
     @Option(help: "Kafka brokers. Without it a sandbox broker is started.")
     var brokers: String?
 
+    @Option(help: "Milliseconds that each answer of the sandbox broker takes longer.")
+    var brokerRoundTrip = 0
+
     @Option(help: "How often each is measured.")
     var rounds = 5
 
@@ -36,5 +39,8 @@ struct BenchOptions: ParsableArguments {
             throw ValidationError("--database (or FIELDPOST_DATABASE_URL) is missing: a PostgreSQL connection string")
         }
         guard (1...100).contains(rounds) else { throw ValidationError("--rounds is 1…100, not \(rounds)") }
+        guard brokers == nil || brokerRoundTrip == 0 else {
+            throw ValidationError("--broker-round-trip is of the sandbox broker, not of the one at --brokers")
+        }
     }
 }

@@ -36,8 +36,11 @@ struct BenchPlace {
         } else {
             let port = try Ports.free()
             brokers = "127.0.0.1:\(port)"
-            brokerName = "librdkafka's mock cluster (the sandbox broker, a process of its own)"
-            broker = try Self.startBroker(port: port, topics: topics)
+            let roundTrip = options.brokerRoundTrip
+            brokerName =
+                "librdkafka's mock cluster (the sandbox broker, a process of its own"
+                + (roundTrip > 0 ? ", \(roundTrip) ms away)" : ")")
+            broker = try Self.startBroker(port: port, topics: topics, roundTrip: roundTrip)
             try Self.waitForBroker(brokers)
         }
     }
@@ -67,8 +70,9 @@ struct BenchPlace {
         }
     }
 
-    private static func startBroker(port: Int, topics: [String: Int]) throws -> pid_t {
-        var words = ["\(LocalCluster.executables)/sandbox", "broker", "--port", String(port)]
+    private static func startBroker(port: Int, topics: [String: Int], roundTrip: Int) throws -> pid_t {
+        var words = ["\(LocalCluster.executables)/sandbox", "broker"]
+        words += ["--port", String(port), "--round-trip", String(roundTrip)]
         for (name, count) in topics { words += ["--topic", "\(name):\(count)"] }
         var arguments: [UnsafeMutablePointer<CChar>?] = unsafe words.map { unsafe strdup($0) }
         unsafe arguments.append(nil)

@@ -40,7 +40,9 @@ struct BenchRelay: ParsableCommand {
         for round in 1...options.rounds {
             print("round \(round) of \(options.rounds)")
             figures.add("librdkafka alone", "events/s", try produceAlone(items, values, place))
-            figures.add("PostgreSQL's pages alone", "events/s", try readAlone(environment, place))
+            let pages = try readAlone(environment, place, &admin)
+            figures.add("PostgreSQL's pages alone", "events/s", pages.rate)
+            figures.add("PostgreSQL's CPU, pages alone", "µs/event", pages.backendMicroseconds)
             figures.add("relay", "events/s", try relay(place, &admin))
         }
         print(figures.table(title: "relay, medians of \(options.rounds) rounds, on \(place.brokerName)"))
@@ -84,7 +86,10 @@ struct BenchRelay: ParsableCommand {
     }
 
     /// The same pages, read and thrown away.
-    private func readAlone(_ environment: EnvironmentID, _ place: BenchPlace) throws -> Double {
+    private func readAlone(
+        _ environment: EnvironmentID, _ place: BenchPlace, _ admin: inout Connection
+    ) throws -> (rate: Double, backendMicroseconds: Double) {
+        let before = try CPUTime.backends(on: &admin)
         var connection = try Connection(place.conninfo)
         let kinds = Topics.all.flatMap(\.kinds)
         let start = ContinuousClock.now
@@ -96,7 +101,10 @@ struct BenchRelay: ParsableCommand {
             guard rows.count == Self.pageCount else { break }
             position = try rows[rows.count - 1].value(0)
         }
-        return Double(count) / (ContinuousClock.now - start).inSeconds
+        let rate = Double(count) / (ContinuousClock.now - start).inSeconds
+        // Its backend is still there.
+        try connection.run("SELECT 1")
+        return (rate, (try CPUTime.backends(on: &admin) - before) / Double(count) * 1e6)
     }
 
     /// As the relay's.

@@ -159,6 +159,20 @@ import Testing
         #expect(try connection.run("SELECT FROM pg_trigger WHERE tgrelid = 'store.object'::regclass").count == 0)
     }
 
+    /// Nothing is copied beside a write that is not committed yet: it would be missing in one of the two forms.
+    @Test func copyingWaitsForWhoWrites() throws {
+        let conninfo = try makeDatabase(10)
+        var connection = try Connection(conninfo)
+        _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(16)), on: &connection)
+        var writer = try Connection(conninfo)
+        try writer.runScript("BEGIN; UPDATE realm.environment SET position = position + 1 WHERE id = 1")
+        try connection.run("SET lock_timeout = '100ms'")
+        let error = #expect(throws: PostgresError.self) { try connection.run("SELECT * FROM store.copy_some()") }
+        #expect(error?.isLocked == true)
+        try writer.runScript("COMMIT")
+        #expect(try connection.run("SELECT * FROM store.copy_some()").count == 1)
+    }
+
     /// Statistics are made before anything is locked that writers need: they take seconds where there are millions.
     @Test func nobodyWaitsForStatistics() throws {
         let conninfo = try makeDatabase(10)

@@ -129,7 +129,7 @@ enum JSONWord {
     private static let ones: UInt64 = 0x0101_0101_0101_0101
 
     /// The lowest bit that is set is in the first byte that is a quote, a backslash, a control character or no ASCII;
-    /// 0 where there is none. A byte less than it is subtracted from borrows of the next, so the bits above may be wrong.
+    /// 0 where there is none. A byte less than it is subtracted from borrows of the next: bits above may be wrong.
     @inline(__always)
     static func plainEnd(_ word: UInt64) -> UInt64 {
         let isQuote = (word ^ (ones &* UInt64(UInt8(ascii: "\"")))) &- ones

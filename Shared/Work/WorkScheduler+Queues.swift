@@ -76,7 +76,7 @@ extension WorkScheduler {
 
     /// Until when what an environment has to decide may wait for more of it, to be written in one transaction. While
     /// so many of its calls wait that none of its places is empty meanwhile, nothing comes later for it.
-    private func gathersUntil(_ environment: EnvironmentID, now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+    func gathersUntil(_ environment: EnvironmentID, now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         guard let last = decidedAt[environment], last + Self.gatheringMax > now,
             !isStopping, !limits.answersKeepPlaces, queues[environment]?.count ?? 0 < Self.gatheredMax,
             calls.count(of: environment) >= 2 * limits.inFlightMax

@@ -47,8 +47,9 @@ extension WorkScheduler {
     /// is slow by `turnMax` are not: its further keys are put aside, and others' are behind them.
     func roomForMessages(now: ContinuousClock.Instant) -> Int {
         let slowBefore = now - limits.turnMax
-        // What is gathered may become calls too.
-        let counts = calls.counts.merging(queues.mapValues(\.count), uniquingKeysWith: +)
+        // What is gathered may become calls too. Answers that wait for somebody's lock take no room from others.
+        let gathered = queues.filter { gathersUntil($0.key, now: now) != nil }
+        let counts = calls.counts.merging(gathered.mapValues(\.count), uniquingKeysWith: +)
         let all = counts.values.reduce(0, +)
         let fast = counts.filter { !calls.isSlow($0.key, since: slowBefore) }
         let least = fast.values.map { limits.heldMax(beside: all - $0) - $0 }.min()

@@ -297,6 +297,25 @@ import Testing
         #expect(round(&stopping) == ["decide 1 6"])
     }
 
+    /// However many answers wait for somebody's lock in one environment, messages of the others are taken.
+    @Test func answersThatWaitForALockTakeNoRoom() throws {
+        var limits = WorkerLimits()
+        limits.inFlightMax = 200
+        var work = Scheduler(limits, now: now)
+        let keys = try (1...200 as ClosedRange<UInt8>).map { try key($0) }
+        for key in keys { hear(&work, "m", key) }
+        let all = round(&work)
+        #expect(all.count == 1)
+        decided(&work, keys.map { _ in call("create") })
+        _ = round(&work)
+        let later = now + .seconds(1)
+        for key in keys { _ = work.ended(started(key, "create"), answer: "created", now: later) }
+        _ = round(&work, at: later)
+        work.locked("somebody works on it", now: later, random: 0.5)
+        #expect(work.calls.count == 0 && work.inFlight.count == 200)
+        #expect(work.roomForMessages(now: later) == 512)
+    }
+
     /// What the simulation proves is what a worker runs.
     @Test func workerAndSimulationRunTheSameEngine() {
         func engine<Message, Call>(_: WorkScheduler<Message, Call>.Type) -> String {

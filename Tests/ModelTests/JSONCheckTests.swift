@@ -48,6 +48,30 @@ import Testing
         #expect(throws: JSONProblem(.malformedUTF8, at: 1)) { try JSONCheck.check([0x22] + bytes + [0x22]) }
     }
 
+    /// Strings are scanned eight bytes at a time: each byte is seen wherever it is among others.
+    @Test func everyByteIsSeenAtEveryPlace() throws {
+        for place in 0..<20 {
+            for byte in UInt8.min...UInt8.max {
+                var text = Array("\"\(String(repeating: "~", count: 24))\"".utf8)
+                text[1 + place] = byte
+                let problem: JSONProblem? =
+                    switch byte {
+                    case 0x00...0x1F: JSONProblem(.controlCharacter, at: 1 + place)
+                    case UInt8(ascii: "\""): JSONProblem(.trailing, at: 2 + place)
+                    case UInt8(ascii: "\\"): JSONProblem(.malformedEscape, at: 1 + place)
+                    case 0x80...0xFF: JSONProblem(.malformedUTF8, at: 1 + place)
+                    default: nil
+                    }
+                if let problem {
+                    #expect(throws: problem) { try JSONCheck.check(text) }
+                } else {
+                    try JSONCheck.check(text)
+                }
+                #expect(JSONCanonical.isCanonical(text.span) == (problem == nil))
+            }
+        }
+    }
+
     @Test func everyScalarPassesAndItsSwappedBytesDoNot() throws {
         for value in stride(from: UInt32(0x80), through: 0x10FFFF, by: 97) {
             guard let scalar = Unicode.Scalar(value) else { continue }

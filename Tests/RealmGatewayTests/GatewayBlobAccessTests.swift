@@ -157,6 +157,9 @@ import Testing
             }
             #expect(wrong == 0)
             #expect(try fixture.references() > 0)
+            // Rows that are removed without a tombstone name nothing either.
+            try fixture.withDatabase { _ = try $0.run("DELETE FROM store.object") }
+            #expect(try fixture.references() == 0)
         }
     }
 }

@@ -96,13 +96,31 @@ import Testing
             let (ana, there) = (
                 try await fixture.device("ana@example.com"), try await fixture.device("ana@example.com", gateway: 1)
             )
-            let ids = (0..<12).map { _ in UUID() }
-            let answers = try await withThrowingTaskGroup { group in
-                for (number, id) in ids.enumerated() {
+            // All have counted before the first one is kept, if nothing keeps them from it.
+            try fixture.withDatabase { connection in
+                try connection.runScript(
+                    """
+                    CREATE FUNCTION public.wait() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0
+                    AS $$ BEGIN PERFORM pg_advisory_xact_lock_shared(42); RETURN NEW; END $$;
+                    CREATE TRIGGER wait BEFORE INSERT ON blob.content FOR EACH ROW EXECUTE FUNCTION public.wait()
+                    """)
+            }
+            let lock = try await HeldLocks(fixture, ["SELECT pg_advisory_xact_lock(42)"])
+            defer { lock.release() }
+            async let sending = withThrowingTaskGroup { group in
+                for number in 0..<12 {
+                    let id = UUID()
                     group.addTask { (id, try await (number % 2 == 0 ? ana : there).putBlob(id)) }
                 }
                 return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
             }
+            try await eventually("they wait for each other") {
+                try fixture.withDatabase { connection in
+                    try connection.run("SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").count > 5
+                }
+            }
+            lock.release()
+            let answers = try await sending
             #expect(answers.values.filter { $0.status == 201 }.count == 3)
             #expect(answers.values.filter { $0.problem == "too-many-blobs" && $0.status == 429 }.count == 9)
             // Another person's are not counted, and one that is there may be sent again.

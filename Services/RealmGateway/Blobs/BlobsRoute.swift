@@ -67,10 +67,7 @@ struct BlobsRoute: Sendable {
     ) -> Response {
         var headers = more
         headers[.eTag] = tag
-        var response = Response(status: status, headers: headers, body: body)
-        // It would say the length of what is not sent (RFC 9110 §8.6).
-        if status == .noContent || status == .notModified { response.headers[.contentLength] = nil }
-        return response
+        return Response(status: status, headers: headers, body: body)
     }
 
     /// Whether the device has it already (RFC 9110 §13.1.2).

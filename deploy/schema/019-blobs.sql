@@ -66,20 +66,21 @@ SET LOCAL lock_timeout = '60s';
 LOCK TABLE store.object IN SHARE UPDATE EXCLUSIVE MODE;
 SET LOCAL lock_timeout = '200ms';
 
--- The kinds that name one: FieldTask, Person, Team. All others pay for a comparison of their number.
+-- The kinds that name one: FieldTask, Person, Team. All others pay for a comparison of their number, and these for a
+-- search of the field's name (strpos: it takes half of what LIKE does).
 CREATE TRIGGER blob_named AFTER INSERT ON store.object
     FOR EACH ROW WHEN (
-        NEW.kind IN (1, 4, 13) AND (NEW.fields LIKE '%"image"%' OR NEW.fields LIKE '%"avatar"%'))
+        NEW.kind IN (1, 4, 13) AND strpos(NEW.fields, CASE NEW.kind WHEN 4 THEN '"avatar"' ELSE '"image"' END) > 0)
     EXECUTE FUNCTION blob.follow();
 CREATE TRIGGER blob_changed AFTER UPDATE ON store.object
     FOR EACH ROW WHEN (
         NEW.kind IN (1, 4, 13) AND OLD.fields IS DISTINCT FROM NEW.fields
-        AND (OLD.fields LIKE '%"image"%' OR OLD.fields LIKE '%"avatar"%'
-            OR NEW.fields LIKE '%"image"%' OR NEW.fields LIKE '%"avatar"%'))
+        AND (strpos(OLD.fields, CASE OLD.kind WHEN 4 THEN '"avatar"' ELSE '"image"' END) > 0
+            OR strpos(NEW.fields, CASE NEW.kind WHEN 4 THEN '"avatar"' ELSE '"image"' END) > 0))
     EXECUTE FUNCTION blob.follow();
 CREATE TRIGGER blob_gone AFTER DELETE ON store.object
     FOR EACH ROW WHEN (
-        OLD.kind IN (1, 4, 13) AND (OLD.fields LIKE '%"image"%' OR OLD.fields LIKE '%"avatar"%'))
+        OLD.kind IN (1, 4, 13) AND strpos(OLD.fields, CASE OLD.kind WHEN 4 THEN '"avatar"' ELSE '"image"' END) > 0)
     EXECUTE FUNCTION blob.follow();
 
 -- People and teams could name blobs before; only in /common.

@@ -14,6 +14,7 @@ struct Gateway: Sendable {
     private let realms: RealmsRoute
     private let sync: SyncRoute
     private let mutations: MutationsRoute
+    private let blobs: BlobsRoute
     private let pools: [Pool]
     private let commits: CommitPools
 
@@ -46,6 +47,9 @@ struct Gateway: Sendable {
         sync = SyncRoute(
             authentication: authentication,
             services: SyncServices(pool: pool, numbers: numbers, hub: hub, limits: limits))
+        blobs = BlobsRoute(
+            authentication: authentication, pool: pool, numbers: numbers,
+            store: PostgresBlobs(pool: pool, unnamedCountMax: limits.unnamedBlobCountMax))
         mutations = MutationsRoute(authentication: authentication, limits: limits) { environment in
             let store = MutationStore(environment: environment, answersKeptMax: limits.answersKeptMax)
             return GroupCommit(
@@ -81,5 +85,7 @@ struct Gateway: Sendable {
         router.get("/v1/realms") { request, context in try await realms.handle(request, context) }
         router.post("/v1/sync") { request, context in try await sync.handle(request, context) }
         router.post("/v1/mutations") { request, context in try await mutations.handle(request, context) }
+        router.put("/v1/blobs/{id}") { request, context in try await blobs.put(request, context) }
+        router.get("/v1/blobs/{id}") { request, context in try await blobs.get(request, context) }
     }
 }

@@ -49,6 +49,23 @@ enum Problems {
             extensions: ["expectedSequence": .integer(Int(expected))])
     }
 
+    static let imageUnknown = Problem(
+        .unsupportedMediaType, name: "image-unknown", detail: "The body is no JPEG, PNG or WebP image.")
+
+    static let blobUnknown = Problem(
+        .notFound, name: "blob-unknown", detail: "There is no such blob, or nothing that you may open names it.")
+
+    static let blobTaken = Problem(
+        .conflict, name: "blob-taken", detail: "There is a blob with this id and other bytes. A blob never changes.")
+
+    static let blobNamed = Problem(
+        .conflict, name: "blob-named",
+        detail: "An object names this id already. Send a blob before an object names it, under an id of its own.")
+
+    static let blobsUnnamed = Problem(
+        .tooManyRequests, name: "too-many-blobs",
+        detail: "Too many of your blobs are named by nothing. Name them, or wait until they are removed.")
+
     static let busy = Problem(
         .serviceUnavailable, name: "busy", detail: "Too many requests are waiting; try again.",
         headers: [.retryAfter: "1"])

@@ -71,6 +71,8 @@ struct GatewayLimits: Sendable {
     var liveInterval = Settings.liveInterval.defaultDuration
     var liveIdleInterval = Settings.liveIdleInterval.defaultDuration
     var keepaliveMax = Settings.keepalive.defaultDuration
+    /// A caller's blobs that nothing names.
+    var unnamedBlobCountMax: Int64 = 50
     /// Answers kept per client for repeats.
     var answersKeptMax: Int64 = 10_000
 

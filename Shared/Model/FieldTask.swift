@@ -17,11 +17,13 @@ public struct FieldTask: Codable, Equatable, Sendable {
     public var assignee: UUID?
     /// The id of the `Team` that is to do it.
     public var team: UUID?
+    /// The blob of its picture.
+    public var image: UUID?
 
     /// A task.
     public init(
         title: String, taskDescription: String? = nil, dueDate: Timestamp? = nil, isCompleted: Bool = false,
-        completionDate: Timestamp? = nil, assignee: UUID? = nil, team: UUID? = nil
+        completionDate: Timestamp? = nil, assignee: UUID? = nil, team: UUID? = nil, image: UUID? = nil
     ) {
         self.title = title
         self.taskDescription = taskDescription
@@ -30,6 +32,7 @@ public struct FieldTask: Codable, Equatable, Sendable {
         self.completionDate = completionDate
         self.assignee = assignee
         self.team = team
+        self.image = image
     }
 
     /// Reads the fields; without `isCompleted` it is not done.
@@ -42,12 +45,13 @@ public struct FieldTask: Codable, Equatable, Sendable {
         completionDate = try container.decodeIfPresent(Timestamp.self, forKey: .completionDate)
         assignee = try container.decodeIfPresent(UUID.self, forKey: .assignee)
         team = try container.decodeIfPresent(UUID.self, forKey: .team)
+        image = try container.decodeIfPresent(UUID.self, forKey: .image)
     }
 }
 
 extension FieldTask: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
-        case title, taskDescription, dueDate, isCompleted, completionDate, assignee, team
+        case title, taskDescription, dueDate, isCompleted, completionDate, assignee, team, image
     }
 
     /// The row of ``Kind/fieldTask``.

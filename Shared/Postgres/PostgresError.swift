@@ -46,6 +46,9 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
     /// Somebody held a lock for longer than `lock_timeout` (55P03). Nothing was done.
     package var isLocked: Bool { sqlState == "55P03" }
 
+    /// A table is not there: a later schema file makes it.
+    package var isOfMissingTable: Bool { sqlState == "42P01" }
+
     /// A value was refused (class 22, 23 or 54): one of the rows is bad, the others are not.
     package var isDataError: Bool {
         guard let sqlState else { return false }

@@ -82,8 +82,8 @@ struct EdgeMiddleware<Context: RequestContext>: RouterMiddleware {
             response = Response(
                 status: .noContent,
                 headers: [
-                    .accessControlAllowMethods: "GET, POST",
-                    .accessControlAllowHeaders: "authorization, content-type, traceparent",
+                    .accessControlAllowMethods: "GET, POST, PUT",
+                    .accessControlAllowHeaders: "authorization, content-type, if-none-match, traceparent",
                     .accessControlMaxAge: "600",
                 ])
         } else {
@@ -91,7 +91,7 @@ struct EdgeMiddleware<Context: RequestContext>: RouterMiddleware {
         }
         if let origin {
             response.headers[.accessControlAllowOrigin] = origin
-            response.headers[.accessControlExposeHeaders] = "retry-after, www-authenticate"
+            response.headers[.accessControlExposeHeaders] = "etag, retry-after, www-authenticate"
         }
         // A cache must not hand one origin's answer to another.
         if !edge.origins.isEmpty { response.headers[.vary] = "Origin" }

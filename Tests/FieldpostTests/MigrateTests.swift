@@ -195,6 +195,32 @@ import Testing
         #expect(try objects.map { try $0.value(3, as: Int64.self) }.max() == 3)
     }
 
+    /// People and teams could name images before there were any.
+    @Test func whatNamesABlobFromBeforeIsKnown() throws {
+        let conninfo = try TestServer.shared.makeDatabase()
+        var connection = try Connection(conninfo)
+        _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(18)), finishes: true, on: &connection)
+        let (blob, person, team) = (UUID(), UUID(), UUID())
+        try connection.runScript(
+            """
+            INSERT INTO realm.environment (id, name) VALUES (1, 'acme'), (2, 'other');
+            INSERT INTO realm.realm (environment_id, id, path) VALUES (1, 5, '/common'), (2, 6, '/common');
+            INSERT INTO store.object (environment_id, realm_id, kind, id, position, source_position, edit_position,
+                deleted, fields)
+            VALUES (1, 5, 4, '\(person)', 1, 0, 0, false, '{"name": "A", "avatar": "\(blob)"}'),
+                (1, 5, 4, '\(UUID())', 2, 0, 0, false, '{"name": "B", "avatar": "none"}'),
+                (1, 5, 4, '\(UUID())', 3, 0, 0, true, NULL),
+                (2, 6, 13, '\(team)', 4, 0, 0, false, '{"name": "T", "image": "\(blob)"}'),
+                (2, 6, 13, '\(UUID())', 5, 0, 0, false, '{"name": "image"}');
+            """)
+        #expect(try migrate(conninfo).status == 0)
+        let references = try connection.run(
+            "SELECT environment_id, id, blob_id FROM blob.reference ORDER BY 1"
+        ).decode(Int32.self, UUID.self, UUID.self)
+        #expect(references.map(\.0) == [1, 2] && references.map(\.1) == [person, team])
+        #expect(references.allSatisfy { $0.2 == blob })
+    }
+
     /// A database of schema 14 goes on with what it holds, and takes back ends of any kind from then on.
     @Test func theReleaseBeforeGoesOn() throws {
         let conninfo = try TestServer.shared.makeDatabase()

@@ -156,7 +156,9 @@ import Testing
         #expect(try Migration.run(files, finishes: true, on: &connection).count == Int(Schema.version))
         #expect(try connection.run("SELECT count(*) FROM realm.object")[0].decode(Int64.self) == objects)
         try Self.write(&random, &connection)
-        #expect(try connection.run("SELECT FROM pg_trigger WHERE tgrelid = 'store.object'::regclass").count == 0)
+        let triggers = try connection.run(
+            "SELECT FROM pg_trigger WHERE tgrelid = 'store.object'::regclass AND tgname IN ('give', 'take')")
+        #expect(triggers.count == 0)
     }
 
     /// Nothing is copied beside a write that is not committed yet: it would be missing in one of the two forms.

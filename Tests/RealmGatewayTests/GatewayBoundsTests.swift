@@ -214,7 +214,7 @@ import Work
 }
 
 /// Holds locks, as a session does that hangs in its transaction.
-private final class HeldLocks: Sendable {
+final class HeldLocks: Sendable {
     private let (isLocked, mayEnd) = (Flag(), Flag())
     private let holder: BackgroundThread
 

@@ -1,3 +1,4 @@
+import Essentials
 import Foundation
 import HTTP
 import Model
@@ -56,15 +57,44 @@ import Yams
             }
             let without = Answer(try await fixture.client.send(Request(fixture.url("/v1/realms"))))
             log.check("GET", "/v1/realms", without)
+            try await Self.answersOfBlobs(ana, nobody, stranger, log)
         }
         struct Away: Error {}
         try await withGateway(fetch: { _ in throw Away() }) { fixture in
             let ana = try await GatewayDevice(fixture, "ana@example.com")
-            for (method, path) in [("GET", "/v1/realms"), ("POST", "/v1/sync"), ("POST", "/v1/mutations")] {
+            let blob = "/v1/blobs/\(UUID().text)"
+            let routes = [
+                ("GET", "/v1/realms"), ("POST", "/v1/sync"), ("POST", "/v1/mutations"), ("PUT", blob), ("GET", blob),
+            ]
+            for (method, path) in routes {
                 log.check(method, path, Answer(try await fixture.client.send(ana.request(method, path, "{}"))))
             }
         }
         #expect(log.seen.withLock { $0 } == (try Self.documented()))
+    }
+
+    private static func answersOfBlobs(
+        _ ana: GatewayDevice, _ nobody: GatewayDevice, _ stranger: GatewayDevice, _ log: ContractLog
+    ) async throws {
+        let (id, png) = (UUID(), TestImage.make())
+        for bytes in [png, png, TestImage.make(.webp), [], TestImage.make(count: 1 << 20) + [0]] {
+            log.check("PUT", "/v1/blobs/\(id)", try await ana.putBlob(id, bytes))
+        }
+        for device in [nobody, stranger] {
+            log.check("PUT", "/v1/blobs/\(id)", try await device.putBlob(id))
+            log.check("GET", "/v1/blobs/\(id)", Answer(try await device.getBlob(id)))
+        }
+        let response = try await ana.getBlob(id)
+        log.check("GET", "/v1/blobs/\(id)", Answer(response), type: "image/png")
+        log.check("GET", "/v1/blobs/\(id)", Answer(try await ana.getBlob(id, holding: response.headers["ETag"])))
+        log.check("GET", "/v1/blobs/\(id)", Answer(try await ana.getBlob(UUID())))
+        for method in ["PUT", "GET"] {
+            let answer = try await ana.fixture.client.send(ana.request(method, "/v1/blobs/x"))
+            log.check(method, "/v1/blobs/x", Answer(answer))
+        }
+        for _ in 0..<GatewayLimits().unnamedBlobCountMax {
+            log.check("PUT", "/v1/blobs/\(id)", try await ana.putBlob(UUID()))
+        }
     }
 
     /// Why a mutation is rejected is one of the document's list.
@@ -97,12 +127,18 @@ private final class ContractLog: Sendable {
 
     init(document: String) { self.document = document }
 
-    func check(_ method: String, _ path: String, _ answer: Answer) {
-        let route = path.split(separator: "?")[0]
+    /// - Parameter type: Of an answer that is 200.
+    func check(_ method: String, _ path: String, _ answer: Answer, type expected: String = "application/json") {
+        var route = String(path.split(separator: "?")[0])
+        if route.hasPrefix("/v1/blobs/") { route = "/v1/blobs/{id}" }
         seen.withLock { _ = $0.insert("\(route) \(method.lowercased()) \(answer.status)") }
         let type = answer.headers["Content-Type"] ?? ""
         guard answer.status != 200 else {
-            #expect(type == (route == "/v1/sync" ? "application/x-ndjson" : "application/json"))
+            #expect(type == (route == "/v1/sync" ? "application/x-ndjson" : expected))
+            return
+        }
+        guard answer.status >= 400 else {
+            #expect(answer.body.isEmpty)
             return
         }
         #expect(type == "application/problem+json")

@@ -122,7 +122,10 @@ import Testing
             let allowed = "access-control-allow-origin: https://app.example.com\r\n"
             let preflight = await ask("OPTIONS", "/echo", origin: "https://app.example.com")
             #expect(preflight.hasPrefix("http/1.1 204") && preflight.contains(allowed))
-            #expect(preflight.contains("access-control-allow-headers: authorization, content-type, traceparent\r\n"))
+            let fields = "authorization, content-type, if-none-match, traceparent"
+            #expect(preflight.contains("access-control-allow-headers: \(fields)\r\n"))
+            #expect(preflight.contains("access-control-allow-methods: get, post, put\r\n"))
+            #expect(preflight.contains("access-control-expose-headers: etag, retry-after, www-authenticate\r\n"))
             #expect(!preflight.contains("allow-credentials"))
             #expect(await ask("GET", "/page", origin: "https://app.example.com").contains(allowed))
             #expect(await ask("GET", "/nothing", origin: "https://app.example.com").contains(allowed))

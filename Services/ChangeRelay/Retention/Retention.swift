@@ -48,7 +48,8 @@ struct Retention: ~Copyable {
             LedgerSweep(keep: limits.ledger), ObservationSweep(keep: limits.seen),
             StatusLineSweep(keepCountMax: limits.statusLineCountMax),
             TokenSweep(keep: limits.tokens, unused: limits.devices),
-            AuditSweep(keep: limits.audit), ParkedSweep(keep: limits.parked, logger: logger),
+            AuditSweep(keep: limits.audit), BlobSweep(keep: limits.images),
+            ParkedSweep(keep: limits.parked, logger: logger),
         ]
     }
 
@@ -99,7 +100,7 @@ struct Retention: ~Copyable {
 
     private static let tables = [
         "store.object", "store.change", "device.client", "device.mutation", "submission.ledger", "pipeline.parked",
-        "onboarding.refresh_token", "access.audit",
+        "onboarding.refresh_token", "access.audit", "blob.content",
     ]
 }
 
@@ -121,6 +122,8 @@ struct RetentionLimits: Sendable {
     /// Credentials of devices, from their last use on.
     var devices = Duration.seconds(90 * 86_400)
     var audit = Duration.seconds(400 * 86_400)
+    /// Images that nothing names, from their last sending on.
+    var images = Duration.seconds(7 * 86_400)
     /// Dead keys, from their last parking on.
     var parked = Duration.seconds(180 * 86_400)
 

@@ -36,11 +36,15 @@ enum RetentionSettings {
             + "the refresh token with it")
     static let audit = Setting(
         "retention.audit", age, default: "400d", help: "how long records of the audit log stay")
+    static let images = Setting(
+        "retention.images", age, default: "7d",
+        help: "how long after it was sent an image stays that no object names; longer than devices are offline "
+            + "between sending an image and naming it")
     static let parked = Setting(
         "retention.parked", age, default: "180d",
         help: "how long dead keys wait for a person; each that goes is a warning in the log")
 
-    static let all = [interval, polls, answers, ledger, seen, statusLines, tokens, devices, audit, parked]
+    static let all = [interval, polls, answers, ledger, seen, statusLines, tokens, devices, audit, images, parked]
 }
 
 extension RetentionLimits {
@@ -55,6 +59,7 @@ extension RetentionLimits {
         tokens = try configuration.duration(RetentionSettings.tokens)
         devices = try configuration.duration(RetentionSettings.devices)
         audit = try configuration.duration(RetentionSettings.audit)
+        images = try configuration.duration(RetentionSettings.images)
         parked = try configuration.duration(RetentionSettings.parked)
     }
 }

@@ -1,0 +1,73 @@
+import Essentials
+import FoundationEssentials
+import Postgres
+import Realms
+import Runtime
+
+/// Images that no object names, once they were sent long ago.
+struct BlobSweep: Sweep {
+    /// Blobs looked at in one part.
+    private static let pageCountMax: Int64 = 1_000
+    /// Blobs removed in one part: each may be a megabyte.
+    private static let countMax = 20
+
+    let name = "images"
+    let keep: Duration
+    private var last = Key(environment: 0, id: .zero)
+
+    private struct Key: Equatable {
+        let environment: Int32
+        let id: UUID
+    }
+
+    init(keep: Duration) { self.keep = keep }
+
+    mutating func step(on connection: inout Connection) throws -> SweptPart {
+        let rows: [(Int32, UUID, Bool)]
+        do {
+            rows = try connection.run(page()).decode(Int32.self, UUID.self, Bool.self)
+        } catch {
+            // Until `fieldpost migrate --finish` there are none.
+            guard error.isOfMissingTable else { throw error }
+            return SweptPart(removedCount: 0, isLast: true)
+        }
+        let orphans = rows.filter(\.2).map { Key(environment: $0.0, id: $0.1) }
+        guard let first = orphans.first else {
+            last = rows.last.map { Key(environment: $0.0, id: $0.1) } ?? Key(environment: 0, id: .zero)
+            return SweptPart(removedCount: 0, isLast: rows.isEmpty)
+        }
+        let gone = orphans.prefix { $0.environment == first.environment }.prefix(Self.countMax)
+        let count = try remove(gone.map(\.id), in: first.environment, on: &connection)
+        last = gone.last ?? first
+        return SweptPart(removedCount: count, isLast: false)
+    }
+
+    /// Rows: environment, id, whether it is to go.
+    private func page() -> Statement {
+        """
+        SELECT c.environment_id, c.id, c.uploaded_at < now() - make_interval(secs => \(keep.inSeconds)) AND NOT EXISTS (
+            SELECT FROM blob.reference r WHERE r.environment_id = c.environment_id AND r.blob_id = c.id)
+        FROM (
+            SELECT environment_id, id, uploaded_at FROM blob.content
+            WHERE (environment_id, id) > (\(last.environment), \(last.id))
+            ORDER BY environment_id, id LIMIT \(Self.pageCountMax)
+        ) c
+        ORDER BY c.environment_id, c.id
+        """
+    }
+
+    /// Under the counter's lock nobody writes an object that names one of them: what is looked at after it stays so.
+    /// One that is sent again meanwhile is young, and stays.
+    private func remove(_ ids: [UUID], in environment: Int32, on connection: inout Connection) throws -> Int {
+        try connection.run([
+            "SELECT FROM realm.environment WHERE id = \(environment) FOR NO KEY UPDATE",
+            """
+            DELETE FROM blob.content c
+            WHERE c.environment_id = \(environment) AND c.id = ANY (\(ids))
+                AND c.uploaded_at < now() - make_interval(secs => \(keep.inSeconds))
+                AND NOT EXISTS (
+                    SELECT FROM blob.reference r WHERE r.environment_id = \(environment) AND r.blob_id = c.id)
+            """,
+        ])[1].affectedCount
+    }
+}

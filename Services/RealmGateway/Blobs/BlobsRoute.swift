@@ -1,0 +1,102 @@
+import Essentials
+import FoundationEssentials
+import HTTPTypes
+import Hummingbird
+import Identity
+import Model
+import NIOCore
+import Postgres
+import Realms
+import Runtime
+
+/// `PUT` and `GET /v1/blobs/{id}`.
+struct BlobsRoute: Sendable {
+    let authentication: Authentication
+    let pool: Pool
+    let numbers: RealmNumbers
+    let store: any BlobStore
+
+    @concurrent func put(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        let login = try await authentication.login(request, context)
+        let id = try Self.id(context)
+        let bytes = try await BoundedBytes.read(request, bytesMax: Blob.bytesMax)
+        guard let blob = Blob(id, bytes) else { throw Problems.imageUnknown }
+        _ = try await access(of: login.caller)
+        let addition = try await keeping { try await store.add(blob, by: login.caller) }
+        switch addition {
+        case .added: return Self.response(.created, tag: StoredBlob.tag(blob.digest))
+        case .there: return Self.response(.noContent, tag: StoredBlob.tag(blob.digest))
+        case .taken: throw Problems.blobTaken
+        case .named: throw Problems.blobNamed
+        case .tooMany: throw Problems.blobsUnnamed
+        }
+    }
+
+    @concurrent func get(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        let caller = try await authentication.login(request, context).caller
+        let id = try Self.id(context)
+        // One that may not be read is answered as one that is not there.
+        guard let blob = try await keeping({ try await store.find(id, for: caller) }),
+            blob.mayBeRead(by: caller, try await access(of: caller, naming: blob.realms))
+        else { throw Problems.blobUnknown }
+        if Self.holds(blob.tag, request) {
+            return Self.response(.notModified, tag: blob.tag, [.cacheControl: Self.caching])
+        }
+        let environment = caller.environment
+        guard let bytes = try await keeping({ try await store.bytes(of: id, in: environment) }) else {
+            throw Problems.blobUnknown
+        }
+        return Self.response(
+            .ok, tag: blob.tag,
+            [.cacheControl: Self.caching, .contentType: blob.type.rawValue, .xContentTypeOptions: "nosniff"],
+            ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+    }
+
+    /// It never changes, and is for whoever was permitted alone (RFC 8246).
+    private static let caching = "private, max-age=31536000, immutable"
+
+    private static func id(_ context: EdgeContext) throws -> UUID {
+        guard let text = context.parameters.get("id"), let id = UUID(uuidString: text) else {
+            throw Problems.malformed("The blob's id is not a UUID.")
+        }
+        return id
+    }
+
+    private static func response(
+        _ status: HTTPResponse.Status, tag: String, _ more: HTTPFields = [:], _ body: ResponseBody = ResponseBody()
+    ) -> Response {
+        var headers = more
+        headers[.eTag] = tag
+        return Response(status: status, headers: headers, body: body)
+    }
+
+    /// Whether the device has it already (RFC 9110 §13.1.2).
+    private static func holds(_ tag: String, _ request: Request) -> Bool {
+        guard let held = request.headers[.ifNoneMatch] else { return false }
+        let tags = held.split(separator: ",").map { $0.drop { $0 == " " } }
+        return tags.contains { $0.hasPrefix("*") || $0.hasPrefix(tag) || $0.hasPrefix("W/" + tag) }
+    }
+
+    /// What the caller may open.
+    ///
+    /// - Parameter named: The realms that are asked about.
+    /// - Throws: ``Problems/keyUnknown`` for an integration that was removed.
+    private func access(of caller: Caller, naming named: [RealmPath] = []) async throws -> AccessState {
+        try await answering {
+            try await pool.run { [numbers] connection in
+                let state = try AccessReader(caller, named: named, numbers, on: &connection).read(on: &connection)
+                guard !state.isRemoved else { throw Problems.keyUnknown }
+                return state
+            }
+        }
+    }
+
+    /// Runs `body`, as ``answering(_:)`` does. Until `fieldpost migrate --finish` there is no place for blobs.
+    private func keeping<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
+        do {
+            return try await answering(body)
+        } catch let error as PostgresError where error.isOfMissingTable {
+            throw Problems.databaseUnavailable
+        }
+    }
+}

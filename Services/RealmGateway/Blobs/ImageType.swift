@@ -1,0 +1,21 @@
+/// What an image is, by its first bytes: what a header or a name says of it counts for nothing.
+enum ImageType: String, CaseIterable, Sendable {
+    case jpeg = "image/jpeg"
+    case png = "image/png"
+    case webp = "image/webp"
+
+    /// - Returns: `nil` for anything else.
+    init?(of bytes: [UInt8]) {
+        guard let type = Self.allCases.first(where: { $0.begins(bytes) }) else { return nil }
+        self = type
+    }
+
+    /// Sources: ITU-T T.81 B.1.1.3 (SOI and the next marker's first byte), RFC 2083 §3.1, RFC 9649 §2.4.
+    private func begins(_ bytes: [UInt8]) -> Bool {
+        switch self {
+        case .jpeg: bytes.starts(with: [0xFF, 0xD8, 0xFF])
+        case .png: bytes.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A])
+        case .webp: bytes.starts(with: Array("RIFF".utf8)) && bytes.dropFirst(8).starts(with: Array("WEBP".utf8))
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// Blobs in `blob.content`; triggers of `store.object` keep in `blob.reference` which objects name them.
+struct PostgresBlobs: BlobStore {
+    let pool: Pool
+    /// How many of one caller's blobs may be named by nothing.
+    let unnamedCountMax: Int64
+
+    /// Of so many of a caller's newest blobs those are counted that nothing names; older ones are removed by their age.
+    private static let countedMax: Int64 = 1_000
+    /// Realms looked at in which a blob is named, in the order of their numbers.
+    private static let realmCountMax: Int64 = 1_000
+
+    func add(_ blob: Blob, by caller: Caller) async throws -> BlobAddition {
+        let statements = [lock(caller), state(of: blob, caller), insert(blob, caller), state(of: blob, caller)]
+        return try await pool.run { connection in
+            let answers = try connection.run(statements)
+            let (before, _) = try answers[1][0].decode(Bool?.self, Bool.self)
+            if answers[2].count > 0 { return before == nil ? .added : .there }
+            let (isSame, isNamed) = try answers[3][0].decode(Bool?.self, Bool.self)
+            return isSame == false ? .taken : isNamed ? .named : .tooMany
+        }
+    }
+
+    /// What a caller sends at a time is counted one after the other.
+    private func lock(_ caller: Caller) -> Statement {
+        "SELECT pg_advisory_xact_lock(\(caller.environment.rawValue), \(caller.id))"
+    }
+
+    /// Row: whether the blob that is there has the same bytes (null: there is none), whether an object names it.
+    private func state(of blob: Blob, _ caller: Caller) -> Statement {
+        """
+        SELECT (
+            SELECT digest = \(Bytea(blob.digest)) FROM blob.content
+            WHERE environment_id = \(caller.environment.rawValue) AND id = \(blob.id)
+        ), EXISTS (
+            SELECT FROM blob.reference WHERE environment_id = \(caller.environment.rawValue) AND blob_id = \(blob.id))
+        """
+    }
+
+    /// Whoever sees an object knows the id that it names: under it nobody may send what others would take for the
+    /// image. One that is sent again is as young as a new one. Row: it is there.
+    private func insert(_ blob: Blob, _ caller: Caller) -> Statement {
+        """
+        INSERT INTO blob.content AS c (environment_id, id, uploader, type, digest, bytes)
+        SELECT \(caller.environment.rawValue), \(blob.id), \(caller.id), \(blob.type.rawValue), \(Bytea(blob.digest)),
+            \(Bytea(blob.bytes))
+        WHERE EXISTS (
+            SELECT FROM blob.content WHERE environment_id = \(caller.environment.rawValue) AND id = \(blob.id)
+        ) OR NOT EXISTS (
+            SELECT FROM blob.reference WHERE environment_id = \(caller.environment.rawValue) AND blob_id = \(blob.id)
+        ) AND (
+            SELECT count(*) FROM (
+                SELECT id FROM blob.content
+                WHERE environment_id = \(caller.environment.rawValue) AND uploader = \(caller.id)
+                ORDER BY uploaded_at DESC LIMIT \(Self.countedMax)
+            ) own
+            WHERE NOT EXISTS (
+                SELECT FROM blob.reference r
+                WHERE r.environment_id = \(caller.environment.rawValue) AND r.blob_id = own.id)
+        ) < \(unnamedCountMax)
+        ON CONFLICT (environment_id, id) DO UPDATE SET uploaded_at = excluded.uploaded_at
+        WHERE c.digest = excluded.digest
+        RETURNING id
+        """
+    }
+
+    func find(_ id: UUID, for caller: Caller) async throws -> StoredBlob? {
+        let environment = caller.environment.rawValue
+        let content: Statement = """
+            SELECT type, digest, uploader FROM blob.content WHERE environment_id = \(environment) AND id = \(id)
+            """
+        let realms: Statement = """
+            SELECT r.path FROM (
+                SELECT DISTINCT realm_id FROM blob.reference
+                WHERE environment_id = \(environment) AND blob_id = \(id)
+                ORDER BY realm_id LIMIT \(Self.realmCountMax)
+            ) n JOIN realm.realm r ON r.environment_id = \(environment) AND r.id = n.realm_id
+            """
+        return try await pool.run { connection in
+            let answers = try connection.run([content, realms])
+            guard let row = answers[0].first,
+                case let (name, digest, uploader) = try row.decode(String.self, Bytea.self, Int32.self),
+                let type = ImageType(rawValue: name)
+            else { return nil }
+            let paths = try answers[1].decode(String.self)
+            return StoredBlob(
+                type: type, digest: digest.bytes, uploader: uploader, isNamed: !paths.isEmpty,
+                realms: paths.compactMap { RealmPath($0) })
+        }
+    }
+
+    func bytes(of id: UUID, in environment: EnvironmentID) async throws -> [UInt8]? {
+        try await pool.run { connection in
+            try connection.run(
+                """
+                SELECT bytes FROM blob.content WHERE environment_id = \(environment.rawValue) AND id = \(id)
+                """
+            ).first?.decode(Bytea.self).bytes
+        }
+    }
+}

@@ -1,0 +1,196 @@
+import Essentials
+import Foundation
+import HTTP
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+
+@testable import RealmGateway
+
+/// Images: what is taken, and how it comes back.
+@Suite(.ownThreads) struct GatewayBlobTests {
+    @Test(arguments: ImageType.allCases) func aBlobComesBackAsItWasSent(type: ImageType) async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let (id, bytes) = (UUID(), TestImage.make(type))
+            let added = try await ana.putBlob(id, bytes)
+            #expect(added.status == 201 && added.body.isEmpty)
+            let blob = try await ana.getBlob(id)
+            #expect(blob.status == 200 && blob.body == bytes)
+            #expect(blob.headers["Content-Type"] == type.rawValue)
+            #expect(blob.headers["X-Content-Type-Options"] == "nosniff")
+            #expect(blob.headers["Cache-Control"] == "private, max-age=31536000, immutable")
+            let tag = try #require(blob.headers["ETag"])
+            #expect(tag == added.headers["ETag"] && tag.hasPrefix("\""))
+            for held in [tag, "\"x\", W/\(tag)", "*"] {
+                let same = try await ana.getBlob(id, holding: held)
+                #expect(same.status == 304 && same.body.isEmpty && same.headers["ETag"] == tag, "\(held)")
+                #expect(same.headers["Content-Length"] == nil)
+            }
+            #expect(try await ana.getBlob(id, holding: "\"x\"").status == 200)
+        }
+    }
+
+    @Test func aBlobNeverChanges() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let id = UUID()
+            #expect(try await ana.putBlob(id).status == 201)
+            #expect(try await ana.putBlob(id).status == 204)
+            let other = try await ana.putBlob(id, TestImage.make(.png, "another"))
+            #expect(other.status == 409 && other.problem == "blob-taken")
+            #expect(try await ana.getBlob(id).body == TestImage.make())
+        }
+    }
+
+    static let strange: [[UInt8]] = [
+        [], Array("GIF89a picture".utf8), Array("<html>".utf8), Array("RIFF    WAVEfmt ".utf8), [0xFF, 0xD8],
+        Array(TestImage.make(.png).dropFirst()), Array("    ".utf8) + TestImage.make(.webp),
+    ]
+
+    @Test(arguments: strange) func whatIsNoImageIsRefused(bytes: [UInt8]) async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let id = UUID()
+            let answer = try await ana.putBlob(id, bytes)
+            #expect(answer.status == 415 && answer.problem == "image-unknown")
+            #expect(try await ana.getBlob(id).status == 404)
+        }
+    }
+
+    @Test func theLongestIsAMebibyte() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let (longest, longer) = (UUID(), UUID())
+            let bytes = TestImage.make(count: 1 << 20)
+            #expect(try await ana.putBlob(longest, bytes).status == 201)
+            #expect(try await ana.getBlob(longest).body == bytes)
+            let answer = try await ana.putBlob(longer, bytes + [0])
+            #expect(answer.status == 413 && answer.problem == "body-too-large")
+            #expect(answer.headers["Content-Type"] == "application/problem+json")
+            #expect(try await ana.getBlob(longer).status == 404)
+        }
+    }
+
+    @Test func anIDIsAUUID() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            for method in ["GET", "PUT"] {
+                let answer = Answer(try await fixture.client.send(ana.request(method, "/v1/blobs/picture", "{}")))
+                #expect(answer.status == 400 && answer.problem == "malformed-request")
+            }
+            let id = UUID()
+            try await ana.putBlob(id)
+            let capitals = ana.request("GET", "/v1/blobs/\(id.uuidString)")
+            #expect(try await fixture.client.send(capitals).status == 200)
+        }
+    }
+
+    /// Nothing that nobody names grows without end, however many requests come at a time.
+    @Test func onlySoManyAreNamedByNothing() async throws {
+        var limits = GatewayLimits()
+        limits.unnamedBlobCountMax = 3
+        try await withGateway(count: 2, limits: limits) { fixture in
+            let (ana, there) = (
+                try await fixture.device("ana@example.com"), try await fixture.device("ana@example.com", gateway: 1)
+            )
+            // All have counted before the first one is kept, if nothing keeps them from it.
+            try fixture.withDatabase { connection in
+                try connection.runScript(
+                    """
+                    CREATE FUNCTION public.wait() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0
+                    AS $$ BEGIN PERFORM pg_advisory_xact_lock_shared(42); RETURN NEW; END $$;
+                    CREATE TRIGGER wait BEFORE INSERT ON blob.content FOR EACH ROW EXECUTE FUNCTION public.wait()
+                    """)
+            }
+            let lock = try await HeldLocks(fixture, ["SELECT pg_advisory_xact_lock(42)"])
+            defer { lock.release() }
+            async let sending = withThrowingTaskGroup { group in
+                for number in 0..<12 {
+                    let id = UUID()
+                    group.addTask { (id, try await (number % 2 == 0 ? ana : there).putBlob(id)) }
+                }
+                return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+            }
+            try await eventually("they wait for each other") {
+                try fixture.withDatabase { connection in
+                    try connection.run("SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").count > 5
+                }
+            }
+            lock.release()
+            let answers = try await sending
+            #expect(answers.values.filter { $0.status == 201 }.count == 3)
+            #expect(answers.values.filter { $0.problem == "too-many-blobs" && $0.status == 429 }.count == 9)
+            // Another person's are not counted, and one that is there may be sent again.
+            let kept = try #require(answers.first { $0.value.status == 201 }?.key)
+            #expect(try await fixture.device("bo@example.com").putBlob(UUID()).status == 201)
+            #expect(try await ana.putBlob(kept).status == 204)
+            try fixture.put(.fieldTask, UUID(), "{\"title\":\"t\",\"image\":\"\(kept.text)\"}", in: .manager)
+            #expect(try await ana.putBlob(UUID()).status == 201)
+            #expect(try await ana.putBlob(UUID()).status == 429)
+        }
+    }
+
+    /// Everybody sees a person's object, and the id in it: nobody else sends the picture.
+    @Test(arguments: [true, false]) func nothingIsSentUnderAnIDThatAnObjectNames(isInCapitals: Bool) async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let (me, id) = (try fixture.person("ana@example.com"), UUID())
+            let text = isInCapitals ? id.uuidString : id.text
+            let name = await ana.mutation("patch", me, "{\"avatar\":\"\(text)\"}", kind: "Person", in: "/common")
+            #expect(try await ana.send([name]).results[0].hasPrefix("accepted"))
+            let mallory = try await fixture.device("mallory@example.com")
+            for device in [mallory, ana] {
+                let answer = try await device.putBlob(id)
+                #expect(answer.status == 409 && answer.problem == "blob-named")
+            }
+            #expect(try await ana.getBlob(id).status == 404)
+        }
+    }
+
+    @Test func environmentsAreApart() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let id = UUID()
+            try await ana.putBlob(id)
+            try fixture.put(.team, UUID(), "{\"name\":\"t\",\"image\":\"\(id.text)\"}", in: .common)
+            let books = GatewayDevice(fixture, bearer: try fixture.addEnvironment(2))
+            #expect(try await !books.seesBlob(id))
+            // What is named there, and its bytes, are nothing to this one.
+            #expect(try await books.putBlob(id, TestImage.make(.webp)).status == 201)
+            #expect(try await books.getBlob(id).headers["Content-Type"] == "image/webp")
+            #expect(try await ana.getBlob(id).headers["Content-Type"] == "image/png")
+        }
+    }
+
+    @Test func anIntegrationReadsAllUntilItIsRemoved() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let books = GatewayDevice(fixture, bearer: try fixture.addIntegration("books"))
+            let (theirs, own) = (UUID(), UUID())
+            try await ana.putBlob(theirs)
+            #expect(try await !books.seesBlob(theirs))
+            try fixture.put(.fieldTask, UUID(), "{\"title\":\"t\",\"image\":\"\(theirs.text)\"}", in: .manager)
+            #expect(try await books.seesBlob(theirs))
+            #expect(try await books.putBlob(own).status == 201)
+            #expect(try await books.seesBlob(own))
+            try fixture.withDatabase { _ = try $0.run("DELETE FROM access.integration") }
+            #expect(try await books.getBlob(own).status == 401)
+            #expect(try await books.putBlob(UUID()).status == 401)
+        }
+    }
+
+    /// While an upgrade waits for `fieldpost migrate --finish`, all but blobs works.
+    @Test func withoutItsTablesADeviceIsToldToComeAgain() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            try fixture.withDatabase { try $0.runScript("DROP SCHEMA blob CASCADE") }
+            for answer in [try await ana.putBlob(UUID()), Answer(try await ana.getBlob(UUID()))] {
+                #expect(answer.status == 503 && answer.problem == "database-unavailable")
+            }
+            try fixture.put(.team, UUID(), "{\"name\":\"t\",\"image\":\"\(UUID().text)\"}", in: .common)
+        }
+    }
+}

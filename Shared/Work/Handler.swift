@@ -7,11 +7,14 @@ package import Realms
 ///
 /// Every input is decided from what PostgreSQL holds now, not from what the message said: so a repeat, a late message
 /// and a retry are all the same.
+///
+/// One that calls no other system has ``decide(_:in:batch:on:)`` and nothing else: its calls and their answers are
+/// `Never`, which there is none of.
 package protocol Handler: SendableMetatype {
     /// A call to another system, with all it needs.
-    associatedtype Call: Sendable
+    associatedtype Call: Sendable = Never
     /// What came of a call.
-    associatedtype Answer: Sendable
+    associatedtype Answer: Sendable = Never
 
     /// Decides inputs of one environment.
     ///
@@ -58,6 +61,13 @@ extension Handler {
     package func callerRevision(of environment: EnvironmentID) -> Int64 { 0 }
     package func unmade(_ call: Call) -> Answer? { nil }
     package func kind(of call: Call) -> CallKind { .read }
+}
+
+extension Handler where Call == Never, Answer == Never {
+    /// It is never asked for: there is no call to make.
+    package func caller(on connection: inout Connection, for environment: EnvironmentID) throws
+        -> @Sendable (Never) async -> Never
+    { { (_: Never) async -> Never in } }
 }
 
 /// Another system that answers questions need not be able to write.

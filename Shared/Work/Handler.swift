@@ -95,6 +95,14 @@ package struct WorkItem<Answer: Sendable>: Sendable {
     package let origin: Origin
     /// How often it was tried without success since its last event.
     package let attemptCount: Int
+    /// Whether a device or an integration may have changed it since it was decided last: one of the events that the
+    /// item stands for is an edit (its position is the object's edit position). `false`: decisions of services wrote
+    /// all of it. A decider whose decisions look at everything and leave nothing to be done is done with such a key
+    /// without loading it.
+    ///
+    /// Where that is not known it is an edit: of what comes from a retry, from a call, or from one more try, and of
+    /// every event in an environment in which keys of the group are parked, since it may be of one of these.
+    package var isEdit = true
     /// The environment's circuit lets calls be made. When not, a decision to make one is taken back with all that it
     /// writes: what an answer has told is then better written without it.
     package var canCall = true

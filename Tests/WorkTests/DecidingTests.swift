@@ -19,7 +19,7 @@ import Testing
             try flow.publishAll()
             try wait("the copy") { try worker.step() == nil && copy(of: ana, &flow) == #"{"userId": "ana"}"# }
             try wait("its end") { try worker.step() == nil && worker.isIdle }
-            #expect(journal.decided(ana) == ["event"])
+            #expect(journal.decided(ana) == ["written"])
 
             // What cannot be decided yet is parked, and decided from what is there when it is due.
             try flow.put(key, #"{"waits": true}"#)
@@ -30,6 +30,37 @@ import Testing
             try flow.put(key, #"{"userId": "ben"}"#)
             try wait("the copy again") { try worker.step() == nil && copy(of: ana, &flow) == #"{"userId": "ben"}"# }
             try wait("nothing waits") { try worker.step() == nil && parkedCount(&flow) == 0 && worker.isIdle }
+        }
+    }
+
+    /// What a device or an integration did is told from what services wrote, deletions too, from the database through
+    /// the relay's headers to the handler; while a key is parked, everything may be an edit.
+    @Test func anEditIsToldFromWhatAServiceWrote() async throws {
+        try await withDecider { flow, worker, journal in
+            let (ana, ben) = (UUID(), UUID())
+            let key = try flow.key(.users, .realms, ana)
+            func expect(_ lines: [String]) throws {
+                try flow.publishAll()
+                try wait("\(lines)") { try worker.step() == nil && journal.decided(ana).count >= lines.count }
+                try wait("its end") { try worker.step() == nil && worker.isIdle }
+                #expect(journal.decided(ana) == lines)
+            }
+            try flow.put(key, #"{"userId": "a"}"#, isEdit: true)
+            try expect(["edited"])
+            try flow.put(key, #"{"userId": "b"}"#)
+            try expect(["edited", "written"])
+            try flow.put(key, #"{"userId": "c"}"#, isEdit: true)
+            try expect(["edited", "written", "edited"])
+            var batch = WriteBatch(environment: flow.environment)
+            batch.delete(key, decision: 0, isEdit: true)
+            _ = try batch.commit(on: &flow.connection)
+            try expect(["edited", "written", "edited", "edited"])
+
+            try flow.put(try flow.key(.users, .realms, ben), #"{"waits": true}"#)
+            try flow.publishAll()
+            try wait("it is parked") { try worker.step() == nil && parkedCount(&flow) == 1 }
+            try flow.put(key, #"{"userId": "d"}"#)
+            try expect(["edited", "written", "edited", "edited", "edited"])
         }
     }
 
@@ -85,7 +116,7 @@ private struct Decider: Handler {
         let objects = try RealmObject.byKey(connection.run(RealmObject.load(keys, in: environment)))
         return inputs.enumerated().map { index, input in
             switch input.origin {
-            case .event: journal.note(input.subject.id, "event")
+            case .event: journal.note(input.subject.id, input.isEdit ? "edited" : "written")
             case .retry: journal.note(input.subject.id, "retry")
             }
             guard let object = objects[keys[index]], let fields = object.fields else { return .finished }

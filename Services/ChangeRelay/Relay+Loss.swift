@@ -35,19 +35,18 @@ extension Relay {
 
     /// Finds out which topics can be written, and says once what changed.
     mutating func lookAtTopics() throws {
-        let topics = Set(self.topics.values.map(\.name)).sorted()
-        obstacles.update(try admin.metadata(), topics: topics)
-        tellObstacles(topics)
+        obstacles.update(try admin.metadata(), topics: routing.topics)
+        tellObstacles()
     }
 
     /// What a topic refused is owed, and published again with all of it.
     mutating func refuse(_ topic: String, _ error: KafkaError) {
         obstacles.refuse(topic, error.description)
-        tellObstacles(Set(topics.values.map(\.name)).sorted())
+        tellObstacles()
     }
 
-    private mutating func tellObstacles(_ topics: [String]) {
-        let reasons = obstacles.reasons(of: topics)
+    private mutating func tellObstacles() {
+        let reasons = obstacles.reasons(of: routing.topics)
         for (topic, reason) in reasons where lastObstacles[topic] != reason {
             logger.error(
                 "a topic cannot be published to, or not all of it; the others go on",

@@ -83,8 +83,7 @@ struct Relay: ~Copyable {
     var lastSent: ContinuousClock.Instant?
     var compactor = Compactor()
     let published = Metrics.Counter(label: "messaging.client.sent.messages")
-    /// Where objects of a kind go.
-    let topics: [Kind: Topic]
+    let routing = Routing()
     let logger: Logger
 
     /// - Parameter conninfo: The relay has a connection of its own: its session holds the lock of the active relay.
@@ -102,8 +101,6 @@ struct Relay: ~Copyable {
         self.admin = admin
         self.logger = logger
         self.pageCountMax = pageCountMax
-        topics = Dictionary(
-            uniqueKeysWithValues: Topics.all.flatMap { topic in topic.kinds.map { ($0, topic) } })
     }
 
     /// Publishes what there is, a bounded amount, and waits at most `waitMax` when there is nothing.
@@ -189,14 +186,14 @@ struct Relay: ~Copyable {
     }
 
     func page(_ request: RelayProgress.Request) -> Statement {
-        let kinds = Array(topics.keys)
+        let kinds = routing.kinds
         switch request.start {
         case .changes(let position):
             return Feed.changes(in: request.environment, after: position, kinds: kinds, countMax: pageCountMax)
         case .objects(let place):
             return RelayStore.objects(in: request.environment, kinds: kinds, after: place, countMax: pageCountMax)
         case .topic(let name, let place):
-            let kinds = topics.filter { $0.value.name == name }.map(\.key)
+            let kinds = routing.kinds(of: name)
             return RelayStore.objects(in: request.environment, kinds: kinds, after: place, countMax: pageCountMax)
         }
     }
@@ -267,24 +264,25 @@ struct Relay: ~Copyable {
         return RelayProgress.ObjectPlace(realm: try row.value(1), kind: try row.value(2), id: try row.value(3))
     }
 
-    /// The rows that are events, with their topics and realms.
+    /// The rows that are events, with their topics and realms: not those of a kind, or in a realm, nobody reacts to.
     mutating func publishable(
         _ rows: Rows, in environment: EnvironmentID, isCurrentColumn: Int?
     ) throws -> [Outgoing.Item] {
-        var wanted: [(row: Row, kind: Kind, topic: Topic, realm: Int32)] = []
+        var wanted: [(row: Row, route: Routing.Entry, realm: Int32)] = []
         wanted.reserveCapacity(rows.count)
         for row in rows {
             if let isCurrentColumn, try !row.value(isCurrentColumn, as: Bool.self) { continue }
-            guard let kind = Kind(number: try row.value(2)), let topic = topics[kind] else { continue }
-            wanted.append((row, kind, topic, try row.value(1)))
+            guard let route = routing.entry(of: try row.value(2)) else { continue }
+            wanted.append((row, route, try row.value(1)))
         }
-        let paths = try directory.paths(of: Set(wanted.map(\.realm)), in: environment, on: &connection)
-        return wanted.compactMap { row, kind, topic, realm in
-            guard let path = paths[realm] else {
-                logger.error("a realm without a usable path is not published", metadata: ["realm": "\(realm)"])
+        let realms = try directory.realms(of: Set(wanted.map(\.realm)), in: environment, on: &connection)
+        return wanted.compactMap { row, route, number in
+            guard let realm = realms[number] else {
+                logger.error("a realm without a usable path is not published", metadata: ["realm": "\(number)"])
                 return nil
             }
-            return Outgoing.Item(row: row, kind: kind, topic: topic, path: path)
+            guard route.includes(realm.realmClass) else { return nil }
+            return Outgoing.Item(row: row, kind: route.kind, topic: route.topic, path: realm.path)
         }
     }
 

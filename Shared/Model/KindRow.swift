@@ -23,15 +23,15 @@ package struct KindRow: Sendable {
     package let fieldsBytesMax: Int
     /// What of people's permissions such objects say; `nil`: a change of one permits nobody more or less.
     package let permissions: PermissionSource?
-    /// The topic on which changes are published; `nil` when no service reacts to them.
-    package let topic: Topic?
+    /// Where changes are published; `nil` when no service reacts to them.
+    package let route: Route?
 
     /// A row.
     ///
     /// - Parameter names: The fields' coding keys, by which they are read and written.
     init<Fields: KindFields, Names: CodingKey & CaseIterable>(
         _ fields: Fields.Type, _ names: Names.Type, in realms: [RealmClass.Name], ids: IDs = .random,
-        bytesMax: Int = Kind.fieldsBytesMax, permissions: PermissionSource? = nil, topic: Topic? = nil
+        bytesMax: Int = Kind.fieldsBytesMax, permissions: PermissionSource? = nil, route: Route? = nil
     ) {
         self.fields = fields
         fieldNames = names.allCases.map(\.stringValue)
@@ -39,7 +39,7 @@ package struct KindRow: Sendable {
         self.ids = ids
         fieldsBytesMax = bytesMax
         self.permissions = permissions
-        self.topic = topic
+        self.route = route
     }
 }
 

@@ -31,5 +31,6 @@ extension Poll: KindFields {
     }
 
     /// The row of ``Kind/poll``.
-    package static let row = KindRow(Self.self, CodingKeys.self, in: [], topic: Topics.poll)
+    package static let row = KindRow(
+        Self.self, CodingKeys.self, in: [], route: Route(to: Topics.poll, from: [.system]))
 }

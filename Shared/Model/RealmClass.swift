@@ -21,9 +21,24 @@ public enum RealmClass: Equatable, Sendable {
     case system
 
     /// A class without the id in its path.
-    package enum Name: Sendable {
+    package enum Name: Int, CaseIterable, Sendable {
         /// The classes as ``RealmClass`` tells them.
         case users, user, catalogue, common, manager, team, share, system
+
+        /// How the paths of its realms are written, for people; of ``system``, whose paths have nothing in common, who
+        /// has them.
+        package var pattern: String {
+            switch self {
+            case .users: "/users"
+            case .user: "/users/{e-mail}"
+            case .catalogue: "/catalogues/{id}"
+            case .common: "/common"
+            case .manager: "/manager"
+            case .team: "/teams/{id}"
+            case .share: "/shares/{id}"
+            case .system: "services' own"
+            }
+        }
     }
 
     /// The class without the id in its path.

@@ -31,5 +31,6 @@ extension RealmRegistration: KindFields {
     }
 
     /// The row of ``Kind/realms``.
-    package static let row = KindRow(Self.self, CodingKeys.self, in: [.users], topic: Topics.realm)
+    package static let row = KindRow(
+        Self.self, CodingKeys.self, in: [.users], route: Route(to: Topics.realm, from: [.users]))
 }

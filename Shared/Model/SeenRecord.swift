@@ -52,5 +52,6 @@ extension SeenRecord: KindFields {
     }
 
     /// The row of ``Kind/seenRecord``.
-    package static let row = KindRow(Self.self, CodingKeys.self, in: [], topic: Topics.entry)
+    package static let row = KindRow(
+        Self.self, CodingKeys.self, in: [], route: Route(to: Topics.entry, from: [.system]))
 }

@@ -112,5 +112,6 @@ extension TimeEntry: KindFields {
     typealias CodingKeys = EntryField
 
     /// The row of ``Kind/timeEntry``.
-    package static let row = KindRow(Self.self, CodingKeys.self, in: [.user], topic: Topics.entry)
+    package static let row = KindRow(
+        Self.self, CodingKeys.self, in: [.user], route: Route(to: Topics.entry, from: [.user]))
 }

@@ -28,7 +28,31 @@ public struct Topic: Equatable, Sendable {
     }
 
     /// The kinds of objects whose changes are published on it, as their rows of the table of kinds say.
-    public var kinds: [Kind] { Kind.allCases.filter { $0.row.topic == self } }
+    public var kinds: [Kind] { Kind.allCases.filter { $0.row.route?.topic == self } }
+}
+
+extension Topic {
+    /// Its kinds, each with the realms whose objects are published, as people write those.
+    package var sources: [(kind: Kind, realms: [String])] {
+        kinds.map { kind in (kind, kind.row.route?.realms.map(\.pattern) ?? []) }
+    }
+}
+
+/// Where changes of a kind's objects are published, and of which realms.
+///
+/// Kind and realm decide together: a copy in another realm is no event, unless its own service has to hear of it. One
+/// kind is on one topic at most, so that a key has one service that decides.
+package struct Route: Equatable, Sendable {
+    /// The topic.
+    package let topic: Topic
+    /// The classes of the realms whose objects are published.
+    package let realms: [RealmClass.Name]
+
+    /// A route.
+    package init(to topic: Topic, from realms: [RealmClass.Name]) {
+        self.topic = topic
+        self.realms = realms
+    }
 }
 
 /// Every topic there is. `fieldpost topics apply` creates them; `docs/topics.md` is made from them, and
@@ -44,6 +68,7 @@ public enum Topics {
     /// All topics.
     public static let all = [realm, entry, poll]
 
-    /// The topic on which changes of objects of `kind` are published; `nil` when nobody reacts to them.
-    public static func topic(of kind: Kind) -> Topic? { kind.row.topic }
+    /// The topic on which changes of objects of `kind` are published, of the realms that the kind's row names; `nil`
+    /// when nobody reacts to them.
+    public static func topic(of kind: Kind) -> Topic? { kind.row.route?.topic }
 }

@@ -1,6 +1,13 @@
 package import Model
 package import Postgres
 
+/// A realm that was looked up by its number.
+package struct NumberedRealm: Sendable {
+    package let path: RealmPath
+    /// What it is for: found out once, since the path is read letter by letter for it.
+    package let realmClass: RealmClass.Name
+}
+
 /// The numbers of realms, kept in memory: a realm's number never changes.
 package struct RealmDirectory: Sendable {
     private struct Name: Hashable {
@@ -9,7 +16,7 @@ package struct RealmDirectory: Sendable {
     }
 
     private var ids: [Name: Int32] = [:]
-    private var paths: [Int32: RealmPath] = [:]
+    private var realms: [Int32: NumberedRealm] = [:]
 
     /// The memory is dropped when it holds more realms than this; it fills again from PostgreSQL.
     private static let countMax = 200_000
@@ -43,7 +50,7 @@ package struct RealmDirectory: Sendable {
         if unknown.isEmpty { return found }
         if ids.count + unknown.count > Self.countMax {
             ids.removeAll()
-            paths.removeAll()
+            realms.removeAll()
         }
         var statements: [Statement] = []
         if create {
@@ -73,7 +80,14 @@ package struct RealmDirectory: Sendable {
     package mutating func paths(
         of wanted: some Collection<Int32>, in environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> [Int32: RealmPath] {
-        let unknown = wanted.filter { paths[$0] == nil }
+        try realms(of: wanted, in: environment, on: &connection).mapValues(\.path)
+    }
+
+    /// Realms by number, with what they are for, in at most one round trip.
+    package mutating func realms(
+        of wanted: some Collection<Int32>, in environment: EnvironmentID, on connection: inout Connection
+    ) throws(PostgresError) -> [Int32: NumberedRealm] {
+        let unknown = wanted.filter { realms[$0] == nil }
         if !unknown.isEmpty {
             let rows = try connection.run(
                 """
@@ -85,13 +99,13 @@ package struct RealmDirectory: Sendable {
                 remember(id, path, environment)
             }
         }
-        var found: [Int32: RealmPath] = [:]
-        for id in wanted { found[id] = paths[id] }
+        var found: [Int32: NumberedRealm] = [:]
+        for id in wanted { found[id] = realms[id] }
         return found
     }
 
     private mutating func remember(_ id: Int32, _ path: RealmPath, _ environment: EnvironmentID) {
         ids[Name(environment: environment, path: path)] = id
-        paths[id] = path
+        realms[id] = NumberedRealm(path: path, realmClass: path.realmClass.name)
     }
 }

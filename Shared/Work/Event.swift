@@ -16,6 +16,9 @@ package struct Event {
     package let id: UUID
     package let realm: RealmPath
 
+    /// Whether a device or an integration changed the object last, and not a service's decision.
+    package var isEdit: Bool { position == editPosition }
+
     /// What the event is about.
     package var subject: EventSubject { EventSubject(realm: realm, kind: kind, id: id) }
 

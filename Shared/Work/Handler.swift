@@ -7,11 +7,14 @@ package import Realms
 ///
 /// Every input is decided from what PostgreSQL holds now, not from what the message said: so a repeat, a late message
 /// and a retry are all the same.
+///
+/// One that calls no other system has ``decide(_:in:batch:on:)`` and nothing else: its calls and their answers are
+/// `Never`, which there is none of.
 package protocol Handler: SendableMetatype {
     /// A call to another system, with all it needs.
-    associatedtype Call: Sendable
+    associatedtype Call: Sendable = Never
     /// What came of a call.
-    associatedtype Answer: Sendable
+    associatedtype Answer: Sendable = Never
 
     /// Decides inputs of one environment.
     ///
@@ -60,6 +63,13 @@ extension Handler {
     package func kind(of call: Call) -> CallKind { .read }
 }
 
+extension Handler where Call == Never, Answer == Never {
+    /// It is never asked for: there is no call to make.
+    package func caller(on connection: inout Connection, for environment: EnvironmentID) throws
+        -> @Sendable (Never) async -> Never
+    { { (_: Never) async -> Never in } }
+}
+
 /// Another system that answers questions need not be able to write.
 package enum CallKind: Sendable { case read, write }
 
@@ -85,6 +95,14 @@ package struct WorkItem<Answer: Sendable>: Sendable {
     package let origin: Origin
     /// How often it was tried without success since its last event.
     package let attemptCount: Int
+    /// Whether a device or an integration may have changed it since it was decided last: one of the events that the
+    /// item stands for is an edit (its position is the object's edit position). `false`: decisions of services wrote
+    /// all of it. A decider whose decisions look at everything and leave nothing to be done is done with such a key
+    /// without loading it.
+    ///
+    /// Where that is not known it is an edit: of what comes from a retry, from a call, or from one more try, and of
+    /// every event in an environment in which keys of the group are parked, since it may be of one of these.
+    package var isEdit = true
     /// The environment's circuit lets calls be made. When not, a decision to make one is taken back with all that it
     /// writes: what an answer has told is then better written without it.
     package var canCall = true

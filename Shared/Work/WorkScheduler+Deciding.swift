@@ -22,7 +22,7 @@ extension WorkScheduler {
                 continue
             }
             switch dispositions[index] {
-            case .finished where parkedEnvironments?.contains(item.item.environment) != false:
+            case .finished where mayHaveParked(item.item.environment):
                 plan.released.append((item.item.subject.description, index))
             case .finished: break
             case .call, .again: break
@@ -167,16 +167,17 @@ extension WorkScheduler {
             finished += entry.messages
             return
         }
-        (entry.isDirty, entry.isCalled) = (false, false)
+        let isEdited = entry.isEdited
+        (entry.isDirty, entry.isEdited, entry.isCalled) = (false, false, false)
         entry.attemptCount = 0
         inFlight[key] = entry
-        enqueue(key, .event, attemptCount: 0, partition: entry.partition)
+        enqueueEvent(of: key, isEdit: isEdited, partition: entry.partition)
     }
 
     /// A key in flight is decided from what PostgreSQL has by now.
     mutating func decideAgain(_ key: WorkKey) {
         guard let entry = inFlight[key] else { return }
         inFlight[key]?.isCalled = false
-        enqueue(key, .retry, attemptCount: entry.attemptCount, partition: entry.partition)
+        enqueueRetry(of: key, attemptCount: entry.attemptCount, partition: entry.partition)
     }
 }

@@ -68,9 +68,18 @@ extension WorkScheduler {
 
     private mutating func decide(_ items: [Item]) -> WorkAction<Message, Call> {
         deciding = items
-        for index in deciding.indices { deciding[index].item.canCall = canCall(for: deciding[index].key) }
-        return .decide(deciding, in: deciding[0].item.environment)
+        let environment = items[0].item.environment
+        // What is finished is parked no longer: so what may be parked is not finished without a look at it.
+        let mayBeParked = mayHaveParked(environment)
+        for index in deciding.indices {
+            deciding[index].item.canCall = canCall(for: deciding[index].key)
+            if mayBeParked { deciding[index].item.isEdit = true }
+        }
+        return .decide(deciding, in: environment)
     }
+
+    /// Whether keys of the environment may be parked, as far as is known.
+    func mayHaveParked(_ environment: EnvironmentID) -> Bool { parkedEnvironments?.contains(environment) != false }
 
     // MARK: Gathering
 

@@ -5,10 +5,12 @@ import Model
 extension WorkScheduler {
     /// A message of a key came.
     ///
-    /// - Parameter position: The object's, as the message tells it. What was decided from there on is not decided again
-    ///   for it: its key is done with, or parked, or still in flight, and then the message is finished with the key.
+    /// - Parameters:
+    ///   - position: The object's, as the message tells it. What was decided from there on is not decided again for it:
+    ///     its key is done with, or parked, or still in flight, and then the message is finished with the key.
+    ///   - isEdit: Whether a device or an integration was at that position.
     mutating func received(
-        _ message: Message, of key: WorkKey, at position: Int64, from partition: TopicPartition,
+        _ message: Message, of key: WorkKey, at position: Int64, isEdit: Bool, from partition: TopicPartition,
         now: ContinuousClock.Instant
     ) {
         let isKnown = decidedPositions.includes(position, of: key, now: now)
@@ -16,7 +18,10 @@ extension WorkScheduler {
             // Its earlier event, or a call, is under way: with news the key is decided again afterwards.
             heldMessageCount += 1
             inFlight[key]?.messages.append(message)
-            if !isKnown { inFlight[key]?.isDirty = true }
+            if !isKnown {
+                inFlight[key]?.isDirty = true
+                if isEdit { inFlight[key]?.isEdited = true }
+            }
             return
         }
         guard !isKnown else {
@@ -25,17 +30,22 @@ extension WorkScheduler {
         }
         heldMessageCount += 1
         inFlight[key] = InFlight(messages: [message], attemptCount: 0, partition: partition)
-        enqueue(key, .event, attemptCount: 0, partition: partition)
+        enqueueEvent(of: key, isEdit: isEdit, partition: partition)
     }
 
     func item(_ key: WorkKey, _ origin: WorkItem<Answer>.Origin, _ attemptCount: Int) -> WorkItem<Answer> {
         WorkItem(environment: key.environment, subject: key.subject, origin: origin, attemptCount: attemptCount)
     }
 
-    mutating func enqueue(
-        _ key: WorkKey, _ origin: WorkItem<Answer>.Origin, attemptCount: Int, partition: TopicPartition
-    ) {
-        enqueue(Item(item: item(key, origin, attemptCount), partition: partition))
+    /// - Parameter isEdit: Whether one of the events of the key that are to be decided is an edit.
+    mutating func enqueueEvent(of key: WorkKey, isEdit: Bool, partition: TopicPartition) {
+        var item = item(key, .event, 0)
+        item.isEdit = isEdit
+        enqueue(Item(item: item, partition: partition))
+    }
+
+    mutating func enqueueRetry(of key: WorkKey, attemptCount: Int, partition: TopicPartition) {
+        enqueue(Item(item: item(key, .retry, attemptCount), partition: partition))
     }
 
     // MARK: Room
@@ -90,7 +100,7 @@ extension WorkScheduler {
             counts[due.environment, default: 0] += 1
             if inFlight[key] != nil { continue }
             inFlight[key] = InFlight(attemptCount: due.attemptCount, partition: due.partition)
-            enqueue(key, .retry, attemptCount: due.attemptCount, partition: due.partition)
+            enqueueRetry(of: key, attemptCount: due.attemptCount, partition: due.partition)
         }
         dueEnvironmentCount = counts.count
         moreDue = Set(counts.filter { $0.value >= request.exceptions[$0.key] ?? request.countMax }.keys)

@@ -21,6 +21,8 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
         var messages: [Message] = []
         /// A newer event came while the key was being decided or called.
         var isDirty = false
+        /// One of those events is an edit.
+        var isEdited = false
         var attemptCount: Int
         let partition: TopicPartition
         /// A call for it waits, is under way, or its answer is still to be decided.

@@ -68,7 +68,8 @@ extension Worker {
             for event in admitted.events {
                 let key = WorkKey(environment: event.environment, subject: event.subject)
                 scheduler.received(
-                    event.message.receipt, of: key, at: event.position, from: event.message.topicPartition, now: .now)
+                    event.message.receipt, of: key, at: event.position, isEdit: event.isEdit,
+                    from: event.message.topicPartition, now: .now)
             }
         }
         consumer.finish(admitted.dropped)

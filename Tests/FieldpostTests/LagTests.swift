@@ -107,6 +107,9 @@ import Testing
             let list = try fieldpost("topics", "list", "--json", "--brokers", cluster.address)
             #expect(try list.rows().map { $0["topic"] as? String } == Topics.all.map(\.name))
             #expect(try list.rows().allSatisfy { $0["state"] as? String == "there" })
+            let entries = try list.rows().first { $0["topic"] as? String == Topics.entry.name }
+            let realms = entries?["realms"] as? [String: [String]]
+            #expect(realms == ["TimeEntry": ["/users/{e-mail}"], "SeenRecord": ["services' own"]])
             // The mock cluster cannot create topics, and need not.
             let apply = try fieldpost("topics", "apply", "--brokers", cluster.address)
             #expect(apply.status == 0, "\(apply.errors)")

@@ -22,6 +22,12 @@ enum Fault: CaseIterable, Sendable {
     case refused
 }
 
+/// Where an object is, as an event tells it.
+struct EventPlace {
+    let position: Int64
+    let editPosition: Int64
+}
+
 /// Two workers of one service on one database, each with the engine that `Worker` runs, in an order that chance
 /// decides: events are repeated and overtake each other, answers come late, a key goes from one worker to the other
 /// while it is in hand, and each may be killed at any moment.
@@ -71,9 +77,9 @@ struct ChanceGroup<H: Handler> {
     private var owners: [EventSubject: Int] = [:]
     private var order: [EventSubject] = []
     /// Messages that are not finished.
-    private var messages: [Int: (subject: EventSubject, position: Int64)] = [:]
+    private var messages: [Int: (subject: EventSubject, place: EventPlace)] = [:]
     private var messageCount = 0
-    private var newest: [EventSubject: Int64] = [:]
+    private var newest: [EventSubject: EventPlace] = [:]
     private var flights: [Flight] = []
     private(set) var tick = 0
     private(set) var dead: [EventSubject: String] = [:]
@@ -98,20 +104,21 @@ struct ChanceGroup<H: Handler> {
 
     // MARK: What comes in
 
-    mutating func hear(of subject: EventSubject, at position: Int64) {
+    mutating func hear(of subject: EventSubject, at place: EventPlace) {
         if owners[subject] == nil {
             owners[subject] = order.count % members.count
             order.append(subject)
         }
         messageCount += 1
-        messages[messageCount] = (subject, position)
-        newest[subject] = position
+        messages[messageCount] = (subject, place)
+        newest[subject] = place
         members[owners[subject] ?? 0].inbox.append(messageCount)
     }
 
     /// Something that was published before comes again.
     mutating func repeatEvent(_ random: inout SplitMix64) {
-        if let subject = order.randomElement(using: &random) { hear(of: subject, at: newest[subject] ?? 0) }
+        guard let subject = order.randomElement(using: &random), let place = newest[subject] else { return }
+        hear(of: subject, at: place)
     }
 
     /// Another worker gets a key while this one has it: it is handled twice at once.
@@ -208,9 +215,11 @@ struct ChanceGroup<H: Handler> {
     private mutating func take(_ countMax: Int, by index: Int, _ random: inout SplitMix64) {
         members[index].inbox.shuffle(using: &random)
         for message in members[index].inbox.prefix(countMax) {
-            guard let (subject, position) = messages[message] else { continue }
+            guard let (subject, place) = messages[message] else { continue }
             let key = WorkKey(environment: environment, subject: subject)
-            members[index].scheduler.received(message, of: key, at: position, from: partition(index), now: now)
+            members[index].scheduler.received(
+                message, of: key, at: place.position, isEdit: place.position == place.editPosition,
+                from: partition(index), now: now)
         }
         members[index].inbox.removeFirst(min(countMax, members[index].inbox.count))
     }

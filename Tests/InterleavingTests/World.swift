@@ -164,20 +164,21 @@ struct World<Office: BackOffice>: ~Copyable {
             var realms: Set<Int32> = []
             for row in rows { realms.insert(try row.value(1)) }
             let paths = try directory.paths(of: realms, in: environment, on: &connection)
-            var news: [(subject: EventSubject, position: Int64)] = []
+            var news: [(subject: EventSubject, place: EventPlace)] = []
             for row in rows {
                 published = try row.value(0)
                 guard try row.value(6, as: Bool.self), let kind = Kind(number: try row.value(2)),
                     let path = paths[try row.value(1)]
                 else { continue }
-                news.append((EventSubject(realm: path, kind: kind, id: try row.value(3)), published))
+                let place = EventPlace(position: published, editPosition: try row.value(4))
+                news.append((EventSubject(realm: path, kind: kind, id: try row.value(3)), place))
             }
             // In an order that is the same when a seed is repeated.
-            for (subject, position) in news.sorted(by: { $0.subject.description < $1.subject.description }) {
+            for (subject, place) in news.sorted(by: { $0.subject.description < $1.subject.description }) {
                 if subject.kind == .poll {
-                    poller.hear(of: subject, at: position)
+                    poller.hear(of: subject, at: place)
                 } else {
-                    submitter.hear(of: subject, at: position)
+                    submitter.hear(of: subject, at: place)
                 }
                 if subject.kind != .poll { count += 1 }
             }

@@ -51,6 +51,21 @@ import Testing
         #expect(Set(Topics.all.map(\.name)).count == Topics.all.count)
     }
 
+    /// Nothing that a device or an integration writes is a surprise: it is published, or the kind's row says where not.
+    @Test func aKindIsPublishedFromTheRealmsItIsIn() {
+        let routes = Kind.allCases.compactMap { kind in kind.row.route.map { (kind, $0) } }
+        let realms = Dictionary(uniqueKeysWithValues: routes.map { ($0.rawValue, $1.realms) })
+        #expect(
+            realms == ["Realms": [.users], "TimeEntry": [.user], "SeenRecord": [.system], "Poll": [.system]])
+        #expect(RealmPath.polls.realmClass.name == .system)
+        #expect(RealmPath("/seen/ana@example.com")?.realmClass.name == .system)
+        for (kind, route) in routes {
+            #expect(!route.realms.isEmpty && Set(route.realms).count == route.realms.count, "\(kind)")
+        }
+        let patterns = RealmClass.Name.allCases.map(\.pattern)
+        #expect(Set(patterns).count == patterns.count)
+    }
+
     @Test func environmentsAreNumbers() throws {
         #expect(try JSONDecoder().decode([EnvironmentID].self, from: Data("[7]".utf8)) == [EnvironmentID(rawValue: 7)])
     }

@@ -30,6 +30,10 @@ import Yams
             let channel = try #require(channels[topic.name])
             let messages = channel["messages"]?.members.compactMap { $0.value["$ref"]?.string } ?? []
             #expect(Set(messages) == Set(topic.kinds.map { "#/components/messages/\($0.rawValue)" }))
+            #expect(channel["x-realms"]?.names == Set(topic.kinds.map(\.rawValue)))
+            for (kind, realms) in topic.sources {
+                #expect(channel["x-realms"]?[kind.rawValue]?.texts == Set(realms), "\(kind)")
+            }
             let description = channel["description"]?.string ?? ""
             for group in topic.consumers { #expect(description.contains("Read by \(group).")) }
         }

@@ -4,14 +4,15 @@ import Model
 enum TopicReference {
     static func topics() -> String {
         Documents.table(
-            ["topic", "kinds", "key", "partitions", "retention", "consumers"],
+            ["topic", "kinds (in realms)", "key", "partitions", "retention", "consumers"],
             Topics.all.map { topic in
                 let key =
                     switch topic.key {
                     case .objectID: "object id"
                     }
+                let kinds = topic.sources.map { "\($0.kind.rawValue) (\($0.realms.joined(separator: ", ")))" }
                 return [
-                    "`\(topic.name)`", topic.kinds.map(\.rawValue).joined(separator: ", "), key, "\(topic.partitions)",
+                    "`\(topic.name)`", kinds.joined(separator: ", "), key, "\(topic.partitions)",
                     "\(topic.retention.components.seconds / 86_400)d", topic.consumers.joined(separator: ", "),
                 ]
             })

@@ -186,7 +186,8 @@ extension CallingTests {
         let receipt = Receipt(partition: partition, tracker: -1, slot: 0)
         worker.schedule { scheduler in
             scheduler.received(
-                receipt, of: WorkKey(environment: environment, subject: subject), at: 1, from: partition, now: .now)
+                receipt, of: WorkKey(environment: environment, subject: subject), at: 1, isEdit: true, from: partition,
+                now: .now)
         }
     }
 

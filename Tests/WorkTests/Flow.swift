@@ -154,10 +154,4 @@ struct NotingHandler: Handler {
             return .finished
         }
     }
-
-    func caller(
-        on connection: inout Connection, for environment: EnvironmentID
-    ) throws -> @Sendable (Never) async -> Never {
-        { (_: Never) async -> Never in }
-    }
 }

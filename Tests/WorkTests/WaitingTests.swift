@@ -114,10 +114,4 @@ private struct AwayHandler: Handler {
         if attempts.isAway { throw PostgresError(sqlState: "57P03", message: "the database system is starting up") }
         return inputs.map { _ in .finished }
     }
-
-    func caller(
-        on connection: inout Connection, for environment: EnvironmentID
-    ) throws -> @Sendable (Never) async -> Never {
-        { (_: Never) async -> Never in }
-    }
 }

@@ -72,6 +72,8 @@ struct TopicsCommand: ParsableCommand {
 private struct TopicRow: Encodable {
     let topic: String
     let kinds: [String]
+    /// By kind, the realms whose objects are published.
+    let realms: [String: [String]]
     let key: String
     let partitions: Int
     let foundPartitions: Int?
@@ -98,9 +100,10 @@ private struct TopicRow: Encodable {
                 case .objectID: "object id"
                 }
             return TopicRow(
-                topic: topic.name, kinds: topic.kinds.map(\.rawValue), key: key, partitions: topic.partitions,
-                foundPartitions: count, retentionMs: topic.retention.milliseconds, consumers: topic.consumers,
-                state: state)
+                topic: topic.name, kinds: topic.kinds.map(\.rawValue),
+                realms: Dictionary(uniqueKeysWithValues: topic.sources.map { ($0.kind.rawValue, $0.realms) }), key: key,
+                partitions: topic.partitions, foundPartitions: count, retentionMs: topic.retention.milliseconds,
+                consumers: topic.consumers, state: state)
         }
     }
 }
@@ -108,12 +111,13 @@ private struct TopicRow: Encodable {
 private func show(_ rows: [TopicRow], _ output: OutputOptions) throws {
     var table = Table(
         [
-            ("TOPIC", .left), ("KINDS", .left), ("KEY", .left), ("PARTITIONS", .right), ("FOUND", .right),
+            ("TOPIC", .left), ("KINDS (IN REALMS)", .left), ("KEY", .left), ("PARTITIONS", .right), ("FOUND", .right),
             ("RETENTION", .right), ("CONSUMERS", .left), ("STATE", .left),
         ], empty: "the catalogue is empty")
     for row in rows {
+        let kinds = row.kinds.map { "\($0) (\(row.realms[$0, default: []].joined(separator: ", ")))" }
         table.add([
-            row.topic, row.kinds.joined(separator: ", "), row.key, String(row.partitions),
+            row.topic, kinds.joined(separator: ", "), row.key, String(row.partitions),
             row.foundPartitions.map(String.init) ?? "-", Duration.milliseconds(row.retentionMs).settingText,
             row.consumers.joined(separator: ", "), row.state,
         ])

@@ -105,8 +105,9 @@ import Testing
     private func add(_ count: Int, _ kind: Kind, to flow: inout Flow) throws -> Set<UUID> {
         var batch = WriteBatch(environment: flow.environment)
         let ids = Set((0..<count).map { _ in UUID() })
+        let realm: RealmPath = kind == .realms ? .users : try .user("ana@example.com")
         for id in ids {
-            batch.put(try flow.key(.users, kind, id), try CanonicalJSON(#"{"userId": "\#(id)"}"#), decision: 0)
+            batch.put(try flow.key(realm, kind, id), try CanonicalJSON(#"{"userId": "\#(id)"}"#), decision: 0)
         }
         _ = try batch.commit(on: &flow.connection)
         return ids

@@ -28,7 +28,7 @@ import Testing
         for (slot, id) in ids.enumerated() {
             let key = WorkKey(environment: acme, subject: EventSubject(realm: .users, kind: .realms, id: id))
             let receipt = Receipt(partition: place, tracker: 1, slot: slot)
-            scheduler.received(receipt, of: key, at: 1, from: place, now: .now)
+            scheduler.received(receipt, of: key, at: 1, isEdit: true, from: place, now: .now)
         }
         while let action = scheduler.next(now: .now) { if case .decide = action { break } }
         let gauge = Gauge()

@@ -93,6 +93,9 @@ extension SchedulerSimulation {
             partitions[partition].committed = max(partitions[partition].committed, offset)
         }
         for message in messages {
+            if let entry = workers[number].unseenEdits.removeValue(forKey: message) {
+                throw failure("an edit of entry \(entry) is done with as if nobody had made it")
+            }
             let log = partitions[message.partition].messages
             if message.offset < log.count { try checkRemembered(log[message.offset].entry) }
         }
@@ -114,7 +117,7 @@ extension SchedulerSimulation {
     private mutating func deliver(_ message: SimulatedMessage, _ number: Int) {
         workers[number].readings[message.partition]?.next = message.offset + 1
         workers[number].readings[message.partition]?.unfinished.append(message.offset)
-        var (entry, position) = partitions[message.partition].messages[message.offset]
+        var (entry, position, isEdit) = partitions[message.partition].messages[message.offset]
         let key = key(entry)
         if mistake == .forgetsNewerPositions { position -= 1 }
         if mistake == .forgetsNewerEvents, workers[number].scheduler.inFlight[key]?.isCalled == true {
@@ -129,8 +132,12 @@ extension SchedulerSimulation {
                 workers[number].scheduler.finished.append(message)
                 return
             }
+        } else if isEdit, mistake != .finishesAtOnce {
+            workers[number].unseenEdits[message] = entry
         }
-        workers[number].scheduler.received(message, of: key, at: Int64(position), from: place, now: now)
+        if mistake == .forgetsNewerEdits, workers[number].scheduler.inFlight[key] != nil { isEdit = false }
+        workers[number].scheduler.received(
+            message, of: key, at: Int64(position), isEdit: isEdit, from: place, now: now)
     }
 
     private mutating func takeDue(_ request: DueRequest, by number: Int) {
@@ -179,6 +186,8 @@ extension SchedulerSimulation {
             return workers[number].scheduler.locked("somebody holds a lock", now: now, random: draw)
         }
         count("decisions")
+        count("no edits", items.count { !$0.item.isEdit })
+        if mistake == .forgetsThatKeysAreParked { forgetEdits(by: number) }
         var writes: [SimulatedWrite] = []
         let dispositions = items.map { item in
             let entry = self.number(item.item.subject, in: environment)
@@ -211,6 +220,7 @@ extension SchedulerSimulation {
             entries[write.entry].position = write.basis + 1
             unpublished.insert(write.entry)
         }
+        try checkEdits(plan, writes, missed: missed, by: number)
         let missedOrTakenBack = missed.union(plan.withheld)
         for parking in plan.parkings where !missedOrTakenBack.contains(parking.decision) { put(parking, plan) }
         for release in plan.released where !missed.contains(release.decision) {
@@ -225,6 +235,32 @@ extension SchedulerSimulation {
         workers[number].scheduler.committed(plan, missed: missed, positions: positions, now: now)
         for write in writes { try checkRemembered(write.entry) }
         if mistake == .callsWhatWasTakenBack { for index in plan.withheld { callAnyway(writes[index], number) } }
+    }
+
+    /// What is known to be edited is decided as such, and so is what is parked: afterwards it is no longer.
+    private mutating func checkEdits(
+        _ plan: WorkPlan<SimulatedCall>, _ writes: [SimulatedWrite], missed: Set<Int>, by number: Int
+    ) throws {
+        for release in plan.released where !missed.contains(release.decision) {
+            let entry = writes[release.decision].entry
+            if !plan.items[release.decision].item.isEdit, parked[entry] != nil {
+                throw failure("entry \(entry) is parked, and done with as if nobody had edited it")
+            }
+        }
+        for (index, item) in plan.items.enumerated() {
+            let isTakenBack = plan.withheld.contains(index)
+            let isPut = plan.parkings.contains { $0.decision == index } || isTakenBack
+            guard isTakenBack || !missed.contains(index), item.item.isEdit || isPut else { continue }
+            workers[number].sawEdits(of: writes[index].entry)
+        }
+    }
+
+    private mutating func forgetEdits(by number: Int) {
+        for (index, item) in workers[number].scheduler.deciding.enumerated() {
+            let entry = self.number(item.item.subject, in: item.item.environment)
+            guard case .event = item.item.origin, !workers[number].unseenEdits.values.contains(entry) else { continue }
+            workers[number].scheduler.deciding[index].item.isEdit = false
+        }
     }
 
     private mutating func callAnyway(_ write: SimulatedWrite, _ number: Int) {
@@ -250,6 +286,7 @@ extension SchedulerSimulation {
                 parked[entry] = SimulatedRow(parking: parking, nextAt: now + parking.wait)
             }
         }
+        for entry in entries { workers[number].sawEdits(of: entry) }
         workers[number].scheduler.parked(now: now)
     }
 

@@ -154,6 +154,7 @@ struct SchedulerSimulation {
         let entry = Int(random.next() % UInt64(Self.entryCount))
         entries[entry].version += 1
         entries[entry].position += 1
+        entries[entry].editPosition = entries[entry].position
         unpublished.insert(entry)
     }
 
@@ -161,7 +162,7 @@ struct SchedulerSimulation {
     private mutating func publish() {
         guard let entry = unpublished.min() else { return }
         unpublished.remove(entry)
-        partitions[partition(entry)].append(entry, at: entries[entry].position)
+        partitions[partition(entry)].append(entry, entries[entry])
     }
 
     // MARK: What goes wrong
@@ -199,7 +200,7 @@ struct SchedulerSimulation {
         for number in partitions.indices {
             partitions[number] = SimulatedPartition()
             for entry in entries.indices where partition(entry) == number {
-                partitions[number].append(entry, at: entries[entry].position)
+                partitions[number].append(entry, entries[entry])
             }
             if let owner = owner(of: number) { assign(number, to: owner) }
         }

@@ -10,11 +10,13 @@ import Testing
 /// Always:
 /// 1. work that is to be done is known to somebody, whatever crashes: as a message that is not finished, or as a parked
 ///    key;
-/// 2. a worker calls one key once at a time, and as many of an environment as it may; it holds as many keys as it may.
+/// 2. an edit is decided as one, or parked, before its message is finished; and what is parked is decided as edited,
+///    whatever its events say;
+/// 3. a worker calls one key once at a time, and as many of an environment as it may; it holds as many keys as it may.
 ///
 /// At rest, which is reached:
-/// 3. every version that the back end is said to have was written to it once;
-/// 4. nothing is parked, in flight or unread.
+/// 4. every version that the back end is said to have was written to it once;
+/// 5. nothing is parked, in flight or unread.
 @Suite struct SchedulerSimulationTests {
     private static let stepCount = 4_000
     private static let activeCount = 500
@@ -29,7 +31,7 @@ import Testing
         }
         for what in [
             "rests", "messages", "known events", "decisions", "missed", "calls", "crashes", "moves", "lost transports",
-            "failures",
+            "failures", "no edits",
             "refused", "dead keys", "opened circuits", "closed circuits", "left alone", "locked environments",
             "unlocked environments",
         ] {

@@ -46,7 +46,11 @@ struct SimulatedEntry: Equatable {
     /// The ledger's open attempt.
     var attempt: Attempt?
     var position = 0
+    /// Where the device was last.
+    var editPosition = 0
 
+    /// Whether what is published of it now is an edit.
+    var isEdit: Bool { position == editPosition }
     var needsWork: Bool { version > recorded || attempt != nil }
 }
 
@@ -134,17 +138,18 @@ struct SimulatedOffice {
     }
 }
 
-/// One partition of a topic: which entries its messages are of, and the positions that they tell.
+/// One partition of a topic: which entries its messages are of, the positions that they tell, and whether a device was
+/// there.
 struct SimulatedPartition {
-    var messages: [(entry: Int, position: Int)] = []
+    var messages: [(entry: Int, position: Int, isEdit: Bool)] = []
     /// Everything below it was finished by the group.
     var committed = 0
     /// The offset of each entry's last message.
     var last: [Int: Int] = [:]
 
-    mutating func append(_ entry: Int, at position: Int) {
-        last[entry] = messages.count
-        messages.append((entry, position))
+    mutating func append(_ number: Int, _ entry: SimulatedEntry) {
+        last[number] = messages.count
+        messages.append((number, entry.position, entry.isEdit))
     }
 }
 
@@ -188,6 +193,10 @@ enum Mistake: String, CaseIterable, CustomTestStringConvertible {
     case finishesKnownEventsAtOnce
     /// An event that is newer than what was decided is taken for known.
     case forgetsNewerPositions
+    /// A newer event of a key in flight is taken for one of a service's.
+    case forgetsNewerEdits
+    /// An event of a key that is parked is taken for what it says alone.
+    case forgetsThatKeysAreParked
     /// A worker that stops does not wait for its calls, and finishes all it has.
     case stopsAtOnce
 

@@ -27,8 +27,13 @@ struct SimulatedWorker {
     var doing = Doing.nothing
     var readings: [Int: Reading] = [:]
     var calls: [StartedCall<SimulatedCall>] = []
+    /// Messages of edits that came, with their entries, as long as no decision took them for such.
+    var unseenEdits: [SimulatedMessage: Int] = [:]
 
     init(_ limits: WorkerLimits, now: Instant) { scheduler = Scheduler(limits, now: now) }
+
+    /// A decision took an entry for edited, or it is parked.
+    mutating func sawEdits(of entry: Int) { unseenEdits = unseenEdits.filter { $0.value != entry } }
 
     /// Marks messages as finished.
     ///

@@ -54,7 +54,7 @@ import Testing
     }
 
     private func hear(_ work: inout Scheduler, _ message: String, _ key: WorkKey) {
-        work.received(message, of: key, at: 1, from: place, now: now)
+        work.received(message, of: key, at: 1, isEdit: true, from: place, now: now)
     }
 
     private func decided(_ work: inout Scheduler, _ dispositions: [Disposition<TestCall>]) {
@@ -231,16 +231,16 @@ import Testing
     @Test func whatWasDecidedFromIsNotDecidedAgain() throws {
         var work = Scheduler(WorkerLimits(), now: now)
         let a = try key(1)
-        work.received("a1", of: a, at: 7, from: place, now: now)
+        work.received("a1", of: a, at: 7, isEdit: true, from: place, now: now)
         #expect(round(&work) == ["decide 1"])
         work.committed(work.plan([call("create")], now: now), missed: [], positions: [0: 8], now: now)
         #expect(round(&work) == ["start create"])
         for (message, position) in [("a2", Int64(8)), ("a1 again", 7)] {
-            work.received(message, of: a, at: position, from: place, now: now)
+            work.received(message, of: a, at: position, isEdit: true, from: place, now: now)
         }
         // They are finished with their key: until then its first message may be needed again, elsewhere.
         #expect(round(&work) == [])
-        work.received("a3", of: a, at: 9, from: place, now: now)
+        work.received("a3", of: a, at: 9, isEdit: true, from: place, now: now)
         _ = work.ended(started(a, "create"), answer: "created", now: now)
         #expect(round(&work) == ["decide 1"])
         // Decided from 9, and written at 10: but a3 came before, and is looked at once more.
@@ -248,10 +248,10 @@ import Testing
         #expect(round(&work) == ["decide 1"])
         work.committed(work.plan([.finished], now: now), missed: [], positions: [0: 10], now: now)
         #expect(round(&work) == ["finish a1 a1 again a2 a3"])
-        work.received("a2 again", of: a, at: 8, from: place, now: now)
+        work.received("a2 again", of: a, at: 8, isEdit: true, from: place, now: now)
         #expect(round(&work) == ["finish a2 again"])
         // Somebody may want it decided again: what is said twice a minute apart is.
-        work.received("a3 again", of: a, at: 9, from: place, now: now + .seconds(61))
+        work.received("a3 again", of: a, at: 9, isEdit: true, from: place, now: now + .seconds(61))
         #expect(round(&work, at: now + .seconds(61)) == ["decide 1"])
     }
 
@@ -261,7 +261,7 @@ import Testing
         let request = DueRequest(countMax: 1, roomMax: 1, exceptions: [:], hastened: [:])
         for (environments, isReleased) in [(Set<EnvironmentID>?.none, true), ([], false), ([acme], true)] {
             if let environments { work.due([], of: request, parkedIn: environments) }
-            work.received("m", of: try key(1), at: isReleased ? 1 : 2, from: place, now: now)
+            work.received("m", of: try key(1), at: isReleased ? 1 : 2, isEdit: true, from: place, now: now)
             _ = round(&work)
             let plan = work.plan([.finished], now: now)
             #expect(plan.released.isEmpty != isReleased)

@@ -1,0 +1,51 @@
+import Model
+
+/// Where changed objects go, by their kind and by what their realm is for. It is asked for every row that is read:
+/// kinds are looked up by number, and classes of realms are bits.
+struct Routing: Sendable {
+    /// A kind whose changes are published.
+    struct Entry: Sendable {
+        let kind: Kind
+        let topic: Topic
+        private let classes: UInt64
+
+        init(_ kind: Kind, _ route: Route) {
+            self.kind = kind
+            topic = route.topic
+            classes = route.realms.reduce(0) { $0 | Self.bit($1) }
+        }
+
+        /// Whether changes in realms of this class are published.
+        func includes(_ realm: RealmClass.Name) -> Bool { classes & Self.bit(realm) != 0 }
+
+        private static func bit(_ realm: RealmClass.Name) -> UInt64 { 1 << UInt64(realm.rawValue) }
+    }
+
+    /// The kinds that are published from any realm.
+    let kinds: [Kind]
+    /// The names of the topics, in order.
+    let topics: [String]
+    /// By the kind's number.
+    private let entries: [Entry?]
+
+    /// As the table of kinds says.
+    init() { self.init(Kind.allCases.compactMap { kind in kind.row.route.map { (kind, $0) } }) }
+
+    /// - Parameter routes: At most one of each kind.
+    init(_ routes: [(kind: Kind, route: Route)]) {
+        var entries: [Entry?] = Array(repeating: nil, count: Int(Kind.numberMax) + 1)
+        for (kind, route) in routes { entries[Int(kind.number)] = Entry(kind, route) }
+        self.entries = entries
+        kinds = routes.map(\.kind)
+        topics = Set(routes.map(\.route.topic.name)).sorted()
+    }
+
+    /// The route of the kind with this number; `nil` when it is published from no realm, or not known.
+    func entry(of number: Int16) -> Entry? {
+        let index = Int(number)
+        return entries.indices.contains(index) ? entries[index] : nil
+    }
+
+    /// The kinds of a topic.
+    func kinds(of topic: String) -> [Kind] { entries.compactMap { $0?.topic.name == topic ? $0?.kind : nil } }
+}

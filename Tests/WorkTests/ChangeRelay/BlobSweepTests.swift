@@ -90,17 +90,22 @@ import Testing
                 VALUES (\(environment), \(realm), \(Kind.team), \(UUID()), 1, 0, 0, false,
                     \(fields))
                 """)
-            let sweeping = BackgroundThread {
-                var connection = try Connection(conninfo, limits: Self.limits)
-                #expect(try Self.round(&connection) == 0)
-            }
-            while try !sweeping.isDone && Self.waiting(&acme.connection) == 0 {
-                try acme.connection.run("SELECT pg_sleep(0.01)")
-            }
-            return sweeping
+            return try Self.sweepThatWaits(conninfo, &acme.connection)
         }
         try sweeping.wait()
         #expect(try Self.left(&acme.connection) == [id])
+    }
+
+    /// A round that removes nothing, once it waits for what somebody holds.
+    private static func sweepThatWaits(
+        _ conninfo: String, _ connection: inout Connection
+    ) throws -> BackgroundThread {
+        let sweeping = BackgroundThread {
+            var connection = try Connection(conninfo, limits: limits)
+            #expect(try round(&connection) == 0)
+        }
+        while try !sweeping.isDone && waiting(&connection) == 0 { try connection.run("SELECT pg_sleep(0.01)") }
+        return sweeping
     }
 
     /// A device sends it once more, while it is about to be removed.
@@ -112,14 +117,7 @@ import Testing
         var sender = try Connection(conninfo, limits: Self.limits)
         let sweeping = try sender.transaction { transaction in
             try transaction.run("UPDATE blob.content SET uploaded_at = now()")
-            let sweeping = BackgroundThread {
-                var connection = try Connection(conninfo, limits: Self.limits)
-                #expect(try Self.round(&connection) == 0)
-            }
-            while try !sweeping.isDone && Self.waiting(&acme.connection) == 0 {
-                try acme.connection.run("SELECT pg_sleep(0.01)")
-            }
-            return sweeping
+            return try Self.sweepThatWaits(conninfo, &acme.connection)
         }
         try sweeping.wait()
         #expect(try Self.left(&acme.connection) == [id])

@@ -63,6 +63,9 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
             "Runtime", "Work", logging, metrics,
         ]
     ),
+    ("task-fan-out", "TaskFanOut", ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work"]),
+    ("location-fan-out", "LocationFanOut", ["Environments", "Model", "Postgres", "Realms", "Runtime", "Work"]),
+    ("share-fan-out", "ShareFanOut", ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work"]),
     (
         "fieldpost", "Fieldpost",
         [

@@ -18,7 +18,7 @@ await serve("backend-poller", settings: Settings.all) { context in
     limits.answersKeepPlaces = true
     let conninfo = try configuration.text(.databaseURL)
     let staleMax = try configuration.duration(Settings.staleMax)
-    let place = try WorkerPlace(context, topic: Topics.poll)
+    let place = try WorkerPlace(context, topics: [Topics.poll])
     let fetcher = RealmFetcher(
         BackendRegistry(
             client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)),

@@ -17,7 +17,7 @@ await serve("entry-submitter", settings: Settings.all) { context in
     let adapters = BackendRegistry(
         client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)), callMax: callMax)
     let limits = try Settings.limits(configuration)
-    let place = try WorkerPlace(context, topic: Topics.entry)
+    let place = try WorkerPlace(context, topics: [Topics.entry])
     return [
         .worker("entry-submitter", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
             let handler = EntryHandler(rule: rule, adapters: adapters)

@@ -14,7 +14,7 @@ await serve("realm-initializer", settings: Settings.all) { context in
     limits.inFlightMax = try configuration.integer(Settings.inFlightMax)
     // Each answer holds all that a person may report on.
     limits.answersKeepPlaces = true
-    let place = try WorkerPlace(context, topic: Topics.realm)
+    let place = try WorkerPlace(context, topics: [Topics.realm])
     let fetcher = RealmFetcher(
         BackendRegistry(
             client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)),

@@ -22,6 +22,18 @@ package enum People {
         ).decode(String.self, UUID.self).map { (email: $0, id: $1) }
     }
 
+    /// The statement that reads whose own realms the ids of `Person` objects name. Rows: id, e-mail address.
+    package static func emails(of people: some Sequence<UUID>, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT p.object_id, p.email
+        FROM unnest(\(Array(people))) AS i(id) CROSS JOIN LATERAL (
+            SELECT * FROM access.person p
+            WHERE p.environment_id = \(environment.rawValue) AND p.object_id = i.id
+            OFFSET 0
+        ) p
+        """
+    }
+
     /// What somebody is called of whom nothing but the address is known.
     package static func defaultName(of email: String) -> String { String(email.prefix { $0 != "@" }) }
 

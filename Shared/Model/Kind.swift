@@ -22,12 +22,18 @@ public enum Kind: String, Codable, CaseIterable, Sendable {
     case team = "Team"
     /// That a person is in a team, in `/common`; fields: ``Membership`` (the type).
     case membership = "Membership"
-    /// Where a person was last, in the own realm; fields: ``Location`` (the type).
+    /// Where a person was last; fields: ``Location`` (the type).
     case location = "Location"
     /// A piece of work; fields: ``FieldTask`` (the type).
     case fieldTask = "FieldTask"
     /// That a person shares items with another; fields: ``Share`` (the type).
     case share = "Share"
+    /// Something a person does at a time; fields: ``Appointment`` (the type).
+    case appointment = "Appointment"
+    /// What a person writes down; fields: ``Note`` (the type).
+    case note = "Note"
+    /// That a person shares one item with another; fields: ``SharedItem`` (the type).
+    case sharedItem = "SharedItem"
     /// That a person's records in the back end are to be read, in `/polls`; fields: ``Poll`` (the type).
     case poll = "Poll"
     /// What the back end was last seen to hold of an entry; fields: ``SeenRecord`` (the type).
@@ -52,6 +58,9 @@ extension Kind {
         case .location: Location.row
         case .fieldTask: FieldTask.row
         case .share: Share.row
+        case .appointment: Appointment.row
+        case .note: Note.row
+        case .sharedItem: SharedItem.row
         case .poll: Poll.row
         case .seenRecord: SeenRecord.row
         }
@@ -79,6 +88,9 @@ extension Kind {
         case .timeEntry: 14
         case .timeEntryStatus: 15
         case .user: 16
+        case .appointment: 17
+        case .note: 18
+        case .sharedItem: 19
         }
     }
 

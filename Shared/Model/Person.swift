@@ -1,4 +1,3 @@
-public import Essentials
 public import FoundationEssentials
 
 /// Fields of a `Person` object: what everybody of an environment may know of a person. One per person, in `/common`.
@@ -35,7 +34,8 @@ extension Person: KindFields {
 
     /// The row of ``Kind/person``.
     package static let row = KindRow(
-        Self.self, CodingKeys.self, in: [.common], ids: .natural, bytesMax: Kind.commonBytesMax, permissions: .person)
+        Self.self, CodingKeys.self, in: [.common], ids: .natural, bytesMax: Kind.commonBytesMax, permissions: .person,
+        route: Route(to: Topics.team, from: [.common]))
 }
 
 /// Fields of a `PersonLookup` object: what a person wants to be found by. In `/common`, under the person's id.
@@ -60,31 +60,4 @@ extension PersonLookup: KindFields {
     /// The row of ``Kind/personLookup``.
     package static let row = KindRow(
         Self.self, CodingKeys.self, in: [.common], ids: .natural, bytesMax: Kind.commonBytesMax)
-}
-
-/// Fields of a `Location` object: where a person was last. In the person's own realm, under the person's id.
-public struct Location: Codable, Equatable, Sendable {
-    /// Degrees north of the equator.
-    public var latitude: Double
-    /// Degrees east of Greenwich.
-    public var longitude: Double
-    /// When the person was there.
-    public var timestamp: Timestamp?
-
-    /// A place.
-    public init(latitude: Double, longitude: Double, timestamp: Timestamp? = nil) {
-        self.latitude = latitude
-        self.longitude = longitude
-        self.timestamp = timestamp
-    }
-}
-
-extension Location: KindFields {
-    enum CodingKeys: String, CodingKey, CaseIterable {
-        case latitude, longitude, timestamp
-    }
-
-    /// The row of ``Kind/location``.
-    package static let row = KindRow(
-        Self.self, CodingKeys.self, in: [.user, .manager, .team], ids: .natural, bytesMax: Kind.commonBytesMax)
 }

@@ -13,6 +13,8 @@ public enum RealmClass: Equatable, Sendable {
     case common
     /// `/manager`: master tasks.
     case manager
+    /// `/archive`: master tasks that were completed long ago.
+    case archive
     /// `/teams/{id}`: a team's tasks.
     case team(UUID)
     /// `/shares/{id}`: what one person shares with another.
@@ -23,7 +25,7 @@ public enum RealmClass: Equatable, Sendable {
     /// A class without the id in its path.
     package enum Name: Int, CaseIterable, Sendable {
         /// The classes as ``RealmClass`` tells them.
-        case users, user, catalogue, common, manager, team, share, system
+        case users, user, catalogue, common, manager, archive, team, share, system
 
         /// How the paths of its realms are written, for people; of ``system``, whose paths have nothing in common, who
         /// has them.
@@ -34,6 +36,7 @@ public enum RealmClass: Equatable, Sendable {
             case .catalogue: "/catalogues/{id}"
             case .common: "/common"
             case .manager: "/manager"
+            case .archive: "/archive"
             case .team: "/teams/{id}"
             case .share: "/shares/{id}"
             case .system: "services' own"
@@ -49,6 +52,7 @@ public enum RealmClass: Equatable, Sendable {
         case .catalogue: .catalogue
         case .common: .common
         case .manager: .manager
+        case .archive: .archive
         case .team: .team
         case .share: .share
         case .system: .system
@@ -63,6 +67,7 @@ extension RealmPath {
         case .users: return .users
         case .common: return .common
         case .manager: return .manager
+        case .archive: return .archive
         default: break
         }
         if let email, email == EmailAddress.lowered(email) { return .user }

@@ -31,6 +31,9 @@ public struct RealmPath: Codable, Hashable, Comparable, Sendable, LosslessString
     /// The managers' realm: master tasks.
     public static let manager = RealmPath(trusted: "/manager")
 
+    /// The realm of master tasks that were completed long ago, which managers open by its name.
+    public static let archive = RealmPath(trusted: "/archive")
+
     /// The services' realm of what is to be read from back ends.
     public static let polls = RealmPath(trusted: "/polls")
 

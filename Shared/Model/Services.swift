@@ -139,8 +139,32 @@ package enum Services {
             """,
         topics: [Topics.poll], needs: [.kafka, .backEnds], localAdminPort: 18096)
 
+    /// Keeps copies of tasks.
+    package static let taskFanOut = ServiceDescription(
+        name: "task-fan-out",
+        summary: """
+            keeps the one copy of each master task where its team or its assignee sees it, carries completion back to \
+            the master, and lets go of tasks whose team or person is gone
+            """,
+        topics: [Topics.task, Topics.team], needs: [.kafka], localAdminPort: 18097)
+
+    /// Shows last positions.
+    package static let locationFanOut = ServiceDescription(
+        name: "location-fan-out",
+        summary: "shows people's last positions to managers and to their teams",
+        topics: [Topics.location, Topics.team], needs: [.kafka], localAdminPort: 18098)
+
+    /// Keeps copies of what is shared.
+    package static let shareFanOut = ServiceDescription(
+        name: "share-fan-out",
+        summary: "keeps the copies of shared appointments and notes with those they are shared with",
+        topics: [Topics.share], needs: [.kafka], localAdminPort: 18099)
+
     /// All services.
-    package static let all = [onboarding, realmGateway, changeRelay, realmInitializer, entrySubmitter, backendPoller]
+    package static let all = [
+        onboarding, realmGateway, changeRelay, realmInitializer, entrySubmitter, backendPoller, taskFanOut,
+        locationFanOut, shareFanOut,
+    ]
 
     /// Those that talk to something.
     package static func needing(_ need: ServiceDescription.Need) -> [ServiceDescription] {

@@ -27,7 +27,8 @@ extension Team: KindFields {
 
     /// The row of ``Kind/team``.
     package static let row = KindRow(
-        Self.self, CodingKeys.self, in: [.common], bytesMax: Kind.commonBytesMax, permissions: .team)
+        Self.self, CodingKeys.self, in: [.common], bytesMax: Kind.commonBytesMax, permissions: .team,
+        route: Route(to: Topics.team, from: [.common]))
 }
 
 /// Fields of a `Membership` object: a person is in a team. In `/common`.
@@ -47,17 +48,10 @@ public struct Membership: Codable, Equatable, Sendable {
     }
 
     /// The id of the membership of a person in a team: the person's first eight bytes, then the team's last eight.
-    public static func id(of person: UUID, in team: UUID) -> UUID {
-        let (p, t) = (person.uuid, team.uuid)
-        return UUID(uuid: (p.0, p.1, p.2, p.3, p.4, p.5, p.6, p.7, t.8, t.9, t.10, t.11, t.12, t.13, t.14, t.15))
-    }
+    public static func id(of person: UUID, in team: UUID) -> UUID { person.paired(with: team) }
 
     /// The ids among which all of a person's memberships are.
-    public static func ids(of person: UUID) -> ClosedRange<UUID> {
-        let zero = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
-        let last = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255))
-        return id(of: person, in: zero)...id(of: person, in: last)
-    }
+    public static func ids(of person: UUID) -> ClosedRange<UUID> { person.pairs }
 }
 
 extension Membership: KindFields {
@@ -68,5 +62,5 @@ extension Membership: KindFields {
     /// The row of ``Kind/membership``.
     package static let row = KindRow(
         Self.self, CodingKeys.self, in: [.common], ids: .natural, bytesMax: Kind.commonBytesMax,
-        permissions: .membership)
+        permissions: .membership, route: Route(to: Topics.team, from: [.common]))
 }

@@ -64,9 +64,17 @@ public enum Topics {
     public static let entry = Topic(name: "entry.events", partitions: 24)
     /// What is to be read from back ends, for those who read it.
     public static let poll = Topic(name: "poll.events", partitions: 12)
+    /// Tasks, masters and copies, for those who keep them the same.
+    public static let task = Topic(name: "task.events", partitions: 24)
+    /// People, teams and who is in them, for those who decide who sees what by that.
+    public static let team = Topic(name: "team.events", partitions: 6)
+    /// Where people were last, for those who show it to others.
+    public static let location = Topic(name: "location.events", partitions: 12)
+    /// What people share, and with whom, for those who keep the copies.
+    public static let share = Topic(name: "share.events", partitions: 12)
 
     /// All topics.
-    public static let all = [realm, entry, poll]
+    public static let all = [realm, entry, poll, task, team, location, share]
 
     /// The topic on which changes of objects of `kind` are published, of the realms that the kind's row names; `nil`
     /// when nobody reacts to them.

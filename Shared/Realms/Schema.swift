@@ -3,12 +3,14 @@ package import Postgres
 /// The versions of the database's schema that this program can work with.
 package enum Schema {
     /// The number of the newest file in `deploy/schema`. A test compares them.
-    package static let version: Int32 = 19
+    package static let version: Int32 = 20
     /// The oldest version that will do: what follows it may be applied while this program runs.
     package static let oldest: Int32 = 17
 
     /// Refuses to run on a schema that this program does not know.
-    package static func check(on connection: inout Connection) throws {
+    ///
+    /// - Parameter oldest: The oldest version that will do.
+    package static func check(on connection: inout Connection, oldest: Int32 = Schema.oldest) throws {
         let isMigrated = try connection.run("SELECT to_regclass('realm.migration') IS NOT NULL")[0].decode(Bool.self)
         let found: Int32 =
             isMigrated

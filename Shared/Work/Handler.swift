@@ -16,6 +16,9 @@ package protocol Handler: SendableMetatype {
     /// What came of a call.
     associatedtype Answer: Sendable = Never
 
+    /// The oldest version of the database's schema that it works with.
+    static var schemaOldest: Int32 { get }
+
     /// Decides inputs of one environment.
     ///
     /// Loads what they concern in as few round trips as possible, decides each by a pure rule, and adds what was
@@ -55,6 +58,7 @@ package protocol Handler: SendableMetatype {
 }
 
 extension Handler {
+    package static var schemaOldest: Int32 { Schema.oldest }
     package func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRates {
         CallRates()
     }

@@ -116,6 +116,7 @@ enum PermissionTable {
         case .catalogue: "catalogue"
         case .common: "common"
         case .manager: "manager"
+        case .archive: "archive"
         case .team: "team"
         case .share: "share"
         case .system: "system"

@@ -20,7 +20,7 @@ import Testing
         #expect(package.contains("(\"\(name)\", \"\(service.target)\","), "Package.swift has a line for it")
         let main = try #require(projectText("Services/\(service.target)/main.swift"))
         #expect(main.contains("await serve(\"\(name)\""))
-        #expect(main.contains("topic: Topics.") == !service.topics.isEmpty, "what reads a topic has it in its row")
+        #expect(main.contains("topics: [Topics.") == !service.topics.isEmpty, "what reads a topic has it in its row")
     }
 
     @Test func nothingIsThereTwice() {

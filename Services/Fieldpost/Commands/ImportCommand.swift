@@ -74,7 +74,7 @@ struct ImportCommand: ParsableCommand {
                 if let id = path.catalogueID { path = .catalogue(id) }
                 switch path.realmClass {
                 case .user, .catalogue: return path
-                case .users, .common, .manager, .team, .share, .system: break
+                case .users, .common, .manager, .archive, .team, .share, .system: break
                 }
             } catch {
                 throw ValidationError("--realm: \(error)")

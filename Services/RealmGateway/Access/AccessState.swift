@@ -52,7 +52,7 @@ struct AccessState: Sendable, Equatable {
         case .team(let id): teams[id] == nil ? .none : .member
         case .share(let id):
             shares[id].map { $0.owner == object ? .owner : $0.recipient == object ? .recipient : .none } ?? .none
-        case .users, .common, .manager, .system: .none
+        case .users, .common, .manager, .archive, .system: .none
         }
     }
 
@@ -100,7 +100,7 @@ struct AccessState: Sendable, Equatable {
         case .share(let id):
             guard let share = shares[id] else { break }
             guards.append((ObjectKey(realm: share.realm, kind: .share, id: id), share.position))
-        case .users, .user, .catalogue, .common, .manager, .system: break
+        case .users, .user, .catalogue, .common, .manager, .archive, .system: break
         }
         return guards
     }
@@ -139,7 +139,7 @@ struct AccessState: Sendable, Equatable {
             switch realm.realmClass {
             case .team(let id): teams.append(id)
             case .share: shares.append(realm)
-            case .users, .user, .catalogue, .common, .manager, .system: break
+            case .users, .user, .catalogue, .common, .manager, .archive, .system: break
             }
         }
         return [

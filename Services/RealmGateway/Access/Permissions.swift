@@ -89,7 +89,7 @@ enum Permissions {
             case .user: access.relation == .owner
             case .catalogue: access.relation == .referrer
             case .common: true
-            case .manager: role.isManager
+            case .manager, .archive: role.isManager
             case .team: access.relation == .member || role.isManager
             case .share: access.relation == .owner || access.relation == .recipient
             }

@@ -1,0 +1,18 @@
+// Shows people's last positions to managers and to their teams.
+// Reads `location.events` and `team.events`.
+
+import Model
+import Runtime
+import Work
+
+await serve("location-fan-out", settings: Setting.worker) { context in
+    let configuration = context.configuration
+    let place = try WorkerPlace(context, topics: [Topics.location, Topics.team])
+    return [
+        .worker("location-fan-out", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
+            var worker = try Worker(
+                LocationHandler(), at: place.member(control.index), limits: WorkerLimits(), logger: control.logger)
+            try worker.run(control)
+        }
+    ]
+}

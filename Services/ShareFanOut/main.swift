@@ -1,0 +1,18 @@
+// Keeps the copies of shared appointments and notes with those they are shared with.
+// Reads `share.events`.
+
+import Model
+import Runtime
+import Work
+
+await serve("share-fan-out", settings: Setting.worker) { context in
+    let configuration = context.configuration
+    let place = try WorkerPlace(context, topics: [Topics.share])
+    return [
+        .worker("share-fan-out", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
+            var worker = try Worker(
+                ShareHandler(), at: place.member(control.index), limits: WorkerLimits(), logger: control.logger)
+            try worker.run(control)
+        }
+    ]
+}

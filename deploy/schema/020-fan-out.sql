@@ -1,0 +1,28 @@
+-- Tasks' copies, and from a person's object to the person.
+
+CREATE SCHEMA task;
+
+-- One row per master task: where its copy is, and what both sides agreed on last.
+CREATE TABLE task.copy (
+    environment_id  int NOT NULL,
+    task_id         uuid NOT NULL,
+    -- Goes up with each change of the row: what a decision was made from.
+    version         bigint NOT NULL,
+    -- Where the copy is; null: there is none.
+    realm_id        int,
+    -- What the master named when it was decided last.
+    team_id         uuid,
+    assignee_id     uuid,
+    -- A JSON object: isCompleted, completionDate, completedBy.
+    progress        text NOT NULL,
+    -- When its completion was heard of; null while it is not done.
+    completed_at    timestamptz,
+    PRIMARY KEY (environment_id, task_id)
+) WITH (fillfactor = 60);
+-- Which tasks a team or a person is named by, for when it goes; and which were completed long ago.
+CREATE INDEX ON task.copy (environment_id, team_id) WHERE team_id IS NOT NULL;
+CREATE INDEX ON task.copy (environment_id, assignee_id) WHERE assignee_id IS NOT NULL;
+CREATE INDEX ON task.copy (environment_id, completed_at) WHERE completed_at IS NOT NULL;
+
+-- Whose own realm it is that a person's id names.
+CREATE UNIQUE INDEX ON access.person (environment_id, object_id);

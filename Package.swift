@@ -63,7 +63,7 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
             "Runtime", "Work", logging, metrics,
         ]
     ),
-    ("task-fan-out", "TaskFanOut", ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work"]),
+    ("task-fan-out", "TaskFanOut", ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work", logging]),
     ("location-fan-out", "LocationFanOut", ["Environments", "Model", "Postgres", "Realms", "Runtime", "Work"]),
     ("share-fan-out", "ShareFanOut", ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work"]),
     (
@@ -151,7 +151,7 @@ let tools: [Target] = [
 let tests: [Target] = [
     .target(
         name: "TestSupport",
-        dependencies: ["CBroker", "CKafka", "Kafka", "LocalCluster", "Model", "Postgres", "Realms"],
+        dependencies: ["CBroker", "CKafka", "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Work"],
         path: "Tests/TestSupport"),
     .target(name: "ProjectDocuments", dependencies: [yams], path: "Tests/ProjectDocuments"),
     .testTarget(
@@ -221,6 +221,10 @@ let tests: [Target] = [
             "Postgres", "ProjectDocuments", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", "Work",
             crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging, nio, nioPosix, yams,
         ], path: "Tests/RealmGatewayTests"),
+    .testTarget(
+        name: "TaskFanOutTests",
+        dependencies: ["Essentials", "Model", "Postgres", "Realms", "TaskFanOut", "TestSupport", "Work"],
+        path: "Tests/TaskFanOutTests"),
     .testTarget(
         name: "RealmInitializerTests",
         dependencies: [

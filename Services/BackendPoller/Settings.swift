@@ -14,5 +14,5 @@ enum Settings {
         "poller.overdue.max", .duration(.seconds(1) ... .seconds(86_400)), default: "30m",
         help: "a poll that is not done after so long is begun anew by the next run; must be longer than a run takes")
 
-    static let all = Setting.worker + [inFlightMax, entryDays, aheadDays, staleMax]
+    static let all = Setting.callingWorker + [inFlightMax, entryDays, aheadDays, staleMax]
 }

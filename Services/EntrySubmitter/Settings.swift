@@ -24,7 +24,7 @@ enum Settings {
             "tries of an entry before it waits for a person; while the back end answers nobody, half of them are used "
             + "up at most")
 
-    static let all = Setting.worker + [inFlightMax, settleMin, retryMin, retryMax, attemptsMax]
+    static let all = Setting.callingWorker + [inFlightMax, settleMin, retryMin, retryMax, attemptsMax]
 
     static func limits(_ configuration: Configuration) throws -> WorkerLimits {
         var limits = WorkerLimits()

@@ -10,5 +10,5 @@ enum Settings {
         "initializer.entry.days", .integer(0...3_660), default: "60",
         help: "how many days back existing time entries are fetched")
 
-    static let all = Setting.worker + [inFlightMax, entryDays]
+    static let all = Setting.callingWorker + [inFlightMax, entryDays]
 }

@@ -1,13 +1,93 @@
+import Environments
+import Essentials
+import FoundationEssentials
 import Model
 import Postgres
 import Realms
 import Work
 
+/// Keeps tasks' copies, and lets go of tasks whose team or person is gone.
 struct TaskHandler: Handler {
+    static let schemaOldest: Int32 = 20
+
+    private let keep: KeepLimits
+    private var directory = RealmDirectory()
+
+    init(keep: KeepLimits = KeepLimits()) { self.keep = keep }
+
     mutating func decide(
         _ inputs: [WorkItem<Never>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
     ) throws -> [Disposition<Never>] {
-        inputs.map { _ in .finished }
+        var dispositions = Array(repeating: Disposition<Never>.finished, count: inputs.count)
+        var decisions: [UUID: [Int]] = [:]
+        var causes: [Int] = []
+        for (index, input) in inputs.enumerated() {
+            guard input.subject.kind == .fieldTask else {
+                causes.append(index)
+                continue
+            }
+            // What nobody edited of a copy was written by a decision that had looked at everything. Masters are never
+            // passed over: publishing all of them again repairs everything.
+            guard input.isEdit || input.subject.realm == .manager else { continue }
+            decisions[input.subject.id, default: []].append(index)
+        }
+        let fixed = try directory.ids(
+            of: Set([.common, .manager] + decisions.values.joined().map { inputs[$0].subject.realm }), in: environment,
+            create: true, on: &connection)
+        guard let common = fixed[.common], let manager = fixed[.manager] else { return dispositions }
+        let places = TaskPlaces(common: common, manager: manager)
+        let causeKeys = causes.map { index in
+            ObjectKey(realm: common, kind: inputs[index].subject.kind, id: inputs[index].subject.id)
+        }
+        let answers = try connection.run([
+            TaskStore.load(decisions.keys, keep, in: environment),
+            RealmObject.load(decisions.keys.map(places.master) + causeKeys, in: environment),
+        ])
+        let objects = try RealmObject.byKey(answers[1])
+        settle(zip(causes, causeKeys).map { ($0, $1, objects[$1]) }, in: environment, &batch)
+        guard !decisions.isEmpty else { return dispositions }
+
+        let rows = Dictionary(
+            uniqueKeysWithValues: try answers[0].map { row in
+                let (task, found) = try TaskStore.row(row)
+                return (task, found)
+            })
+        var work = TaskWork(environment: environment, places: places)
+        for (task, indexes) in decisions {
+            do {
+                let subjects = indexes.map { index in
+                    (decision: index, realm: fixed[inputs[index].subject.realm] ?? manager)
+                }
+                try work.add(task, subjects, objects[places.master(task)], rows[task] ?? TaskRow())
+            } catch {
+                for index in indexes { dispositions[index] = .dead(reason: "the task cannot be read: \(error)") }
+            }
+        }
+        try work.load(&directory, on: &connection)
+        try work.write(to: &batch, &directory, on: &connection)
+        return dispositions
     }
+
+    /// A team that is gone, a membership, a person: the tasks that name them are decided anew. Of one that came, or
+    /// that is called something else now, nothing follows.
+    private func settle(
+        _ causes: [(decision: Int, key: ObjectKey, object: RealmObject?)], in environment: EnvironmentID,
+        _ batch: inout WriteBatch
+    ) {
+        var gone: [(key: ObjectKey, decision: Int)] = []
+        for (decision, key, object) in causes where object?.fields == nil {
+            batch.expect(key, at: object?.position ?? 0, decision: decision)
+            gone.append((key, decision))
+        }
+        if !gone.isEmpty { batch.also(TaskCascade.tasks(naming: gone, in: environment)) }
+    }
+}
+
+/// The numbers of an environment's realms of which there is one.
+struct TaskPlaces {
+    let common: Int32
+    let manager: Int32
+
+    func master(_ task: UUID) -> ObjectKey { ObjectKey(realm: manager, kind: .fieldTask, id: task) }
 }

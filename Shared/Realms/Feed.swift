@@ -4,6 +4,9 @@ package import Postgres
 
 /// Where an environment stands.
 package struct EnvironmentCounter: Sendable, Equatable {
+    /// The statement that reads which environments there are. Rows: the number.
+    package static let all: Statement = "SELECT id FROM realm.environment ORDER BY id"
+
     /// Changes when the database was restored or failed over with loss.
     package var generation: Int64
     package var position: Int64

@@ -68,10 +68,11 @@ extension Setting {
         .httpHost, .httpConnectionsMax, .tlsCertificate, .tlsKey, .corsOrigins, .httpProxies,
     ]
 
+    /// Settings of services whose workers read events.
+    package static let worker: [Setting] = [.databaseURL, .kafkaBrokers, .kafkaProperties, .workerCount]
+
     /// Settings of services whose workers read events and call back ends.
-    package static let worker: [Setting] = [
-        .databaseURL, .kafkaBrokers, .kafkaProperties, .workerCount, .secretKeys, .backendCallMax,
-    ]
+    package static let callingWorker: [Setting] = worker + [.secretKeys, .backendCallMax]
 
     /// Settings that every service has.
     package static let runtime: [Setting] = [

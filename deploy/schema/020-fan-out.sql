@@ -13,8 +13,9 @@ CREATE TABLE task.copy (
     -- What the master named when it was decided last.
     team_id         uuid,
     assignee_id     uuid,
-    -- A JSON object: isCompleted, completionDate, completedBy.
-    progress        text NOT NULL,
+    is_completed    boolean NOT NULL,
+    completion_date text,
+    completed_by    uuid,
     -- When its completion was heard of; null while it is not done.
     completed_at    timestamptz,
     PRIMARY KEY (environment_id, task_id)
@@ -22,7 +23,7 @@ CREATE TABLE task.copy (
 -- Which tasks a team or a person is named by, for when it goes; and which were completed long ago.
 CREATE INDEX ON task.copy (environment_id, team_id) WHERE team_id IS NOT NULL;
 CREATE INDEX ON task.copy (environment_id, assignee_id) WHERE assignee_id IS NOT NULL;
-CREATE INDEX ON task.copy (environment_id, completed_at) WHERE completed_at IS NOT NULL;
+CREATE INDEX ON task.copy (environment_id, (realm_id IS NULL), completed_at) WHERE completed_at IS NOT NULL;
 
 -- Whose own realm it is that a person's id names.
 CREATE UNIQUE INDEX ON access.person (environment_id, object_id);

@@ -1,0 +1,118 @@
+import Environments
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// A row of `task.copy`: where a task's copy is, and what both sides agreed on last.
+struct TaskRow: Equatable, Sendable {
+    /// 0: there is no row.
+    var version: Int64 = 0
+    /// `nil`: there is no copy.
+    var realm: Int32?
+    var team: UUID?
+    var assignee: UUID?
+    var progress = TaskProgress()
+    var isOld = false
+    var isVeryOld = false
+}
+
+/// From when on completed tasks are out of the way.
+struct KeepLimits: Sendable {
+    /// A copy goes so long after the completion was heard of.
+    var copies = Duration.seconds(30 * 86_400)
+    /// A master moves to the archive so long after the completion was heard of.
+    var masters = Duration.seconds(400 * 86_400)
+}
+
+/// The SQL of `task.copy`.
+enum TaskStore {
+    /// Rows: as ``row(_:)`` reads them.
+    static func load(_ tasks: some Sequence<UUID>, _ keep: KeepLimits, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT c.task_id, c.version, c.realm_id, c.team_id, c.assignee_id, c.is_completed,
+            c.completion_date, c.completed_by,
+            coalesce(c.completed_at < now() - make_interval(secs => \(keep.copies.inSeconds)), false),
+            coalesce(c.completed_at < now() - make_interval(secs => \(keep.masters.inSeconds)), false)
+        FROM unnest(\(Array(tasks))) AS i(id) CROSS JOIN LATERAL (
+            SELECT * FROM task.copy c
+            WHERE c.environment_id = \(environment.rawValue) AND c.task_id = i.id
+            OFFSET 0
+        ) c
+        """
+    }
+
+    static func row(_ row: Row) throws -> (task: UUID, row: TaskRow) {
+        var columns = row.columns
+        let task: UUID = try columns.next()
+        var found = TaskRow()
+        found.version = try columns.next()
+        found.realm = try columns.next(Int32?.self)
+        found.team = try columns.next(UUID?.self)
+        found.assignee = try columns.next(UUID?.self)
+        found.progress = TaskProgress(
+            isCompleted: try columns.next(), completionDate: try columns.next(String?.self),
+            completedBy: try columns.next(UUID?.self))
+        found.isOld = try columns.next()
+        found.isVeryOld = try columns.next()
+        return (task, found)
+    }
+
+    /// Misses the decisions whose rows have changed since they were loaded.
+    static func expect(_ rows: [(task: UUID, version: Int64, decision: Int)], in environment: EnvironmentID) -> Statement {
+        """
+        SELECT realm.miss(array_agg(DISTINCT g.decision))
+        FROM unnest(\(rows.map(\.task)), \(rows.map(\.version)), \(rows.map { Int32($0.decision) }))
+            AS g(id, version, decision)
+        LEFT JOIN LATERAL (
+            SELECT c.version FROM task.copy c
+            WHERE c.environment_id = \(environment.rawValue) AND c.task_id = g.id
+            OFFSET 0
+        ) c ON true
+        WHERE coalesce(c.version, 0) <> g.version
+        """
+    }
+
+    /// Writes rows. When a completion was heard of is kept as long as the task is done.
+    static func put(_ rows: [(task: UUID, row: TaskRow, decision: Int)], in environment: EnvironmentID) -> Statement {
+        var (realms, dates) = (BinaryArray(of: Int32.self), BinaryArray(of: String.self))
+        var ids = (team: BinaryArray(of: UUID.self), assignee: BinaryArray(of: UUID.self), by: BinaryArray(of: UUID.self))
+        for row in rows.map(\.row) {
+            realms.append(row.realm)
+            dates.append(row.progress.completionDate)
+            ids.team.append(row.team)
+            ids.assignee.append(row.assignee)
+            ids.by.append(row.progress.completedBy)
+        }
+        return """
+            INSERT INTO task.copy AS c (environment_id, task_id, version, realm_id, team_id, assignee_id, is_completed,
+                completion_date, completed_by, completed_at)
+            SELECT \(environment.rawValue), i.id, 1, i.realm, i.team, i.assignee, i.is_completed, i.date, i.by,
+                CASE WHEN i.is_completed THEN now() END
+            FROM unnest(\(rows.map(\.task)), \(realms), \(ids.team), \(ids.assignee),
+                \(rows.map(\.row.progress.isCompleted)), \(dates), \(ids.by), \(rows.map { Int32($0.decision) }))
+                AS i(id, realm, team, assignee, is_completed, date, by, decision)
+            WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
+            ON CONFLICT (environment_id, task_id) DO UPDATE SET
+                version = c.version + 1, realm_id = excluded.realm_id, team_id = excluded.team_id,
+                assignee_id = excluded.assignee_id, is_completed = excluded.is_completed,
+                completion_date = excluded.completion_date, completed_by = excluded.completed_by,
+                completed_at = CASE WHEN excluded.is_completed THEN coalesce(c.completed_at, now()) END
+            """
+    }
+
+    static func remove(_ tasks: [(task: UUID, decision: Int)], in environment: EnvironmentID) -> Statement {
+        """
+        DELETE FROM task.copy WHERE ctid = ANY (ARRAY(
+            SELECT c.ctid
+            FROM unnest(\(tasks.map(\.task)), \(tasks.map { Int32($0.decision) })) AS i(id, decision)
+            CROSS JOIN LATERAL (
+                SELECT c.ctid FROM task.copy c
+                WHERE c.environment_id = \(environment.rawValue) AND c.task_id = i.id
+                OFFSET 0
+            ) c
+            WHERE i.decision <> ALL ((SELECT realm.missed())::int[])))
+        """
+    }
+}

@@ -1,0 +1,230 @@
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+
+@testable import TaskFanOut
+
+/// What becomes of tasks in PostgreSQL, by what people do. The defects of Realm Teamwork are among them.
+@Suite(.ownThreads) struct TaskHandlerTests {
+    private static let done = #"{"isCompleted":true,"completionDate":"2026-03-30T09:40:00.000Z"}"#
+
+    @Test func aTaskIsWhereItsTeamSeesIt() throws {
+        var world = try TaskWorld()
+        let ana = try world.person("ana")
+        let (red, blue) = (try world.team(ana), try world.team())
+        let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\",\"assignee\":\"\(ana.text)\"}")
+        try world.settle()
+        #expect(try world.master(task, hasCopyIn: .team(red)).assignee == ana)
+        // Another title.
+        try world.patch(task, #"{"title":"Pipes"}"#, in: .manager)
+        try world.settle()
+        #expect(try world.master(task, hasCopyIn: .team(red)).title == "Pipes")
+        // Another team: who is not in it is no assignee any more.
+        try world.patch(task, "{\"team\":\"\(blue.text)\"}", in: .manager)
+        try world.settle()
+        let moved = try world.master(task, hasCopyIn: .team(blue))
+        #expect(moved.assignee == nil && moved.team == blue)
+        // And back.
+        try world.patch(task, "{\"team\":\"\(red.text)\"}", in: .manager)
+        try world.settle()
+        #expect(try world.master(task, hasCopyIn: .team(red)).title == "Pipes")
+        // No team.
+        try world.patch(task, "{\"team\":null}", in: .manager)
+        try world.settle()
+        #expect(try world.master(task, hasCopyIn: nil).team == nil)
+        try world.patch(task, "{\"assignee\":\"\(ana.text)\"}", in: .manager)
+        try world.settle()
+        #expect(try world.master(task, hasCopyIn: try .user("ana@example.com")).assignee == ana)
+        try world.delete(.fieldTask, task, in: .manager)
+        try world.settle()
+        #expect(try world.places(task).isEmpty)
+        #expect(try world.settleAgain() == 0)
+    }
+
+    @Test func aMembersCompletionComesBackToTheManager() throws {
+        var world = try TaskWorld()
+        let red = try world.team(try world.person("ana"))
+        let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
+        try world.settle()
+        try world.patch(task, Self.done, in: .team(red))
+        try world.settle()
+        let master = try world.master(task, hasCopyIn: .team(red))
+        #expect(master.isCompleted && master.completionDate?.description == "2026-03-30T09:40:00.000Z")
+        // Not done after all, says the manager.
+        try world.patch(task, #"{"isCompleted":false,"completionDate":null}"#, in: .manager)
+        try world.settle()
+        #expect(try !world.master(task, hasCopyIn: .team(red)).isCompleted)
+        try world.patch(task, Self.done, in: .manager)
+        try world.settle()
+        #expect(try world.master(task, hasCopyIn: .team(red)).isCompleted)
+        try world.patch(task, #"{"isCompleted":false,"completionDate":null}"#, in: .team(red))
+        try world.settle()
+        #expect(try !world.master(task, hasCopyIn: .team(red)).isCompleted)
+        #expect(try world.settleAgain() == 0)
+    }
+
+    /// A position is the whole object's: the manager's edit is later, and says nothing of the progress.
+    @Test(arguments: [true, false]) func aNewTitleUndoesNoCompletion(isTitleFirst: Bool) throws {
+        var world = try TaskWorld()
+        let red = try world.team()
+        let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
+        try world.settle()
+        if isTitleFirst { try world.patch(task, #"{"title":"Pipes"}"#, in: .manager) }
+        try world.patch(task, Self.done, in: .team(red))
+        if !isTitleFirst { try world.patch(task, #"{"title":"Pipes"}"#, in: .manager) }
+        try world.settle()
+        let master = try world.master(task, hasCopyIn: .team(red))
+        #expect(master.isCompleted && master.title == "Pipes")
+    }
+
+    /// Completed on a phone in the moment the manager gives the task to another team.
+    @Test func aCompletionGoesAlongToAnotherTeam() throws {
+        var world = try TaskWorld()
+        let (red, blue) = (try world.team(), try world.team())
+        let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
+        try world.settle()
+        try world.patch(task, "{\"team\":\"\(blue.text)\"}", in: .manager)
+        try world.patch(task, Self.done, in: .team(red))
+        try world.settle()
+        #expect(try world.master(task, hasCopyIn: .team(blue)).isCompleted)
+    }
+
+    /// The same between the load and the commit: the decision is made again.
+    @Test func whatChangesMeanwhileIsSeen() throws {
+        var world = try TaskWorld()
+        let (red, blue) = (try world.team(), try world.team())
+        let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
+        try world.settle()
+        try world.patch(task, "{\"team\":\"\(blue.text)\"}", in: .manager)
+        let (realm, environment, done) = (try world.acme.realm(.team(red)), world.acme.id, Self.done)
+        try world.settle { connection in
+            try TaskWorld.patch(task, done, in: realm, of: environment, on: &connection)
+        }
+        #expect(world.missedCount == 1)
+        #expect(try world.master(task, hasCopyIn: .team(blue)).isCompleted)
+    }
+
+    /// The team goes between the load and the commit of a task that was given to it.
+    @Test func aTeamThatGoesMeanwhileGetsNothing() throws {
+        var world = try TaskWorld()
+        let red = try world.team()
+        let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
+        let (common, environment) = (try world.acme.realm(.common), world.acme.id)
+        try world.settle { connection in
+            var batch = WriteBatch(environment: environment)
+            batch.delete(ObjectKey(realm: common, kind: .team, id: red), decision: 0, isEdit: true)
+            _ = try batch.commit(on: &connection)
+        }
+        #expect(world.missedCount >= 1)
+        #expect(try world.master(task, hasCopyIn: nil).team == nil)
+    }
+
+    @Test func aTeamThatIsGoneLeavesItsTasksToTheManager() throws {
+        var world = try TaskWorld()
+        let ana = try world.person("ana")
+        let (red, blue) = (try world.team(ana), try world.team(ana))
+        var tasks: [UUID] = []
+        for _ in 0..<40 { tasks.append(try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")) }
+        let hers = try world.task("{\"title\":\"Hers\",\"team\":\"\(red.text)\",\"assignee\":\"\(ana.text)\"}")
+        let other = try world.task("{\"title\":\"Other\",\"team\":\"\(blue.text)\",\"assignee\":\"\(ana.text)\"}")
+        try world.settle()
+        // Another name: nothing follows.
+        try world.put(.team, red, #"{"name":"crimson"}"#, in: .common)
+        try world.settle()
+        try world.delete(.team, red, in: .common)
+        try world.settle()
+        for task in tasks { #expect(try world.master(task, hasCopyIn: nil).team == nil) }
+        // It is hers still, and hers alone.
+        #expect(try world.master(hers, hasCopyIn: try .user("ana@example.com")).assignee == ana)
+        #expect(try world.master(other, hasCopyIn: .team(blue)).assignee == ana)
+        #expect(try world.settleAgain() == 0)
+    }
+
+    @Test func whoLeavesATeamLeavesItsTasks() throws {
+        var world = try TaskWorld()
+        let (ana, ben) = (try world.person("ana"), try world.person("ben"))
+        let (red, blue) = (try world.team(ana, ben), try world.team(ana))
+        func fields(_ team: UUID, _ person: UUID) -> String {
+            "{\"title\":\"x\",\"team\":\"\(team.text)\",\"assignee\":\"\(person.text)\"}"
+        }
+        let hers = try world.task(fields(red, ana))
+        let his = try world.task(fields(red, ben))
+        let elsewhere = try world.task(fields(blue, ana))
+        try world.settle()
+        try world.remove(ana, from: red)
+        try world.settle()
+        #expect(try world.master(hers, hasCopyIn: .team(red)).assignee == nil)
+        #expect(try world.master(his, hasCopyIn: .team(red)).assignee == ben)
+        #expect(try world.master(elsewhere, hasCopyIn: .team(blue)).assignee == ana)
+        #expect(try world.settleAgain() == 0)
+    }
+
+    @Test func whoIsGoneHasNoTasks() throws {
+        var world = try TaskWorld()
+        let ana = try world.person("ana")
+        let red = try world.team(ana)
+        let own = try world.task("{\"title\":\"Own\",\"assignee\":\"\(ana.text)\"}")
+        let teams = try world.task("{\"title\":\"Team's\",\"team\":\"\(red.text)\",\"assignee\":\"\(ana.text)\"}")
+        let strangers = try world.task("{\"title\":\"Nobody's\",\"assignee\":\"\(UUID().text)\"}")
+        try world.settle()
+        #expect(try world.master(own, hasCopyIn: try .user("ana@example.com")).assignee == ana)
+        #expect(try world.master(strangers, hasCopyIn: nil).assignee == nil)
+        try world.delete(.person, ana, in: .common)
+        try world.settle()
+        #expect(try world.master(own, hasCopyIn: nil).assignee == nil)
+        #expect(try world.master(teams, hasCopyIn: .team(red)).assignee == nil)
+        #expect(try world.settleAgain() == 0)
+    }
+
+    /// Copies go, and masters to the archive; what is opened again meanwhile comes back.
+    @Test func whatWasDoneLongAgoIsOutOfTheWay() throws {
+        var world = try TaskWorld()
+        let red = try world.team()
+        let (old, reopened, fresh) = (UUID(), UUID(), UUID())
+        for task in [old, reopened, fresh] {
+            try world.task("{\"title\":\"x\",\"team\":\"\(red.text)\",\"isCompleted\":true}", task)
+        }
+        try world.settle()
+        func sweep(_ world: inout TaskWorld, _ days: Int, _ tasks: [UUID]) throws -> Int {
+            try world.acme.connection.run(
+                """
+                UPDATE task.copy SET completed_at = now() - make_interval(days => \(Int32(days)))
+                WHERE task_id = ANY (\(tasks)) AND completed_at IS NOT NULL
+                """)
+            let found = try world.acme.connection.run(
+                TaskCascade.old(KeepLimits(), countMax: 100, in: world.acme.id)).affectedCount
+            try world.settle()
+            return found
+        }
+        #expect(try sweep(&world, 29, [old, reopened]) == 0)
+        #expect(try sweep(&world, 31, [old, reopened]) == 2)
+        #expect(try world.master(old, hasCopyIn: nil).isCompleted)
+        #expect(try world.master(fresh, hasCopyIn: .team(red)).isCompleted)
+        #expect(try sweep(&world, 31, [old, reopened]) == 0)
+        try world.patch(reopened, #"{"isCompleted":false}"#, in: .manager)
+        try world.settle()
+        #expect(try !world.master(reopened, hasCopyIn: .team(red)).isCompleted)
+        #expect(try sweep(&world, 401, [old, reopened]) == 1)
+        #expect(try Set(world.places(old).keys) == ["/archive"])
+        #expect(try world.settleAgain() == 0)
+    }
+
+    /// What was stored while nobody looked is not passed over: the copy is made from what the master is by then.
+    @Test func manyEventsOfATaskAreOneDecision() throws {
+        var world = try TaskWorld()
+        let (red, blue) = (try world.team(), try world.team())
+        let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
+        try world.settle()
+        for number in 0..<5 { try world.patch(task, "{\"title\":\"Pipe \(number)\"}", in: .manager) }
+        try world.patch(task, Self.done, in: .team(red))
+        try world.patch(task, "{\"team\":\"\(blue.text)\"}", in: .manager)
+        try world.settle()
+        let master = try world.master(task, hasCopyIn: .team(blue))
+        #expect(master.isCompleted && master.title == "Pipe 4")
+        #expect(try world.settleAgain() == 0)
+    }
+}

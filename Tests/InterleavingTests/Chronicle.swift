@@ -18,13 +18,3 @@ final class Chronicle {
 
     func story(of entry: UUID) -> String { (lines[entry] ?? []).suffix(Self.linesMax).joined(separator: "\n    ") }
 }
-
-extension SplitMix64 {
-    mutating func happens(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
-
-    mutating func id() -> UUID {
-        func bytes(_ number: UInt64) -> [UInt8] { (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) } }
-        let all = bytes(next()) + bytes(next())
-        return unsafe all.withUnsafeBytes { unsafe UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
-    }
-}

@@ -21,7 +21,7 @@ extension DemoRun {
         }
     }
 
-    private static func mayPass(_ error: any Error) -> Bool {
+    static func mayPass(_ error: any Error) -> Bool {
         if let error = error as? PostgresError { return error.isRetriable }
         if let refusal = error as? GatewayClient.Refusal { return refusal.status == 401 || refusal.status >= 429 }
         return error is HTTPError

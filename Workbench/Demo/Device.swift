@@ -29,6 +29,8 @@ actor Device {
     private var news = News()
     private(set) var isOnline = true
     private(set) var receivedCount = 0
+    /// Every realm that was ever opened.
+    private(set) var opened: Set<RealmPath> = []
     /// The last thing that went wrong, for the person who waits.
     private(set) var trouble: String?
 
@@ -80,9 +82,10 @@ actor Device {
         }
     }
 
+    /// - Parameter path: The own realm unless given.
     /// - Throws: `InvalidMutation`; those before it are queued.
-    func enqueue(_ mutations: [Mutation]) throws {
-        for mutation in mutations { _ = try state.enqueue(mutation, in: realm) }
+    func enqueue(_ mutations: [Mutation], in path: RealmPath? = nil) throws {
+        for mutation in mutations { _ = try state.enqueue(mutation, in: path ?? realm) }
         workTick.yield()
     }
 
@@ -178,6 +181,7 @@ actor Device {
     private func take(_ line: SyncLine) {
         hasMovedOn = true
         if case .objects(_, _, let list) = line { receivedCount += list.count }
+        if case .open(let path, _) = line { opened.insert(path) }
         let changed = state.take(line).changed
         if state.queue.isInDoubt { workTick.yield() }
         guard !changed.isEmpty else { return }

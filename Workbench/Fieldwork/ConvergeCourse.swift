@@ -1,0 +1,157 @@
+import BackendProtocol
+import DeviceClient
+import Environments
+import Essentials
+import FoundationEssentials
+import HTTP
+import LocalCluster
+import Model
+import Postgres
+import Realms
+import Runtime
+
+/// One seed: an environment, its people at work, and what is to be seen afterwards.
+struct ConvergeCourse: Sendable {
+    let seed: UInt64
+    let peopleCount: Int
+    let stepCount: Int
+    let settleMax: Duration
+    let cluster: LocalCluster
+    let client: Client
+    let pool: Pool
+
+    private var name: String { "seed-\(seed)" }
+
+    /// - Returns: What differs at rest.
+    func run() async throws -> [String] {
+        let identity = IdentitySandbox(client: client, url: cluster.identityURL)
+        let (issuer, keys) = try await patiently { try await identity.issuer(below: name) }
+        let environment = try await patiently { try await addEnvironment(issuer, keys) }
+        let tokens = try await patiently {
+            try await DeviceTokens(identity, environment: name, issuer: issuer)
+        }
+        let players = try await patiently { try await players(in: environment, tokens) }
+        return try await withThrowingTaskGroup(of: [String]?.self) { group in
+            for player in players {
+                group.addTask {
+                    try await player.device.run()
+                    return nil
+                }
+            }
+            group.addTask { try await play(players, in: environment) }
+            defer { group.cancelAll() }
+            while let result = try await group.next() {
+                if let result { return result }
+            }
+            return ["nobody played"]
+        }
+    }
+
+    // MARK: Before
+
+    private func addEnvironment(_ issuer: String, _ keys: String) async throws -> EnvironmentID {
+        let name = name
+        return try await pool.run { connection in
+            if let there = try EnvironmentStore.load(name, on: &connection)?.id { return there }
+            var environment = StoredEnvironment(name: name)
+            environment.domains = ["\(name).example"]
+            (environment.issuer, environment.audience, environment.jwksURL) = (issuer, DemoSetup.audience, keys)
+            environment.backend = StoredEnvironment.noBackend
+            try connection.run(EnvironmentStore.save(environment))
+            guard let id = try EnvironmentStore.load(name, on: &connection)?.id else {
+                throw DemoProblem("the environment \(name) was not stored")
+            }
+            return id
+        }
+    }
+
+    /// The first two people are managers.
+    private func players(
+        in environment: EnvironmentID, _ tokens: DeviceTokens
+    ) async throws -> [FieldworkPlay.Player] {
+        let emails = (0..<peopleCount).map { "person\($0)@\(name).example" }
+        let ids = try await pool.run { connection in
+            try Registration.register(emails, in: environment, on: &connection)
+            let ids = Dictionary(
+                uniqueKeysWithValues: try People.objects(of: emails, in: environment, on: &connection).map { ($0, $1) })
+            try Self.makeManagers(emails.prefix(2).compactMap { ids[$0] }, in: environment, on: &connection)
+            return ids
+        }
+        let people = emails.map { email in
+            Organisation.Person(
+                id: email, name: email, email: email, active: nil, personWorkAgreementExternalId: "", companyCode: "",
+                businessPartnerUuid: UUID())
+        }
+        let granted = try await tokens.tokens(for: people)
+        let gateway = GatewayClient(client: client, url: cluster.gatewayURL)
+        return try zip(people, granted).enumerated().map { index, item in
+            guard let id = ids[item.0.email] else { throw DemoProblem("\(item.0.email) was not registered") }
+            return FieldworkPlay.Player(
+                id: id,
+                device: try Device(
+                    person: item.0, gateway: gateway, tokens: tokens, token: item.1, clientID: UUID()),
+                isManager: index < 2)
+        }
+    }
+
+    private static func makeManagers(
+        _ people: [UUID], in environment: EnvironmentID, on connection: inout Connection
+    ) throws {
+        var directory = RealmDirectory()
+        guard let common = try directory.id(of: .common, in: environment, create: true, on: &connection) else { return }
+        let keys = people.map { ObjectKey(realm: common, kind: .person, id: $0) }
+        let persons = try RealmObject.byKey(try connection.run(RealmObject.load(keys, in: environment)))
+        var batch = WriteBatch(environment: environment)
+        for (decision, person) in persons.values.enumerated() {
+            try batch.patch(person, try CanonicalJSON(#"{"role":"manager"}"#), decision: decision)
+        }
+        _ = try batch.commit(on: &connection)
+    }
+
+    // MARK: Work, and rest
+
+    private func play(_ players: [FieldworkPlay.Player], in environment: EnvironmentID) async throws -> [String] {
+        var play = FieldworkPlay(players: players, seed: seed)
+        for number in 0..<stepCount {
+            try await play.step()
+            // People are not that fast: what was done is sometimes seen before the next thing is.
+            if number % 4 == 0 { try await Task.sleep(for: .milliseconds(20)) }
+        }
+        for player in players { await player.device.comeBack() }
+        let deadline = ContinuousClock.now + settleMax
+        var (last, sameCount): ([String], Int) = ([], 0)
+        while true {
+            let differences = try await patiently { try await differences(players, in: environment) }
+            if differences.isEmpty { return [] }
+            sameCount = differences == last ? sameCount + 1 : 0
+            last = differences
+            guard ContinuousClock.now < deadline else { return differences }
+            try await Task.sleep(for: .milliseconds(500))
+        }
+    }
+
+    private func differences(
+        _ players: [FieldworkPlay.Player], in environment: EnvironmentID
+    ) async throws -> [String] {
+        let snapshot = try await pool.run { try FieldworkSnapshot.read(environment, on: &$0) }
+        let rules = FieldworkRules(snapshot)
+        var differences = rules.differences()
+        for player in players {
+            let waitingCount = await player.device.waitingCount
+            if waitingCount > 0 { differences.append("\(player.device.person.email) waits for \(waitingCount) answers") }
+            differences += rules.differences(of: player.id, device: await player.device.copy.contents)
+        }
+        return differences
+    }
+
+    /// Does it again while something is away.
+    private func patiently<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
+        let deadline = ContinuousClock.now + settleMax
+        while true {
+            do { return try await body() } catch {
+                guard ContinuousClock.now < deadline, DemoRun.mayPass(error) else { throw error }
+                try await Task.sleep(for: .milliseconds(300))
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+import DeviceClient
+import Essentials
+import FoundationEssentials
+import Model
+
+/// What people do with teams, tasks, positions and shares, as chance has it: each with a device, from what the device
+/// shows, whether or not it is still so.
+struct FieldworkPlay: Sendable {
+    struct Player: Sendable {
+        let id: UUID
+        let device: Device
+        let isManager: Bool
+    }
+
+    let players: [Player]
+    private var random: SplitMix64
+
+    init(players: [Player], seed: UInt64) {
+        self.players = players
+        random = SplitMix64(seed: seed)
+    }
+
+    /// Tasks whose progress is written on copies alone: the last such mutation that was accepted counts.
+    static func isForDoers(_ task: UUID) -> Bool { task.uuid.0 % 2 == 1 }
+
+    /// Somebody does something, or goes or comes back.
+    mutating func step() async throws {
+        guard let player = players.randomElement(using: &random) else { return }
+        if random.happens(4) {
+            if await player.device.isOnline { await player.device.goOffline() } else { await player.device.comeBack() }
+        }
+        let contents = await player.device.contents
+        let act = player.isManager && random.happens(60) ? manage(contents) : work(player, contents)
+        guard let (realm, mutation) = act else { return }
+        try await player.device.enqueue([mutation], in: realm)
+    }
+
+    private typealias Act = (realm: RealmPath, mutation: Mutation)
+
+    private func put(_ kind: Kind, _ id: UUID, _ fields: String, in realm: RealmPath) -> Act {
+        (realm, Mutation(operation: .put, kind: kind, id: id, fields: Array(fields.utf8)))
+    }
+
+    private func patch(_ kind: Kind, _ id: UUID, _ fields: String, in realm: RealmPath) -> Act {
+        (realm, Mutation(operation: .patch, kind: kind, id: id, fields: Array(fields.utf8)))
+    }
+
+    private func delete(_ kind: Kind, _ id: UUID, in realm: RealmPath) -> Act {
+        (realm, Mutation(operation: .delete, kind: kind, id: id))
+    }
+
+    /// One of a realm's objects of a kind that the device shows, in an order that does not depend on chance.
+    private mutating func any(_ kind: Kind, in realm: RealmPath, _ contents: [RealmPath: RealmContent]) -> UUID? {
+        (contents[realm] ?? [:]).keys.filter { $0.kind == kind }.map(\.id).sorted().randomElement(using: &random)
+    }
+
+    private static let time = "2026-03-30T09:40:00.000Z"
+
+    private mutating func progress(by person: UUID) -> String {
+        let second = Int.random(in: 10..<60, using: &random)
+        return random.happens(75)
+            ? "{\"isCompleted\":true,\"completionDate\":\"2026-03-30T09:40:\(second).000Z\",\"completedBy\":\"\(person.text)\"}"
+            : "{\"isCompleted\":false,\"completionDate\":null,\"completedBy\":null}"
+    }
+
+    // MARK: Managers
+
+    private mutating func manage(_ contents: [RealmPath: RealmContent]) -> Act? {
+        let team = any(.team, in: .common, contents)
+        let person = players.randomElement(using: &random)?.id ?? UUID()
+        let task = any(.fieldTask, in: .manager, contents)
+        func reference(_ id: UUID?) -> String { id.map { "\"\($0.text)\"" } ?? "null" }
+        switch Int.random(in: 0..<100, using: &random) {
+        case 0..<8:
+            let id = random.id()
+            return put(.team, id, "{\"name\":\"Team \(id.text.prefix(4))\"}", in: .common)
+        case 8..<11: return team.map { delete(.team, $0, in: .common) }
+        case 11..<13: return team.map { patch(.team, $0, "{\"backgroundColor\":\"ff8800\"}", in: .common) }
+        case 13..<33:
+            return team.map {
+                put(
+                    .membership, Membership.id(of: person, in: $0),
+                    "{\"person\":\"\(person.text)\",\"team\":\"\($0.text)\"}", in: .common)
+            }
+        case 33..<42: return any(.membership, in: .common, contents).map { delete(.membership, $0, in: .common) }
+        case 42..<65:
+            let (team, assignee) = (random.happens(75) ? team : nil, random.happens(60) ? person : nil)
+            return put(
+                .fieldTask, random.id(),
+                "{\"title\":\"Task\",\"team\":\(reference(team)),\"assignee\":\(reference(assignee)),"
+                    + "\"place\":{\"latitude\":34.05,\"longitude\":-118.24}}", in: .manager)
+        case 65..<72: return task.map { patch(.fieldTask, $0, "{\"title\":\"Task \(random.next() % 100)\"}", in: .manager) }
+        case 72..<82: return task.map { patch(.fieldTask, $0, "{\"team\":\(reference(team))}", in: .manager) }
+        case 82..<90: return task.map { patch(.fieldTask, $0, "{\"assignee\":\"\(person.text)\"}", in: .manager) }
+        case 90..<95:
+            guard let task, !Self.isForDoers(task) else { return nil }
+            return patch(.fieldTask, task, progress(by: person), in: .manager)
+        default: return task.map { delete(.fieldTask, $0, in: .manager) }
+        }
+    }
+
+    // MARK: Everybody
+
+    private mutating func work(_ player: Player, _ contents: [RealmPath: RealmContent]) -> Act? {
+        let own = player.device.realm
+        let kind: Kind = random.happens(50) ? .note : .appointment
+        let item = any(kind, in: own, contents)
+        let shares = contents.keys.filter { $0.realmClass.name == .share }.sorted()
+        switch Int.random(in: 0..<100, using: &random) {
+        case 0..<30:
+            let places = contents.keys.filter { $0.realmClass.name == .team }.sorted() + [own]
+            guard let place = places.randomElement(using: &random) else { return nil }
+            let task = any(.fieldTask, in: place, contents)
+            return task.map { patch(.fieldTask, $0, progress(by: player.id), in: place) }
+        case 30..<45:
+            let latitude = Double(Int.random(in: -9_000...9_000, using: &random)) / 100
+            return put(
+                .location, player.id, "{\"latitude\":\(latitude),\"longitude\":12.5,\"accuracy\":8}", in: own)
+        case 45..<47: return delete(.location, player.id, in: own)
+        case 47..<60: return put(kind, random.id(), fields(of: kind), in: own)
+        case 60..<68: return item.map { patch(kind, $0, change(of: kind), in: own) }
+        case 68..<71: return item.map { delete(kind, $0, in: own) }
+        case 71..<88:
+            let other = players.randomElement(using: &random)?.id ?? UUID()
+            guard let item, other != player.id else { return nil }
+            return put(
+                .sharedItem, SharedItem.id(of: item, with: other),
+                "{\"kind\":\"\(kind.rawValue)\",\"item\":\"\(item.text)\",\"recipient\":\"\(other.text)\",\"since\":\"\(Self.time)\"}",
+                in: own)
+        case 88..<93: return any(.sharedItem, in: own, contents).map { delete(.sharedItem, $0, in: own) }
+        case 93..<97:
+            guard let share = shares.randomElement(using: &random) else { return nil }
+            return any(.share, in: share, contents).map { delete(.share, $0, in: share) }
+        default:
+            guard let share = shares.randomElement(using: &random) else { return nil }
+            return any(kind, in: share, contents).map { delete(kind, $0, in: share) }
+        }
+    }
+
+    private mutating func fields(of kind: Kind) -> String {
+        kind == .note
+            ? "{\"title\":\"Note \(random.next() % 100)\",\"body\":\"…\",\"isTask\":true,\"isDone\":false}"
+            : "{\"when\":\"\(Self.time)\",\"durationMinutes\":\(random.next() % 90),\"why\":\"Visit\"}"
+    }
+
+    private mutating func change(of kind: Kind) -> String {
+        kind == .note ? "{\"isDone\":\(random.happens(50))}" : "{\"durationMinutes\":\(random.next() % 90)}"
+    }
+}

@@ -1,0 +1,52 @@
+import DeviceClient
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+
+/// All objects of an environment at one moment, and whose realm is whose.
+struct FieldworkSnapshot: Sendable {
+    /// What each realm holds.
+    var realms: [RealmPath: RealmContent] = [:]
+    /// People's addresses by the ids of their `Person` objects.
+    var emails: [UUID: String] = [:]
+    /// Keys that wait for a person, and why.
+    var dead: [String] = []
+
+    /// Reads it in one transaction.
+    static func read(_ environment: EnvironmentID, on connection: inout Connection) throws -> FieldworkSnapshot {
+        var snapshot = FieldworkSnapshot()
+        let answers = try connection.run([
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+            """
+            SELECT r.path, o.kind, o.id, o.position, o.fields FROM store.object o
+            JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
+            WHERE o.environment_id = \(environment.rawValue) AND NOT o.deleted
+            """,
+            "SELECT object_id, email FROM access.person WHERE environment_id = \(environment.rawValue)",
+            """
+            SELECT key || ': ' || reason FROM pipeline.parked
+            WHERE environment_id = \(environment.rawValue) AND is_dead
+            """,
+        ])
+        for (path, number, id, position, fields) in try answers[1].decode(
+            String.self, Int16.self, UUID.self, Int64.self, CanonicalJSON.self)
+        {
+            guard let path = RealmPath(path), let kind = Kind(number: number) else { continue }
+            let object = HeldObject(position: position, fields: fields.bytes)
+            snapshot.realms[path, default: [:]][ObjectID(kind: kind, id: id)] = object
+        }
+        for (id, email) in try answers[2].decode(UUID.self, String.self) { snapshot.emails[id] = email }
+        snapshot.dead = try answers[3].decode(String.self)
+        return snapshot
+    }
+
+    /// The fields of the objects of a kind in a realm.
+    func objects(_ kind: Kind, in path: RealmPath) -> [UUID: JSONObject] {
+        var objects: [UUID: JSONObject] = [:]
+        for (object, held) in realms[path] ?? [:] where object.kind == kind {
+            objects[object.id] = try? JSONObject(held.fields)
+        }
+        return objects
+    }
+}

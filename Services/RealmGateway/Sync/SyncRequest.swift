@@ -6,8 +6,11 @@ import Runtime
 
 /// A body of `POST /v1/sync`.
 struct SyncRequest: Sendable {
-    /// What the device holds, by realm. A cursor that cannot be read counts as none.
+    /// What the device holds, by realm, and the realms of `only` beside them. A cursor that cannot be read counts as
+    /// none.
     let cursors: [String: Cursor?]
+    /// Whether no realms but those of `cursors` are opened: there was an `only`.
+    let isNarrow: Bool
     /// The whole environment instead of realms.
     let whole: WholeEnvironment?
     let isLive: Bool
@@ -16,6 +19,7 @@ struct SyncRequest: Sendable {
     init(_ body: [UInt8], realmCountMax: Int) throws(Problem) {
         let object = try Self.object(body, "The body")
         var cursors: [String: Cursor?]?
+        var only: [String]?
         var isLive = false
         for member in object.members {
             let value = body[member.value]
@@ -26,6 +30,7 @@ struct SyncRequest: Sendable {
                     throw Problems.malformed("'live' must be true or false.")
                 }
             case "realms": cursors = try Self.cursors(Array(value), countMax: realmCountMax)
+            case "only": only = try Self.paths(Array(value), countMax: realmCountMax)
             case "all":
                 guard value.elementsEqual("true".utf8) else {
                     throw Problems.malformed("'all' must be true, or left out.")
@@ -37,14 +42,18 @@ struct SyncRequest: Sendable {
             default: throw Problems.malformed("'\(member.key.prefix(64))' is not expected here.")
             }
         }
-        self.cursors = cursors ?? [:]
+        self.cursors = try Self.named(cursors ?? [:], only: only)
         self.isLive = isLive
+        isNarrow = only != nil
         guard object.isTrue("all") else {
             whole = nil
             return
         }
         guard cursors == nil else {
             throw Problems.malformed("'all' and 'realms' exclude each other: 'all' is every realm of the environment.")
+        }
+        guard only == nil else {
+            throw Problems.malformed("'all' and 'only' exclude each other: 'all' is every realm of the environment.")
         }
         whole = WholeEnvironment(kinds: try Self.kinds(object), cursor: try Self.cursor(object))
     }
@@ -86,6 +95,28 @@ struct SyncRequest: Sendable {
             cursors[realm.key] = .some(text.flatMap { Cursor($0) }.flatMap { $0.kinds == nil ? $0 : nil })
         }
         return cursors
+    }
+
+    /// The paths of `only`.
+    private static func paths(_ bytes: [UInt8], countMax: Int) throws(Problem) -> [String] {
+        guard let paths = try? JSONDecoder().decode([String].self, from: Data(bytes)), !paths.isEmpty else {
+            throw Problems.malformed("'only' must be a list of at least one realm's path.")
+        }
+        guard paths.count <= countMax else { throw Problems.malformed("'only' may have at most \(countMax) members.") }
+        for path in paths where RealmPath(path) == nil {
+            throw Problems.malformed("'\(path.prefix(64))' in 'only' is not a realm's path.")
+        }
+        return paths
+    }
+
+    /// The realms that are named: what the device holds is among what it wants.
+    private static func named(_ cursors: [String: Cursor?], only: [String]?) throws(Problem) -> [String: Cursor?] {
+        guard let only else { return cursors }
+        let wanted = Set(only)
+        for realm in cursors.keys.sorted() where !wanted.contains(realm) {
+            throw Problems.malformed("'\(realm.prefix(64))' in 'realms' is not in 'only', and would not be opened.")
+        }
+        return cursors.merging(wanted.map { ($0, nil) }) { held, _ in held }
     }
 
     private static func object(

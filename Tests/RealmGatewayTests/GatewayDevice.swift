@@ -107,6 +107,7 @@ actor GatewayDevice {
 
     private func syncBody(live: Bool, naming names: [String] = [], only wanted: [String]? = nil) -> String {
         _ = phone.syncRequest(isLive: live, only: wanted.map { Set($0.compactMap { RealmPath($0) }) })
+        let known = cursors
         if let wanted {
             // What is not wanted is held no longer.
             opened.formIntersection(wanted)
@@ -114,16 +115,20 @@ actor GatewayDevice {
             copy = copy.filter { wanted.contains($0.key) }
         }
         let held = cursors.map { "\"\($0)\":\"\($1)\"" }
-        let realms = (held + names.map { "\"\($0)\":null" }).joined(separator: ",")
+        let named = names.filter { cursors[$0] == nil }.map { "\"\($0)\":\(known[$0].map { "\"\($0)\"" } ?? "null")" }
+        let realms = (held + named).joined(separator: ",")
         let only = wanted.map { ",\"only\":[\($0.map { "\"\($0)\"" }.joined(separator: ","))]" } ?? ""
         return "{\"realms\":{\(realms)}\(only),\"live\":\(live)}"
     }
 
     /// Brings the copy up to date.
     ///
-    /// - Parameter wanted: The realms to open, and no others.
-    func sync(only wanted: [String]? = nil) async throws {
-        let response = try await fixture.client.send(request("POST", "/v1/sync", syncBody(live: false, only: wanted)))
+    /// - Parameters:
+    ///   - names: Further realms to name, also of those that are not wanted.
+    ///   - wanted: The realms to open, and no others.
+    func sync(naming names: [String] = [], only wanted: [String]? = nil) async throws {
+        let body = syncBody(live: false, naming: names, only: wanted)
+        let response = try await fixture.client.send(request("POST", "/v1/sync", body))
         try #require(response.status == 200, "\(String(decoding: response.body, as: UTF8.self))")
         for line in response.body.split(separator: UInt8(ascii: "\n")) { try apply(Array(line)) }
     }

@@ -9,8 +9,8 @@ struct SyncRequest: Sendable {
     /// What the device holds, by realm, and the realms of `only` beside them. A cursor that cannot be read counts as
     /// none.
     let cursors: [String: Cursor?]
-    /// Whether no realms but those of `cursors` are opened: there was an `only`.
-    let isNarrow: Bool
+    /// The realms that are opened, and no others; `nil`: all that the caller has to do with, and those of `cursors`.
+    let only: Set<String>?
     /// The whole environment instead of realms.
     let whole: WholeEnvironment?
     let isLive: Bool
@@ -42,9 +42,9 @@ struct SyncRequest: Sendable {
             default: throw Problems.malformed("'\(member.key.prefix(64))' is not expected here.")
             }
         }
-        self.cursors = try Self.named(cursors ?? [:], only: only)
+        self.cursors = (cursors ?? [:]).merging((only ?? []).map { ($0, nil) }) { held, _ in held }
+        self.only = only.map { Set($0) }
         self.isLive = isLive
-        isNarrow = only != nil
         guard object.isTrue("all") else {
             whole = nil
             return
@@ -57,6 +57,9 @@ struct SyncRequest: Sendable {
         }
         whole = WholeEnvironment(kinds: try Self.kinds(object), cursor: try Self.cursor(object))
     }
+
+    /// The realms that are asked for.
+    var named: [RealmPath] { (only ?? Set(cursors.keys)).sorted().compactMap { RealmPath($0) } }
 
     /// The kinds of `kinds`; all that an integration may read where there is none.
     private static func kinds(_ object: JSONObject) throws(Problem) -> [Kind] {
@@ -107,16 +110,6 @@ struct SyncRequest: Sendable {
             throw Problems.malformed("'\(path.prefix(64))' in 'only' is not a realm's path.")
         }
         return paths
-    }
-
-    /// The realms that are named: what the device holds is among what it wants.
-    private static func named(_ cursors: [String: Cursor?], only: [String]?) throws(Problem) -> [String: Cursor?] {
-        guard let only else { return cursors }
-        let wanted = Set(only)
-        for realm in cursors.keys.sorted() where !wanted.contains(realm) {
-            throw Problems.malformed("'\(realm.prefix(64))' in 'realms' is not in 'only', and would not be opened.")
-        }
-        return cursors.merging(wanted.map { ($0, nil) }) { held, _ in held }
     }
 
     private static func object(

@@ -87,10 +87,10 @@ actor SyncSession {
     /// is an answer with a status.
     init(_ services: SyncServices, _ login: Login, request: SyncRequest, outbox: SendBuffer) async throws {
         let (caller, numbers) = (login.caller, services.numbers)
-        let named = request.cursors.keys.sorted().compactMap { RealmPath($0) }
+        let named = request.named
         self.services = services
         self.named = named
-        isNarrow = request.isNarrow
+        isNarrow = request.only != nil
         environment = caller.environment
         state = AccessState(caller)
         expires = login.expires
@@ -179,8 +179,6 @@ actor SyncSession {
         return page
     }
 
-    /// Opens and closes realms by what the snapshot permits, and begins downloads where the change log will not do.
-    ///
     /// Realms that say what may be opened and are not open themselves, since the device did not name them: what it may
     /// open is heard of all the same, and nothing of them is handed on.
     private var watched: [OpenRealm] {
@@ -191,6 +189,8 @@ actor SyncSession {
         }
     }
 
+    /// Opens and closes realms by what the snapshot permits, and begins downloads where the change log will not do.
+    ///
     /// - Returns: Whether other realms are open than the live reader hands on.
     private func open(_ page: ChangePage) async throws -> Bool {
         state = page.access

@@ -52,16 +52,21 @@ public struct DeviceCopy: Equatable, Sendable {
 
     /// A new stream begins: it opens each realm anew, or closes it.
     ///
-    /// - Parameter realmCountMax: The most realms that its request names. Those with the most objects are: a realm that
-    ///   is not named is sent whole. One that is not sent either is gone with the next checkpoint.
+    /// - Parameters:
+    ///   - wanted: The realms that are wanted; `nil`: all. Others are not named.
+    ///   - realmCountMax: The most realms that its request names. Those with the most objects are: a realm that is not
+    ///     named is sent whole. One that is not sent either is gone with the next checkpoint.
     /// - Returns: What the request names, as ``cursors`` has it.
-    public mutating func streamBegins(realmCountMax: Int = namedCountMax) -> [RealmPath: String?] {
+    public mutating func streamBegins(
+        only wanted: Set<RealmPath>? = nil, realmCountMax: Int = namedCountMax
+    ) -> [RealmPath: String?] {
         for path in Array(realms.keys) {
             realms[path]?.isOpen = false
-            realms[path]?.isUnnamed = false
+            realms[path]?.isUnnamed = wanted.map { !$0.contains(path) } ?? false
         }
-        guard realms.count > realmCountMax else { return cursors }
-        let saved = realms.mapValues { $0.cursor == nil ? -1 : $0.content.count + $0.staged.count }
+        let named = realms.filter { !$0.value.isUnnamed }
+        guard named.count > realmCountMax else { return named.mapValues(\.cursor) }
+        let saved = named.mapValues { $0.cursor == nil ? -1 : $0.content.count + $0.staged.count }
         let ordered = saved.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map(\.key)
         for path in ordered.dropFirst(realmCountMax) { realms[path]?.isUnnamed = true }
         return cursors.filter { realms[$0.key]?.isUnnamed == false }

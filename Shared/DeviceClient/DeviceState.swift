@@ -89,11 +89,23 @@ public struct DeviceState: Sendable {
     ///
     /// - Parameters:
     ///   - isLive: Whether it stays open after its first checkpoint.
+    ///   - wanted: The realms that are wanted, at least one and at most ``DeviceCopy/namedCountMax``. Of them those are
+    ///     opened that the person may open, now or later, and no others; what is held of others is gone with the next
+    ///     checkpoint. `nil`: all that the person has to do with.
     ///   - realmCountMax: The most realms that are named; as many as the gateway takes, unless a test says otherwise.
     /// - Returns: The body of `POST /v1/sync`.
-    public mutating func syncRequest(isLive: Bool, realmCountMax: Int = DeviceCopy.namedCountMax) -> [UInt8] {
-        let named = copy.streamBegins(realmCountMax: realmCountMax)
+    public mutating func syncRequest(
+        isLive: Bool, only wanted: Set<RealmPath>? = nil, realmCountMax: Int = DeviceCopy.namedCountMax
+    ) -> [UInt8] {
+        let named = copy.streamBegins(only: wanted, realmCountMax: realmCountMax)
         var body = Array("{\"live\":\(isLive)".utf8)
+        if let wanted {
+            for (index, realm) in wanted.sorted().enumerated() {
+                body.append(contentsOf: (index == 0 ? ",\"only\":[" : ",").utf8)
+                JSONText.append(realm.description, to: &body)
+            }
+            body.append(contentsOf: (wanted.isEmpty ? ",\"only\":[]" : "]").utf8)
+        }
         for (index, (realm, cursor)) in named.sorted(by: { $0.key < $1.key }).enumerated() {
             body.append(contentsOf: (index == 0 ? ",\"realms\":{" : ",").utf8)
             JSONText.append(realm.description, to: &body)

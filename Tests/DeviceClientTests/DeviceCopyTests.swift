@@ -171,6 +171,28 @@ import Testing
         #expect(copy.cursors == [.common: "c7"])
     }
 
+    /// What is not wanted is shown until the next checkpoint, and not asked for.
+    @Test func onlyWhatIsWantedIsNamedAndKept() throws {
+        var device = DeviceState(clientID: UUID())
+        let team = RealmPath.team(UUID())
+        for realm in [path, .common] {
+            _ = device.take(.open(realm, isReset: true))
+            _ = device.take(.objects(realm, cursor: "c1", [change(entry, 3)]))
+        }
+        _ = device.take(.checkpoint(position: 5, cursor: "c2", cursors: [:]))
+        let body = device.syncRequest(isLive: true, only: [team, path])
+        let expected = #"{"live":true,"only":["\#(team)","\#(path)"],"realms":{"\#(path)":"c2"}}"#
+        #expect(String(decoding: body, as: UTF8.self) == expected)
+        _ = device.take(.open(path, isReset: false))
+        _ = device.take(.closed(team))
+        #expect(device.content(of: .common).count == 1)
+        let news = device.take(.checkpoint(position: 6, cursor: "c3", cursors: [:]))
+        #expect(news.changed == [ObjectAddress(.common, entry)] && device.copy.cursors == [path: "c3"])
+        // Wanted again, it comes whole.
+        let again = String(decoding: device.syncRequest(isLive: false), as: UTF8.self)
+        #expect(again == #"{"live":false,"realms":{"\#(path)":"c3"}}"#)
+    }
+
     @Test func aCutDownloadIsNamedBeforeWhatComesWholeAnyway() {
         var copy = filled()
         _ = copy.apply(.open(path, isReset: true))

@@ -25,7 +25,7 @@ extension FlowTests {
             for bearer in [authorization, "Bearer \(try #require(key.split(separator: "\n").last))"] {
                 // What is wrong inside one mutation is part of a good answer, and so no bad request.
                 try await compare(
-                    cluster, url: cluster.gatewayURL, paths: "^/v1/(realms|sync|mutations)",
+                    cluster, url: cluster.gatewayURL, paths: "^/v1/(realms|sync|mutations|blobs)",
                     ["--exclude-checks", "negative_data_rejection", "--header", "Authorization: \(bearer)"])
             }
         }

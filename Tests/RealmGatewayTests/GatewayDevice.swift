@@ -41,6 +41,8 @@ actor GatewayDevice {
     /// Realms that were begun anew, but for the one that everybody has.
     private(set) var resets: [String] = []
     private(set) var closed: [String] = []
+    /// The realms that the stream has open.
+    var openRealms: Set<String> { opened }
     /// How many objects of a realm there were at most.
     private(set) var mostHeld: [String: Int] = [:]
     /// The highest position of an object that ever came, by realm.
@@ -103,16 +105,30 @@ actor GatewayDevice {
 
     // MARK: Sync
 
-    private func syncBody(live: Bool, naming names: [String] = []) -> String {
-        _ = phone.syncRequest(isLive: live)
+    private func syncBody(live: Bool, naming names: [String] = [], only wanted: [String]? = nil) -> String {
+        _ = phone.syncRequest(isLive: live, only: wanted.map { Set($0.compactMap { RealmPath($0) }) })
+        let known = cursors
+        if let wanted {
+            // What is not wanted is held no longer.
+            opened.formIntersection(wanted)
+            cursors = cursors.filter { wanted.contains($0.key) }
+            copy = copy.filter { wanted.contains($0.key) }
+        }
         let held = cursors.map { "\"\($0)\":\"\($1)\"" }
-        let realms = (held + names.map { "\"\($0)\":null" }).joined(separator: ",")
-        return "{\"realms\":{\(realms)},\"live\":\(live)}"
+        let named = names.filter { cursors[$0] == nil }.map { "\"\($0)\":\(known[$0].map { "\"\($0)\"" } ?? "null")" }
+        let realms = (held + named).joined(separator: ",")
+        let only = wanted.map { ",\"only\":[\($0.map { "\"\($0)\"" }.joined(separator: ","))]" } ?? ""
+        return "{\"realms\":{\(realms)}\(only),\"live\":\(live)}"
     }
 
     /// Brings the copy up to date.
-    func sync() async throws {
-        let response = try await fixture.client.send(request("POST", "/v1/sync", syncBody(live: false)))
+    ///
+    /// - Parameters:
+    ///   - names: Further realms to name, also of those that are not wanted.
+    ///   - wanted: The realms to open, and no others.
+    func sync(naming names: [String] = [], only wanted: [String]? = nil) async throws {
+        let body = syncBody(live: false, naming: names, only: wanted)
+        let response = try await fixture.client.send(request("POST", "/v1/sync", body))
         try #require(response.status == 200, "\(String(decoding: response.body, as: UTF8.self))")
         for line in response.body.split(separator: UInt8(ascii: "\n")) { try apply(Array(line)) }
     }
@@ -130,10 +146,14 @@ actor GatewayDevice {
 
     /// Follows the stream until the task is cancelled, the server ends it, or so many checkpoints have come.
     ///
-    /// - Parameter names: Further realms to ask for.
-    func follow(untilCheckpoints count: Int = .max, naming names: [String] = []) async throws {
+    /// - Parameters:
+    ///   - names: Further realms to ask for.
+    ///   - wanted: The realms to open, and no others.
+    func follow(
+        untilCheckpoints count: Int = .max, naming names: [String] = [], only wanted: [String]? = nil
+    ) async throws {
         let start = checkpointCount
-        let body = syncBody(live: true, naming: names)
+        let body = syncBody(live: true, naming: names, only: wanted)
         let response = try await fixture.client.stream(request("POST", "/v1/sync", body))
         try #require(response.status == 200)
         for try await line in response.body.lines(bytesMax: 1 << 20) {

@@ -38,7 +38,7 @@ import Testing
             }
             // The floor passes a stream that is live: what it holds is at the counter.
             let following = Task { try await books.follow() }
-            try await books.wait("live") { $0.checkpointCount == 4 }
+            try await books.wait("live") { $0.checkpointCount >= 4 }
             try compact(fixture)
             try GatewayEnvironmentTests.writeAtRandom(fixture, realms, count: 5, seed: 4)
             let end = Int(try fixture.counter().position)
@@ -135,7 +135,7 @@ import Testing
             let copies = keys.map { EnvironmentCopy(fixture, key: $0) }
             let following = copies.map { copy in Task { try await copy.follow() } }
             defer { for task in following { task.cancel() } }
-            for copy in copies { try await copy.wait("live") { $0.checkpointCount == 1 } }
+            for copy in copies { try await copy.wait("live") { $0.checkpointCount >= 1 } }
             let path = try RealmPath.user("ana@example.com")
             for (index, key) in keys.enumerated() {
                 let caller = GatewayDevice(fixture, bearer: key)
@@ -161,7 +161,7 @@ import Testing
         try await withGateway { fixture in
             let books = EnvironmentCopy(fixture, key: try fixture.addIntegration("books"))
             let following = Task { try await books.follow() }
-            try await books.wait("live") { $0.checkpointCount == 1 }
+            try await books.wait("live") { $0.checkpointCount >= 1 }
             try fixture.withDatabase { connection in _ = try connection.run("DELETE FROM access.integration") }
             try fixture.put(.timeEntry, UUID(), "{}", in: try .user("ana@example.com"))
             _ = await following.result

@@ -29,7 +29,7 @@ import Testing
 
             let following = Task { try await tablet.follow() }
             defer { following.cancel() }
-            try await tablet.wait("live") { $0.checkpointCount == 2 }
+            try await tablet.wait("live") { $0.checkpointCount >= 2 }
             let patch = await phone.mutation("patch", entry, "{\"text\":\"roof\"}")
             #expect(try await phone.send([patch]).status == 200)
             try await tablet.wait("the patch") { $0.shown(realm)[key]?.contains("roof") == true }
@@ -39,6 +39,23 @@ import Testing
             try await tablet.wait("the checkpoint") { $0.checkpointCount >= 4 }
             #expect(await tablet.repeats == [])
             #expect(await tablet.resets.count == 1)
+        }
+    }
+
+    /// A first login makes a person in `/common`: all who are live get a checkpoint for it, which nobody waits for.
+    @Test func whoIsLiveIsToldOfWhoLogsInFirst() async throws {
+        try await withGateway { fixture in
+            let phones = [
+                try await GatewayDevice(fixture, "ana@example.com"),
+                try await GatewayDevice(fixture, "ben@example.com"),
+            ]
+            let following = Task { try await phones[0].follow() }
+            defer { following.cancel() }
+            try await phones[0].wait("live") { $0.checkpointCount >= 1 }
+            try await phones[1].sync()
+            try await phones[0].wait("the other") { $0.shown("/common").count == 2 && $0.checkpointCount >= 2 }
+            for phone in phones { try await phone.wait("live") { $0.checkpointCount >= 1 } }
+            #expect(await phones[0].openRealms == ["/common", await phones[0].realm])
         }
     }
 }

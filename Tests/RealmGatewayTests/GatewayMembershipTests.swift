@@ -20,7 +20,7 @@ import Testing
             for number in 0..<3 { try fixture.put(.fieldTask, UUID(), "{\"title\":\"\(number)\"}", in: .team(team)) }
             let following = Task { try await ana.follow() }
             defer { following.cancel() }
-            try await ana.wait("live") { $0.checkpointCount == 1 }
+            try await ana.wait("live") { $0.checkpointCount >= 1 }
             #expect(await ana.shown(path).isEmpty)
             try fixture.add(me, to: team)
             try await ana.wait("the team") { $0.shown(path).count == 3 && $0.cursors[path] != nil }
@@ -48,7 +48,7 @@ import Testing
             let path = RealmPath.team(team).description
             let following = Task { try await ana.follow(naming: [path]) }
             defer { following.cancel() }
-            try await ana.wait("live") { $0.checkpointCount == 1 }
+            try await ana.wait("live") { $0.checkpointCount >= 1 }
             #expect(await ana.closed == [path])
             try fixture.set(.manager, of: "ana@example.com")
             // The team was named: it opens when it may.
@@ -71,7 +71,7 @@ import Testing
             let me = try fixture.person("ana@example.com")
             let following = Task { try await ana.follow() }
             defer { following.cancel() }
-            try await ana.wait("live") { $0.checkpointCount == 1 && $0.cursors["/manager"] != nil }
+            try await ana.wait("live") { $0.checkpointCount >= 1 && $0.cursors["/manager"] != nil }
             try fixture.set(.worker, of: "ana@example.com")
             try fixture.put(.fieldTask, UUID(), "{\"title\":\"secret\"}", in: .manager)
             let rename = await ana.mutation("patch", me, "{\"name\":\"Ana\"}", kind: "Person", in: "/common")

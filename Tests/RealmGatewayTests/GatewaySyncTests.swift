@@ -103,7 +103,7 @@ import Testing
             #expect(await phone.resets.count == 2)
 
             let following = Task { try await phone.follow() }
-            try await phone.wait("live") { $0.checkpointCount == 4 }
+            try await phone.wait("live") { $0.checkpointCount >= 4 }
             try fixture.withDatabase { connection in
                 _ = try connection.run("UPDATE realm.environment SET generation = 2, position = position + 1000")
             }
@@ -121,7 +121,7 @@ import Testing
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let following = Task { try await phone.follow() }
             defer { following.cancel() }
-            try await phone.wait("live") { $0.checkpointCount == 1 }
+            try await phone.wait("live") { $0.checkpointCount >= 1 }
             _ = try fill(fixture, realm, 110)
             try await phone.wait("the checkpoint") { $0.checkpointCount > 1 }
             try await same(fixture, phone, "/users/ana@example.com")
@@ -174,7 +174,7 @@ import Testing
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let following = Task { try await phone.follow() }
             defer { following.cancel() }
-            try await phone.wait("live") { $0.checkpointCount == 1 }
+            try await phone.wait("live") { $0.checkpointCount >= 1 }
             try refer(to: first)
             let firstPath = RealmPath.catalogue(first).description
             try await phone.wait("the first catalogue") { $0.shown(firstPath).count == 1 && $0.cursors.count == 3 }
@@ -222,7 +222,8 @@ import Testing
             ]
             let following = phones.map { phone in Task { try await phone.follow() } }
             defer { for task in following { task.cancel() } }
-            for phone in phones { try await phone.wait("live") { $0.checkpointCount == 1 } }
+            // Whoever logs in first is a new person to the other, who is told of it with a checkpoint of its own.
+            for phone in phones { try await phone.wait("live") { $0.checkpointCount >= 1 } }
             let nodes = (0..<400).map { _ in ObjectKey(realm: catalogue, kind: .reportingTreeNode, id: UUID()) }
             let user = try fixture.object(ana)
             try fixture.write { batch in

@@ -43,6 +43,35 @@ import Testing
         }
     }
 
+    /// A stream that does not open what its permissions are made of hears of it: it looks once, and is done with it.
+    @Test func aNarrowStreamLooksOnceForEachChangeOfItsPermissions() async throws {
+        let body = "{\"live\":true,\"only\":[\"/manager\"]}"
+        try await withSession(asking: body) { session, world in
+            for _ in 0..<3 {
+                let touching = try world.delivery(of: .user, UUID())
+                guard case .write(let none, true) = await session.answer(to: .deliveries([touching])) else {
+                    Issue.record("it is not looked for")
+                    return
+                }
+                #expect(none.isEmpty)
+                let lines = try await session.catchUp()
+                #expect(lines.count == 1 && lines[0].hasPrefix("{\"checkpoint\""), "\(lines)")
+                guard case .write(let again, false) = await session.answer(to: .deliveries([touching])) else {
+                    Issue.record("it is looked for again")
+                    return
+                }
+                #expect(again.isEmpty)
+            }
+            // What does not concern permissions needs no look, and is nobody's here.
+            let entry = try world.delivery(of: .timeEntry, UUID())
+            guard case .write(let lines, false) = await session.answer(to: .deliveries([entry])) else {
+                Issue.record("it is looked for")
+                return
+            }
+            #expect(lines.count == 1 && String(buffer: lines[0]).hasPrefix("{\"checkpoint\""))
+        }
+    }
+
     @Test func aSilenceIsEndedByAKeepaliveUntilTheTokenExpires() async throws {
         try await withSession { session, _ in
             guard case .write(let lines, false) = await session.answer(to: .quiet(position: 0)) else {
@@ -97,9 +126,24 @@ private struct World: Sendable {
     }
 }
 
+extension SyncSession {
+    /// Catches up, in the few steps that it may take where there is next to nothing.
+    fileprivate func catchUp() async throws -> [String] {
+        var lines: [String] = []
+        for _ in 0..<10 {
+            let step = try await next()
+            lines += step.lines.map { String(buffer: $0) }
+            if step.isDone { return lines }
+        }
+        Issue.record("it is never done")
+        return lines
+    }
+}
+
 /// Lends a live session that has caught up.
 private func withSession(
-    expiresIn: Int64 = 600, _ body: @Sendable (SyncSession, World) async throws -> Void
+    expiresIn: Int64 = 600, asking asked: String = "{\"live\":true}",
+    _ body: @Sendable (SyncSession, World) async throws -> Void
 ) async throws {
     try await withGateway { fixture in
         let pool = try Pool(fixture.database, size: 1)
@@ -112,11 +156,11 @@ private func withSession(
         let caller = Caller(environment: fixture.environment, id: 1, identity: person)
         let login = Login(
             caller: caller, expires: Timestamp.now().secondsSinceEpoch + expiresIn, address: "192.0.2.1")
-        let request = try SyncRequest(Array("{\"live\":true}".utf8), realmCountMax: 10)
+        let request = try SyncRequest(Array(asked.utf8), realmCountMax: 10)
         let outbox = SendBuffer(bytesMax: 1 << 20, expiresIn: .seconds(600)) {}
         defer { outbox.close() }
         let session = try await SyncSession(services, login, request: request, outbox: outbox)
-        while try await !session.next().isDone {}
+        _ = try await session.catchUp()
         try await body(session, World(fixture: fixture, path: path, number: try fixture.realm(path)))
     }
 }

@@ -79,8 +79,11 @@ struct AccessState: Sendable, Equatable {
     }
 
     /// The realms that are opened: the unasked ones, and those named that the caller may read.
-    func opened(named: [RealmPath]) -> [RealmPath] {
-        let unasked = unasked
+    ///
+    /// - Parameter isNarrow: The unasked ones only if they are named too.
+    func opened(named: [RealmPath], isNarrow: Bool) -> [RealmPath] {
+        let wanted = isNarrow ? Set(named) : []
+        let unasked = isNarrow ? unasked.filter(wanted.contains) : unasked
         let known = Set(unasked)
         return unasked + named.filter { !known.contains($0) && mayRead($0) }
     }

@@ -6,8 +6,11 @@ import Runtime
 
 /// A body of `POST /v1/sync`.
 struct SyncRequest: Sendable {
-    /// What the device holds, by realm. A cursor that cannot be read counts as none.
+    /// What the device holds, by realm, and the realms of `only` beside them. A cursor that cannot be read counts as
+    /// none.
     let cursors: [String: Cursor?]
+    /// The realms that are opened, and no others; `nil`: all that the caller has to do with, and those of `cursors`.
+    let only: Set<String>?
     /// The whole environment instead of realms.
     let whole: WholeEnvironment?
     let isLive: Bool
@@ -16,6 +19,7 @@ struct SyncRequest: Sendable {
     init(_ body: [UInt8], realmCountMax: Int) throws(Problem) {
         let object = try Self.object(body, "The body")
         var cursors: [String: Cursor?]?
+        var only: [String]?
         var isLive = false
         for member in object.members {
             let value = body[member.value]
@@ -26,6 +30,7 @@ struct SyncRequest: Sendable {
                     throw Problems.malformed("'live' must be true or false.")
                 }
             case "realms": cursors = try Self.cursors(Array(value), countMax: realmCountMax)
+            case "only": only = try Self.paths(Array(value), countMax: realmCountMax)
             case "all":
                 guard value.elementsEqual("true".utf8) else {
                     throw Problems.malformed("'all' must be true, or left out.")
@@ -37,7 +42,8 @@ struct SyncRequest: Sendable {
             default: throw Problems.malformed("'\(member.key.prefix(64))' is not expected here.")
             }
         }
-        self.cursors = cursors ?? [:]
+        self.cursors = (cursors ?? [:]).merging((only ?? []).map { ($0, nil) }) { held, _ in held }
+        self.only = only.map { Set($0) }
         self.isLive = isLive
         guard object.isTrue("all") else {
             whole = nil
@@ -46,8 +52,14 @@ struct SyncRequest: Sendable {
         guard cursors == nil else {
             throw Problems.malformed("'all' and 'realms' exclude each other: 'all' is every realm of the environment.")
         }
+        guard only == nil else {
+            throw Problems.malformed("'all' and 'only' exclude each other: 'all' is every realm of the environment.")
+        }
         whole = WholeEnvironment(kinds: try Self.kinds(object), cursor: try Self.cursor(object))
     }
+
+    /// The realms that are asked for.
+    var named: [RealmPath] { (only ?? Set(cursors.keys)).sorted().compactMap { RealmPath($0) } }
 
     /// The kinds of `kinds`; all that an integration may read where there is none.
     private static func kinds(_ object: JSONObject) throws(Problem) -> [Kind] {
@@ -86,6 +98,18 @@ struct SyncRequest: Sendable {
             cursors[realm.key] = .some(text.flatMap { Cursor($0) }.flatMap { $0.kinds == nil ? $0 : nil })
         }
         return cursors
+    }
+
+    /// The paths of `only`.
+    private static func paths(_ bytes: [UInt8], countMax: Int) throws(Problem) -> [String] {
+        guard let paths = try? JSONDecoder().decode([String].self, from: Data(bytes)), !paths.isEmpty else {
+            throw Problems.malformed("'only' must be a list of at least one realm's path.")
+        }
+        guard paths.count <= countMax else { throw Problems.malformed("'only' may have at most \(countMax) members.") }
+        for path in paths where RealmPath(path) == nil {
+            throw Problems.malformed("'\(path.prefix(64))' in 'only' is not a realm's path.")
+        }
+        return paths
     }
 
     private static func object(

@@ -36,11 +36,14 @@ actor SyncSession {
     private let generation: Int64
     /// The realms the device names: those it may open only some day are opened then.
     private let named: [RealmPath]
+    /// No others are opened.
+    private let isNarrow: Bool
     /// What the last snapshot permitted.
     private var state: AccessState
     private var realms: [OpenRealm] = []
     /// What an integration follows instead of realms.
     private var feed: Feed?
+    /// The live reader knows of this one.
     private var isFollowed = false
     /// Realms that may be opened once they are there; nothing tells of that, so they are looked for now and then.
     private var absent: Set<RealmPath> = []
@@ -84,9 +87,10 @@ actor SyncSession {
     /// is an answer with a status.
     init(_ services: SyncServices, _ login: Login, request: SyncRequest, outbox: SendBuffer) async throws {
         let (caller, numbers) = (login.caller, services.numbers)
-        let named = request.cursors.keys.sorted().compactMap { RealmPath($0) }
+        let named = request.named
         self.services = services
         self.named = named
+        isNarrow = request.only != nil
         environment = caller.environment
         state = AccessState(caller)
         expires = login.expires
@@ -131,7 +135,8 @@ actor SyncSession {
         guard try await !open(page) else {
             joined = realms.map(\.number)
             if isLive {
-                services.hub.join(outbox, in: environment, realms: realms, from: page.counter)
+                isFollowed = true
+                services.hub.join(outbox, in: environment, realms: realms + watched, from: page.counter)
             }
             return false
         }
@@ -174,12 +179,22 @@ actor SyncSession {
         return page
     }
 
+    /// Realms that say what may be opened and are not open themselves, since the device did not name them: what it may
+    /// open is heard of all the same, and nothing of them is handed on.
+    private var watched: [OpenRealm] {
+        guard isNarrow, let own = access.caller.own else { return [] }
+        let numbers = [own: access.own, .common: access.common]
+        return numbers.filter { !joined.contains($0.value) }.map {
+            OpenRealm(path: $0.key, number: $0.value, progress: .whole(0))
+        }
+    }
+
     /// Opens and closes realms by what the snapshot permits, and begins downloads where the change log will not do.
     ///
     /// - Returns: Whether other realms are open than the live reader hands on.
     private func open(_ page: ChangePage) async throws -> Bool {
         state = page.access
-        let permitted = state.opened(named: named)
+        let permitted = state.opened(named: named, isNarrow: isNarrow)
         let isPermitted = Set(permitted)
         for realm in realms where !isPermitted.contains(realm.path) {
             pending.append(Lines.closed(realm.path.description))
@@ -192,7 +207,8 @@ actor SyncSession {
         }
         for index in realms.indices { goOn(index, page.counter) }
         try await openMissing(permitted, page.counter)
-        return realms.map(\.number) != joined
+        // Also with none open: there may be some later.
+        return realms.map(\.number) != joined || isNarrow && isLive && !isFollowed
     }
 
     private func openMissing(_ permitted: [RealmPath], _ counter: EnvironmentCounter) async throws {

@@ -72,12 +72,7 @@ package struct WriteBatch: Sendable {
     /// - Precondition: An object is written at most once in a batch; fold before.
     package func commit(on connection: inout Connection) throws(PostgresError) -> WriteOutcome {
         if isEmpty { return WriteOutcome(missed: [], positions: [:]) }
-        let reserve: Statement = """
-            UPDATE realm.environment SET position = position + \(Int64(writes.count))
-            WHERE id = \(environment.rawValue)
-            """
-        let prelude = [reserve, objectGuards()] + ownGuards + ["SELECT realm.missed()"]
-        let changes = [write(areDeletions: false), write(areDeletions: true)].compactMap(\.self)
+        let (prelude, changes) = (prelude, changes)
         let answers = try connection.run(prelude + changes + statements)
 
         let missed = try answers[prelude.count - 1][0].decode([Int32].self)
@@ -89,6 +84,21 @@ package struct WriteBatch: Sendable {
             }
         }
         return WriteOutcome(missed: Set(missed.map(Int.init)), positions: positions)
+    }
+
+    /// The statements that ``commit(on:)`` runs, for whoever measures what they cost.
+    package var pipeline: [Statement] { prelude + changes + statements }
+
+    private var prelude: [Statement] {
+        let reserve: Statement = """
+            UPDATE realm.environment SET position = position + \(Int64(writes.count))
+            WHERE id = \(environment.rawValue)
+            """
+        return [reserve, objectGuards()] + ownGuards + ["SELECT realm.missed()"]
+    }
+
+    private var changes: [Statement] {
+        [write(areDeletions: false), write(areDeletions: true)].compactMap(\.self)
     }
 
     /// What each decision that stands was made from: the first object that it named, and where that is now (as it was,

@@ -84,17 +84,23 @@ extension FlowTests {
 
         /// Two instances of every service; `FLOW_SEED` repeats the kills of another run.
         @Test(.timeLimit(.minutes(60))) func theyAgreeWhateverIsKilled() async throws {
-            let folder = try ClusterFolder("kill-test")
             let seed = ProcessInfo.processInfo.environment["FLOW_SEED"].map { ["--seed", $0] } ?? []
-            let test = try ClusterProcess(
-                ClusterProcess.Command(
-                    executable: LocalCluster.executables + "/workbench", arguments: ["kill-test"] + seed,
-                    environment: ["PATH": "/usr/bin:/bin", ClusterFolder.mark: folder.markValue],
-                    logPath: folder.logPath("kill-test")))
-            defer { test.kill9() }
-            try await test.expectNoDifferences(within: .seconds(2_400))
+            try await runWorkbench(["kill-test"] + seed, within: .seconds(2_400))
         }
     }
+}
+
+/// Runs a rehearsal of `workbench` that makes everything it needs, and expects that nothing differs at its end.
+func runWorkbench(_ arguments: [String], within: Duration) async throws {
+    let name = arguments.first ?? "workbench"
+    let folder = try ClusterFolder(name)
+    let test = try ClusterProcess(
+        ClusterProcess.Command(
+            executable: LocalCluster.executables + "/workbench", arguments: arguments,
+            environment: ["PATH": "/usr/bin:/bin", ClusterFolder.mark: folder.markValue],
+            logPath: folder.logPath(name)))
+    defer { test.kill9() }
+    try await test.expectNoDifferences(within: within)
 }
 
 extension LocalCluster {

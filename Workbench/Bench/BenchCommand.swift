@@ -13,7 +13,7 @@ struct BenchCommand: AsyncParsableCommand {
             """,
         subcommands: [
             BenchApply.self, BenchRelay.self, BenchSnapshot.self, BenchFootprint.self, BenchLive.self, BenchSubmit.self,
-            BenchConnections.self, BenchEnvironments.self, BenchOnboard.self, BenchPoll.self,
+            BenchConnections.self, BenchEnvironments.self, BenchOnboard.self, BenchPoll.self, BenchFanOut.self,
         ])
 }
 

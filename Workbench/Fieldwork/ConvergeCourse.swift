@@ -25,12 +25,19 @@ struct ConvergeCourse: Sendable {
     /// - Returns: What differs at rest.
     func run() async throws -> [String] {
         let identity = IdentitySandbox(client: client, url: cluster.identityURL)
-        let (issuer, keys) = try await patiently { try await identity.issuer(below: name) }
-        let environment = try await patiently { try await addEnvironment(issuer, keys) }
-        let tokens = try await patiently {
+        let (issuer, keys) = try await patiently { () async throws -> (String, String) in
+            let found = try await identity.issuer(below: name)
+            return (found.issuer, found.keys)
+        }
+        let environment = try await patiently { () async throws -> EnvironmentID in
+            try await addEnvironment(issuer, keys)
+        }
+        let tokens = try await patiently { () async throws -> DeviceTokens in
             try await DeviceTokens(identity, environment: name, issuer: issuer)
         }
-        let players = try await patiently { try await players(in: environment, tokens) }
+        let players = try await patiently { () async throws -> [FieldworkPlay.Player] in
+            try await self.players(in: environment, tokens)
+        }
         return try await withThrowingTaskGroup(of: [String]?.self) { group in
             for player in players {
                 group.addTask {
@@ -119,27 +126,33 @@ struct ConvergeCourse: Sendable {
         }
         for player in players { await player.device.comeBack() }
         let deadline = ContinuousClock.now + settleMax
-        var (last, sameCount): ([String], Int) = ([], 0)
+        var history = FieldworkHistory()
         while true {
-            let differences = try await patiently { try await differences(players, in: environment) }
-            if differences.isEmpty { return [] }
-            sameCount = differences == last ? sameCount + 1 : 0
-            last = differences
+            for player in players { history.take(await player.device.takeNews().answers, of: player.id) }
+            let known = history
+            let differences = try await patiently { () async throws -> [String] in
+                try await self.differences(players, known, in: environment)
+            }
+            if differences.isEmpty {
+                print("seed \(seed): \(known.acceptedCount) mutations accepted, refused: \(known.rejectedCounts)")
+                return []
+            }
             guard ContinuousClock.now < deadline else { return differences }
             try await Task.sleep(for: .milliseconds(500))
         }
     }
 
     private func differences(
-        _ players: [FieldworkPlay.Player], in environment: EnvironmentID
+        _ players: [FieldworkPlay.Player], _ history: FieldworkHistory, in environment: EnvironmentID
     ) async throws -> [String] {
         let snapshot = try await pool.run { try FieldworkSnapshot.read(environment, on: &$0) }
         let rules = FieldworkRules(snapshot)
-        var differences = rules.differences()
+        var differences = rules.differences() + history.differences(snapshot)
         for player in players {
             let waitingCount = await player.device.waitingCount
             if waitingCount > 0 { differences.append("\(player.device.person.email) waits for \(waitingCount) answers") }
             differences += rules.differences(of: player.id, device: await player.device.copy.contents)
+            differences += history.differences(of: player, opened: await player.device.opened)
         }
         return differences
     }

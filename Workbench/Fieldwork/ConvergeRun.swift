@@ -46,8 +46,8 @@ struct ConvergeRun: Sendable {
     private func run(on cluster: LocalCluster, _ services: [LocalCluster.Part]) async throws -> [UInt64] {
         let client = Client()
         defer { client.shutDown() }
-        let pool = Pool(cluster.conninfo, size: 4)
-        defer { pool.close() }
+        let pool = try Pool(cluster.conninfo, size: 4)
+        defer { pool.stop() }
         let killing = Task {
             let killer = Killer(
                 cluster: cluster, parts: services + [.database, .broker], seed: seeds.first ?? 1, pause: Self.pause,

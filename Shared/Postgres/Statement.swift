@@ -49,6 +49,21 @@ package struct Statement: Sendable, ExpressibleByStringInterpolation {
         /// Text that is part of the SQL: only ever a constant of this program, which `StaticString` ensures.
         package mutating func appendInterpolation(sql: StaticString) { text += sql.description }
 
+        /// Another statement as a part of this one, with its parameters.
+        package mutating func appendInterpolation(_ part: Statement) {
+            var rest = part.text[...]
+            while let mark = rest.firstIndex(of: "$") {
+                text += rest[..<mark]
+                rest = rest[mark...].dropFirst()
+                let digits = rest.prefix { $0.isWholeNumber }
+                rest = rest[digits.endIndex...]
+                // A dollar without a number is the part's own.
+                text += "$" + (Int(digits).map { String($0 + parameters.count) } ?? "")
+            }
+            text += rest
+            parameters += part.parameters
+        }
+
         private mutating func append(_ parameter: Parameter) {
             parameters.append(parameter)
             text += "$\(parameters.count)"

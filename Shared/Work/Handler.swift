@@ -111,6 +111,13 @@ package struct WorkItem<Answer: Sendable>: Sendable {
     /// writes: what an answer has told is then better written without it.
     package var canCall = true
 
+    package init(environment: EnvironmentID, subject: EventSubject, origin: Origin, attemptCount: Int) {
+        self.environment = environment
+        self.subject = subject
+        self.origin = origin
+        self.attemptCount = attemptCount
+    }
+
     var isAnswer: Bool { if case .answer = origin { true } else { false } }
 }
 

@@ -64,7 +64,10 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         ]
     ),
     ("task-fan-out", "TaskFanOut", ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work"]),
-    ("location-fan-out", "LocationFanOut", ["Environments", "Model", "Postgres", "Realms", "Runtime", "Work"]),
+    (
+        "location-fan-out", "LocationFanOut",
+        ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work"]
+    ),
     ("share-fan-out", "ShareFanOut", ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work"]),
     (
         "fieldpost", "Fieldpost",
@@ -201,6 +204,10 @@ let tests: [Target] = [
             "TestSupport", "Work", logging,
         ], path: "Tests/InterleavingTests"),
     .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
+    .testTarget(
+        name: "LocationFanOutTests",
+        dependencies: ["Essentials", "LocationFanOut", "Model", "Postgres", "Realms", "TestSupport", "Work"],
+        path: "Tests/LocationFanOutTests"),
     .testTarget(
         name: "ModelTests", dependencies: ["Essentials", "Model", "ProjectDocuments", "TestSupport", yams],
         path: "Tests/ModelTests", exclude: ["Golden"]),

@@ -1,0 +1,43 @@
+import FoundationEssentials
+import Model
+import Postgres
+
+/// What a decision about a person's position is made from.
+struct PersonPicture: Equatable, Sendable {
+    /// The position as the person tells it; `nil` when there is none, or none that can be read.
+    var position: CanonicalJSON?
+    /// Whether the `Person` object is there.
+    var isThere = false
+    /// The teams that the person's memberships name.
+    var memberships: Set<UUID> = []
+    /// The teams that are there, others' too.
+    var teams: Set<UUID> = []
+    /// The copies that are there.
+    var copies: [RealmPath: CanonicalJSON] = [:]
+}
+
+/// Where copies of a person's position are to be: with the managers, and in each team that is there and that the person
+/// is in. Without a person, or without a position, nowhere: who stops telling it is seen by nobody any more.
+enum LocationRule {
+    /// What is to be done with one copy.
+    enum Change: Equatable, Sendable {
+        /// It says what the person's own says.
+        case put(CanonicalJSON)
+        case delete
+    }
+
+    static func places(_ picture: PersonPicture) -> Set<RealmPath> {
+        guard picture.isThere, picture.position != nil else { return [] }
+        return Set([.manager] + picture.memberships.intersection(picture.teams).map { .team($0) })
+    }
+
+    /// What makes of the copies that are there those that are to be; nothing when they are.
+    static func changes(_ picture: PersonPicture) -> [RealmPath: Change] {
+        let places = places(picture)
+        var changes: [RealmPath: Change] = [:]
+        for place in picture.copies.keys where !places.contains(place) { changes[place] = .delete }
+        guard let position = picture.position else { return changes }
+        for place in places where picture.copies[place] != position { changes[place] = .put(position) }
+        return changes
+    }
+}

@@ -1,3 +1,4 @@
+import Environments
 import FoundationEssentials
 import Model
 import Postgres
@@ -63,7 +64,7 @@ struct LocationHandler: Handler {
     ) throws {
         let answers = try connection.run([
             LocationStore.presences(of: .team, among: teams.map { $0.id...$0.id }, common: common, in: environment),
-            LocationStore.members(of: teams, common: common, in: environment),
+            LocationStore.memberships(of: teams, common: common, in: environment),
         ])
         var positions: [UUID: Int64] = [:]
         for (id, position, _) in try answers[0].decode(UUID.self, Int64.self, Bool.self) { positions[id] = position }
@@ -71,12 +72,21 @@ struct LocationHandler: Handler {
             batch.expect(
                 ObjectKey(realm: common, kind: .team, id: id), at: positions[id] ?? 0, decision: decision)
         }
-        let members = try answers[1].decode(Int32.self, String.self, UUID.self).compactMap {
-            decision, email, person -> (subject: EventSubject, decision: Int)? in
-            guard let path = try? RealmPath.user(email) else { return nil }
-            return (EventSubject(realm: path, kind: .location, id: person), Int(decision))
+        var decisions: [UUID: Set<Int>] = [:]
+        for (decision, membership) in try answers[1].decode(Int32.self, UUID.self) {
+            decisions[Membership.ids(of: membership).lowerBound, default: []].insert(Int(decision))
         }
-        guard !members.isEmpty else { return }
+        guard !decisions.isEmpty else { return }
+        let people = try connection.run(
+            People.emails(among: decisions.keys.map { Membership.ids(of: $0) }, in: environment))
+        var members: [(subject: EventSubject, decision: Int)] = []
+        for (person, email) in try people.decode(UUID.self, String.self) {
+            guard let path = try? RealmPath.user(email) else { continue }
+            let subject = EventSubject(realm: path, kind: .location, id: person)
+            for decision in decisions[Membership.ids(of: person).lowerBound] ?? [] {
+                members.append((subject, decision))
+            }
+        }
         batch.also(LocationStore.cascade(to: members, in: environment))
         batch.parksDueKeys = true
     }

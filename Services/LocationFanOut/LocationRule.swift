@@ -1,19 +1,18 @@
 import FoundationEssentials
 import Model
-import Postgres
 
 /// What a decision about a person's position is made from.
 struct PersonPicture: Equatable, Sendable {
-    /// The position as the person tells it; `nil` when there is none, or none that can be read.
-    var position: CanonicalJSON?
+    /// Whether the person tells a position, and one that can be read.
+    var isTold = false
     /// Whether the `Person` object is there.
     var isThere = false
     /// The teams that the person's memberships name.
     var memberships: Set<UUID> = []
     /// The teams that are there, others' too.
     var teams: Set<UUID> = []
-    /// The copies that are there.
-    var copies: [RealmPath: CanonicalJSON] = [:]
+    /// The copies that are there, and of each whether it says what the person tells.
+    var copies: [RealmPath: Bool] = [:]
 }
 
 /// Where copies of a person's position are to be: with the managers, and in each team that is there and that the person
@@ -21,13 +20,13 @@ struct PersonPicture: Equatable, Sendable {
 enum LocationRule {
     /// What is to be done with one copy.
     enum Change: Equatable, Sendable {
-        /// It says what the person's own says.
-        case put(CanonicalJSON)
+        /// It is to say what the person tells, byte for byte.
+        case put
         case delete
     }
 
     static func places(_ picture: PersonPicture) -> Set<RealmPath> {
-        guard picture.isThere, picture.position != nil else { return [] }
+        guard picture.isThere, picture.isTold else { return [] }
         return Set([.manager] + picture.memberships.intersection(picture.teams).map { .team($0) })
     }
 
@@ -36,8 +35,7 @@ enum LocationRule {
         let places = places(picture)
         var changes: [RealmPath: Change] = [:]
         for place in picture.copies.keys where !places.contains(place) { changes[place] = .delete }
-        guard let position = picture.position else { return changes }
-        for place in places where picture.copies[place] != position { changes[place] = .put(position) }
+        for place in places where picture.copies[place] != true { changes[place] = .put }
         return changes
     }
 }

@@ -55,19 +55,18 @@ enum LocationStore {
         """
     }
 
-    /// Whose position is shown to teams: the people of memberships that are there, by the number of the decision about
-    /// the team. Rows: decision, e-mail address, the person's id.
+    /// The memberships of teams, by the number of the decision about the team. Rows: decision, the membership's id.
     ///
     /// It looks at all memberships of the environment, and so runs before the decision's transaction, not in it. That
     /// is right: whoever joins the team later has an event of their own, and it finds the team as it is now.
     ///
-    /// Their ids say whose and of which team they are (the first eight bytes, and the last), so that none of their
-    /// fields has to be read, nor to be readable. Of ids that begin or end the same one too many is found at worst.
-    static func members(
+    /// Their ids say of which team they are, and whose: none of their fields has to be read, nor to be readable. Of
+    /// teams, or people, whose ids share the half that a membership's has, one too many is found at worst.
+    static func memberships(
         of teams: [(id: UUID, decision: Int)], common: Int32, in environment: EnvironmentID
     ) -> Statement {
         """
-        SELECT i.decision, p.email, p.object_id
+        SELECT i.decision, m.id
         FROM (
             SELECT o.id FROM store.object o
             WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = \(common)
@@ -76,13 +75,6 @@ enum LocationStore {
         ) m
         JOIN unnest(\(teams.map { end(of: $0.id) }), \(teams.map { Int32($0.decision) })) AS i(team, decision)
             ON right(m.id::text, 17) = i.team
-        CROSS JOIN LATERAL (
-            SELECT * FROM access.person p
-            WHERE p.environment_id = \(environment.rawValue)
-                AND p.object_id BETWEEN (left(m.id::text, 18) || '-0000-000000000000')::uuid
-                    AND (left(m.id::text, 18) || '-ffff-ffffffffffff')::uuid
-            OFFSET 0
-        ) p
         """
     }
 

@@ -138,7 +138,8 @@ struct LocationWork {
                     // In a realm that was made just now there is nothing.
                     seen[key] = objects[key]?.position ?? 0
                     switch change {
-                    case .put(let position): batch.put(key, position, decision: unit.inputs[0])
+                    case .put:
+                        if let position = readable[person] { batch.put(key, position, decision: unit.inputs[0]) }
                     case .delete: batch.delete(key, decision: unit.inputs[0])
                     }
                 }
@@ -149,11 +150,11 @@ struct LocationWork {
 
     private func picture(of person: UUID, in unit: LocationUnit) -> PersonPicture {
         PersonPicture(
-            position: readable[person], isThere: unit.people[person]?.isThere ?? false,
+            isTold: readable[person] != nil, isThere: unit.people[person]?.isThere ?? false,
             memberships: unit.teams(of: person), teams: teamsThere,
             copies: places(of: unit).reduce(into: [:]) { copies, place in
                 guard let place, let key = key(person, in: place) else { return }
-                copies[place] = objects[key]?.fields
+                copies[place] = objects[key]?.fields.map { $0 == readable[person] }
             })
     }
 

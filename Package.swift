@@ -63,8 +63,14 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
             "Runtime", "Work", logging, metrics,
         ]
     ),
-    ("task-fan-out", "TaskFanOut", ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work", logging]),
-    ("location-fan-out", "LocationFanOut", ["Environments", "Model", "Postgres", "Realms", "Runtime", "Work"]),
+    (
+        "task-fan-out", "TaskFanOut",
+        ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work", logging]
+    ),
+    (
+        "location-fan-out", "LocationFanOut",
+        ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work"]
+    ),
     ("share-fan-out", "ShareFanOut", ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work"]),
     (
         "fieldpost", "Fieldpost",
@@ -202,6 +208,10 @@ let tests: [Target] = [
         ], path: "Tests/InterleavingTests"),
     .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(
+        name: "LocationFanOutTests",
+        dependencies: ["Essentials", "LocationFanOut", "Model", "Postgres", "Realms", "TestSupport", "Work"],
+        path: "Tests/LocationFanOutTests"),
+    .testTarget(
         name: "ModelTests", dependencies: ["Essentials", "Model", "ProjectDocuments", "TestSupport", yams],
         path: "Tests/ModelTests", exclude: ["Golden"]),
     .testTarget(
@@ -223,7 +233,7 @@ let tests: [Target] = [
         ], path: "Tests/RealmGatewayTests"),
     .testTarget(
         name: "TaskFanOutTests",
-        dependencies: ["Essentials", "Model", "Postgres", "Realms", "TaskFanOut", "TestSupport", "Work"],
+        dependencies: ["Essentials", "Model", "Postgres", "Realms", "TaskFanOut", "TestSupport"],
         path: "Tests/TaskFanOutTests"),
     .testTarget(
         name: "RealmInitializerTests",

@@ -104,8 +104,8 @@ enum TaskRule {
         return assignee.map(TaskDecision.Place.person) ?? .none
     }
 
-    /// A three-way merge: whoever differs from what was agreed wins; if both do, the later edit. A position is the whole
-    /// object's, so the newer one alone would let a new title undo a completion that was made before it.
+    /// A three-way merge: whoever differs from what was agreed wins; if both do, the later edit. A position is the
+    /// whole object's, so the newer one alone would let a new title undo a completion that was made before it.
     private static func progress(_ facts: TaskFacts) -> TaskProgress {
         guard let copy = facts.copy, copy.progress != facts.agreed else { return facts.master.progress }
         if facts.master.progress == facts.agreed { return copy.progress }

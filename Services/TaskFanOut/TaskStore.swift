@@ -60,7 +60,9 @@ enum TaskStore {
     }
 
     /// Misses the decisions whose rows have changed since they were loaded.
-    static func expect(_ rows: [(task: UUID, version: Int64, decision: Int)], in environment: EnvironmentID) -> Statement {
+    static func expect(
+        _ rows: [(task: UUID, version: Int64, decision: Int)], in environment: EnvironmentID
+    ) -> Statement {
         """
         SELECT realm.miss(array_agg(DISTINCT g.decision))
         FROM unnest(\(rows.map(\.task)), \(rows.map(\.version)), \(rows.map { Int32($0.decision) }))
@@ -77,21 +79,22 @@ enum TaskStore {
     /// Writes rows. When a completion was heard of is kept as long as the task is done.
     static func put(_ rows: [(task: UUID, row: TaskRow, decision: Int)], in environment: EnvironmentID) -> Statement {
         var (realms, dates) = (BinaryArray(of: Int32.self), BinaryArray(of: String.self))
-        var ids = (team: BinaryArray(of: UUID.self), assignee: BinaryArray(of: UUID.self), by: BinaryArray(of: UUID.self))
+        var (teams, assignees) = (BinaryArray(of: UUID.self), BinaryArray(of: UUID.self))
+        var doers = BinaryArray(of: UUID.self)
         for row in rows.map(\.row) {
             realms.append(row.realm)
             dates.append(row.progress.completionDate)
-            ids.team.append(row.team)
-            ids.assignee.append(row.assignee)
-            ids.by.append(row.progress.completedBy)
+            teams.append(row.team)
+            assignees.append(row.assignee)
+            doers.append(row.progress.completedBy)
         }
         return """
             INSERT INTO task.copy AS c (environment_id, task_id, version, realm_id, team_id, assignee_id, is_completed,
                 completion_date, completed_by, completed_at)
             SELECT \(environment.rawValue), i.id, 1, i.realm, i.team, i.assignee, i.is_completed, i.date, i.by,
                 CASE WHEN i.is_completed THEN now() END
-            FROM unnest(\(rows.map(\.task)), \(realms), \(ids.team), \(ids.assignee),
-                \(rows.map(\.row.progress.isCompleted)), \(dates), \(ids.by), \(rows.map { Int32($0.decision) }))
+            FROM unnest(\(rows.map(\.task)), \(realms), \(teams), \(assignees),
+                \(rows.map(\.row.progress.isCompleted)), \(dates), \(doers), \(rows.map { Int32($0.decision) }))
                 AS i(id, realm, team, assignee, is_completed, date, by, decision)
             WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
             ON CONFLICT (environment_id, task_id) DO UPDATE SET

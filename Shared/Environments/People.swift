@@ -34,6 +34,23 @@ package enum People {
         """
     }
 
+    /// The same of everybody.
+    package static func emails(in environment: EnvironmentID) -> Statement {
+        "SELECT object_id, email FROM access.person WHERE environment_id = \(environment.rawValue)"
+    }
+
+    /// The same of all whose ids are in one of these ranges.
+    package static func emails(among ranges: [ClosedRange<UUID>], in environment: EnvironmentID) -> Statement {
+        """
+        SELECT p.object_id, p.email
+        FROM unnest(\(ranges.map(\.lowerBound)), \(ranges.map(\.upperBound))) AS i(low, high) CROSS JOIN LATERAL (
+            SELECT * FROM access.person p
+            WHERE p.environment_id = \(environment.rawValue) AND p.object_id BETWEEN i.low AND i.high
+            OFFSET 0
+        ) p
+        """
+    }
+
     /// What somebody is called of whom nothing but the address is known.
     package static func defaultName(of email: String) -> String { String(email.prefix { $0 != "@" }) }
 

@@ -3,8 +3,8 @@ public import FoundationEssentials
 
 /// Fields of a `FieldTask` object: a piece of work.
 ///
-/// The master is in `/manager`. Its one copy, under the same id, is in the realm of its team, or of its assignee when it
-/// has no team, made and kept by `task-fan-out`. Whoever does the task writes its *progress* (``isCompleted``,
+/// The master is in `/manager`. Its one copy, under the same id, is in the realm of its team, or of its assignee when
+/// it has no team, made and kept by `task-fan-out`. Whoever does the task writes its *progress* (``isCompleted``,
 /// ``completionDate``, ``completedBy``) on the copy; managers write the master, of which all else is its *definition*.
 public struct FieldTask: Codable, Equatable, Sendable {
     /// What is to be done, in a line.

@@ -1,7 +1,7 @@
 public import Essentials
 
-/// Fields of a `Location` object: where a person was last. In the person's own realm, under the person's id; copies that
-/// `location-fan-out` makes are in `/manager` and in the realms of the person's teams, under the same id.
+/// Fields of a `Location` object: where a person was last. In the person's own realm, under the person's id; copies
+/// that `location-fan-out` makes are in `/manager` and in the realms of the person's teams, under the same id.
 public struct Location: Codable, Equatable, Sendable {
     /// Degrees north of the equator, from -90 to 90.
     public var latitude: Double

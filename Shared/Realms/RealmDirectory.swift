@@ -57,15 +57,23 @@ package struct RealmDirectory: Sendable {
             statements.append(
                 """
                 INSERT INTO realm.realm (environment_id, path)
-                SELECT DISTINCT \(environment.rawValue), p FROM unnest(\(unknown)) AS u(p)
-                WHERE NOT EXISTS (SELECT FROM realm.realm WHERE environment_id = \(environment.rawValue) AND path = p)
-                ORDER BY 2 ON CONFLICT DO NOTHING
+                SELECT DISTINCT \(environment.rawValue), u.path
+                FROM unnest(\(unknown)) AS u(path) LEFT JOIN LATERAL (
+                    SELECT r.id FROM realm.realm r
+                    WHERE r.environment_id = \(environment.rawValue) AND r.path = u.path
+                    OFFSET 0
+                ) r ON true
+                WHERE r.id IS NULL ORDER BY 2 ON CONFLICT DO NOTHING
                 """)
         }
         statements.append(
             """
-            SELECT id, path FROM realm.realm
-            WHERE environment_id = \(environment.rawValue) AND path = ANY (\(unknown))
+            SELECT r.id, r.path
+            FROM unnest(\(unknown)) AS u(path) CROSS JOIN LATERAL (
+                SELECT * FROM realm.realm r
+                WHERE r.environment_id = \(environment.rawValue) AND r.path = u.path
+                OFFSET 0
+            ) r
             """)
         let rows = try connection.run(statements)[statements.count - 1]
         for (id, text) in try rows.decode(Int32.self, String.self) {

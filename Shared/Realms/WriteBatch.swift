@@ -23,6 +23,8 @@ package struct WriteBatch: Sendable {
     private var ownGuards: [Statement] = []
     /// The W3C trace context that the changes belong to, for their events.
     package var traceparent: String?
+    /// Keys are parked with it that are due at once: whoever commits it looks for them without waiting.
+    package var parksDueKeys = false
 
     package init(environment: EnvironmentID) { self.environment = environment }
 

@@ -104,6 +104,16 @@ extension WorkScheduler {
         }
         dueEnvironmentCount = counts.count
         moreDue = Set(counts.filter { $0.value >= request.exceptions[$0.key] ?? request.countMax }.keys)
+        // Where calls are made they set the pace; keys that need none are worked off round by round.
+        if calls.count == 0, moreDue.contains(where: { request.exceptions[$0] == nil }) {
+            nextDue -= limits.dueInterval
+        }
+    }
+
+    /// A decision has parked keys that are due at once.
+    mutating func parkedDueKeys(in environment: EnvironmentID, now: ContinuousClock.Instant) {
+        parkedEnvironments?.insert(environment)
+        nextDue = min(nextDue, now)
     }
 
     /// Ends the times that back ends asked to be left alone for.

@@ -109,7 +109,11 @@ extension Worker {
             let outcome = try batch.commit(on: &connection)
             let positions = plan.positions(of: batch, after: outcome)
             metrics.parked.increment(by: plan.parkings.count)
-            schedule { $0.committed(plan, missed: outcome.missed, positions: positions, now: .now) }
+            let parksDueKeys = batch.parksDueKeys
+            schedule {
+                $0.committed(plan, missed: outcome.missed, positions: positions, now: .now)
+                if parksDueKeys { $0.parkedDueKeys(in: environment, now: .now) }
+            }
         } catch let error as PostgresError where error.isDataError {
             schedule { $0.refused(error.message) }
         } catch let error as PostgresError where error.isLocked {

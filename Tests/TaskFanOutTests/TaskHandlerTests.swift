@@ -196,7 +196,8 @@ import Testing
                 WHERE task_id = ANY (\(tasks)) AND completed_at IS NOT NULL
                 """)
             let found = try world.acme.connection.run(
-                TaskCascade.old(KeepLimits(), countMax: 100, in: world.acme.id)).affectedCount
+                TaskCascade.old(KeepLimits(), countMax: 100, in: world.acme.id)
+            ).affectedCount
             try world.settle()
             return found
         }

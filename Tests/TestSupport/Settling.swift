@@ -3,8 +3,8 @@ package import Postgres
 import Realms
 package import Work
 
-/// Drives a handler that makes no calls as a worker does, without Kafka: everything that is published of its topics, and
-/// what is parked of its group and due, until nothing is left.
+/// Drives a handler that makes no calls as a worker does, without Kafka: everything that is published of its topics,
+/// and what is parked of its group and due, until nothing is left.
 package struct Settling<H: Handler>: ~Copyable where H.Call == Never, H.Answer == Never {
     /// Keys that were given up, and why.
     package private(set) var dead: [EventSubject: String] = [:]
@@ -88,7 +88,8 @@ package struct Settling<H: Handler>: ~Copyable where H.Call == Never, H.Answer =
         let rows = try connection.run(
             """
             DELETE FROM pipeline.parked
-            WHERE group_name = \(group) AND environment_id = \(environment.rawValue) AND NOT is_dead AND next_at <= now()
+            WHERE group_name = \(group) AND environment_id = \(environment.rawValue) AND NOT is_dead
+                AND next_at <= now()
             RETURNING subject
             """)
         return try rows.decode(String.self).compactMap { EventSubject($0) }

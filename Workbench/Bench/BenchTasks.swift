@@ -65,7 +65,8 @@ struct BenchTasks: ~Copyable {
     private mutating func add(_ team: UUID, _ members: [UUID]) throws {
         var batch = WriteBatch(environment: environment)
         func put(_ kind: Kind, _ id: UUID, _ fields: String, _ batch: inout WriteBatch) throws {
-            batch.put(ObjectKey(realm: common, kind: kind, id: id), try CanonicalJSON(fields), decision: 0, isEdit: true)
+            let key = ObjectKey(realm: common, kind: kind, id: id)
+            batch.put(key, try CanonicalJSON(fields), decision: 0, isEdit: true)
         }
         try put(.team, team, "{\"name\":\"Team\"}", &batch)
         for person in members {

@@ -146,12 +146,14 @@ struct ConvergeCourse: Sendable {
         _ players: [FieldworkPlay.Player], _ history: FieldworkHistory, in environment: EnvironmentID
     ) async throws -> [String] {
         let snapshot = try await pool.run { try FieldworkSnapshot.read(environment, on: &$0) }
-        let rules = FieldworkRules(snapshot)
-        var differences = rules.differences() + history.differences(snapshot)
+        let reading = FieldworkReading(snapshot)
+        var differences = reading.differences() + history.differences(snapshot)
         for player in players {
             let waitingCount = await player.device.waitingCount
-            if waitingCount > 0 { differences.append("\(player.device.person.email) waits for \(waitingCount) answers") }
-            differences += rules.differences(of: player.id, device: await player.device.copy.contents)
+            if waitingCount > 0 {
+                differences.append("\(player.device.person.email) waits for \(waitingCount) answers")
+            }
+            differences += reading.differences(of: player.id, device: await player.device.copy.contents)
             differences += history.differences(of: player, opened: await player.device.opened)
         }
         return differences

@@ -17,7 +17,8 @@ struct FieldworkHistory: Sendable {
 
     /// Refusals that say that what a device showed was no longer so. Others would be a mistake.
     private static let expectedCodes: Set = [
-        "realm-not-permitted", "deleted", "unknown-object", "kind-not-allowed", "operation-not-allowed", "invalid-field",
+        "realm-not-permitted", "deleted", "unknown-object", "kind-not-allowed", "operation-not-allowed",
+        "invalid-field",
     ]
 
     /// Takes what a person's device was answered.

@@ -59,7 +59,8 @@ struct FieldworkPlay: Sendable {
     private mutating func progress(by person: UUID) -> String {
         let second = Int.random(in: 10..<60, using: &random)
         return random.happens(75)
-            ? "{\"isCompleted\":true,\"completionDate\":\"2026-03-30T09:40:\(second).000Z\",\"completedBy\":\"\(person.text)\"}"
+            ? "{\"isCompleted\":true,\"completionDate\":\"2026-03-30T09:40:\(second).000Z\","
+                + "\"completedBy\":\"\(person.text)\"}"
             : "{\"isCompleted\":false,\"completionDate\":null,\"completedBy\":null}"
     }
 
@@ -89,7 +90,9 @@ struct FieldworkPlay: Sendable {
                 .fieldTask, random.id(),
                 "{\"title\":\"Task\",\"team\":\(reference(team)),\"assignee\":\(reference(assignee)),"
                     + "\"place\":{\"latitude\":34.05,\"longitude\":-118.24}}", in: .manager)
-        case 65..<72: return task.map { patch(.fieldTask, $0, "{\"title\":\"Task \(random.next() % 100)\"}", in: .manager) }
+        case 65..<72:
+            let title = "{\"title\":\"Task \(random.next() % 100)\"}"
+            return task.map { patch(.fieldTask, $0, title, in: .manager) }
         case 72..<82: return task.map { patch(.fieldTask, $0, "{\"team\":\(reference(team))}", in: .manager) }
         case 82..<90: return task.map { patch(.fieldTask, $0, "{\"assignee\":\"\(person.text)\"}", in: .manager) }
         case 90..<95:
@@ -125,7 +128,8 @@ struct FieldworkPlay: Sendable {
             guard let item, other != player.id else { return nil }
             return put(
                 .sharedItem, SharedItem.id(of: item, with: other),
-                "{\"kind\":\"\(kind.rawValue)\",\"item\":\"\(item.text)\",\"recipient\":\"\(other.text)\",\"since\":\"\(Self.time)\"}",
+                "{\"kind\":\"\(kind.rawValue)\",\"item\":\"\(item.text)\",\"recipient\":\"\(other.text)\","
+                    + "\"since\":\"\(Self.time)\"}",
                 in: own)
         case 88..<93: return any(.sharedItem, in: own, contents).map { delete(.sharedItem, $0, in: own) }
         case 93..<97:

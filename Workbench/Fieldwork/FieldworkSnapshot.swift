@@ -1,4 +1,5 @@
 import DeviceClient
+import Environments
 import Essentials
 import FoundationEssentials
 import Model
@@ -23,7 +24,7 @@ struct FieldworkSnapshot: Sendable {
             JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
             WHERE o.environment_id = \(environment.rawValue) AND NOT o.deleted
             """,
-            "SELECT object_id, email FROM access.person WHERE environment_id = \(environment.rawValue)",
+            People.emails(in: environment),
             """
             SELECT key || ': ' || reason FROM pipeline.parked
             WHERE environment_id = \(environment.rawValue) AND is_dead

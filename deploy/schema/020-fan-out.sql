@@ -27,3 +27,6 @@ CREATE INDEX ON task.copy (environment_id, (realm_id IS NULL), completed_at) WHE
 
 -- Whose own realm it is that a person's id names.
 CREATE UNIQUE INDEX ON access.person (environment_id, object_id);
+
+-- Which team's realm it is that a membership's id names: its tombstone has the last eight bytes of the team's id only.
+CREATE INDEX ON realm.realm (environment_id, right(path, 17)) WHERE starts_with(path, '/teams/');

@@ -5,7 +5,7 @@ import Model
 
 /// Who sees what of tasks, positions and shares, read off the objects that people write, in the plainest way there is:
 /// to compare the services with, which it knows nothing of.
-struct FieldworkRules {
+struct FieldworkReading {
     private let snapshot: FieldworkSnapshot
     private let people: Set<UUID>
     private let managers: Set<UUID>
@@ -47,7 +47,10 @@ struct FieldworkRules {
         for (id, task) in snapshot.objects(.fieldTask, in: .manager) {
             let (team, assignee) = (task.id(of: "team"), task.id(of: "assignee"))
             if let team, !teams.contains(team) { problems.append("the task \(id.text) names a team that is gone") }
-            if let assignee, !people.contains(assignee) || team.map({ members[$0]?.contains(assignee) != true }) ?? false {
+            let isStranger = assignee.map { assignee in
+                !people.contains(assignee) || team.map { members[$0]?.contains(assignee) != true } ?? false
+            }
+            if isStranger == true {
                 problems.append("the task \(id.text) has an assignee who cannot do it")
             }
             expect(.fieldTask, id, task, in: team.map(RealmPath.team) ?? assignee.flatMap(own))
@@ -72,7 +75,9 @@ struct FieldworkRules {
             }
         }
         for path in snapshot.realms.keys {
-            guard case .share(let id) = path.realmClass, let share = snapshot.objects(.share, in: path)[id] else { continue }
+            guard case .share(let id) = path.realmClass, let share = snapshot.objects(.share, in: path)[id] else {
+                continue
+            }
             expect(.share, id, share, in: path)
             for side in ["owner", "recipient"] { expect(.share, id, share, in: share.id(of: side).flatMap(own)) }
         }

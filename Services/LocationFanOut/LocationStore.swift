@@ -1,0 +1,93 @@
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import Work
+
+/// The SQL of `location-fan-out`.
+enum LocationStore {
+    /// Whether objects of `/common` are there, without their fields. Rows: id, position, whether it is a tombstone.
+    static func presences(
+        of kind: Kind, among ranges: [ClosedRange<UUID>], common: Int32, in environment: EnvironmentID
+    ) -> Statement {
+        """
+        SELECT o.id, o.position, o.deleted
+        FROM unnest(\(ranges.map(\.lowerBound)), \(ranges.map(\.upperBound))) AS i(low, high)
+        CROSS JOIN LATERAL (
+            SELECT * FROM store.object o
+            WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = \(common) AND o.kind = \(kind)
+                AND o.id BETWEEN i.low AND i.high
+            OFFSET 0
+        ) o
+        """
+    }
+
+    /// People's memberships, tombstones included. Rows: as `RealmObject` reads them.
+    static func memberships(
+        among ranges: [ClosedRange<UUID>], common: Int32, in environment: EnvironmentID
+    ) -> Statement {
+        """
+        SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
+        FROM unnest(\(ranges.map(\.lowerBound)), \(ranges.map(\.upperBound))) AS i(low, high)
+        CROSS JOIN LATERAL (
+            SELECT * FROM store.object o
+            WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = \(common)
+                AND o.kind = \(Kind.membership) AND o.id BETWEEN i.low AND i.high
+            OFFSET 0
+        ) o
+        """
+    }
+
+    /// The last eight bytes of an id as text: what a membership's id has of its team's.
+    static func end(of id: UUID) -> String { String(id.text.suffix(17)) }
+
+    /// The realms of teams by the ends of the teams' ids, where there are such realms. Rows: number, path.
+    static func teamRealms(of ends: some Sequence<String>, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT r.id, r.path
+        FROM unnest(\(Array(ends))) AS i(team) CROSS JOIN LATERAL (
+            SELECT * FROM realm.realm r
+            WHERE r.environment_id = \(environment.rawValue) AND right(r.path, 17) = i.team
+                AND starts_with(r.path, '/teams/')
+            OFFSET 0
+        ) r
+        """
+    }
+
+    /// The memberships of teams, by the number of the decision about the team. Rows: decision, the membership's id.
+    ///
+    /// It looks at all memberships of the environment, and so runs before the decision's transaction, not in it. That
+    /// is right: whoever joins the team later has an event of their own, and it finds the team as it is now.
+    ///
+    /// Their ids say of which team they are, and whose: none of their fields has to be read, nor to be readable. Of
+    /// teams, or people, whose ids share the half that a membership's has, one too many is found at worst.
+    static func memberships(
+        of teams: [(id: UUID, decision: Int)], common: Int32, in environment: EnvironmentID
+    ) -> Statement {
+        """
+        SELECT i.decision, m.id
+        FROM (
+            SELECT o.id FROM store.object o
+            WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = \(common)
+                AND o.kind = \(Kind.membership) AND NOT o.deleted
+            OFFSET 0
+        ) m
+        JOIN unnest(\(teams.map { end(of: $0.id) }), \(teams.map { Int32($0.decision) })) AS i(team, decision)
+            ON right(m.id::text, 17) = i.team
+        """
+    }
+
+    /// The positions of these people are decided anew.
+    static func cascade(
+        to members: [(subject: EventSubject, decision: Int)], in environment: EnvironmentID
+    ) -> Statement {
+        Cascade.due(
+            group: Services.locationFanOut.name, topic: Topics.location, in: environment,
+            """
+            SELECT i.key, i.id, 'a team of the person came, changed or went', i.decision
+            FROM unnest(\(members.map(\.subject.description)), \(members.map(\.subject.id)),
+                \(members.map { Int32($0.decision) })) AS i(key, id, decision)
+            """)
+    }
+}

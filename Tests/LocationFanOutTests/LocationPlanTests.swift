@@ -1,0 +1,94 @@
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+import Work
+
+@testable import LocationFanOut
+
+/// What deciding about some people reads does not depend on how many there are, nor on what the planner knows of them.
+@Suite(.ownThreads) struct LocationPlanTests {
+    @Test(arguments: [false, true]) func peopleAreReadByKeys(isFresh: Bool) throws {
+        var acme = try TestEnvironment()
+        let known = EnvironmentID(
+            rawValue: try acme.connection.run("INSERT INTO realm.environment (name) VALUES ('known') RETURNING id")[0]
+                .value(0))
+        for table in ["store.object", "realm.realm", "access.person"] {
+            try acme.connection.runScript("ALTER TABLE \(table) SET (autovacuum_enabled = false)")
+        }
+        try fill(known, &acme.connection)
+        try acme.connection.runScript("ANALYZE store.object; ANALYZE realm.realm; ANALYZE access.person")
+        try fill(acme.id, &acme.connection)
+        let subjects = try acme.connection.run(
+            "SELECT email, object_id FROM access.person WHERE environment_id = \(acme.id.rawValue) ORDER BY email"
+        ).decode(String.self, UUID.self).map { email, id in
+            EventSubject(realm: try .user(email), kind: .location, id: id)
+        }
+        let (handler, someMax) = (LocationHandler(), 40)
+        // After five uses a prepared statement may get a plan for any values.
+        for round in 0..<9 {
+            if isFresh { acme.connection = try Connection(acme.conninfo) }
+            let before = try entriesRead(&acme.connection)
+            var (own, batch) = (handler, WriteBatch(environment: acme.id))
+            let items = subjects.dropFirst(round * someMax).prefix(someMax).map { subject in
+                WorkItem<Never>(environment: acme.id, subject: subject, origin: .event, attemptCount: 0)
+            }
+            _ = try own.decide(items, in: acme.id, batch: &batch, on: &acme.connection)
+            let outcome = try batch.commit(on: &acme.connection)
+            #expect(outcome.missed.isEmpty && outcome.positions.count == 2 * someMax)
+            let read = try entriesRead(&acme.connection) - before
+            #expect(read < Int64(someMax * 30), "round \(round)")
+        }
+    }
+
+    /// 2,000 people who tell their position, and 100 teams, which they are spread over.
+    private func fill(_ environment: EnvironmentID, _ connection: inout Connection) throws {
+        let id = environment.rawValue
+        try connection.run([
+            "UPDATE realm.environment SET position = 10000 WHERE id = \(id)",
+            """
+            INSERT INTO access.person (environment_id, email, object_id)
+            SELECT \(id), 'p' || n || '@example.com', md5('p' || n)::uuid FROM generate_series(1, 2000) n
+            """,
+            """
+            INSERT INTO realm.realm (environment_id, path)
+            SELECT \(id), '/common'
+            UNION ALL SELECT \(id), '/users/p' || n || '@example.com' FROM generate_series(1, 2000) n
+            UNION ALL SELECT \(id), '/teams/' || md5('t' || n)::uuid FROM generate_series(1, 100) n
+            """,
+            """
+            WITH p AS (
+                SELECT n, md5('p' || n)::uuid AS id, md5('t' || (n % 100 + 1))::uuid AS team
+                FROM generate_series(1, 2000) n
+            ), r AS (
+                SELECT id, path FROM realm.realm WHERE environment_id = \(id)
+            ), o AS (
+                SELECT (SELECT id FROM r WHERE path = '/common') AS realm, \(Kind.person) AS kind, id,
+                    '{"name":"p"}' AS fields FROM p
+                UNION ALL
+                SELECT (SELECT id FROM r WHERE path = '/common'), \(Kind.membership),
+                    (left(id::text, 18) || '-' || right(team::text, 17))::uuid,
+                    '{"person":"' || id || '","team":"' || team || '"}' FROM p
+                UNION ALL
+                SELECT (SELECT id FROM r WHERE path = '/common'), \(Kind.team), team, '{"name":"t"}'
+                FROM p GROUP BY team
+                UNION ALL
+                SELECT r.id, \(Kind.location), p.id, '{"latitude":1,"longitude":2}'
+                FROM p JOIN r ON r.path = '/users/p' || p.n || '@example.com'
+            )
+            INSERT INTO store.object
+                (environment_id, realm_id, kind, id, position, source_position, edit_position, deleted, fields)
+            SELECT \(id), realm, kind, id, row_number() OVER (), 0, 0, false, fields FROM o
+            """,
+        ])
+    }
+
+    /// Entries of all indexes that were read so far.
+    private func entriesRead(_ connection: inout Connection) throws -> Int64 {
+        try connection.run("SELECT pg_stat_force_next_flush()")
+        return try connection.run("SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes")[0].value(0)
+    }
+}

@@ -1,0 +1,159 @@
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+import Work
+
+@testable import LocationFanOut
+
+/// Two workers, and events that come late, twice and in any order: what is left in the end is what a naive reading of
+/// all objects says.
+@Suite(.ownThreads) struct LocationSimulationTests {
+    @Test(arguments: Seeds.random(6, for: "location-fan-out")) func whateverComesWhenever(seed: UInt64) throws {
+        var simulation = try LocationSimulation(seed: seed)
+        for _ in 0..<400 { try simulation.step() }
+        try simulation.settle()
+        try simulation.world.expectWhatIsNaive()
+        // All of it is published again, as a new epoch has it.
+        let before = try simulation.world.position()
+        try simulation.republish()
+        try simulation.settle()
+        #expect(try simulation.world.position() == before, "seed \(seed)")
+        #expect(simulation.missedCount > 0, "seed \(seed) met nothing at the same time")
+    }
+}
+
+private struct LocationSimulation: ~Copyable {
+    private struct Pending {
+        let subjects: [EventSubject]
+        let batch: WriteBatch
+    }
+
+    var world: LocationWorld
+    private(set) var missedCount = 0
+    private var random: SplitMix64
+    private let people: [UUID]
+    private let teams = (0..<3).map { _ in UUID() }
+    private let strangers = [UUID(), UUID()]
+    private var handlers = [LocationHandler(), LocationHandler()]
+    private var pending: [Pending?] = [nil, nil]
+    /// Events that nobody has handled yet, in no order.
+    private var inbox: [EventSubject] = []
+    private var everything: Set<EventSubject> = []
+    private var latitude = 0
+
+    init(seed: UInt64) throws {
+        var world = try LocationWorld()
+        people = [try world.person("ana"), try world.person("ben"), try world.person("cora")]
+        self.world = world
+        random = SplitMix64(seed: seed)
+        for person in people { changed(.common, .person, person) }
+    }
+
+    mutating func step() throws {
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0...3: try change()
+        case 4...6: try load(Int.random(in: 0...1, using: &random), countMax: Int.random(in: 1...6, using: &random))
+        case 7, 8: try commit(Int.random(in: 0...1, using: &random))
+        default: try takeDue()
+        }
+    }
+
+    mutating func settle() throws {
+        while try !inbox.isEmpty || pending.contains(where: { $0 != nil }) || takeDue() {
+            for number in 0...1 {
+                try load(number, countMax: 20)
+                try commit(number)
+            }
+        }
+    }
+
+    mutating func republish() throws { inbox += everything.shuffled(using: &random) }
+
+    // MARK: What people do
+
+    private mutating func changed(_ realm: RealmPath, _ kind: Kind, _ id: UUID) {
+        let subject = EventSubject(realm: realm, kind: kind, id: id)
+        everything.insert(subject)
+        inbox.append(subject)
+        // At least once.
+        if Int.random(in: 0..<4, using: &random) == 0 { inbox.append(subject) }
+    }
+
+    private mutating func change() throws {
+        let person = people[Int.random(in: 0..<people.count, using: &random)]
+        let team = teams[Int.random(in: 0..<teams.count, using: &random)]
+        let isThere = Int.random(in: 0..<3, using: &random) > 0
+        let membership = Membership.id(of: person, in: team)
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0...3:
+            latitude += 1
+            if isThere { try world.tell(person, Double(latitude % 90)) } else { try world.stopTelling(person) }
+            changed(try world.own(person), .location, person)
+        case 4...6:
+            if isThere { try world.add(person, to: team) } else { try world.remove(person, from: team) }
+            changed(.common, .membership, membership)
+        case 7:
+            if isThere { _ = try world.team(id: team) } else { try world.delete(.team, team, in: .common) }
+            changed(.common, .team, team)
+        case 8:
+            if isThere {
+                try world.put(.person, person, "{\"name\":\"\(latitude)\"}", in: .common)
+            } else {
+                try world.delete(.person, person, in: .common)
+            }
+            changed(.common, .person, person)
+        default:
+            let stranger = strangers[Int.random(in: 0...1, using: &random)]
+            let fields = isThere ? #"{"latitude":80,"longitude":8}"# : #"{"latitude":"north"}"#
+            try world.put(.location, isThere ? stranger : person, fields, in: try world.own(person))
+            changed(try world.own(person), .location, isThere ? stranger : person)
+        }
+    }
+
+    // MARK: What workers do
+
+    private mutating func load(_ number: Int, countMax: Int) throws {
+        guard pending[number] == nil, !inbox.isEmpty else { return }
+        inbox.shuffle(using: &random)
+        var subjects: [EventSubject] = []
+        while subjects.count < countMax, let subject = inbox.popLast() {
+            // A worker has a key once.
+            if !subjects.contains(subject) { subjects.append(subject) }
+        }
+        let environment = world.acme.id
+        let items = subjects.map { subject in
+            WorkItem<Never>(environment: environment, subject: subject, origin: .event, attemptCount: 0)
+        }
+        var batch = WriteBatch(environment: environment)
+        _ = try handlers[number].decide(items, in: environment, batch: &batch, on: &world.acme.connection)
+        pending[number] = Pending(subjects: subjects, batch: batch)
+    }
+
+    private mutating func commit(_ number: Int) throws {
+        guard let work = pending[number] else { return }
+        pending[number] = nil
+        // It is killed, before or after: its events come to the next one.
+        let fate = Int.random(in: 0..<10, using: &random)
+        if fate > 0 {
+            let missed = try work.batch.commit(on: &world.acme.connection).missed
+            missedCount += missed.count
+            inbox += missed.map { work.subjects[$0] }
+        }
+        if fate < 2 {
+            handlers[number] = LocationHandler()
+            inbox += work.subjects
+        }
+    }
+
+    @discardableResult
+    private mutating func takeDue() throws -> Bool {
+        let rows = try world.acme.connection.run("DELETE FROM pipeline.parked WHERE NOT is_dead RETURNING subject")
+        let subjects = try rows.decode(String.self).compactMap { EventSubject($0) }
+        inbox += subjects
+        return !subjects.isEmpty
+    }
+}

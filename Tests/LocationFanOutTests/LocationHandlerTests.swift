@@ -141,6 +141,8 @@ import Work
         try world.settle()
         #expect(try world.places(of: ben).isEmpty && world.places(of: carl).isEmpty)
         #expect(world.dead.isEmpty)
+        // And nothing waits for it: it is no part of any decision.
+        #expect(world.missedCount == 0)
     }
 
     /// What cannot be read waits for a person, who is told why; it shows nobody anywhere, and is in nobody's way.

@@ -28,6 +28,8 @@ import Work
             EventSubject(realm: try .user(email), kind: .location, id: id)
         }
         let (handler, someMax) = (LocationHandler(), 40)
+        // What this connection has read is counted now, and not when its process ends.
+        _ = try entriesRead(&acme.connection)
         // After five uses a prepared statement may get a plan for any values.
         for round in 0..<9 {
             if isFresh { acme.connection = try Connection(acme.conninfo) }

@@ -9,7 +9,8 @@ struct WorkbenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "workbench", abstract: "Runs, tries and measures Fieldpost on one machine.",
         version: "workbench \(fieldpostVersion)",
-        subcommands: [UpCommand.self, DemoCommand.self, BenchCommand.self, KillTestCommand.self,
+        subcommands: [
+            UpCommand.self, DemoCommand.self, BenchCommand.self, KillTestCommand.self,
             ConvergeCommand.self,
         ])
 }

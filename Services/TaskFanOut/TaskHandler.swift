@@ -80,7 +80,9 @@ struct TaskHandler: Handler {
             batch.expect(key, at: object?.position ?? 0, decision: decision)
             gone.append((key, decision))
         }
-        if !gone.isEmpty { batch.also(TaskCascade.tasks(naming: gone, in: environment)) }
+        guard !gone.isEmpty else { return }
+        batch.also(TaskCascade.tasks(naming: gone, in: environment))
+        batch.parksDueKeys = true
     }
 }
 

@@ -30,8 +30,8 @@ extension Appointment: KindFields {
         Self.self, CodingKeys.self, in: [.user, .share], route: Route(to: Topics.share, from: [.user, .share]))
 }
 
-/// Fields of a `Note` object: what a person writes down, perhaps to be done. In the person's own realm; copies for those
-/// it is shared with are in ``RealmPath/share(_:)``, under the same id.
+/// Fields of a `Note` object: what a person writes down, perhaps to be done. In the person's own realm; copies for
+/// those it is shared with are in ``RealmPath/share(_:)``, under the same id.
 public struct Note: Codable, Equatable, Sendable {
     /// What it is called.
     public var title: String

@@ -56,7 +56,12 @@ import Testing
         let routes = Kind.allCases.compactMap { kind in kind.row.route.map { (kind, $0) } }
         let realms = Dictionary(uniqueKeysWithValues: routes.map { ($0.rawValue, $1.realms) })
         #expect(
-            realms == ["Realms": [.users], "TimeEntry": [.user], "SeenRecord": [.system], "Poll": [.system]])
+            realms == [
+                "Realms": [.users], "TimeEntry": [.user], "SeenRecord": [.system], "Poll": [.system],
+                "Person": [.common], "Team": [.common], "Membership": [.common], "Location": [.user],
+                "FieldTask": [.manager, .team, .user], "Appointment": [.user, .share], "Note": [.user, .share],
+                "SharedItem": [.user], "Share": [.share],
+            ])
         #expect(RealmPath.polls.realmClass.name == .system)
         #expect(RealmPath("/seen/ana@example.com")?.realmClass.name == .system)
         for (kind, route) in routes {

@@ -7,8 +7,8 @@ import Testing
 
 @testable import RealmGateway
 
-/// What nobody may write of sharing, by the scenarios of SyncOddly's tests whose documents were invalid; the numbers are
-/// those of its documented tests. What comes of what may be written is in the tests of `share-fan-out`.
+/// What nobody may write of sharing, by the scenarios of SyncOddly's tests whose documents were invalid; the numbers
+/// are those of its documented tests. What comes of what may be written is in the tests of `share-fan-out`.
 @Suite(.ownThreads) struct GatewaySharingTests {
     private func sharing(
         _ item: UUID, with recipient: UUID, by device: GatewayDevice, also: String = "", op: String = "put"

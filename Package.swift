@@ -252,6 +252,11 @@ let tests: [Target] = [
             lifecycle, logging, metrics, nio, nioEmbedded, nioPosix,
         ], path: "Tests/RuntimeTests"),
     .testTarget(
+        name: "ShareFanOutTests",
+        dependencies: [
+            "Environments", "Essentials", "Model", "Postgres", "Realms", "ShareFanOut", "TestSupport", "Work",
+        ], path: "Tests/ShareFanOutTests"),
+    .testTarget(
         name: "TidyTests",
         dependencies: [
             "Backends", "Environments", "LocalCluster", "Model", "Postgres", "ProjectDocuments", "Realms",

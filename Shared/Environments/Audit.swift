@@ -25,7 +25,12 @@ package struct AuditRecord: Sendable, Equatable {
         case membershipAdded = "membership.added"
         case membershipRemoved = "membership.removed"
         case teamRemoved = "team.removed"
-        case shareAdded = "share.added"
+        /// A person shared an item of theirs with somebody.
+        case itemShared = "item.shared"
+        case itemUnshared = "item.unshared"
+        /// A person removed what somebody shared with them.
+        case copyRemoved = "copy.removed"
+        /// One of the two ended all that one of them shared with the other.
         case shareRemoved = "share.removed"
         /// A person's `User` object refers to another catalogue.
         case catalogueChanged = "catalogue.changed"

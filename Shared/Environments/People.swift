@@ -51,6 +51,20 @@ package enum People {
         """
     }
 
+    /// The statement that reads who it is that ids made of two begin with: of each range of ids the first person whose
+    /// object's id is in it. Rows: the range's number from 1 on, the object's id, e-mail address.
+    package static func first(in ranges: [ClosedRange<UUID>], in environment: EnvironmentID) -> Statement {
+        """
+        SELECT i.n::int, p.object_id, p.email
+        FROM unnest(\(ranges.map(\.lowerBound)), \(ranges.map(\.upperBound))) WITH ORDINALITY AS i(first, last, n)
+        CROSS JOIN LATERAL (
+            SELECT * FROM access.person p
+            WHERE p.environment_id = \(environment.rawValue) AND p.object_id BETWEEN i.first AND i.last
+            ORDER BY p.object_id LIMIT 1
+        ) p
+        """
+    }
+
     /// What somebody is called of whom nothing but the address is known.
     package static func defaultName(of email: String) -> String { String(email.prefix { $0 != "@" }) }
 

@@ -61,7 +61,7 @@ public struct SharedItem: Codable, Equatable, Sendable {
     public var recipient: UUID
     /// Since when.
     public var since: Timestamp?
-    /// Why the recipient has no copy of it although the item is there; written by the server.
+    /// Why the recipient gets no copy of it; written by the server.
     public var problem: String?
 
     /// A shared item.
@@ -84,6 +84,9 @@ extension SharedItem: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
         case kind, item, recipient, since, problem
     }
+
+    /// The names of the fields that its person writes.
+    package static let ownerNames = [CodingKeys.kind, .item, .recipient, .since].map(\.stringValue)
 
     /// The row of ``Kind/sharedItem``.
     package static let row = KindRow(

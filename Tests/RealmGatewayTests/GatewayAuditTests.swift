@@ -61,7 +61,7 @@ import Testing
             let ana = try await fixture.device("ana@example.com", role: .admin)
             let ben = try await fixture.device("ben@example.com")
             let (me, other) = (try fixture.person("ana@example.com"), try fixture.person("ben@example.com"))
-            let (team, share, user, catalogue) = (UUID(), UUID(), UUID(), UUID())
+            let (team, note, user, catalogue) = (UUID(), UUID(), UUID(), UUID())
             let membership = Membership.id(of: other, in: team)
             let pair = "{\"person\":\"\(other.text)\",\"team\":\"\(team)\"}"
             var results = try await ana.send([
@@ -71,29 +71,40 @@ import Testing
                 await ana.mutation("patch", other, "{\"role\":\"worker\"}", kind: "Person", in: "/common"),
                 await ana.mutation("delete", membership, kind: "Membership", in: "/common"),
             ]).results
+            let share = Share.id(of: other, with: me)
+            let emails = ["ana@example.com", "ben@example.com"]
+            try fixture.makeShare(share, owner: other, recipient: me, emails: emails)
+            try fixture.put(.note, note, "{\"title\":\"n\"}", in: .share(share))
             let path = RealmPath.share(share).description
-            let fields = "{\"owner\":\"\(other)\",\"recipient\":\"\(me)\"}"
-            // Its maker may take it back at once.
+            let (realm, bens) = (await ana.realm, await ben.realm)
+            let link = SharedItem.id(of: note, with: me)
+            let fields = "{\"kind\":\"Note\",\"item\":\"\(note)\",\"recipient\":\"\(me)\"}"
             results += try await ben.send([
-                await ben.mutation("put", share, fields, kind: "Share", in: path),
-                await ben.mutation("delete", share, kind: "Share", in: path),
+                await ben.mutation("put", note, "{\"title\":\"n\"}", kind: "Note", in: bens),
+                await ben.mutation("put", link, fields, kind: "SharedItem", in: bens),
+                await ben.mutation("put", link, fields, kind: "SharedItem", in: bens),
+                await ben.mutation("delete", link, kind: "SharedItem", in: bens),
             ]).results
-            let realm = await ana.realm
+            results += try await ana.send([
+                await ana.mutation("delete", note, kind: "Note", in: path),
+                await ana.mutation("delete", share, kind: "Share", in: path),
+            ]).results
             let stored = "{\"email\":\"ana@example.com\",\"name\":\"Ana\""
             results += try await books.send([
                 await books.mutation("put", me, "{\"name\":\"Ana\"}", kind: "Person", in: "/common"),
                 await books.mutation("put", user, stored + "}", kind: "User", in: realm),
                 await books.mutation("put", user, stored + ",\"catalogue\":\"\(catalogue)\"}", kind: "User", in: realm),
-                await books.mutation("put", share, fields, kind: "Share", in: realm),
             ]).results
-            #expect(results.count == 11 && results.allSatisfy { $0.hasPrefix("accepted") }, "\(results)")
+            #expect(results.count == 14 && results.allSatisfy { $0.hasPrefix("accepted") }, "\(results)")
             let told = try records(fixture).filter { !$0[1].hasPrefix("login") }.map { "\($0[0]) \($0[1]) \($0[2])" }
             let named = "person \(other.text) team \(team.text)"
-            let shared = "\(share.text) owner \(other.text) recipient \(me.text)"
+            let shared = "item \(note.text) recipient \(me.text)"
             #expect(
                 told == [
                     "ana@example.com membership.added \(named)", "ana@example.com membership.removed \(named)",
-                    "ben@example.com share.added \(shared)", "ben@example.com share.removed \(shared)",
+                    "ben@example.com item.shared \(shared)", "ben@example.com item.unshared \(shared)",
+                    "ana@example.com copy.removed item \(note.text) share \(share.text)",
+                    "ana@example.com share.removed \(share.text) owner \(other.text) recipient \(me.text)",
                     "integration:books role.changed \(me.text)", "integration:books catalogue.changed \(realm)",
                 ])
         }

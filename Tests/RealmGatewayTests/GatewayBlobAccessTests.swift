@@ -28,9 +28,7 @@ import Testing
             #expect(try await readers() == [false, false, false])
             try await ana.putBlob(id)
             #expect(try await readers() == [true, false, false], "what nothing names is its sender's")
-            let put = await manager.mutation(
-                "put", task, Self.task(id), kind: "FieldTask", in: RealmPath.team(team).description)
-            #expect(try await manager.send([put]).results[0].hasPrefix("accepted"))
+            try fixture.put(.fieldTask, task, Self.task(id), in: .team(team))
             #expect(try await readers() == [false, true, true], "the team's, and managers'")
             try fixture.remove(try fixture.person("bo@example.com"), from: team)
             #expect(try await readers() == [false, false, true])

@@ -109,7 +109,8 @@ import Yams
     @Test func everyKindIsInTheDocument() throws {
         let schemas = try Self.schemas()
         let realms: [RealmClass] = [
-            .users, .user, .catalogue(UUID()), .common, .manager, .team(UUID()), .share(UUID()),
+            .users, .user, .catalogue(UUID()), .common, .manager, .archive, .team(UUID()),
+            .share(UUID()),
         ]
         let kinds = Set(realms.flatMap(Permissions.kinds(in:)))
         #expect(kinds == Set(Kind.allCases.filter(Permissions.isReadByIntegrations)))

@@ -143,16 +143,20 @@ import Testing
             let ana = try await fixture.device("ana@example.com")
             let manager = try await fixture.device("manager@example.com", role: .manager)
             let boss = try fixture.person("manager@example.com")
-            func shares(_ count: Int, owner: UUID, with recipient: UUID) async -> [String] {
+            func shares(_ count: Int, owner: UUID) async -> [String] {
                 var mutations: [String] = []
                 for _ in 0..<count {
-                    let share = UUID()
-                    mutations.append(
-                        await ana.mutation(
-                            "put", share, "{\"owner\":\"\(owner)\",\"recipient\":\"\(recipient)\"}", kind: "Share",
-                            in: RealmPath.share(share).description))
+                    let (share, fields) = (UUID(), "{\"owner\":\"\(owner)\",\"recipient\":\"\(boss)\"}")
+                    let path = RealmPath.share(share).description
+                    mutations.append(await ana.mutation("put", share, fields, kind: "Share", in: path))
                 }
                 return mutations
+            }
+            func sharing(with recipient: UUID) async -> String {
+                let item = UUID()
+                let fields = "{\"kind\":\"Note\",\"item\":\"\(item)\",\"recipient\":\"\(recipient)\"}"
+                let id = SharedItem.id(of: item, with: recipient)
+                return await ana.mutation("put", id, fields, kind: "SharedItem", in: await ana.realm)
             }
             func count() throws -> Int64 {
                 try fixture.withDatabase { try $0.run("SELECT count(*) FROM realm.realm")[0].value(0) }
@@ -161,26 +165,24 @@ import Testing
             let task = await manager.mutation(
                 "put", UUID(), "{\"title\":\"t\"}", kind: "FieldTask", in: RealmPath.team(UUID()).description)
             let before = try count()
-            let refused = try await ana.send(await shares(20, owner: UUID(), with: boss)).results
-            #expect(refused.allSatisfy { $0 == "realm-not-permitted" })
+            let refused = try await ana.send(await shares(20, owner: me) + shares(20, owner: UUID())).results
+            #expect(refused.count == 40 && refused.allSatisfy { $0 == "realm-not-permitted" })
             // With oneself, or with nobody.
             for recipient in [me, UUID()] {
-                let results = try await ana.send(await shares(2, owner: me, with: recipient)).results
-                #expect(results == ["invalid-field", "invalid-field"])
+                #expect(try await ana.send([await sharing(with: recipient)]).results == ["invalid-field"])
             }
             #expect(try await manager.send([task]).results == ["realm-not-permitted"])
             let named = RealmPath.team(UUID()).description
             let body = "{\"realms\":{\"\(named)\":null}}"
             let sync = Answer(try await fixture.client.send(manager.request("POST", "/v1/sync", body)))
             #expect(sync.body.contains("{\"closed\":{\"realm\":\"\(named)\"}}"))
-            // The manager's own and the managers' realm were made by that.
-            #expect(try count() <= before + 2)
-            let accepted = try await ana.send(await shares(3, owner: me, with: boss)).results
-            #expect(accepted.allSatisfy { $0.hasPrefix("accepted") })
+            // The own realms of the two and the managers' were made by that.
+            #expect(try count() <= before + 3)
+            #expect(try await ana.send([await sharing(with: boss)]).results[0].hasPrefix("accepted"))
         }
     }
 
-    /// A team and its tasks may come with one request, and a manager who named the team sees it then.
+    /// A manager who named a team sees it once it is there, and its tasks, which they do not write there.
     @Test func aTeamOpensForAManagerOnceItIsThere() async throws {
         try await withGateway { fixture in
             let manager = try await fixture.device("manager@example.com", role: .manager)
@@ -194,7 +196,9 @@ import Testing
                 await manager.mutation("put", team, "{\"name\":\"t\"}", kind: "Team", in: "/common"),
                 await manager.mutation("put", UUID(), "{\"title\":\"t\"}", kind: "FieldTask", in: path),
             ]).results
-            #expect(results[0] == "realm-not-permitted" && results[1...].allSatisfy { $0.hasPrefix("accepted") })
+            #expect(results[0] == "realm-not-permitted" && results[1].hasPrefix("accepted"))
+            #expect(results[2] == "kind-not-allowed")
+            try fixture.put(.fieldTask, UUID(), "{\"title\":\"t\"}", in: .team(team))
             try await manager.wait("the team") { $0.shown(path).count == 1 }
             let delete = await manager.mutation("delete", team, kind: "Team", in: "/common")
             let late = await manager.mutation("put", UUID(), "{\"title\":\"t\"}", kind: "FieldTask", in: path)
@@ -209,22 +213,27 @@ import Testing
             let ana = try await fixture.device("ana@example.com")
             let ben = try await fixture.device("ben@example.com")
             let ids = try ["ana", "ben"].map { try fixture.person("\($0)@example.com") }
-            let share = UUID()
+            let (share, note) = (Share.id(of: ids[0], with: ids[1]), UUID())
             let path = RealmPath.share(share).description
-            // The owner makes it; sharing makes the references.
-            let fields = "{\"owner\":\"\(ids[0].text)\",\"recipient\":\"\(ids[1].text)\"}"
-            let put = await ana.mutation("put", share, fields, kind: "Share", in: path)
-            #expect(try await ana.send([put]).results[0].hasPrefix("accepted"))
-            for email in ["ana@example.com", "ben@example.com"] {
-                try fixture.put(.share, share, fields, in: try .user(email))
-            }
+            let emails = ["ana@example.com", "ben@example.com"]
+            try fixture.makeShare(share, owner: ids[0], recipient: ids[1], emails: emails)
+            try fixture.put(.note, note, "{\"title\":\"n\"}", in: .share(share))
             let following = [ana, ben].map { device in Task { try await device.follow() } }
             defer { for task in following { task.cancel() } }
-            for device in [ana, ben] { try await device.wait("the share") { $0.shown(path).count == 1 } }
-            let edit = await ben.mutation("patch", share, "{\"owner\":\"\(ids[1].text)\"}", kind: "Share", in: path)
-            let remove = await ben.mutation("delete", share, kind: "Share", in: path)
-            let results = try await ben.send([edit, remove]).results
-            #expect(results[0] == "operation-not-allowed" && results[1].hasPrefix("accepted"))
+            for device in [ana, ben] { try await device.wait("the share") { $0.shown(path).count == 2 } }
+            // The owner takes a link back, not the copy.
+            let take = await ana.mutation("delete", note, kind: "Note", in: path)
+            #expect(try await ana.send([take]).results == ["kind-not-allowed"])
+            let edits = [
+                await ben.mutation("patch", share, "{\"owner\":\"\(ids[1].text)\"}", kind: "Share", in: path),
+                await ben.mutation("patch", note, "{\"title\":\"mine\"}", kind: "Note", in: path),
+            ]
+            #expect(try await ben.send(edits).results == ["operation-not-allowed", "operation-not-allowed"])
+            let removal = await ben.mutation("delete", note, kind: "Note", in: path)
+            #expect(try await ben.send([removal]).results[0].hasPrefix("accepted"))
+            for device in [ana, ben] { try await device.wait("no copy") { $0.shown(path).count == 1 } }
+            let end = await ben.mutation("delete", share, kind: "Share", in: path)
+            #expect(try await ben.send([end]).results[0].hasPrefix("accepted"))
             for device in [ana, ben] { try await device.wait("closed") { $0.closed == [path] } }
         }
     }

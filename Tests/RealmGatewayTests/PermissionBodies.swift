@@ -17,6 +17,8 @@ enum PermissionBodies {
         }
         samples[.timeEntry]?["status"] = "\"draft\""
         samples[.person]?["role"] = "\"worker\""
+        // On a copy it is nobody else's than the writer's.
+        samples[.fieldTask]?["completedBy"] = "null"
         return samples
     }()
 
@@ -43,6 +45,10 @@ enum PermissionBodies {
 
     static func membership(_ person: UUID, _ team: UUID) -> (id: UUID, own: [String: String]) {
         (Membership.id(of: person, in: team), ["person": "\"\(person.text)\"", "team": "\"\(team.text)\""])
+    }
+
+    static func sharedItem(_ item: UUID, _ recipient: UUID) -> (id: UUID, own: [String: String]) {
+        (SharedItem.id(of: item, with: recipient), ["item": "\"\(item.text)\"", "recipient": "\"\(recipient.text)\""])
     }
 
     static func share(_ owner: UUID, _ recipient: UUID) -> [String: String] {

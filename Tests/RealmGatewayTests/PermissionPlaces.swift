@@ -34,9 +34,8 @@ struct PermissionPlaces: Sendable {
             values = PermissionBodies.values(kind, own)
         }
 
-        init(_ membership: (id: UUID, own: [String: String])) {
-            self.init(.membership, membership.id, membership.own)
-        }
+        /// An object whose id is made of others'.
+        init(_ kind: Kind, _ pair: (id: UUID, own: [String: String])) { self.init(kind, pair.id, pair.own) }
 
         /// The fields it has at the beginning.
         var fields: String {
@@ -62,12 +61,6 @@ struct PermissionPlaces: Sendable {
                 }
             }
         }
-
-        /// The realm that an object of this place is in: a share that is not there yet has one of its own.
-        func path(of target: Target) -> RealmPath {
-            guard case .share = path.realmClass, target.kind == .share else { return path }
-            return .share(target.id)
-        }
     }
 
     /// One that is new, those that are there, and the caller's own. Whether it is there says `stored`.
@@ -80,7 +73,8 @@ struct PermissionPlaces: Sendable {
     private func new(_ kind: Kind, _ id: UUID?, _ caller: Caller) -> Target {
         switch kind {
         // With the person's own id both parts of a membership's id are the person's.
-        case .membership: Target(PermissionBodies.membership(id ?? other, id ?? UUID()))
+        case .membership: Target(.membership, PermissionBodies.membership(id ?? other, id ?? UUID()))
+        case .sharedItem: Target(.sharedItem, PermissionBodies.sharedItem(id ?? UUID(), other))
         case .share: Target(.share, id ?? UUID(), PermissionBodies.share(caller.person ?? third, other))
         default: Target(kind, id ?? UUID())
         }
@@ -111,6 +105,7 @@ struct PermissionPlaces: Sendable {
         let system = try #require(RealmPath("/polls"))
         places.append(Place(path: system, stored: [Target(.fieldTask)]))
         places.append(Place(path: .manager, stored: [Target(.fieldTask), Target(.location)]))
+        places.append(Place(path: .archive, stored: [Target(.fieldTask)]))
         addCommon()
         places.append(Place(path: .catalogue(UUID()), stored: [Target(.reportingTreeNode)]))
         try addTeam(of: other, nil, fixture)
@@ -135,11 +130,12 @@ struct PermissionPlaces: Sendable {
         let (catalogue, email) = (UUID(), "\(caller.name)@example.com")
         var user = Target(.user, UUID(), ["catalogue": "\"\(catalogue.text)\""])
         user.also = ["catalogue"]
-        let kinds = Permissions.kinds(in: .user).filter { $0 != .user && $0 != .share }
+        let kinds = Permissions.kinds(in: .user).filter { ![.user, .share, .sharedItem].contains($0) }
+        let item = Target(.sharedItem, PermissionBodies.sharedItem(UUID(), other))
         places.append(
             Place(
                 path: try .user(email), relations: [caller.name: .owner],
-                stored: [user, Target(.location, try #require(caller.person))] + kinds.map { Target($0) }))
+                stored: [user, item, Target(.location, try #require(caller.person))] + kinds.map { Target($0) }))
         places.append(
             Place(
                 path: .catalogue(catalogue), relations: [caller.name: .referrer],
@@ -150,7 +146,7 @@ struct PermissionPlaces: Sendable {
     private mutating func addCommon() {
         var stored = [
             Target(.person, other), Target(.personLookup, other), Target(.team),
-            Target(PermissionBodies.membership(other, UUID())),
+            Target(.membership, PermissionBodies.membership(other, UUID())),
         ]
         for caller in callers {
             guard let id = caller.person, case .person(let role) = caller.standing else { continue }
@@ -177,7 +173,8 @@ struct PermissionPlaces: Sendable {
         var relations: [String: Relation] = [:]
         if person(owner) != nil { relations[owner] = .owner }
         if person(recipient) != nil { relations[recipient] = .recipient }
-        places.append(Place(path: .share(share.id), relations: relations, stored: [share]))
+        let stored = [share, Target(.appointment), Target(.note)]
+        places.append(Place(path: .share(share.id), relations: relations, stored: stored))
         for index in places.indices where places[index].path.realmClass == .user {
             let isParty = places[index].relations.keys.contains { $0 == owner || $0 == recipient }
             if isParty { places[index].stored.append(share) }

@@ -114,7 +114,7 @@ import Testing
 
     /// Whoever is not a member of a team now gets nothing of what comes from now on.
     private func checkReading(_ world: PermissionWorld, _ workers: [Int], team: Int) async throws {
-        let position = try await world.write(in: team)
+        let position = try world.write(in: team)
         let end = try await world.beat()
         let realm = RealmPath.team(world.teams[team]).description
         for worker in workers {

@@ -11,6 +11,8 @@ enum PermissionTable {
         common person any
         manager admin any
         manager manager any
+        archive admin any
+        archive manager any
         team person member
         team admin any
         team manager any
@@ -21,6 +23,7 @@ enum PermissionTable {
         catalogue integration any
         common integration any
         manager integration any
+        archive integration any
         team integration any
         share integration any
         """
@@ -30,6 +33,10 @@ enum PermissionTable {
         user person owner TimeEntry any put,patch,delete text,reportingTemplate,reporting,timeType,entryDate,startTime,\
         endTime,durationSeconds,createdOn,submitRequested,status
         user person owner Location own put,patch,delete *
+        user person owner Appointment any put,patch,delete *
+        user person owner Note any put,patch,delete *
+        user person owner SharedItem any put,delete kind,item,recipient,since
+        user person owner FieldTask any patch isCompleted,completionDate,completedBy
         common person any Person own put,patch name,avatar
         common admin any Person other patch role
         common manager any Person other patch role
@@ -40,12 +47,11 @@ enum PermissionTable {
         common person any PersonLookup own put,patch,delete *
         manager admin any FieldTask any put,patch,delete *
         manager manager any FieldTask any put,patch,delete *
-        team admin any FieldTask any put,patch,delete *
-        team manager any FieldTask any put,patch,delete *
-        team worker member FieldTask any patch isCompleted,completionDate
-        share person owner Share new put *
-        share person owner Share any delete *
+        team person member FieldTask any patch isCompleted,completionDate,completedBy
+        share person owner Share any delete -
         share person recipient Share any delete -
+        share person recipient Appointment any delete -
+        share person recipient Note any delete -
         users integration any Realms any put,patch,delete *
         user integration any User any put,patch,delete *
         user integration any ReportingContext any put,patch,delete *
@@ -54,18 +60,16 @@ enum PermissionTable {
         user integration any TimeEntry any put,patch,delete *
         user integration any TimeEntryStatus any put,patch,delete *
         user integration any Location any put,patch,delete *
-        user integration any FieldTask any put,patch,delete *
-        user integration any Share any put,patch,delete *
+        user integration any Appointment any put,patch,delete *
+        user integration any Note any put,patch,delete *
+        user integration any SharedItem any put,patch,delete *
         catalogue integration any ReportingTreeNode any put,patch,delete *
         common integration any Person any put,patch,delete *
         common integration any PersonLookup any put,patch,delete *
         common integration any Team any put,patch,delete *
         common integration any Membership any put,patch,delete *
         manager integration any FieldTask any put,patch,delete *
-        manager integration any Location any put,patch,delete *
-        team integration any FieldTask any put,patch,delete *
-        team integration any Location any put,patch,delete *
-        share integration any Share any put,patch,delete *
+        share integration any Share any delete -
         """
 
     /// Who may make what of whom: standing, whose role, from, to.
@@ -93,7 +97,7 @@ enum PermissionTable {
 
         func isAbout(_ object: ObjectStanding) -> Bool {
             guard kind == object.kind.rawValue else { return false }
-            return which == "any" || which == (object.isOwn ? "own" : "other") || which == "new" && object.isNew
+            return which == "any" || which == (object.isOwn ? "own" : "other")
         }
 
         func allows(_ field: String, of kind: Kind) -> Bool {

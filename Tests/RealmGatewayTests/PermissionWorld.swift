@@ -1,6 +1,7 @@
 import Essentials
 import Foundation
 import Model
+import Realms
 import Synchronization
 import TestSupport
 import Testing
@@ -80,11 +81,12 @@ final class PermissionWorld: Sendable {
         return try Self.position(try await manager.send([mutation]))
     }
 
-    /// Writes into a team, and returns the position.
-    func write(in team: Int) async throws -> Int {
-        let mutation = await manager.mutation(
-            "put", UUID(), "{\"title\":\"after\"}", kind: "FieldTask", in: RealmPath.team(teams[team]).description)
-        return try Self.position(try await manager.send([mutation]))
+    /// Writes into a team as the server does, and returns the position.
+    func write(in team: Int) throws -> Int {
+        let (path, task) = (RealmPath.team(teams[team]), UUID())
+        try fixture.put(.fieldTask, task, "{\"title\":\"after\"}", in: path)
+        let key = ObjectKey(realm: try fixture.realm(path), kind: .fieldTask, id: task)
+        return Int(try fixture.object(key).position)
     }
 
     /// Makes a manager of somebody, or a worker again.
@@ -149,10 +151,11 @@ final class PermissionWorld: Sendable {
         let number = Int.random(in: 0...Int.max, using: &random)
         // The value differs each time, so that an accepted patch is a change with a position of its own.
         let date = Timestamp(millisecondsSinceEpoch: Int64(number % 1_000_000_000_000))
-        let complete = "{\"isCompleted\":true,\"completionDate\":\"\(date)\"}"
+        let complete = "{\"isCompleted\":true,\"completionDate\":\"\(date)\",\"completedBy\":\"\(person)\"}"
         let forbidden: [(op: String, id: UUID, fields: String?, kind: String, realm: String)] = [
             ("patch", tasks[team], "{\"title\":\"mine\"}", "FieldTask", path),
             ("patch", tasks[team], "{\"isCompleted\":true,\"assignee\":\"\(person)\"}", "FieldTask", path),
+            ("patch", tasks[team], "{\"isCompleted\":true,\"completedBy\":\"\(other)\"}", "FieldTask", path),
             ("put", tasks[team], "{\"title\":\"mine\"}", "FieldTask", path),
             ("delete", tasks[team], nil, "FieldTask", path),
             ("put", UUID(), "{\"title\":\"mine\"}", "FieldTask", "/manager"),
@@ -248,18 +251,13 @@ final class PermissionWorld: Sendable {
 
     /// One worker shares with another, and one of the two ends it.
     func shareOnce(endsByOwner: Bool) async throws {
-        let share = UUID()
+        let share = Share.id(of: ids[0], with: ids[1])
         let path = RealmPath.share(share).description
-        let fields = "{\"owner\":\"\(ids[0].text)\",\"recipient\":\"\(ids[1].text)\"}"
-        // Their own queues are busy.
-        let owner = try await fixture.device("worker0@example.com")
-        let put = await owner.mutation("put", share, fields, kind: "Share", in: path)
-        guard try await owner.send([put]).results.first?.hasPrefix("accepted ") == true else {
-            throw Violation(text: put)
-        }
-        for number in 0..<2 { try fixture.put(.share, share, fields, in: try .user("worker\(number)@example.com")) }
+        let emails = ["worker0@example.com", "worker1@example.com"]
+        try fixture.makeShare(share, owner: ids[0], recipient: ids[1], emails: emails)
         for device in workers[..<2] { try await device.wait("the share") { $0.shown(path).count == 1 } }
-        let end = endsByOwner ? owner : try await fixture.device("worker1@example.com")
+        // Their own queues are busy.
+        let end = try await fixture.device(emails[endsByOwner ? 0 : 1])
         let delete = await end.mutation("delete", share, kind: "Share", in: path)
         guard try await end.send([delete]).results.first?.hasPrefix("accepted ") == true else {
             throw Violation(text: delete)

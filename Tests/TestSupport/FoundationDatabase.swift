@@ -1,4 +1,5 @@
 package import Foundation
+import Model
 import Postgres
 
 /// The project's folder, found from where this file was compiled.
@@ -22,5 +23,13 @@ private let foundation = Result {
             try connection.runScript(
                 text + "\nINSERT INTO realm.migration (number, name, checksum) VALUES (\(number), '\(file)', '')")
         }
+        // As `fieldpost migrate` does.
+        let kinds = Kind.allCases
+        try connection.run(
+            """
+            INSERT INTO realm.kind (number, name)
+            SELECT number, name FROM unnest(\(kinds.map(\.number)), \(kinds.map(\.rawValue))) AS k(number, name)
+            WHERE NOT EXISTS (SELECT FROM realm.kind k2 WHERE k2.number = k.number)
+            """)
     }
 }

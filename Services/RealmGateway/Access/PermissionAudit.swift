@@ -5,7 +5,7 @@ import Model
 import Postgres
 import Realms
 
-/// Which mutations change what somebody may do, for the audit log.
+/// Which mutations change what somebody may do or what others let them see, for the audit log.
 struct PermissionAudit {
     let request: MutationRequest
     let realm: RealmPath
@@ -25,7 +25,7 @@ struct PermissionAudit {
         self.after = Self.fields(after)
     }
 
-    /// The record; `nil` when nobody may do more or less than before.
+    /// The record; `nil` when nobody may do or see more or less than before.
     var record: AuditRecord? {
         switch mutation.kind.row.permissions {
         case .person:
@@ -36,11 +36,19 @@ struct PermissionAudit {
             return from == to ? nil : record(.catalogueChanged, realm.description, from: from, to: to)
         case .membership: return record(.membershipAdded, .membershipRemoved) { Self.pair($0, "person", "team") }
         case .share:
-            // The copies in people's own realms permit nothing.
-            guard case .share = realm.realmClass else { return nil }
-            return record(.shareAdded, .shareRemoved) { "\(mutation.id.text) \(Self.pair($0, "owner", "recipient"))" }
+            return record(nil, .shareRemoved) { "\(mutation.id.text) \(Self.pair($0, "owner", "recipient"))" }
         case .team: return record(nil, .teamRemoved) { _ in mutation.id.text }
-        case nil: return nil
+        case nil: return sharing
+        }
+    }
+
+    /// The record of sharing an item, of taking it back, and of its recipient having no more of it.
+    private var sharing: AuditRecord? {
+        switch (mutation.kind, realm.realmClass) {
+        case (.sharedItem, _): record(.itemShared, .itemUnshared) { Self.pair($0, "item", "recipient") }
+        case (.appointment, .share(let share)), (.note, .share(let share)):
+            record(nil, .copyRemoved) { _ in "item \(mutation.id.text) share \(share.text)" }
+        default: nil
         }
     }
 

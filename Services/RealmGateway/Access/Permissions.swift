@@ -58,20 +58,15 @@ struct ObjectStanding: Equatable, Sendable {
     var kind: Kind
     /// Whether its id is that of the person who asks.
     var isOwn: Bool
-    /// Whether there is no such object yet.
-    var isNew: Bool
     /// What the role of a `Person` is.
     var roleBefore: Role
     /// What it is to become, when `role` is among the fields.
     var roleAfter: Role?
 
     /// An object.
-    init(
-        _ kind: Kind, isOwn: Bool = false, isNew: Bool = false, roleBefore: Role = .worker, roleAfter: Role? = nil
-    ) {
+    init(_ kind: Kind, isOwn: Bool = false, roleBefore: Role = .worker, roleAfter: Role? = nil) {
         self.kind = kind
         self.isOwn = isOwn
-        self.isNew = isNew
         self.roleBefore = roleBefore
         self.roleAfter = roleAfter
     }
@@ -105,34 +100,51 @@ enum Permissions {
     /// What a caller may write of an object in a realm; `nil`: nothing.
     static func grant(_ object: ObjectStanding, in realm: RealmClass, _ access: Access) -> Grant? {
         guard object.kind.row.realms.contains(realm.name) else { return nil }
-        let (kind, isManager) = (object.kind, access.standing.isManager)
-        func all(when isAllowed: Bool) -> Grant? {
-            isAllowed ? Grant(operations: [.put, .patch, .delete], fields: kind.fieldNames) : nil
+        return switch access.standing {
+        case .integration: grantToIntegration(object.kind, in: realm)
+        case .person(let role): grant(object, in: realm, to: access.relation, isManager: role.isManager)
         }
-        if access.standing == .integration { return all(when: true) }
+    }
+
+    private static func grant(
+        _ object: ObjectStanding, in realm: RealmClass, to relation: Relation, isManager: Bool
+    ) -> Grant? {
+        let kind = object.kind
+        func grant(
+            _ operations: Set<Mutation.Operation>, _ fields: [String] = kind.fieldNames, when isAllowed: Bool
+        ) -> Grant? {
+            isAllowed ? Grant(operations: operations, fields: fields) : nil
+        }
+        let all: Set<Mutation.Operation> = [.put, .patch, .delete]
         switch (realm, kind) {
         case (.user, .timeEntry):
-            guard access.relation == .owner else { return nil }
             let fields = EntryField.allCases.filter { !$0.isServerOwned }.map(\.rawValue)
-            return Grant(operations: [.put, .patch, .delete], fields: fields)
-        case (.user, .location): return all(when: access.relation == .owner && object.isOwn)
+            return grant(all, fields, when: relation == .owner)
+        case (.user, .location): return grant(all, when: relation == .owner && object.isOwn)
+        case (.user, .appointment), (.user, .note): return grant(all, when: relation == .owner)
+        case (.user, .sharedItem): return grant([.put, .delete], SharedItem.ownerNames, when: relation == .owner)
+        case (.user, .fieldTask): return grant([.patch], FieldTask.progressNames, when: relation == .owner)
         case (.common, .person):
             if object.isOwn { return Grant(operations: [.put, .patch], fields: ["name", "avatar"]) }
-            return isManager ? Grant(operations: [.patch], fields: ["role"]) : nil
-        case (.common, .personLookup): return all(when: object.isOwn)
-        case (.common, .team), (.manager, .fieldTask): return all(when: isManager)
-        case (.common, .membership):
-            return isManager ? Grant(operations: [.put, .delete], fields: kind.fieldNames) : nil
-        case (.team, .fieldTask):
-            if isManager { return all(when: true) }
-            guard access.relation == .member else { return nil }
-            return Grant(operations: [.patch], fields: ["isCompleted", "completionDate"])
-        case (.share, .share):
-            if access.relation == .recipient { return Grant(operations: [.delete], fields: []) }
-            guard access.relation == .owner else { return nil }
-            // Its two people do not change: another share is another realm.
-            return Grant(operations: object.isNew ? [.put, .delete] : [.delete], fields: kind.fieldNames)
+            return grant([.patch], ["role"], when: isManager)
+        case (.common, .personLookup): return grant(all, when: object.isOwn)
+        case (.common, .team), (.manager, .fieldTask): return grant(all, when: isManager)
+        case (.common, .membership): return grant([.put, .delete], when: isManager)
+        case (.team, .fieldTask): return grant([.patch], FieldTask.progressNames, when: relation == .member)
+        case (.share, .share): return grant([.delete], [], when: relation == .owner || relation == .recipient)
+        case (.share, .appointment), (.share, .note): return grant([.delete], [], when: relation == .recipient)
         default: return nil
+        }
+    }
+
+    /// All but what the services own that copy tasks, positions and shared items.
+    private static func grantToIntegration(_ kind: Kind, in realm: RealmClass) -> Grant? {
+        switch (realm, kind) {
+        case (.user, .fieldTask), (.team, .fieldTask), (.archive, .fieldTask): nil
+        case (.manager, .location), (.team, .location): nil
+        case (.user, .share), (.share, .appointment), (.share, .note): nil
+        case (.share, .share): Grant(operations: [.delete], fields: [])
+        default: Grant(operations: [.put, .patch, .delete], fields: kind.fieldNames)
         }
     }
 
@@ -180,8 +192,6 @@ extension Permissions {
     /// Whether there is anything in a realm that a caller may write.
     static func mayWrite(_ realm: RealmClass, _ access: Access) -> Bool {
         mayRead(realm, access)
-            && kinds(in: realm).contains {
-                grant(ObjectStanding($0, isOwn: true, isNew: true), in: realm, access) != nil
-            }
+            && kinds(in: realm).contains { grant(ObjectStanding($0, isOwn: true), in: realm, access) != nil }
     }
 }

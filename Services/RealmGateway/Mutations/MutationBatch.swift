@@ -120,8 +120,8 @@ struct MutationBatch: Sendable {
         for request in requests {
             let state = access[request.caller] ?? AccessState(request.caller)
             for case .change(let path, let change) in request.mutations.map(\.intent) {
-                let isNewShare = change.kind == .share && change.operation == .put && request.caller.object != nil
-                if state.isPermitted(path) || isNewShare && path == .share(change.id) { paths.insert(path) }
+                if state.isPermitted(path) { paths.insert(path) }
+                if change.recipient != nil { paths.insert(.common) }
             }
         }
         return Array(paths)

@@ -175,7 +175,7 @@ struct MutationPlan: Sendable {
             {
             case .reject(let problem): return .rejected(Rejection(problem))
             case .accept(let decided):
-                if let recipient = change.recipient, caller.object != nil, !isThere(person: recipient, loaded) {
+                if let recipient = change.recipient, !isThere(person: recipient, loaded) {
                     return .rejected(
                         Rejection(MutationProblem(.invalidField, "'recipient' must be the id of a Person")))
                 }

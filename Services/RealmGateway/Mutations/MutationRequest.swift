@@ -56,9 +56,9 @@ struct SubmittedMutation: Sendable {
 }
 
 extension Mutation {
-    /// With whom a `Share` that is put shares.
+    /// With whom a `SharedItem` that is put shares.
     var recipient: UUID? {
-        guard kind == .share, operation == .put, let fields else { return nil }
+        guard kind == .sharedItem, operation == .put, let fields else { return nil }
         return (try? JSONObject(fields))?.id(of: "recipient")
     }
 }

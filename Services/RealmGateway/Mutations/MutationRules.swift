@@ -37,39 +37,37 @@ enum MutationRules {
         if let fields = mutation.fields {
             do { given = try JSONObject(fields) } catch { throw MutationProblem(.invalidJSON, "fields: \(error)") }
         }
-        var object = ObjectStanding(mutation.kind, isOwn: mutation.id == author.person, isNew: current == nil)
+        var object = ObjectStanding(mutation.kind, isOwn: mutation.id == author.person)
         if mutation.kind == .person, let given, given.value(of: "role") != nil {
             object.roleAfter = given.text(of: "role").flatMap(Role.init(rawValue:)) ?? .worker
             if case .live(let stored) = current {
                 object.roleBefore = Role(of: try self.object(stored))
             }
         }
-        var access = author.access
-        // Elsewhere a `Share` object says nothing of whose the realm is.
-        if case .share = realm, mutation.kind == .share, access.relation == .none, let person = author.person {
-            access.relation = try relation(of: person, toShare: current, given)
-        }
+        let access = author.access
         let names = given?.members.map(\.key) ?? []
         if let problem = Permissions.objection(to: mutation.operation, object, fields: names, in: realm, access) {
             throw problem
         }
         guard access.standing != .integration else { return .integration }
+        if let given, let person = author.person { try checkPerson(in: given, of: mutation, realm, person) }
         let grant = Permissions.grant(object, in: realm, access)
         return .person(email: author.email, fields: grant?.fields ?? [])
     }
 
-    /// A share that is not there yet belongs to who makes it, and from then on to the two whom it names: also before
-    /// it is committed.
-    private static func relation(
-        of person: UUID, toShare current: StoredObject?, _ given: JSONObject?
-    ) throws(MutationProblem) -> Relation {
-        switch current {
-        case .none: return given?.id(of: "owner") == person ? .owner : .none
-        case .tombstone: return .none
-        case .live(let stored):
-            let share = try object(stored)
-            if share.id(of: "owner") == person { return .owner }
-            return share.id(of: "recipient") == person ? .recipient : .none
+    /// Nobody tells of others that they did a task, nor shares with themselves.
+    private static func checkPerson(
+        in given: JSONObject, of mutation: Mutation, _ realm: RealmClass, _ person: UUID
+    ) throws(MutationProblem) {
+        switch (mutation.kind, realm) {
+        case (.fieldTask, .user), (.fieldTask, .team):
+            guard let value = given.value(of: "completedBy"), !value.elementsEqual("null".utf8) else { return }
+            guard given.id(of: "completedBy") != person else { return }
+            throw MutationProblem(.invalidField, "'completedBy' must be your own Person's id, \(person.text), or null")
+        case (.sharedItem, _):
+            guard given.id(of: "recipient") == person else { return }
+            throw MutationProblem(.invalidField, "'recipient' must be somebody else than you")
+        default: return
         }
     }
 
@@ -78,7 +76,6 @@ enum MutationRules {
     ) throws(MutationProblem) -> MutationDecision.Change {
         switch mutation.operation {
         case .put:
-            try checkID(of: mutation, realm)
             let fields = try checkedFields(of: mutation, writer)
             switch (current, writer) {
             case (.tombstone, .person):
@@ -105,12 +102,6 @@ enum MutationRules {
                 return mutation.kind == .timeEntry ? try EntryEdits.deletion(of: try StoredEntry(stored)) : .tombstone
             }
         }
-    }
-
-    /// A share's realm is named by its `Share` object.
-    private static func checkID(of mutation: Mutation, _ realm: RealmClass) throws(MutationProblem) {
-        guard mutation.kind == .share, case .share(let id) = realm, id != mutation.id else { return }
-        throw MutationProblem(.invalidField, "the id of this Share must be its realm's: \(id.text)")
     }
 
     private static let deleted = MutationProblem(.deleted, "the object was deleted; its id cannot be used again")
@@ -164,22 +155,26 @@ enum MutationRules {
             throw MutationProblem(.invalidField, "this is not a \(mutation.kind.rawValue): \(objection)")
         }
         let fields = try object(whole)
-        if mutation.kind == .membership,
-            let person = fields.id(of: "person"),
-            let team = fields.id(of: "team"),
-            mutation.id != Membership.id(of: person, in: team)
-        {
-            throw MutationProblem(
-                .invalidField,
-                "the id of this Membership must be \(Membership.id(of: person, in: team).text): the person's first "
-                    + "eight bytes, then the team's last eight")
+        if mutation.kind == .membership, let person = fields.id(of: "person"), let team = fields.id(of: "team") {
+            try checkID(of: mutation, Membership.id(of: person, in: team), "person", "team")
         }
-        if mutation.kind == .share, fields.id(of: "owner") == fields.id(of: "recipient") {
-            throw MutationProblem(.invalidField, "'recipient' must be somebody else than 'owner'")
+        if mutation.kind == .sharedItem, let item = fields.id(of: "item"), let recipient = fields.id(of: "recipient") {
+            try checkID(of: mutation, SharedItem.id(of: item, with: recipient), "item", "recipient")
         }
         if mutation.kind == .personLookup, case .person(let email, _) = writer, fields.text(of: "email") != email {
             throw MutationProblem(.invalidField, "'email' must be your own")
         }
+    }
+
+    /// What there is once per pair has an id that is made of both.
+    private static func checkID(
+        of mutation: Mutation, _ id: UUID, _ first: String, _ second: String
+    ) throws(MutationProblem) {
+        guard mutation.id != id else { return }
+        throw MutationProblem(
+            .invalidField,
+            "the id of this \(mutation.kind.rawValue) must be \(id.text): the \(first)'s first eight bytes, then the "
+                + "\(second)'s last eight")
     }
 
     private static func object(_ bytes: [UInt8]) throws(MutationProblem) -> JSONObject {

@@ -60,12 +60,18 @@ struct RealmsRoute: Sendable {
             if rows.count == countMax { next = paths.last }
             paths = paths.filter(state.mayRead)
         } else if state.mayRead(.manager) {
-            let rows = try connection.run(
+            let answers = try connection.run([
                 """
                 SELECT id FROM store.object WHERE environment_id = \(environment) AND realm_id = \(access.common)
                     AND kind = \(Kind.team) AND NOT deleted ORDER BY id LIMIT \(countMax)
-                """)
-            let teams = try rows.decode(UUID.self).map { RealmPath.team($0) }
+                """,
+                """
+                SELECT FROM realm.realm
+                WHERE environment_id = \(environment) AND path = \(RealmPath.archive.description)
+                """,
+            ])
+            if answers[1].count > 0 { paths.append(.archive) }
+            let teams = try answers[0].decode(UUID.self).map { RealmPath.team($0) }
             let known = Set(paths)
             paths += teams.filter { !known.contains($0) }
         }

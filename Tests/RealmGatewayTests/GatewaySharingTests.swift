@@ -1,0 +1,147 @@
+import Essentials
+import Foundation
+import HTTP
+import Model
+import TestSupport
+import Testing
+
+@testable import RealmGateway
+
+/// What nobody may write of sharing, by the scenarios of SyncOddly's tests whose documents were invalid; the numbers
+/// are those of its documented tests. What comes of what may be written is in the tests of `share-fan-out`.
+@Suite(.ownThreads) struct GatewaySharingTests {
+    private func sharing(
+        _ item: UUID, with recipient: UUID, by device: GatewayDevice, also: String = "", op: String = "put"
+    ) async -> String {
+        let fields = "{\"kind\":\"Note\",\"item\":\"\(item)\",\"recipient\":\"\(recipient)\"\(also)}"
+        return await device.mutation(
+            op, SharedItem.id(of: item, with: recipient), fields, kind: "SharedItem", in: device.realm)
+    }
+
+    /// 2, and SharedWithSelfIsInvalid. Also not for integrations, as far as they can be told from others.
+    @Test func oneSharesWithAPersonWhoIsSomebodyElse() async throws {
+        try await withGateway { fixture in
+            let (ana, ben) = (
+                try await fixture.device("ana@example.com"), try await fixture.device("ben@example.com")
+            )
+            let (me, other) = (try fixture.person("ana@example.com"), try fixture.person("ben@example.com"))
+            let books = GatewayDevice(fixture, bearer: try fixture.addIntegration("books"))
+            let note = UUID()
+            let results = try await ana.send([
+                await sharing(note, with: UUID(), by: ana), await sharing(note, with: me, by: ana),
+                await sharing(note, with: other, by: ana),
+                // The server's word, and a change of what is made once.
+                await sharing(note, with: other, by: ana, also: ",\"problem\":\"none\""),
+                await sharing(note, with: other, by: ana, op: "patch"),
+                await ana.mutation("delete", SharedItem.id(of: note, with: other), kind: "SharedItem", in: ana.realm),
+                await sharing(note, with: other, by: ana),
+            ]).results.map { $0.prefix { $0 != " " } }
+            #expect(
+                results == [
+                    "invalid-field", "invalid-field", "accepted", "field-not-allowed", "operation-not-allowed",
+                    "accepted", "accepted",
+                ])
+            let fields = "{\"kind\":\"Note\",\"item\":\"\(note)\",\"recipient\":\"\(note)\"}"
+            let put = await books.mutation(
+                "put", SharedItem.id(of: note, with: note), fields, kind: "SharedItem", in: ana.realm)
+            #expect(try await books.send([put]).results == ["invalid-field"])
+            // Who was one when the request began counts, and who is no person any more does not.
+            let person = await books.mutation("delete", other, kind: "Person", in: "/common")
+            #expect(try await books.send([person]).results[0].hasPrefix("accepted"))
+            #expect(try await ana.send([await sharing(UUID(), with: other, by: ana)]).results == ["invalid-field"])
+            _ = ben
+        }
+    }
+
+    /// 4 and 12: nobody puts a copy, whatever it is a copy of.
+    @Test func nobodyPutsACopy() async throws {
+        try await withGateway { fixture in
+            let (ana, ben) = (
+                try await fixture.device("ana@example.com"), try await fixture.device("ben@example.com")
+            )
+            let books = GatewayDevice(fixture, bearer: try fixture.addIntegration("books"))
+            let ids = try ["ana", "ben"].map { try fixture.person("\($0)@example.com") }
+            let share = Share.id(of: ids[0], with: ids[1])
+            try fixture.makeShare(
+                share, owner: ids[0], recipient: ids[1], emails: ["ana@example.com", "ben@example.com"])
+            let path = RealmPath.share(share).description
+            let appointment = "{\"when\":\"2015-03-30T08:00:00Z\",\"durationMinutes\":30,\"why\":\"extra\"}"
+            let pair = "{\"owner\":\"\(ids[0])\",\"recipient\":\"\(ids[1])\"}"
+            for device in [ana, ben, books] {
+                let results = try await device.send([
+                    await device.mutation("put", UUID(), "{\"title\":\"extra\"}", kind: "Note", in: path),
+                    await device.mutation("put", UUID(), appointment, kind: "Appointment", in: path),
+                    await device.mutation("put", share, pair, kind: "Share", in: path),
+                    await device.mutation("put", share, pair, kind: "Share", in: ana.realm),
+                ]).results
+                #expect(
+                    results.count == 4 && results.allSatisfy { $0.hasSuffix("-allowed") || $0.hasSuffix("permitted") })
+            }
+            #expect(try fixture.stored(path).count == 1)
+        }
+    }
+
+    /// 8: one address is one person, so that nobody is there twice.
+    @Test func oneAddressIsOnePerson() async throws {
+        try await withGateway { fixture in
+            func status(_ email: String, _ subject: String) async throws -> Int {
+                let token = try await fixture.keys.token(email, subject: subject)
+                let request = Request(
+                    fixture.url("/v1/realms"), headers: [("Authorization", "Bearer \(token)")])
+                return Answer(try await fixture.client.send(request)).status
+            }
+            let statuses = [try await status("ana@example.com", "1"), try await status("Ana@example.com", "2")]
+            #expect(statuses == [200, 403])
+            #expect(try fixture.stored("/common").keys.filter { $0.hasPrefix("Person/") }.count == 1)
+        }
+    }
+
+    /// ViewModelUpdatesPersonLookup, and that a changed address reaches it: a person writes both at once, and finds
+    /// themselves under no address but their own.
+    @Test func aPersonAndTheirLookupChangeTogether() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let me = try fixture.person("ana@example.com")
+            func lookup(_ name: String, _ email: String) async -> String {
+                await ana.mutation(
+                    "put", me, "{\"name\":\"\(name)\",\"email\":\"\(email)\"}", kind: "PersonLookup", in: "/common")
+            }
+            let results = try await ana.send([
+                await lookup("A", "old@example.com"), await lookup("A", "ana@example.com"),
+                await ana.mutation("patch", me, "{\"name\":\"Ana\"}", kind: "Person", in: "/common"),
+                await lookup("Ana", "ana@example.com"),
+            ]).results
+            #expect(results[0] == "invalid-field" && results[1...].allSatisfy { $0.hasPrefix("accepted") })
+            let common = try fixture.stored("/common")
+            #expect(common["PersonLookup/\(me.text)"] == "{\"email\":\"ana@example.com\",\"name\":\"Ana\"}")
+            #expect(common["Person/\(me.text)"]?.contains("\"Ana\"") == true)
+        }
+    }
+
+    /// The archive is opened by its name alone, by managers, and listed once it is there; nobody writes into it.
+    @Test func theArchiveOpensByItsName() async throws {
+        try await withGateway { fixture in
+            let manager = try await fixture.device("manager@example.com", role: .manager)
+            let worker = try await fixture.device("worker@example.com")
+            let task = UUID()
+            func listed(_ device: GatewayDevice) async throws -> Bool {
+                let answer = Answer(try await fixture.client.send(device.request("GET", "/v1/realms")))
+                return answer.body.contains("{\"realm\":\"/archive\",\"permissions\":[\"read\"]}")
+            }
+            func sync(_ device: GatewayDevice, _ body: String) async throws -> String {
+                Answer(try await fixture.client.send(device.request("POST", "/v1/sync", body))).body
+            }
+            #expect(try await listed(manager) == false)
+            try fixture.put(.fieldTask, task, "{\"title\":\"old\"}", in: .archive)
+            let lists = [try await listed(manager), try await listed(worker)]
+            #expect(lists == [true, false])
+            let unasked = try await sync(manager, "{}")
+            #expect(!unasked.contains("/archive"))
+            let named = "{\"realms\":{\"/archive\":null}}"
+            #expect(try await sync(manager, named).contains("{\"open\":{\"realm\":\"/archive\""))
+            #expect(try await sync(worker, named).contains("{\"closed\":{\"realm\":\"/archive\"}}"))
+            let edit = await manager.mutation("patch", task, "{\"title\":\"x\"}", kind: "FieldTask", in: "/archive")
+            #expect(try await manager.send([edit]).results == ["kind-not-allowed"])
+        }
+    }
+}

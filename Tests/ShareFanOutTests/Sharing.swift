@@ -1,0 +1,212 @@
+import Environments
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+
+@testable import ShareFanOut
+@testable import Work
+
+/// People who share, in a database of their own, and the service: what is written becomes events, as the relay makes
+/// them, and the service gets these when the test says so.
+struct Sharing: ~Copyable {
+    struct Person: Hashable, Sendable {
+        let email: String
+        let id: UUID
+        var path: RealmPath { RealmPath("/users/\(email)") ?? .common }
+    }
+
+    /// What somebody has of an item.
+    struct Item: Hashable, Sendable {
+        var kind: SharedItem.ItemKind
+        let id: UUID
+    }
+
+    var acme: TestEnvironment
+    var handler: ShareHandler
+    let people: [Person]
+    /// Keys that the service put aside.
+    private(set) var parked: Set<EventSubject> = []
+    private var seen: Int64 = 0
+    private var clock: Int64 = 1_400_000_000_000
+
+    init(people names: [String] = ["ana", "ben", "cho"], _ bounds: ShareBounds = ShareBounds()) throws {
+        var acme = try TestEnvironment()
+        let people = names.map { Person(email: "\($0)@example.com", id: UUID()) }
+        try acme.connection.run(
+            """
+            INSERT INTO access.person (environment_id, email, object_id)
+            SELECT \(acme.id.rawValue), p.email, p.id
+            FROM unnest(\(people.map(\.email)), \(people.map(\.id))) AS p(email, id)
+            """)
+        self.acme = acme
+        self.people = people
+        handler = ShareHandler(bounds)
+    }
+
+    // MARK: What people do
+
+    /// Writes as a device does.
+    mutating func put(_ kind: Kind, _ id: UUID, _ json: String, in path: RealmPath, isEdit: Bool = true) throws {
+        let key = ObjectKey(realm: try acme.realm(path), kind: kind, id: id)
+        var batch = WriteBatch(environment: acme.id)
+        batch.put(key, try CanonicalJSON(json), decision: 0, isEdit: isEdit)
+        _ = try batch.commit(on: &acme.connection)
+    }
+
+    mutating func delete(_ kind: Kind, _ id: UUID, in path: RealmPath) throws {
+        let key = ObjectKey(realm: try acme.realm(path), kind: kind, id: id)
+        var batch = WriteBatch(environment: acme.id)
+        batch.delete(key, decision: 0, isEdit: true)
+        _ = try batch.commit(on: &acme.connection)
+    }
+
+    mutating func write(_ item: Item, _ text: String, of owner: Person) throws {
+        try put(item.kind.kind, item.id, Self.json(item.kind, text), in: owner.path)
+    }
+
+    mutating func share(_ item: Item, of owner: Person, with recipient: UUID) throws {
+        clock += 60_000
+        let since = Timestamp(millisecondsSinceEpoch: clock)
+        let fields = """
+            {"kind":"\(item.kind.rawValue)","item":"\(item.id.text)","recipient":"\(recipient.text)","since":"\(since)"}
+            """
+        try put(.sharedItem, SharedItem.id(of: item.id, with: recipient), fields, in: owner.path)
+    }
+
+    mutating func unshare(_ item: Item, of owner: Person, with recipient: UUID) throws {
+        try delete(.sharedItem, SharedItem.id(of: item.id, with: recipient), in: owner.path)
+    }
+
+    /// The recipient removes a copy.
+    mutating func remove(_ item: Item, of owner: Person, by recipient: Person) throws {
+        try delete(item.kind.kind, item.id, in: Self.path(owner, recipient))
+    }
+
+    /// One of the two ends what the one shares with the other.
+    mutating func end(_ owner: Person, _ recipient: Person) throws {
+        try delete(.share, Share.id(of: owner.id, with: recipient.id), in: Self.path(owner, recipient))
+    }
+
+    /// An item's fields as they are stored.
+    static func json(_ kind: SharedItem.ItemKind, _ text: String) -> String {
+        switch kind {
+        case .appointment: #"{"why": "\#(text)", "when": "2015-03-30T08:00:00.000Z", "durationMinutes": 30}"#
+        case .note: #"{"body": "", "title": "\#(text)", "isDone": false, "isTask": true}"#
+        }
+    }
+
+    static func path(_ owner: Person, _ recipient: Person) -> RealmPath {
+        .share(Share.id(of: owner.id, with: recipient.id))
+    }
+
+    // MARK: What there is
+
+    /// What a realm holds, as `Kind/id`: fields.
+    mutating func stored(_ path: RealmPath) throws -> [String: String] {
+        let rows = try acme.connection.run(
+            """
+            SELECT k.name || '/' || o.id, o.fields FROM store.object o
+            JOIN realm.realm r ON (r.environment_id, r.id) = (o.environment_id, o.realm_id)
+            JOIN realm.kind k ON k.number = o.kind
+            WHERE r.path = \(path.description) AND NOT o.deleted
+            """)
+        return Dictionary(uniqueKeysWithValues: try rows.decode(String.self, String.self).map { ($0, $1) })
+    }
+
+    /// The items that somebody has of somebody else.
+    mutating func copies(_ owner: Person, _ recipient: Person) throws -> [String: String] {
+        try stored(Self.path(owner, recipient)).filter { !$0.key.hasPrefix("Share/") }
+    }
+
+    mutating func shares(_ person: Person) throws -> Int {
+        try stored(person.path).keys.count { $0.hasPrefix("Share/") }
+    }
+
+    mutating func links(_ person: Person) throws -> [String: String] {
+        try stored(person.path).filter { $0.key.hasPrefix("SharedItem/") }
+    }
+
+    mutating func position() throws -> Int64 {
+        try acme.connection.run("SELECT position FROM realm.environment WHERE id = \(acme.id.rawValue)")[0].value(0)
+    }
+
+    // MARK: Events
+
+    /// Objects of routed kinds that changed, in position order.
+    mutating func collect(all: Bool = false) throws -> [WorkItem<Never>] {
+        let rows = try acme.connection.run(
+            """
+            SELECT r.path, o.kind, o.id, o.position, o.position = o.edit_position FROM store.object o
+            JOIN realm.realm r ON (r.environment_id, r.id) = (o.environment_id, o.realm_id)
+            WHERE o.environment_id = \(acme.id.rawValue) AND o.position > \(all ? 0 : seen) ORDER BY o.position
+            """)
+        var found: [WorkItem<Never>] = []
+        for (text, kind, id, position, isEdit) in try rows.decode(
+            String.self, Kind.self, UUID.self, Int64.self, Bool.self)
+        {
+            seen = max(seen, position)
+            let path = try #require(RealmPath(text))
+            guard kind.row.route?.realms.contains(path.realmClass.name) == true else { continue }
+            let subject = EventSubject(realm: path, kind: kind, id: id)
+            var item = WorkItem<Never>(environment: acme.id, subject: subject, origin: .event, attemptCount: 0)
+            item.isEdit = isEdit
+            found.append(item)
+        }
+        return found
+    }
+
+    /// What a handler decides of events, not yet committed.
+    mutating func decide(
+        _ inputs: [WorkItem<Never>], by handler: inout ShareHandler
+    ) throws -> (batch: WriteBatch, nexts: [Disposition<Never>]) {
+        var batch = WriteBatch(environment: acme.id)
+        let nexts = try handler.decide(inputs, in: acme.id, batch: &batch, on: &acme.connection)
+        return (batch, nexts)
+    }
+
+    /// Commits what was decided.
+    ///
+    /// - Returns: What comes again.
+    mutating func commit(
+        _ batch: WriteBatch, _ inputs: [WorkItem<Never>], _ nexts: [Disposition<Never>]
+    ) throws -> [WorkItem<Never>] {
+        let outcome = try batch.commit(on: &acme.connection)
+        var again: [WorkItem<Never>] = []
+        for (index, (input, next)) in zip(inputs, nexts).enumerated() {
+            if outcome.missed.contains(index) {
+                again.append(input)
+                continue
+            }
+            switch next {
+            case .finished: parked.remove(input.subject)
+            case .again: again.append(input)
+            case .park: parked.insert(input.subject)
+            case .call, .dead: Issue.record("\(input.subject): \(next)")
+            }
+        }
+        return again
+    }
+
+    /// Delivers events until there are none: those of what the service writes too.
+    mutating func settle(_ more: [WorkItem<Never>] = []) throws {
+        var inputs = more + (try collect())
+        var roundCount = 0
+        while !inputs.isEmpty {
+            roundCount += 1
+            try #require(roundCount < 200, "it never rests")
+            var batch = WriteBatch(environment: acme.id)
+            let nexts = try handler.decide(inputs, in: acme.id, batch: &batch, on: &acme.connection)
+            inputs = try commit(batch, inputs, nexts) + collect()
+        }
+    }
+
+    /// What was put aside is due.
+    mutating func retryParked() throws {
+        try settle(
+            parked.map { WorkItem(environment: acme.id, subject: $0, origin: .retry, attemptCount: 0) })
+    }
+}

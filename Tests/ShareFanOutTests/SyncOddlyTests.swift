@@ -1,0 +1,242 @@
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+
+@testable import ShareFanOut
+
+/// What the tests of SyncOddly say of sharing, by scenario; the numbers are those of its documented tests. What a
+/// device may not write at all is in the gateway's tests: 2, 4, 8, 12 and sharing with oneself.
+@Suite(.ownThreads) struct SyncOddlyTests {
+    private typealias Item = Sharing.Item
+
+    /// Two appointments and two notes of the first person.
+    private func items(_ sharing: inout Sharing) throws -> [Item] {
+        let items =
+            [Item(kind: .appointment, id: UUID()), Item(kind: .appointment, id: UUID())]
+            + [Item(kind: .note, id: UUID()), Item(kind: .note, id: UUID())]
+        for (number, item) in items.enumerated() { try sharing.write(item, "\(number)", of: sharing.people[0]) }
+        return items
+    }
+
+    /// 1.
+    @Test func nothingIsSharedByItself() throws {
+        var sharing = try Sharing()
+        _ = try items(&sharing)
+        let before = try sharing.position()
+        try sharing.settle()
+        #expect(try sharing.position() == before)
+        for person in sharing.people { #expect(try sharing.shares(person) == 0) }
+    }
+
+    /// 3: the last item is taken back; the share stays until somebody ends it.
+    @Test func aShareMayBeEmpty() throws {
+        var sharing = try Sharing()
+        let (ana, ben, item) = (sharing.people[0], sharing.people[1], try items(&sharing)[0])
+        try sharing.share(item, of: ana, with: ben.id)
+        try sharing.settle()
+        try sharing.unshare(item, of: ana, with: ben.id)
+        try sharing.settle()
+        #expect(try sharing.copies(ana, ben).isEmpty && sharing.links(ana).isEmpty)
+        #expect(try sharing.stored(Sharing.path(ana, ben)).count == 1)
+        #expect(try sharing.shares(ana) == 1 && sharing.shares(ben) == 1)
+    }
+
+    /// 4 and 12: a copy of what the owner has not, or does not share, goes when it is looked at.
+    @Test(arguments: [SharedItem.ItemKind.note, .appointment]) func aCopyOfNothingGoes(
+        kind: SharedItem.ItemKind
+    ) throws {
+        var sharing = try Sharing()
+        let (ana, ben, item) = (sharing.people[0], sharing.people[1], try items(&sharing)[2])
+        try sharing.share(item, of: ana, with: ben.id)
+        try sharing.settle()
+        let extra = Item(kind: kind, id: UUID())
+        try sharing.put(kind.kind, extra.id, Sharing.json(kind, "extra"), in: Sharing.path(ana, ben))
+        #expect(try sharing.copies(ana, ben).count == 2)
+        try sharing.settle()
+        #expect(try sharing.copies(ana, ben) == ["Note/\(item.id.text)": Sharing.json(.note, "2")])
+    }
+
+    /// 5, 6 and 7.
+    @Test func whatIsSharedComesOnce() throws {
+        var sharing = try Sharing()
+        let (ana, ben, items) = (sharing.people[0], sharing.people[1], try items(&sharing))
+        #expect(try sharing.copies(ana, ben).isEmpty)
+        for item in items { try sharing.share(item, of: ana, with: ben.id) }
+        try sharing.settle()
+        let copies = try sharing.copies(ana, ben)
+        let expected = items.enumerated().map { number, item in
+            ("\(item.kind.rawValue)/\(item.id.text)", Sharing.json(item.kind, "\(number)"))
+        }
+        #expect(copies == Dictionary(uniqueKeysWithValues: expected))
+        let share = try #require(try sharing.stored(Sharing.path(ana, ben)).first { $0.key.hasPrefix("Share/") })
+        for person in [ana, ben] { #expect(try sharing.stored(person.path)[share.key] == share.value) }
+        #expect(share.value.contains("\"owner\": \"\(ana.id.text)\"") && share.value.contains("\"since\": \"2014"))
+        // Shared again: it is as it was.
+        for item in items { try sharing.share(item, of: ana, with: ben.id) }
+        let before = try sharing.position()
+        try sharing.settle()
+        #expect(try sharing.position() == before)
+        #expect(try sharing.copies(ana, ben) == copies && sharing.shares(ana) == 1 && sharing.shares(ben) == 1)
+    }
+
+    /// 9: many items at once, shared with one person for the first time, make one share; both ways are two.
+    @Test func thereIsOneSharePerPair() throws {
+        var sharing = try Sharing()
+        let (ana, ben, items) = (sharing.people[0], sharing.people[1], try items(&sharing))
+        let own = Item(kind: .note, id: UUID())
+        try sharing.write(own, "ben's", of: ben)
+        try sharing.share(own, of: ben, with: ana.id)
+        for item in items { try sharing.share(item, of: ana, with: ben.id) }
+        try sharing.settle()
+        #expect(try sharing.copies(ana, ben).count == 4 && sharing.copies(ben, ana).count == 1)
+        #expect(try sharing.shares(ana) == 2 && sharing.shares(ben) == 2)
+    }
+
+    /// 10: each of twenty shares something with the next.
+    @Test func twentyPeopleShare() throws {
+        var sharing = try Sharing(people: (0..<20).map { "person\($0)" })
+        let people = sharing.people
+        let items = people.map { _ in Item(kind: .appointment, id: UUID()) }
+        for (number, item) in items.enumerated() {
+            try sharing.write(item, "\(number)", of: people[number])
+            try sharing.share(item, of: people[number], with: people[(number + 1) % 20].id)
+        }
+        try sharing.settle()
+        for number in people.indices {
+            let copies = try sharing.copies(people[number], people[(number + 1) % 20])
+            #expect(copies.values.map { $0 } == [Sharing.json(.appointment, "\(number)")])
+            #expect(try sharing.shares(people[number]) == 2)
+        }
+    }
+
+    /// 11: a few among 2,000 people, and one item with many of them.
+    @Test func fewAmongManyShare() throws {
+        var sharing = try Sharing(people: (0..<2_000).map { "person\($0)" })
+        let people = sharing.people
+        let item = Item(kind: .note, id: UUID())
+        try sharing.write(item, "for many", of: people[0])
+        for number in 1...100 { try sharing.share(item, of: people[0], with: people[number * 19].id) }
+        try sharing.settle()
+        try sharing.write(item, "changed", of: people[0])
+        try sharing.settle()
+        #expect(try sharing.shares(people[0]) == 100)
+        for number in 1...100 {
+            let copies = try sharing.copies(people[0], people[number * 19])
+            #expect(copies.values.map { $0 } == [Sharing.json(.note, "changed")])
+        }
+    }
+
+    /// 13, 14, and that a task which is ticked off is so for its recipients.
+    @Test func aChangeReachesTheCopies() throws {
+        var sharing = try Sharing()
+        let (ana, ben, items) = (sharing.people[0], sharing.people[1], try items(&sharing))
+        for item in items { for person in sharing.people[1...] { try sharing.share(item, of: ana, with: person.id) } }
+        try sharing.settle()
+        try sharing.write(items[0], "moved", of: ana)
+        let done = #"{"body": "b", "title": "2", "isDone": true, "isTask": true}"#
+        try sharing.put(.note, items[2].id, done, in: ana.path)
+        try sharing.settle()
+        for person in [ben, sharing.people[2]] {
+            let copies = try sharing.copies(ana, person)
+            #expect(copies["Appointment/\(items[0].id.text)"] == Sharing.json(.appointment, "moved"))
+            #expect(copies["Note/\(items[2].id.text)"] == done && copies.count == 4)
+        }
+    }
+
+    /// 15 and 16. What was shared of it is no more either.
+    @Test(arguments: [0, 2]) func aDeletedItemIsNowhere(number: Int) throws {
+        var sharing = try Sharing()
+        let (ana, items) = (sharing.people[0], try items(&sharing))
+        for item in items { for person in sharing.people[1...] { try sharing.share(item, of: ana, with: person.id) } }
+        try sharing.settle()
+        try sharing.delete(items[number].kind.kind, items[number].id, in: ana.path)
+        try sharing.settle()
+        for person in sharing.people[1...] { #expect(try sharing.copies(ana, person).count == 3) }
+        #expect(try sharing.links(ana).count == 6)
+    }
+
+    /// 17: the owner ends all shares.
+    @Test func theOwnerEndsAll() throws {
+        var sharing = try Sharing()
+        let (ana, items) = (sharing.people[0], try items(&sharing))
+        for item in items { for person in sharing.people[1...] { try sharing.share(item, of: ana, with: person.id) } }
+        try sharing.settle()
+        for person in sharing.people[1...] { try sharing.end(ana, person) }
+        try sharing.settle()
+        for person in sharing.people[1...] { #expect(try sharing.stored(Sharing.path(ana, person)).isEmpty) }
+        for person in sharing.people { #expect(try sharing.shares(person) == 0 && sharing.links(person).isEmpty) }
+        // The items are the owner's still, and may be shared again.
+        #expect(try sharing.stored(ana.path).count == 4)
+        try sharing.share(items[3], of: ana, with: sharing.people[1].id)
+        try sharing.settle()
+        #expect(try sharing.copies(ana, sharing.people[1]).count == 1 && sharing.shares(sharing.people[1]) == 1)
+    }
+
+    /// 18: the recipient ends what one of two shares with them; and removes one item of the other's.
+    @Test func theRecipientEndsOrRemoves() throws {
+        var sharing = try Sharing()
+        let (ana, ben, cho) = (sharing.people[0], sharing.people[1], sharing.people[2])
+        let items = try items(&sharing)
+        let bens = Item(kind: .note, id: UUID())
+        try sharing.write(bens, "ben's", of: ben)
+        try sharing.share(bens, of: ben, with: cho.id)
+        for item in items { try sharing.share(item, of: ana, with: cho.id) }
+        try sharing.settle()
+        try sharing.end(ben, cho)
+        try sharing.remove(items[1], of: ana, by: cho)
+        try sharing.settle()
+        #expect(try sharing.stored(Sharing.path(ben, cho)).isEmpty && sharing.links(ben).isEmpty)
+        #expect(try sharing.copies(ana, cho).count == 3 && sharing.links(ana).count == 3)
+        #expect(try sharing.shares(ben) == 0 && sharing.shares(ana) == 1 && sharing.shares(cho) == 1)
+        // What is shared again comes back.
+        try sharing.share(items[1], of: ana, with: cho.id)
+        try sharing.settle()
+        #expect(try sharing.copies(ana, cho).count == 4)
+    }
+
+    /// The test that was never written: a person's own item is the same as one shared with them, its id too.
+    @Test(arguments: [SharedItem.ItemKind.note, .appointment]) func aPersonOwnsWhatIsSharedWithThem(
+        kind: SharedItem.ItemKind
+    ) throws {
+        var sharing = try Sharing()
+        let (ana, ben, cho) = (sharing.people[0], sharing.people[1], sharing.people[2])
+        let item = Item(kind: kind, id: UUID())
+        for person in [ana, ben] {
+            try sharing.write(item, "same", of: person)
+            try sharing.share(item, of: person, with: cho.id)
+        }
+        try sharing.share(item, of: ana, with: ben.id)
+        try sharing.settle()
+        try sharing.write(item, "ana's", of: ana)
+        try sharing.settle()
+        let key = "\(kind.rawValue)/\(item.id.text)"
+        #expect(try sharing.copies(ana, ben)[key] == Sharing.json(kind, "ana's"))
+        #expect(try sharing.copies(ana, cho)[key] == Sharing.json(kind, "ana's"))
+        #expect(try sharing.copies(ben, cho)[key] == Sharing.json(kind, "same"))
+        #expect(try sharing.stored(ben.path)[key] == Sharing.json(kind, "same"))
+        try sharing.remove(item, of: ana, by: cho)
+        try sharing.delete(kind.kind, item.id, in: ben.path)
+        try sharing.settle()
+        #expect(try sharing.copies(ana, ben).count == 1 && sharing.copies(ana, cho).isEmpty)
+        #expect(try sharing.copies(ben, cho).isEmpty)
+    }
+
+    /// A share whose owner nobody knows is of no account, whoever else is there.
+    @Test func aShareOfNobodyIsLeftAlone() throws {
+        var sharing = try Sharing()
+        let nobody = Sharing.Person(email: "nobody@example.com", id: UUID())
+        let path = Sharing.path(nobody, sharing.people[1])
+        let item = Item(kind: .note, id: UUID())
+        try sharing.put(.note, item.id, Sharing.json(.note, "n"), in: path)
+        try sharing.write(item, "n", of: nobody)
+        try sharing.share(item, of: nobody, with: sharing.people[1].id)
+        try sharing.settle()
+        try sharing.end(nobody, sharing.people[1])
+        try sharing.settle()
+        #expect(try sharing.shares(sharing.people[1]) == 0)
+    }
+}

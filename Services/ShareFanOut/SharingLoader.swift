@@ -14,7 +14,7 @@ enum Concern: Equatable, Sendable {
     case link(RealmPath, UUID)
     /// A copy that its recipient removed: its link.
     case removal(share: UUID, ObjectName)
-    /// A share that one of the two ended: all links between them.
+    /// A share that one of the two may have ended: the links between them that are older.
     case end(UUID)
 
     struct ObjectName: Equatable, Sendable {
@@ -22,7 +22,8 @@ enum Concern: Equatable, Sendable {
         let id: UUID
     }
 
-    /// - Parameter isEdit: What this service itself wrote into a share's realm needs no further look.
+    /// - Parameter isEdit: A copy that this service itself wrote needs no further look. A share does: when it was made
+    ///   again at once for a newer link, no other event tells that it was ended before.
     init?(_ subject: EventSubject, isEdit: Bool) {
         switch (subject.realm.realmClass, subject.kind) {
         case (.user, .appointment), (.user, .note):
@@ -30,7 +31,7 @@ enum Concern: Equatable, Sendable {
         case (.user, .sharedItem): self = .link(subject.realm, subject.id)
         case (.share(let share), .appointment) where isEdit, (.share(let share), .note) where isEdit:
             self = .removal(share: share, ObjectName(kind: subject.kind, id: subject.id))
-        case (.share(let share), .share) where isEdit && share == subject.id: self = .end(share)
+        case (.share(let share), .share) where share == subject.id: self = .end(share)
         default: return nil
         }
     }
@@ -77,7 +78,7 @@ struct SharingLoader {
         try loadLinks(&connection)
         try loadRealms(&connection)
         try loadObjects(&connection)
-        try loadCounts(&connection)
+        try loadRoom(&connection)
         return state
     }
 
@@ -131,6 +132,7 @@ struct SharingLoader {
             }
         }
         let ordered = Array(keys.keys)
+        state.whole = Set(ordered)
         let known = ends.flatMap { [$0.key, ObjectKey(realm: $0.owner.realm, kind: .share, id: $0.key.id)] }
         let answers = try connection.run([
             statements.links(
@@ -149,6 +151,7 @@ struct SharingLoader {
         for row in answers[2] {
             guard let object = try RealmObject(row, firstColumn: 1) else { continue }
             let end = ends[Int(try row.value(0, as: Int32.self)) - 1]
+            state.whole.insert(object.key)
             state.inputs[end.input, default: []].append(object.key)
             if state.links[object.key] == nil { state.links[object.key] = Link(end.owner, object.key, object) }
         }
@@ -223,13 +226,14 @@ struct SharingLoader {
         for (key, link) in state.links {
             if let item = link.itemKey { keys.insert(item) }
             if let copy = state.copyKey(link) { keys.insert(copy) }
-            if let share = state.shareKey(link.share) {
-                keys.insert(share)
-                ranges.append((share.realm, key.id))
-                linksOfRanges.append(key)
+            guard let share = state.shareKey(link.share) else { continue }
+            keys.insert(share)
+            guard state.whole.contains(key) else { continue }
+            ranges.append((share.realm, key.id))
+            linksOfRanges.append(key)
+            if let fields = link.fields {
+                keys.formUnion(state.references(to: link.share, of: link.owner, with: fields.recipient))
             }
-            guard let fields = link.fields else { continue }
-            keys.formUnion(state.references(to: link.share, of: link.owner, with: fields.recipient))
         }
         for (index, concern) in concerns {
             guard let owner = ownersOfInputs[index] else { continue }
@@ -253,6 +257,10 @@ struct SharingLoader {
             guard let object = try RealmObject(row, firstColumn: 1) else { continue }
             state.copies[linksOfRanges[Int(try row.value(0, as: Int32.self)) - 1], default: []].append(object)
         }
+        for (key, link) in state.links where !state.whole.contains(key) {
+            guard let copy = state.copyKey(link).flatMap({ state.objects[$0] }), !copy.isDeleted else { continue }
+            state.copies[key] = [copy]
+        }
     }
 
     private func endedRecipient(_ share: UUID, of owner: Owner) -> UUID? {
@@ -260,18 +268,22 @@ struct SharingLoader {
         return keys.lazy.compactMap { $0.flatMap { state.objects[$0] }.flatMap(Self.recipient) }.first { _ in true }
     }
 
-    /// How many shares those have for whom one is to be made.
-    private mutating func loadCounts(_ connection: inout Connection) throws {
+    /// How many shares those have for whom one is to be made, and what refers to it already.
+    private mutating func loadRoom(_ connection: inout Connection) throws {
         var realms: Set<Int32> = []
+        var references: Set<ObjectKey> = []
         for link in state.links.values {
             guard let fields = link.fields, let recipient = state.realms[fields.recipient],
                 let share = state.shareKey(link.share), state.objects[share]?.fields == nil
             else { continue }
             realms.formUnion([link.owner.realm, recipient])
+            references.formUnion(state.references(to: link.share, of: link.owner, with: fields.recipient))
         }
         guard !realms.isEmpty else { return }
-        for (realm, count) in try connection.run(statements.shareCounts(Array(realms))).decode(Int32.self, Int32.self) {
-            state.shareCounts[realm] = Int(count)
-        }
+        let answers = try connection.run([
+            statements.shareCounts(Array(realms)), RealmObject.load(references, in: environment),
+        ])
+        for (realm, count) in try answers[0].decode(Int32.self, Int32.self) { state.shareCounts[realm] = Int(count) }
+        state.objects.merge(try RealmObject.byKey(answers[1])) { _, new in new }
     }
 }

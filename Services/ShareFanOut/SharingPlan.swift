@@ -96,14 +96,14 @@ struct SharingPlan {
         let verdict = LinkRule.decide(state.facts(link, room: room(link)), statements.bounds)
         let copies = state.copies[link.key] ?? []
         let writes = try writes(to: link, copies, verdict)
-        let isWhole = link.fields.map { state.isWhole(link.share, of: link.owner, with: $0.recipient) } ?? true
-        if writes.isEmpty && (isWhole || verdict != .shared) { return verdict }
+        let lacksShare = verdict == .shared && link.fields.map { !state.hasShare(link, with: $0.recipient) } ?? false
+        if writes.isEmpty && !lacksShare { return verdict }
         written.insert(link.key)
         expect(link.key, at: link.object?.position ?? 0, input)
         let read = [link.itemKey, state.copyKey(link), state.shareKey(link.share)].compactMap(\.self)
         for key in read { expect(key, at: state.position(key), input) }
         for stray in copies { expect(stray.key, at: stray.position, input) }
-        if verdict == .shared, !isWhole { try count(on: link, input) }
+        if lacksShare { try count(on: link, input) }
         for write in writes {
             if let fields = write.fields {
                 batch.put(write.key, fields, decision: input)

@@ -81,6 +81,9 @@ struct SharingState: Sendable {
     /// The realms that items are in.
     var itemRealms: [RealmPath: Int32] = [:]
     var links: [ObjectKey: Link] = [:]
+    /// Those among them that an input itself is about, or a removal or an end: all that they lead to is looked at. Of
+    /// the links of an item that changed, only the share and the copy.
+    var whole: Set<ObjectKey> = []
     /// The own realms of those people that have any.
     var realms: [UUID: Int32] = [:]
     /// The realms of shares; one in which nothing was written has none.
@@ -102,10 +105,11 @@ struct SharingState: Sendable {
         ([owner.realm] + (realms[recipient].map { [$0] } ?? [])).map { ObjectKey(realm: $0, kind: .share, id: share) }
     }
 
-    /// Whether the share is there and both refer to it.
-    func isWhole(_ share: UUID, of owner: Owner, with recipient: UUID) -> Bool {
-        guard let key = shareKey(share), let fields = objects[key]?.fields else { return false }
-        return references(to: share, of: owner, with: recipient).allSatisfy { objects[$0]?.fields == fields }
+    /// Whether the link's share is there, and both refer to it.
+    func hasShare(_ link: Link, with recipient: UUID) -> Bool {
+        guard let key = shareKey(link.share), let fields = objects[key]?.fields else { return false }
+        guard whole.contains(link.key) else { return true }
+        return references(to: link.share, of: link.owner, with: recipient).allSatisfy { objects[$0]?.fields == fields }
     }
 
     /// The copy that a link's recipient has, or is to have.

@@ -64,7 +64,7 @@ struct SharingStatements {
         CROSS JOIN LATERAL (
             SELECT edit_position FROM store.object
             WHERE environment_id = \(environment.rawValue) AND realm_id = e.share_realm AND kind = \(Kind.share)
-                AND id = e.share_id
+                AND id = e.share_id AND edit_position > 0
             OFFSET 0
         ) s
         CROSS JOIN LATERAL (

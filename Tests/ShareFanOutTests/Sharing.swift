@@ -193,15 +193,30 @@ struct Sharing: ~Copyable {
 
     /// Delivers events until there are none: those of what the service writes too.
     mutating func settle(_ more: [WorkItem<Never>] = []) throws {
-        var inputs = more + (try collect())
+        var inputs = Self.merged(more + (try collect()))
         var roundCount = 0
         while !inputs.isEmpty {
             roundCount += 1
             try #require(roundCount < 200, "it never rests")
             var batch = WriteBatch(environment: acme.id)
             let nexts = try handler.decide(inputs, in: acme.id, batch: &batch, on: &acme.connection)
-            inputs = try commit(batch, inputs, nexts) + collect()
+            inputs = Self.merged(try commit(batch, inputs, nexts) + collect())
         }
+    }
+
+    /// A key is in a batch once, and is an edit if one of its events is.
+    static func merged(_ items: [WorkItem<Never>]) -> [WorkItem<Never>] {
+        var places: [EventSubject: Int] = [:]
+        var merged: [WorkItem<Never>] = []
+        for item in items {
+            if let place = places[item.subject] {
+                if item.isEdit { merged[place].isEdit = true }
+            } else {
+                places[item.subject] = merged.count
+                merged.append(item)
+            }
+        }
+        return merged
     }
 
     /// What was put aside is due.

@@ -151,13 +151,11 @@ struct SharingSimulation: ~Copyable {
         let number = Int.random(in: 0..<handlers.count, using: &random)
         guard decided[number] == nil, !events.isEmpty else { return }
         events.shuffle(using: &random)
-        var taken = Array(events.prefix(Int.random(in: 1...6, using: &random)))
+        let count = min(events.count, Int.random(in: 1...6, using: &random))
+        let taken = Sharing.merged(Array(events.prefix(count)))
         // Some come once more later.
         let areKept = Int.random(in: 0..<4, using: &random) == 0
-        if !areKept { events.removeFirst(taken.count) }
-        // A key is in a batch once.
-        var keys: Set<EventSubject> = []
-        taken = taken.filter { keys.insert($0.subject).inserted }
+        if !areKept { events.removeFirst(count) }
         let (batch, nexts) = try sharing.decide(taken, by: &handlers[number])
         decided[number] = Decided(batch: batch, inputs: taken, nexts: nexts)
     }
@@ -181,12 +179,8 @@ struct SharingSimulation: ~Copyable {
     mutating func finish() throws {
         for number in handlers.indices { if let work = decided[number] { events += work.inputs } }
         decided = [nil, nil]
-        let rest = Dictionary(grouping: events, by: \.subject).values.map { same in
-            var item = same[0]
-            item.isEdit = same.contains(where: \.isEdit)
-            return item
-        }
-        try sharing.settle(rest)
+        try sharing.settle(events)
+        events = []
         try check()
         let before = try sharing.position()
         try sharing.settle(try sharing.collect(all: true))

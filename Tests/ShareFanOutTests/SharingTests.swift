@@ -152,6 +152,25 @@ import Testing
         #expect(try sharing.links(ana).count == 1 && sharing.shares(ana) == 1 && sharing.shares(ben) == 1)
     }
 
+    /// The end of a share is told by no event of its own when the share was made again before the relay came to it.
+    @Test func anEndThatNobodyHeardOfCounts() throws {
+        var sharing = try shared(Item(kind: .note, id: UUID()))
+        let (ana, ben) = (sharing.people[0], sharing.people[1])
+        let other = Item(kind: .note, id: UUID())
+        try sharing.write(other, "other", of: ana)
+        try sharing.share(other, of: ana, with: ben.id)
+        let events = try sharing.collect()
+        try sharing.end(ana, ben)
+        try sharing.share(other, of: ana, with: ben.id)
+        var handler = ShareHandler()
+        let (batch, nexts) = try sharing.decide(events, by: &handler)
+        #expect(try sharing.commit(batch, events, nexts).allSatisfy { $0.subject.kind == .note })
+        #expect(try sharing.copies(ana, ben).count == 2 && sharing.links(ana).count == 2)
+        try sharing.settle()
+        #expect(try sharing.copies(ana, ben) == ["Note/\(other.id.text)": Sharing.json(.note, "other")])
+        #expect(try sharing.links(ana).count == 1 && sharing.shares(ana) == 1 && sharing.shares(ben) == 1)
+    }
+
     /// More links than one batch of an ended share reads.
     @Test func aShareOfManyItemsEnds() throws {
         var sharing = try shared(Item(kind: .note, id: UUID()))

@@ -47,12 +47,12 @@ enum TaskCascade {
             SELECT '/manager/FieldTask/' || c.task_id, c.task_id, 'it was completed long ago', -1
             FROM (
                 (SELECT task_id FROM task.copy
-                WHERE environment_id = \(environment.rawValue) AND (realm_id IS NULL) = false
+                WHERE environment_id = \(environment.rawValue) AND completed_at IS NOT NULL AND realm_id IS NOT NULL
                     AND completed_at < now() - make_interval(secs => \(keep.copies.inSeconds))
                 ORDER BY completed_at LIMIT \(Int64(countMax)))
                 UNION
                 (SELECT task_id FROM task.copy
-                WHERE environment_id = \(environment.rawValue) AND (realm_id IS NULL) = true
+                WHERE environment_id = \(environment.rawValue) AND completed_at IS NOT NULL AND realm_id IS NULL
                     AND completed_at < now() - make_interval(secs => \(keep.masters.inSeconds))
                 ORDER BY completed_at LIMIT \(Int64(countMax)))
             ) c

@@ -65,7 +65,9 @@ struct TaskHandler: Handler {
             }
         }
         try work.load(&directory, on: &connection)
-        try work.write(to: &batch, &directory, on: &connection)
+        for (decision, reason) in try work.write(to: &batch, &directory, on: &connection) {
+            dispositions[decision] = .dead(reason: reason)
+        }
         return dispositions
     }
 
@@ -76,9 +78,9 @@ struct TaskHandler: Handler {
         _ batch: inout WriteBatch
     ) {
         var gone: [(key: ObjectKey, decision: Int)] = []
-        for (decision, key, object) in causes where object?.fields == nil {
+        for (decision, key, object) in causes {
             batch.expect(key, at: object?.position ?? 0, decision: decision)
-            gone.append((key, decision))
+            if object?.fields == nil { gone.append((key, decision)) }
         }
         guard !gone.isEmpty else { return }
         batch.also(TaskCascade.tasks(naming: gone, in: environment))

@@ -58,9 +58,9 @@ struct TaskFacts: Equatable, Sendable {
     var assignee: Named?
     /// Whether the assignee is in the team.
     var isMember = false
-    /// Whether it was completed so long ago that nobody needs a copy any more.
+    /// Whether what was agreed on is a completion so long ago that nobody needs a copy any more.
     var isOld = false
-    /// Whether it was completed so long ago that managers need not hold it any more.
+    /// Whether it is one so long ago that managers need not hold it any more.
     var isVeryOld = false
 }
 
@@ -92,11 +92,12 @@ enum TaskRule {
         let team = facts.team.flatMap { $0.isThere ? $0.id : nil }
         let mayDoIt = facts.assignee?.isThere == true && (team == nil || facts.isMember)
         let assignee = mayDoIt ? facts.assignee?.id : nil
-        let isArchived = progress.isCompleted && facts.isVeryOld
+        // How old it is says nothing of a completion that is new.
+        let isAsAgreed = progress.isCompleted && progress == facts.agreed
+        let isArchived = isAsAgreed && facts.isVeryOld
         return TaskDecision(
             progress: progress, team: team, assignee: assignee,
-            place: isArchived || progress.isCompleted && facts.isOld ? .none : place(team, assignee),
-            isArchived: isArchived)
+            place: isArchived || isAsAgreed && facts.isOld ? .none : place(team, assignee), isArchived: isArchived)
     }
 
     private static func place(_ team: UUID?, _ assignee: UUID?) -> TaskDecision.Place {

@@ -76,7 +76,7 @@ enum TaskStore {
         """
     }
 
-    /// Writes rows. When a completion was heard of is kept as long as the task is done.
+    /// Writes rows. When a completion was heard of is kept as long as it is the same one.
     static func put(_ rows: [(task: UUID, row: TaskRow, decision: Int)], in environment: EnvironmentID) -> Statement {
         var (realms, dates) = (BinaryArray(of: Int32.self), BinaryArray(of: String.self))
         var (teams, assignees) = (BinaryArray(of: UUID.self), BinaryArray(of: UUID.self))
@@ -101,7 +101,11 @@ enum TaskStore {
                 version = c.version + 1, realm_id = excluded.realm_id, team_id = excluded.team_id,
                 assignee_id = excluded.assignee_id, is_completed = excluded.is_completed,
                 completion_date = excluded.completion_date, completed_by = excluded.completed_by,
-                completed_at = CASE WHEN excluded.is_completed THEN coalesce(c.completed_at, now()) END
+                completed_at = CASE WHEN excluded.is_completed THEN
+                    CASE WHEN c.completion_date IS NOT DISTINCT FROM excluded.completion_date
+                            AND c.completed_by IS NOT DISTINCT FROM excluded.completed_by
+                        THEN coalesce(c.completed_at, now()) ELSE now() END
+                    END
             """
     }
 
@@ -117,5 +121,19 @@ enum TaskStore {
             ) c
             WHERE i.decision <> ALL ((SELECT realm.missed())::int[])))
         """
+    }
+}
+
+/// What a batch does with rows of `task.copy`.
+struct TaskRows {
+    /// What each decision was made from.
+    var versions: [(task: UUID, version: Int64, decision: Int)] = []
+    var kept: [(task: UUID, row: TaskRow, decision: Int)] = []
+    var gone: [(task: UUID, decision: Int)] = []
+
+    func write(to batch: inout WriteBatch, in environment: EnvironmentID) {
+        if !versions.isEmpty { batch.expect(TaskStore.expect(versions, in: environment)) }
+        if !kept.isEmpty { batch.also(TaskStore.put(kept, in: environment)) }
+        if !gone.isEmpty { batch.also(TaskStore.remove(gone, in: environment)) }
     }
 }

@@ -86,12 +86,14 @@ struct TaskWork {
 
     private func isThere(_ key: ObjectKey) -> Bool { objects[key]?.fields != nil }
 
-    private func facts(_ item: Item, _ master: (object: RealmObject, fields: JSONObject)) throws -> TaskFacts {
+    private func facts(_ item: Item, _ master: (object: RealmObject, fields: JSONObject)) -> TaskFacts {
         var facts = TaskFacts(
             master: .init(progress: TaskProgress(of: master.fields), editPosition: master.object.editPosition))
-        if let copy = item.copy.flatMap({ objects[$0] }), let fields = copy.fields {
-            let progress = TaskProgress(of: try JSONObject(fields.bytes))
-            facts.copy = .init(progress: progress, editPosition: copy.editPosition)
+        // A copy that cannot be read says nothing, and is written anew.
+        if let copy = item.copy.flatMap({ objects[$0] }), let bytes = copy.fields?.bytes,
+            let fields = try? JSONObject(bytes)
+        {
+            facts.copy = .init(progress: TaskProgress(of: fields), editPosition: copy.editPosition)
         }
         if item.row.version > 0 { facts.agreed = item.row.progress }
         facts.team = item.team.map { .init(id: $0, isThere: isThere(teamKey($0))) }
@@ -114,51 +116,58 @@ struct TaskWork {
     // MARK: Writing
 
     /// Decides the tasks and adds what differs to the batch.
+    ///
+    /// - Returns: Why tasks cannot be written, by the decisions that are about them.
     mutating func write(
         to batch: inout WriteBatch, _ directory: inout RealmDirectory, on connection: inout Connection
-    ) throws {
+    ) throws -> [Int: String] {
         var decided: [(item: Item, decision: TaskDecision?, path: RealmPath?)] = []
         for item in items {
-            let decision = try item.master.map { TaskRule.decide(try facts(item, $0)) }
+            let decision = item.master.map { TaskRule.decide(facts(item, $0)) }
             decided.append((item, decision, decision.flatMap { $0.isArchived ? .archive : path($0.place) }))
         }
         let realms = try directory.ids(
             of: Set(decided.compactMap(\.path)), in: environment, create: true, on: &connection)
-        var (kept, gone): ([(task: UUID, row: TaskRow, decision: Int)], [(task: UUID, decision: Int)]) = ([], [])
-        var versions: [(task: UUID, version: Int64, decision: Int)] = []
+        var (rows, dead) = (TaskRows(), [Int: String]())
         for (item, decision, path) in decided {
-            let realm = path.flatMap { realms[$0] }
-            var isChanged = false
-            if let decision, let master = item.master, !decision.isArchived {
-                let fields = try fields(master, decision)
-                if fields != master.object.fields {
-                    batch.put(master.object.key, fields, decision: item.decision)
-                    isChanged = true
-                }
-                if place(fields, item, in: realm, &batch) { isChanged = true }
+            do {
+                try write(item, decision, in: path.flatMap { realms[$0] }, &batch, &rows)
+            } catch {
+                for subject in item.subjects { dead[subject.decision] = "the task cannot be written: \(error)" }
+            }
+        }
+        rows.write(to: &batch, in: environment)
+        return dead
+    }
+
+    private func write(
+        _ item: Item, _ decision: TaskDecision?, in realm: Int32?, _ batch: inout WriteBatch, _ rows: inout TaskRows
+    ) throws(JSONProblem) {
+        if let decision, let master = item.master {
+            let fields = try fields(master, decision)
+            if decision.isArchived {
+                archive(fields, item, in: realm, &batch)
+                rows.gone.append((item.task, item.decision))
+            } else {
+                if fields != master.object.fields { batch.put(master.object.key, fields, decision: item.decision) }
+                place(fields, item, in: realm, &batch)
                 var row = item.row
                 (row.realm, row.team, row.assignee) = (realm, decision.team, decision.assignee)
                 row.progress = decision.progress
-                if item.row.version == 0 || row != item.row {
-                    kept.append((item.task, row, item.decision))
-                    isChanged = true
-                }
-            } else if item.master != nil || item.row.version > 0 {
-                archive(item, realm, to: &batch)
-                gone.append((item.task, item.decision))
-                isChanged = true
+                if row.version == 0 || row != item.row { rows.kept.append((item.task, row, item.decision)) }
             }
-            // Where there is nothing to write, whatever happens meanwhile has its own event.
-            if isChanged { expect(item, &batch, &versions) }
+        } else if item.row.version > 0 {
+            if let copy = item.copy, isThere(copy) { batch.delete(copy, decision: item.decision) }
+            rows.gone.append((item.task, item.decision))
         }
-        if !versions.isEmpty { batch.expect(TaskStore.expect(versions, in: environment)) }
-        if !kept.isEmpty { batch.also(TaskStore.put(kept, in: environment)) }
-        if !gone.isEmpty { batch.also(TaskStore.remove(gone, in: environment)) }
+        // Also where there is nothing to write: a team that goes meanwhile has the task come back by its parked key,
+        // which a decision that had not seen that must not release.
+        expect(item, &batch, &rows)
     }
 
     /// All that a task's decisions were made from. The first is the object that each event is about.
     private func expect(
-        _ item: Item, _ batch: inout WriteBatch, _ versions: inout [(task: UUID, version: Int64, decision: Int)]
+        _ item: Item, _ batch: inout WriteBatch, _ rows: inout TaskRows
     ) {
         let keys = keys(item)
         for (decision, realm) in item.subjects {
@@ -167,46 +176,36 @@ struct TaskWork {
             }
             batch.expect(places.master(item.task), at: item.masterPosition, decision: decision)
             for key in keys { batch.expect(key, at: objects[key]?.position ?? 0, decision: decision) }
-            versions.append((item.task, item.row.version, decision))
+            rows.versions.append((item.task, item.row.version, decision))
         }
     }
 
     /// The master as it is to be, and the copy.
     private func fields(
         _ master: (object: RealmObject, fields: JSONObject), _ decision: TaskDecision
-    ) throws -> CanonicalJSON {
-        guard let stored = master.object.fields else { return try CanonicalJSON("{}") }
+    ) throws(JSONProblem) -> CanonicalJSON {
         var changes = decision.progress.fields(after: TaskProgress(of: master.fields))
         if decision.team == nil, master.fields.id(of: "team") != nil { changes.append(("team", "null")) }
         if decision.assignee == nil, master.fields.id(of: "assignee") != nil { changes.append(("assignee", "null")) }
-        if changes.isEmpty { return stored }
+        if changes.isEmpty, let stored = master.object.fields { return stored }
         let patch = changes.map { (key: $0.key, value: Array($0.json.utf8)[...]) }
-        return try stored.merging(try CanonicalJSON(JSONObject.bytes(of: patch)))
+        return try CanonicalJSON(master.fields.merging(try JSONObject(JSONObject.bytes(of: patch))))
     }
 
     /// Has the copy be where it is to be, and nowhere else.
-    ///
-    /// - Returns: Whether something is written.
-    private func place(
-        _ fields: CanonicalJSON, _ item: Item, in realm: Int32?, _ batch: inout WriteBatch
-    ) -> Bool {
-        var isChanged = false
-        if let copy = item.copy, copy.realm != realm, isThere(copy) {
-            batch.delete(copy, decision: item.decision)
-            isChanged = true
-        }
-        guard let realm else { return isChanged }
+    private func place(_ fields: CanonicalJSON, _ item: Item, in realm: Int32?, _ batch: inout WriteBatch) {
+        if let copy = item.copy, copy.realm != realm, isThere(copy) { batch.delete(copy, decision: item.decision) }
+        guard let realm else { return }
         let key = ObjectKey(realm: realm, kind: .fieldTask, id: item.task)
-        guard item.row.realm != realm || objects[key]?.fields != fields else { return isChanged }
+        guard item.row.realm != realm || objects[key]?.fields != fields else { return }
         batch.put(key, fields, decision: item.decision)
-        return true
     }
 
-    /// The master is gone, or goes to the archive; its copy goes with it.
-    private func archive(_ item: Item, _ archive: Int32?, to batch: inout WriteBatch) {
+    /// The master goes to the archive; its copy goes with it.
+    private func archive(_ fields: CanonicalJSON, _ item: Item, in archive: Int32?, _ batch: inout WriteBatch) {
+        guard let archive else { return }
         if let copy = item.copy, isThere(copy) { batch.delete(copy, decision: item.decision) }
-        guard let master = item.master, let archive, let fields = master.object.fields else { return }
         batch.put(ObjectKey(realm: archive, kind: .fieldTask, id: item.task), fields, decision: item.decision)
-        batch.delete(master.object.key, decision: item.decision)
+        batch.delete(places.master(item.task), decision: item.decision)
     }
 }

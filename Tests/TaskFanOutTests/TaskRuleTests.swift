@@ -78,8 +78,19 @@ import Testing
         var facts = TaskFacts(master: .init(progress: isDone ? Self.done : Self.open, editPosition: 10))
         facts.team = .init(id: UUID(), isThere: true)
         (facts.isOld, facts.isVeryOld) = (isOld, isVeryOld)
+        facts.agreed = Self.done
         let decision = TaskRule.decide(facts)
         #expect((decision.place != .none) == hasCopy && decision.isArchived == isArchived)
+    }
+
+    /// It was done long ago, and another date is told of it on the copy now.
+    @Test func aNewCompletionIsNotOld() {
+        var facts = TaskFacts(master: .init(progress: Self.done, editPosition: 10))
+        facts.copy = .init(progress: Self.doneLater, editPosition: 11)
+        (facts.agreed, facts.isOld, facts.isVeryOld) = (Self.done, true, true)
+        facts.team = .init(id: UUID(), isThere: true)
+        let decision = TaskRule.decide(facts)
+        #expect(decision.progress == Self.doneLater && decision.place != .none && !decision.isArchived)
     }
 
     @Test func aProgressIsWrittenWhereItDiffers() throws {

@@ -19,9 +19,9 @@ struct ConvergeCommand: AsyncParsableCommand {
     @Option(help: "How many seeds.") var seeds = 20
     @Option(help: "The first seed; the others follow it. A random one unless given.") var first: UInt64?
     @Option(help: "How many people each environment has, each with a device.") var people = 8
-    @Option(help: "How many things are done in each environment.") var steps = 250
+    @Option(help: "How many things are done in each environment.") var steps = 400
     @Option(help: "How many environments are worked in at a time.") var parallel = 4
-    @Option(help: "How many kills and freezes while each of them is worked in; 0: none.") var kills = 2
+    @Option(help: "How many kills and freezes while each of them is worked in; 0: none.") var kills = 6
 
     func validate() throws {
         guard (1...100_000).contains(seeds) else { throw ValidationError("--seeds is 1…100000") }

@@ -9,6 +9,7 @@ import Model
 import Postgres
 import Realms
 import Runtime
+import Work
 
 /// One seed: an environment, its people at work, and what is to be seen afterwards.
 struct ConvergeCourse: Sendable {
@@ -125,20 +126,63 @@ struct ConvergeCourse: Sendable {
             if number % 4 == 0 { try await Task.sleep(for: .milliseconds(20)) }
         }
         for player in players { await player.device.comeBack() }
-        let deadline = ContinuousClock.now + settleMax
         var history = FieldworkHistory()
+        var position = try await comeToRest(players, &history, in: environment)
+        guard position.differences.isEmpty else { return position.differences }
+        // Everything is published once more: whoever decides from what is there has nothing to write.
+        let asked = environment
+        try await patiently { () async throws -> Void in
+            try await pool.run { connection in
+                for topic in Self.topics { try connection.run(Republish.ask(topic.name, in: asked)) }
+            }
+        }
+        let before = position.position
+        position = try await comeToRest(players, &history, in: environment)
+        if position.position != before {
+            position.differences.append("published again, it went from \(before) to \(position.position)")
+        }
+        print("seed \(seed): \(history.acceptedCount) mutations accepted, refused: \(history.rejectedCounts)")
+        return position.differences
+    }
+
+    private static let topics = [Topics.task, Topics.team, Topics.location, Topics.share]
+    /// So many looks one after the other find nothing to do, and no difference.
+    private static let restCount = 5
+
+    /// Waits until nothing happens any more.
+    ///
+    /// - Returns: Where the environment is then, and what differs.
+    private func comeToRest(
+        _ players: [FieldworkPlay.Player], _ history: inout FieldworkHistory, in environment: EnvironmentID
+    ) async throws -> (position: Int64, differences: [String]) {
+        let deadline = ContinuousClock.now + settleMax
+        var (last, count) = (Int64(-1), 0)
         while true {
             for player in players { history.take(await player.device.takeNews().answers, of: player.id) }
             let known = history
-            let differences = try await patiently { () async throws -> [String] in
-                try await self.differences(players, known, in: environment)
+            let found = try await patiently { () async throws -> (Int64, [String]) in
+                try await (position(of: environment), self.differences(players, known, in: environment))
             }
-            if differences.isEmpty {
-                print("seed \(seed): \(known.acceptedCount) mutations accepted, refused: \(known.rejectedCounts)")
-                return []
-            }
-            guard ContinuousClock.now < deadline else { return differences }
-            try await Task.sleep(for: .milliseconds(500))
+            count = found.0 == last && found.1.isEmpty ? count + 1 : 0
+            last = found.0
+            if count >= Self.restCount || ContinuousClock.now >= deadline { return found }
+            try await Task.sleep(for: .milliseconds(400))
+        }
+    }
+
+    /// Where the environment is; -1 while something is on its way.
+    private func position(of environment: EnvironmentID) async throws -> Int64 {
+        try await pool.run { connection in
+            let rows = try connection.run(
+                """
+                SELECT e.position,
+                    EXISTS (SELECT FROM pipeline.parked p WHERE p.environment_id = e.id AND NOT p.is_dead)
+                    OR EXISTS (SELECT FROM realm.republish r WHERE r.environment_id = e.id)
+                    OR EXISTS (SELECT FROM realm.relay r WHERE r.environment_id = e.id AND r.position < e.position)
+                FROM realm.environment e WHERE e.id = \(environment.rawValue)
+                """)
+            let (position, isBusy) = try rows[0].decode(Int64.self, Bool.self)
+            return isBusy ? -1 : position
         }
     }
 

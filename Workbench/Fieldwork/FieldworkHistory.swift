@@ -39,7 +39,8 @@ struct FieldworkHistory: Sendable {
         guard let fields = mutation.fields.flatMap({ try? JSONObject($0) }) else { return }
         switch (mutation.kind, answer.realm.realmClass.name) {
         case (.fieldTask, .team), (.fieldTask, .user):
-            if progress[mutation.id].map({ $0.position < position }) ?? true {
+            // Of two in one request both are told the position at which the later one left the task.
+            if progress[mutation.id].map({ $0.position <= position }) ?? true {
                 progress[mutation.id] = (position, fields)
             }
         case (.membership, _):

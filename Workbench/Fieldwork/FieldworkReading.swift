@@ -134,7 +134,10 @@ struct FieldworkReading {
 
     /// What a device shows that it should not, and what it lacks.
     func differences(of person: UUID, device: [RealmPath: RealmContent]) -> [String] {
-        let (name, wanted) = (snapshot.emails[person] ?? person.text, realms(of: person))
+        let name = snapshot.emails[person] ?? person.text
+        var wanted = realms(of: person)
+        // A team that a manager once was in is theirs to hold as long as it is there: the device names what it holds.
+        if managers.contains(person) { wanted.formUnion(teams.map(RealmPath.team).filter { device[$0] != nil }) }
         var differences: [String] = []
         for path in device.keys where !wanted.contains(path) && device[path]?.isEmpty == false {
             differences.append("\(name) holds \(path)")

@@ -52,8 +52,8 @@ enum ParkedKeys {
 
     /// Removes the rows of keys that are done. They are found by their whole keys (`LATERAL … OFFSET 0`), whatever the
     /// planner knows of an environment with many. One that is taken again in the same moment may stay: it comes again.
-    /// So does one that is due: it was put there, or made due, since the key was taken (``Cascade``), which the decision
-    /// may not have seen.
+    /// So does one that is due: it was put there, or made due, since the key was taken (``Cascade``), which the
+    /// decision may not have seen.
     static func release(_ keys: [(key: String, decision: Int)], group: String, environment: EnvironmentID) -> Statement
     {
         """

@@ -10,7 +10,7 @@ import Realms
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Bring files of other systems into realms.",
-        subcommands: [Objects.self, Tree.self])
+        subcommands: [Objects.self, LA311.self, Meetings.self, Tree.self])
 
     /// `fieldpost import tree`: reporting trees in the nested form.
     struct Tree: ParsableCommand {

@@ -91,6 +91,19 @@ import Testing
         }
     }
 
+    @Test func idsAreReadAsFoundationReadsThem() {
+        for _ in 0..<1_000 {
+            let id = UUID()
+            #expect(FieldsDecoder.id(Array("\"\(id.uuidString)\"".utf8)[...]) == id)
+            #expect(FieldsDecoder.id(Array("\"\(id.text)\"".utf8)[...]) == id)
+        }
+        let text = UUID().text
+        for wrong in [text, "\"\(text.dropLast())\"", "\"\(text.dropLast())g\"", "\"{\(text.dropFirst(2))}\"", "\"\""] {
+            #expect(FieldsDecoder.id(Array(wrong.utf8)[...]) == nil)
+        }
+        #expect(FieldsDecoder.id(Array("\"\(text.replacing("-", with: "0"))\"".utf8)[...]) == nil)
+    }
+
     // MARK: Lines
 
     @Test func linesOfEveryLengthAreReadWhole() throws {

@@ -1,10 +1,11 @@
 import ArgumentParser
 import Environments
+import Foundation
 import Model
 
 extension ImportCommand {
     /// `fieldpost import objects`: lines of JSON, one object each.
-    struct Objects: ParsableCommand {
+    struct Objects: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Write objects of any kind into realms, from lines of JSON.",
             discussion: """
@@ -29,49 +30,49 @@ extension ImportCommand {
         @Argument(help: "The file, or - for standard input.") var file: String
         @OptionGroup var options: ImportOptions
 
-        func run() throws {
+        func run() async throws {
             let source = try ImportSource(file)
             var work = try options.begin(source)
-            var lines = ObjectLines(hasBackend: work.hasBackend)
             var lineCount = 0
             // Teams and people are to be there before what names them.
             for common in source.bytesTotal == nil ? [nil] : [true, false] {
-                lineCount = try Self.read(source, common: common, &lines, into: &work)
+                lineCount = try await Self.read(source, common: common, into: &work)
             }
             try options.end(work, lines: lineCount, of: "lines")
         }
 
+        /// Lines are checked by as many threads, at most, beside the one that writes.
+        private static let threadCountMax = 4
+
         /// - Returns: How many lines there are, empty ones left out.
         private static func read(
-            _ source: ImportSource, common: Bool?, _ objects: inout ObjectLines, into work: inout ObjectImport
-        ) throws -> Int {
+            _ source: ImportSource, common: Bool?, into work: inout ObjectImport
+        ) async throws -> Int {
             var reader = try source.lines()
             var progress = ImportProgress(bytesTotal: source.bytesTotal)
             defer { progress.end() }
+            var lines = ObjectLines(hasBackend: work.hasBackend)
+            var checking: [Task<ObjectLines.Checked, Never>] = []
+            let width = max(1, min(ProcessInfo.processInfo.activeProcessorCount, threadCountMax))
             var lineCount = 0
-            while let line = try reader.next() {
-                if let bytes = line.bytes, bytes.allSatisfy({ $0 == 0x20 || $0 == 0x0D || $0 == 0x09 }) { continue }
-                lineCount += 1
-                if let object = Self.object(line, common, &objects, &work) { try work.add(object, line: line.number) }
-                if lineCount.isMultiple(of: 1_000) {
-                    progress.show(bytes: reader.bytesRead, lines: lineCount, problems: work.problems.count)
+            while true {
+                let page = try ObjectLines.page(of: &reader)
+                lineCount += page.count
+                if !page.isEmpty { checking.append(Task.detached { [lines] in lines.checked(page, common: common) }) }
+                guard page.isEmpty || checking.count >= width else { continue }
+                guard !checking.isEmpty else { break }
+                let checked = await checking.removeFirst().value
+                lines = checked.lines
+                for (line, result) in checked.results {
+                    switch result {
+                    case .success(let object): try work.add(object, line: line)
+                    case .failure(let problem): work.refuse(problem, line: line)
+                    }
                 }
+                progress.show(bytes: reader.bytesRead, lines: lineCount, problems: work.problems.count)
             }
             try work.flush()
             return lineCount
-        }
-
-        private static func object(
-            _ line: LineReader.Line, _ common: Bool?, _ objects: inout ObjectLines, _ work: inout ObjectImport
-        ) -> ImportedObject? {
-            do throws(ImportProblem) {
-                if let bytes = line.bytes { return try objects.object(bytes, common: common) }
-                if common == true { return nil }
-                throw ImportProblem("the line has more than \(LineReader.bytesMax) bytes")
-            } catch {
-                work.refuse(error, line: line.number)
-                return nil
-            }
         }
     }
 }

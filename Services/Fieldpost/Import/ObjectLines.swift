@@ -13,6 +13,48 @@ struct ObjectLines {
 
     init(hasBackend: Bool) { self.hasBackend = hasBackend }
 
+    /// What came of some lines, by their numbers, and what is known of realms since.
+    struct Checked: Sendable {
+        let lines: ObjectLines
+        let results: [(line: Int, result: Result<ImportedObject, ImportProblem>)]
+    }
+
+    /// Lines that are checked at a time.
+    private static let pageCountMax = 1_000
+    private static let pageBytesMax = 1 << 20
+
+    /// The next lines, empty ones left out; none at the end.
+    static func page(of reader: inout LineReader) throws -> [LineReader.Line] {
+        var (lines, byteCount): ([LineReader.Line], Int) = ([], 0)
+        while lines.count < pageCountMax, byteCount < pageBytesMax, let line = try reader.next() {
+            if let bytes = line.bytes, bytes.allSatisfy({ $0 == 0x20 || $0 == 0x0D || $0 == 0x09 }) { continue }
+            lines.append(line)
+            byteCount += line.bytes?.count ?? 0
+        }
+        return lines
+    }
+
+    /// Checks lines; those that are not wanted now are left out.
+    func checked(_ page: [LineReader.Line], common: Bool?) -> Checked {
+        var lines = self
+        var results: [(line: Int, result: Result<ImportedObject, ImportProblem>)] = []
+        results.reserveCapacity(page.count)
+        for line in page {
+            do throws(ImportProblem) {
+                guard let bytes = line.bytes else {
+                    if common == true { continue }
+                    throw ImportProblem("the line has more than \(LineReader.bytesMax) bytes")
+                }
+                if let object = try lines.object(bytes, common: common) {
+                    results.append((line.number, .success(object)))
+                }
+            } catch {
+                results.append((line.number, .failure(error)))
+            }
+        }
+        return Checked(lines: lines, results: results)
+    }
+
     /// The object of a line; `nil` when it is in another realm than those that are wanted now.
     ///
     /// - Parameter common: Whether objects of `/common` are wanted; all others, when not; `nil`: both.
@@ -36,7 +78,9 @@ struct ObjectLines {
         if let objection = ImportRule.objection(to: kind, in: realm.name, hasBackend: hasBackend) {
             throw ImportProblem(objection)
         }
-        guard let id = object.id(of: "id") else { throw Self.missing("id", object) }
+        guard let value = object.value(of: "id"), let id = FieldsDecoder.id(value) else {
+            throw Self.missing("id", object)
+        }
         guard let fields = object.value(of: "fields") else { throw Self.missing("fields", object) }
         return try ImportedObject(
             kind, id, in: realm.path, fields: Array(fields), email: try Self.email(object, kind))

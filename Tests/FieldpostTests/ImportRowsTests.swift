@@ -141,8 +141,8 @@ import Testing
     }
 }
 
-/// Needs the folder with the data in the environment variable `FIELDPOST_TEST_DATA`; without it these tests are disabled
-/// and say so.
+/// Needs the folder with the data in the environment variable `FIELDPOST_TEST_DATA`; without it these tests are
+/// disabled and say so.
 @Suite(
     .ownThreads,
     .enabled(

@@ -9,13 +9,13 @@ extension ImportCommand {
         static let configuration = CommandConfiguration(
             abstract: "Write objects of any kind into realms, from lines of JSON.",
             discussion: """
-                Each line of FILE is {"realm": PATH, "kind": KIND, "id": UUID, "fields": {…}}. The fields are checked as \
-                those of a device are. An object that is there with other fields gets these, as by an integration; one \
-                that is so already is left alone, so that importing again changes nothing, and goes on where an import \
+                Each line of FILE is {"realm": PATH, "kind": KIND, "id": UUID, "fields": {…}}. The fields are checked \
+                as those of a device are. An object that is there with other fields gets these, as by an integration; \
+                one that is so already is left alone, so that importing again changes nothing, and goes on where an import \
                 was interrupted. What is stored and not in the file stays.
 
-                A Person is let in under its id by {"realm": "/common", "kind": "Person", "id": UUID, "email": ADDRESS, \
-                "fields": {…}}; without "email", somebody must have the id.
+                A Person is let in under its id by {"realm": "/common", "kind": "Person", "id": UUID, "email": \
+                ADDRESS, "fields": {…}}; without "email", somebody must have the id.
 
                 What services make is refused: copies of tasks, positions and shared items, Share and Realms objects, \
                 and, where Fieldpost has the environment's back end, what comes from that.

@@ -4,8 +4,8 @@ import Model
 
 /// Decodes the fields of an object from where its members are, without building values first.
 ///
-/// It is there because a million lines are decoded only to learn that they can be: it takes less than
-/// half of what `JSONDecoder` does. It knows texts, whole numbers, decimal ones, truth values and objects in their plain forms; what
+/// It is there because a million lines are decoded only to learn that they can be: it takes less than half of what
+/// `JSONDecoder` does. It knows texts, whole numbers, decimal ones, truth values and objects in their plain forms; what
 /// else there is it refuses, and then `JSONDecoder` decides, and says what is wrong.
 struct FieldsDecoder: Decoder {
     /// Not a plain form.

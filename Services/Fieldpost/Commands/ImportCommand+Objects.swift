@@ -11,8 +11,8 @@ extension ImportCommand {
             discussion: """
                 Each line of FILE is {"realm": PATH, "kind": KIND, "id": UUID, "fields": {…}}. The fields are checked \
                 as those of a device are. An object that is there with other fields gets these, as by an integration; \
-                one that is so already is left alone, so that importing again changes nothing, and goes on where an import \
-                was interrupted. What is stored and not in the file stays.
+                one that is so already is left alone, so that importing again changes nothing, and goes on where an \
+                import was interrupted. What is stored and not in the file stays.
 
                 A Person is let in under its id by {"realm": "/common", "kind": "Person", "id": UUID, "email": \
                 ADDRESS, "fields": {…}}; without "email", somebody must have the id.

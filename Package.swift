@@ -76,7 +76,7 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         "fieldpost", "Fieldpost",
         [
             "BackendProtocol", "Backends", "Commands", "Environments", "Essentials", "HTTP", "Identity", "Kafka",
-            "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto,
+            "Model", "NameBasedIDs", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto,
         ]
     ),
     (

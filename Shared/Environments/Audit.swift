@@ -46,6 +46,8 @@ package struct AuditRecord: Sendable, Equatable {
         case integrationRemoved = "integration.removed"
         /// Reporting trees, contexts and templates of a file were written into a realm.
         case treeImported = "tree.imported"
+        /// Objects of a file were written: once when the first of them is, and once when all are.
+        case objectsImported = "objects.imported"
         case schemaMigrated = "schema.migrated"
         /// What may have been lost was set apart, or the database was accepted as whole.
         case databaseRestored = "database.restored"

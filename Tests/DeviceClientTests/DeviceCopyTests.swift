@@ -24,7 +24,7 @@ import Testing
             {"objects":{"realm":"\(path)","cursor":"1:9:5","list":[\
             {"kind":"TimeEntry","id":"\(id.text)","position":7,"fields":{"text": "a"}},\
             {"kind":"User","id":"\(id.text)","position":8,"deleted":true},\
-            {"kind":"Appointment","id":"\(id.text)","position":9,"fields":{}}]}}
+            {"kind":"Blueprint","id":"\(id.text)","position":9,"fields":{}}]}}
             """)
         #expect(
             objects

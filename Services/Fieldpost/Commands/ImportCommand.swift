@@ -9,7 +9,8 @@ import Realms
 /// `fieldpost import`: what others have written down, brought into realms.
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "import", abstract: "Bring files of other systems into realms.", subcommands: [Tree.self])
+        commandName: "import", abstract: "Bring files of other systems into realms.",
+        subcommands: [Objects.self, LA311.self, Meetings.self, Tree.self])
 
     /// `fieldpost import tree`: reporting trees in the nested form.
     struct Tree: ParsableCommand {

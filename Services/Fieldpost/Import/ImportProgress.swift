@@ -1,0 +1,44 @@
+import Essentials
+import Foundation
+
+/// A line that is written over, for who waits at a terminal.
+struct ImportProgress {
+    private let bytesTotal: Int?
+    private let isShown = isatty(STDERR_FILENO) == 1
+    private let start = SteadyClock.nanoseconds()
+    private var shownAt: Int64 = 0
+
+    private static let intervalNanoseconds: Int64 = 200_000_000
+    private static let barLength = 30
+
+    /// - Parameter bytesTotal: How much there is to read; `nil`: nobody knows.
+    init(bytesTotal: Int?) { self.bytesTotal = bytesTotal }
+
+    /// Told after each line or batch; shown a few times a second.
+    mutating func show(bytes: Int, lines: Int, problems: Int) {
+        guard isShown else { return }
+        let now = SteadyClock.nanoseconds()
+        guard now - shownAt >= Self.intervalNanoseconds else { return }
+        shownAt = now
+        let text = Self.text(
+            bytes: bytes, of: bytesTotal, lines: lines, problems: problems, nanoseconds: now - start)
+        FileHandle.standardError.write(Data("\r\u{1B}[K\(text)".utf8))
+    }
+
+    /// Takes the line away.
+    func end() {
+        if isShown, shownAt > 0 { FileHandle.standardError.write(Data("\r\u{1B}[K".utf8)) }
+    }
+
+    static func text(bytes: Int, of bytesTotal: Int?, lines: Int, problems: Int, nanoseconds: Int64) -> String {
+        let perSecond = nanoseconds > 0 ? Int(Double(lines) / Double(nanoseconds) * 1e9) : 0
+        var text = "\(lines) lines, \(perSecond) a second" + (problems > 0 ? ", \(problems) bad" : "")
+        if let bytesTotal, bytesTotal > 0 {
+            let done = min(bytes, bytesTotal)
+            let length = done * barLength / bytesTotal
+            let bar = String(repeating: "#", count: length) + String(repeating: ".", count: barLength - length)
+            text = "[\(bar)] \(done * 100 / bytesTotal) %, " + text
+        }
+        return text
+    }
+}

@@ -1,0 +1,68 @@
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+
+/// Why a line is not imported, in a sentence.
+struct ImportProblem: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// An object that is to be stored, and whose fields are those of its kind.
+struct ImportedObject {
+    let realm: RealmPath
+    let kind: Kind
+    let id: UUID
+    let fields: CanonicalJSON
+    /// Of a `Person`: whose object it is.
+    let email: String?
+
+    /// Checks the fields as the gateway checks an integration's.
+    init(
+        _ kind: Kind, _ id: UUID, in realm: RealmPath, fields: [UInt8], email: String? = nil
+    ) throws(ImportProblem) {
+        guard fields.count <= kind.fieldsBytesMax else {
+            throw ImportProblem("the fields have \(fields.count) bytes; at most \(kind.fieldsBytesMax) are allowed")
+        }
+        let object: JSONObject
+        do { object = try JSONObject(fields) } catch { throw ImportProblem("fields: \(error)") }
+        if let name = object.members.first(where: { !kind.fieldNames.contains($0.key) })?.key {
+            throw ImportProblem(
+                "\(kind.rawValue) has no field '\(name.prefix(64))'; it has: "
+                    + kind.fieldNames.joined(separator: ", "))
+        }
+        if let objection = FieldsDecoder.objection(to: object, as: kind) {
+            throw ImportProblem("this is not a \(kind.rawValue): \(objection)")
+        }
+        try Self.checkID(id, kind, object)
+        do { self.fields = try CanonicalJSON(fields) } catch { throw ImportProblem("fields: \(error)") }
+        (self.realm, self.kind, self.id, self.email) = (realm, kind, id, email)
+    }
+
+    /// An object made of a row of another form.
+    init(_ kind: Kind, _ id: UUID, in realm: RealmPath, _ fields: some KindFields) throws(ImportProblem) {
+        let bytes: [UInt8]
+        do { bytes = Array(try JSONEncoder().encode(fields)) } catch { throw ImportProblem("it cannot be written") }
+        try self.init(kind, id, in: realm, fields: bytes)
+    }
+
+    /// There is one such object per pair, under an id made of both.
+    private static func checkID(_ id: UUID, _ kind: Kind, _ fields: JSONObject) throws(ImportProblem) {
+        let wanted: UUID?
+        switch kind {
+        case .membership:
+            wanted = pair(fields, "person", "team").map { Membership.id(of: $0, in: $1) }
+        case .sharedItem:
+            wanted = pair(fields, "item", "recipient").map { SharedItem.id(of: $0, with: $1) }
+        default: return
+        }
+        guard let wanted, wanted != id else { return }
+        throw ImportProblem("the id of this \(kind.rawValue) must be \(wanted.text), which is made of the two it names")
+    }
+
+    private static func pair(_ fields: JSONObject, _ first: String, _ second: String) -> (UUID, UUID)? {
+        guard let a = fields.id(of: first), let b = fields.id(of: second) else { return nil }
+        return (a, b)
+    }
+}

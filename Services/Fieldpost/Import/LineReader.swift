@@ -1,0 +1,69 @@
+import Foundation
+
+/// The lines of a file or of standard input, of which little more than one is held at a time.
+struct LineReader: ~Copyable {
+    /// A line and its number, from 1 on.
+    struct Line {
+        let number: Int
+        /// Without its end; `nil`: it has more than ``bytesMax`` bytes, and was passed over.
+        let bytes: [UInt8]?
+    }
+
+    /// The longest line: the largest fields, and as much again for how they are written.
+    static let bytesMax = 262_144
+    private static let chunkBytesMax = 1 << 20
+
+    private let handle: FileHandle
+    private var chunk = [UInt8](repeating: 0, count: chunkBytesMax)
+    private var buffer: [UInt8] = []
+    private var offset = 0
+    private var isAtEnd = false
+    private var lineCount = 0
+    /// How many bytes are read so far, lines that wait included.
+    private(set) var bytesRead = 0
+
+    init(_ handle: FileHandle) { self.handle = handle }
+
+    /// The next line; `nil` after the last one, whose end may be that of the file.
+    mutating func next() throws -> Line? {
+        var isTooLong = false
+        var searched = offset
+        while true {
+            if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) { return line(to: end, isTooLong) }
+            if buffer.count - offset > Self.bytesMax {
+                isTooLong = true
+                offset = buffer.count
+            }
+            searched = buffer.count - offset
+            guard try fill() else { break }
+        }
+        guard offset < buffer.count || isTooLong else { return nil }
+        return line(to: buffer.count, isTooLong)
+    }
+
+    private mutating func line(to end: Int, _ isTooLong: Bool) -> Line {
+        let bytes = isTooLong || end - offset > Self.bytesMax ? nil : Array(buffer[offset..<end])
+        offset = min(end + 1, buffer.count)
+        lineCount += 1
+        return Line(number: lineCount, bytes: bytes)
+    }
+
+    /// Reads some more, in place of what was used: as much as is there, so that who writes into a pipe slowly is not
+    /// waited for. `false` at the end.
+    private mutating func fill() throws -> Bool {
+        buffer.removeFirst(offset)
+        offset = 0
+        if isAtEnd { return false }
+        var count = -1
+        repeat {
+            count = unsafe chunk.withUnsafeMutableBytes { bytes in
+                unsafe read(handle.fileDescriptor, bytes.baseAddress, bytes.count)
+            }
+        } while count < 0 && errno == EINTR
+        guard count >= 0 else { throw CommandFailure("it cannot be read on, after \(bytesRead) bytes") }
+        isAtEnd = count == 0
+        bytesRead += count
+        buffer.append(contentsOf: chunk[..<count])
+        return !isAtEnd
+    }
+}

@@ -1,0 +1,133 @@
+import Essentials
+import FoundationEssentials
+import Model
+
+/// Reads lines of `{"realm": PATH, "kind": KIND, "id": UUID, "fields": {…}}`.
+struct ObjectLines {
+    private let hasBackend: Bool
+    /// Lines of one realm often stand together, and there are fewer realms than lines.
+    private var realms: [String: (path: RealmPath, name: RealmClass.Name)] = [:]
+
+    private static let realmCountMax = 10_000
+    private static let names = ["realm", "kind", "id", "fields", "email"]
+
+    init(hasBackend: Bool) { self.hasBackend = hasBackend }
+
+    /// What came of some lines, by their numbers, and what is known of realms since.
+    struct Checked: Sendable {
+        let lines: ObjectLines
+        let results: [(line: Int, result: Result<ImportedObject, ImportProblem>)]
+    }
+
+    /// Lines that are checked at a time.
+    private static let pageCountMax = 1_000
+    private static let pageBytesMax = 1 << 20
+
+    /// The next lines, empty ones left out; none at the end.
+    static func page(of reader: inout LineReader) throws -> [LineReader.Line] {
+        var (lines, byteCount): ([LineReader.Line], Int) = ([], 0)
+        while lines.count < pageCountMax, byteCount < pageBytesMax, let line = try reader.next() {
+            if let bytes = line.bytes, bytes.allSatisfy({ $0 == 0x20 || $0 == 0x0D || $0 == 0x09 }) { continue }
+            lines.append(line)
+            byteCount += line.bytes?.count ?? 0
+        }
+        return lines
+    }
+
+    /// Checks lines; those that are not wanted now are left out.
+    func checked(_ page: [LineReader.Line], common: Bool?) -> Checked {
+        var lines = self
+        var results: [(line: Int, result: Result<ImportedObject, ImportProblem>)] = []
+        results.reserveCapacity(page.count)
+        for line in page {
+            do throws(ImportProblem) {
+                guard let bytes = line.bytes else {
+                    if common == true { continue }
+                    throw ImportProblem("the line has more than \(LineReader.bytesMax) bytes")
+                }
+                if let object = try lines.object(bytes, common: common) {
+                    results.append((line.number, .success(object)))
+                }
+            } catch {
+                results.append((line.number, .failure(error)))
+            }
+        }
+        return Checked(lines: lines, results: results)
+    }
+
+    /// The object of a line; `nil` when it is in another realm than those that are wanted now.
+    ///
+    /// - Parameter common: Whether objects of `/common` are wanted; all others, when not; `nil`: both.
+    mutating func object(_ line: [UInt8], common: Bool?) throws(ImportProblem) -> ImportedObject? {
+        if common == true, !Self.mayBeCommon(line) { return nil }
+        let object: JSONObject
+        do { object = try JSONObject(line) } catch {
+            // What cannot be read is told once.
+            if common == true { return nil }
+            throw ImportProblem("\(error)")
+        }
+        let text = object.text(of: "realm")
+        if let common, common != (text == RealmPath.common.description) { return nil }
+        for member in object.members where !Self.names.contains(member.key) {
+            throw ImportProblem(
+                "there is no '\(member.key.prefix(64))' here; there are \(Self.names.joined(separator: ", "))")
+        }
+        let realm = try self.realm(text)
+        guard let name = object.text(of: "kind") else { throw Self.missing("kind", object) }
+        guard let kind = Kind(rawValue: name) else { throw ImportProblem("there is no kind '\(name.prefix(64))'") }
+        if let objection = ImportRule.objection(to: kind, in: realm.name, hasBackend: hasBackend) {
+            throw ImportProblem(objection)
+        }
+        guard let value = object.value(of: "id"), let id = FieldsDecoder.id(value) else {
+            throw Self.missing("id", object)
+        }
+        guard let fields = object.value(of: "fields") else { throw Self.missing("fields", object) }
+        return try ImportedObject(
+            kind, id, in: realm.path, fields: Array(fields), email: try Self.email(object, kind))
+    }
+
+    private static let commonText = Array(#""/common""#.utf8)
+
+    /// Whether a line may name `/common`: one without escapes that does names it literally. Most lines of a file need
+    /// not be split to learn that they do not.
+    private static func mayBeCommon(_ line: [UInt8]) -> Bool {
+        if line.contains(UInt8(ascii: "\\")) { return true }
+        for (index, byte) in line.enumerated().dropFirst() where byte == commonText[1] {
+            if line[(index - 1)...].starts(with: commonText) { return true }
+        }
+        return false
+    }
+
+    /// As realms' paths are written: an address in small letters, a UUID as well.
+    private mutating func realm(_ text: String?) throws(ImportProblem) -> (path: RealmPath, name: RealmClass.Name) {
+        guard let text else { throw ImportProblem("'realm' is missing, or no text") }
+        if let known = realms[text] { return known }
+        if realms.count >= Self.realmCountMax { realms.removeAll() }
+        var path: RealmPath
+        do throws(InvalidRealmPath) {
+            path = try RealmPath(validating: text)
+            if let email = path.email { path = try .user(email) }
+        } catch {
+            throw ImportProblem("realm: \(error)")
+        }
+        if let id = path.catalogueID { path = .catalogue(id) }
+        let realm = (path: path, name: path.realmClass.name)
+        guard realm.name != .system else { throw ImportProblem("realm: there are no realms such as '\(path)'") }
+        realms[text] = realm
+        return realm
+    }
+
+    private static func email(_ object: JSONObject, _ kind: Kind) throws(ImportProblem) -> String? {
+        guard object.value(of: "email") != nil else { return nil }
+        guard kind == .person else { throw ImportProblem("'email' is for Person objects") }
+        guard let address = object.text(of: "email").flatMap({ EmailAddress($0) }) else {
+            throw ImportProblem("'email' is not an address that can be a person's")
+        }
+        return address.description
+    }
+
+    private static func missing(_ name: String, _ object: JSONObject) -> ImportProblem {
+        guard object.value(of: name) != nil else { return ImportProblem("'\(name)' is missing") }
+        return ImportProblem(name == "id" ? "'id' is not a UUID" : "'\(name)' has not the shape it needs")
+    }
+}

@@ -1,0 +1,266 @@
+import Essentials
+import Foundation
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+
+@testable import Fieldpost
+
+/// `fieldpost import objects`.
+@Suite(.ownThreads) struct ImportObjectsTests {
+    private typealias World = ImportWorld
+
+    @Test func whatIsSoAlreadyUsesNoPosition() throws {
+        let world = try World()
+        let (note, task) = (UUID(), UUID())
+        func lines(_ title: String) -> [String] {
+            [
+                World.line("/users/Ana@acme.example", .note, note, #"{"title": "\#(title)", "isTask": true}"#),
+                World.line("/manager", .fieldTask, task, #"{ "isCompleted":false,"title":"T" }"#), "",
+            ]
+        }
+        let first = try world.bring("objects", lines("A"), ["--json"])
+        #expect(first.status == 0 && first.errors.isEmpty, "\(first.errors)")
+        #expect(
+            try World.figures(first) == ["lines": 2, "created": 2, "replaced": 0, "unchanged": 0, "refused": 0])
+        let paths = try world.query("SELECT path FROM realm.realm WHERE path LIKE '/users/%'")
+        #expect(paths == ["/users/ana@acme.example"])
+        #expect(try world.query("SELECT count(*)::text FROM store.object WHERE edit_position = position") == ["2"])
+        #expect(try world.query("SELECT count(*)::text FROM store.change") == ["2"])
+        let (objects, position) = (try world.objects(), try world.position())
+
+        let again = try world.bring("objects", lines("A"), ["--json"])
+        #expect(try World.figures(again)["unchanged"] == 2)
+        #expect(try world.objects() == objects && world.position() == position)
+        let records = "SELECT detail->>'state' FROM access.audit WHERE action = 'objects.imported' ORDER BY id"
+        #expect(try world.query(Statement(stringLiteral: records)) == ["begun", "ended"], "nothing, nothing told")
+
+        let other = try world.bring("objects", lines("B"), ["--json"])
+        let figures = try World.figures(other)
+        #expect(figures["replaced"] == 1 && figures["unchanged"] == 1)
+        #expect(try world.position() == ["3"])
+    }
+
+    /// As an integration's put does.
+    @Test func aTombstoneIsRevived() throws {
+        let world = try World()
+        #expect(try world.bring("objects", [World.task(1)]).status == 0)
+        var connection = try Connection(world.conninfo)
+        var batch = WriteBatch(environment: world.environment)
+        let key = try #require(
+            try RealmObject(
+                connection.run("SELECT realm_id, kind, id, position, edit_position, fields FROM store.object")[0])
+        ).key
+        batch.delete(key, decision: 0)
+        _ = try batch.commit(on: &connection)
+        let answer = try world.bring("objects", [World.task(1)], ["--json"])
+        #expect(try World.figures(answer)["replaced"] == 1)
+        #expect(try world.query("SELECT position::text FROM store.object WHERE NOT deleted") == ["3"])
+    }
+
+    @Test func badLinesAreNumberedAndTheOthersAreIn() throws {
+        let world = try World()
+        let (id, other) = (UUID(), UUID())
+        let cases: [(line: String, reason: String)] = [
+            ("nonsense", "a JSON object is needed"), (#"{"realm": "/manager""#, "the text ends"), ("[]", "is needed"),
+            (World.task(1) + "}", "there is more after the value"),
+            (#"{"kind": "FieldTask"}"#, "'realm' is missing"), (#"{"realm": 7}"#, "'realm' is missing, or no text"),
+            (World.line("manager", .fieldTask, id, "{}"), "it does not begin with '/'"),
+            (World.line("/polls", .fieldTask, id, "{}"), "no realms such as '/polls'"),
+            (World.line("/teams/x", .fieldTask, id, "{}"), "no realms such as '/teams/x'"),
+            (#"{"realm": "/manager"}"#, "'kind' is missing"),
+            (#"{"realm": "/manager", "kind": "Task"}"#, "there is no kind 'Task'"),
+            (#"{"realm": "/manager", "kind": "FieldTask", "fields": {}}"#, "'id' is missing"),
+            (#"{"realm": "/manager", "kind": "FieldTask", "id": "7", "fields": {}}"#, "'id' is not a UUID"),
+            (#"{"realm": "/manager", "kind": "FieldTask", "id": "\#(id)"}"#, "'fields' is missing"),
+            (World.line("/manager", .fieldTask, id, "7"), "fields: a JSON object is needed"),
+            (World.line("/manager", .fieldTask, id, "{}"), "this is not a FieldTask: 'title' is missing"),
+            (World.line("/manager", .fieldTask, id, #"{"title": 7}"#), "'title' has not the shape it needs"),
+            (World.line("/manager", .fieldTask, id, #"{"title": "A", "titel": "B"}"#), "no field 'titel'"),
+            (World.line("/manager", .fieldTask, id, #"{"title": "\u0000"}"#), "cannot be stored"),
+            (World.line("/manager", .note, id, #"{"title": "A"}"#), "Note objects are imported into /users/{e-mail}"),
+            (World.line("/manager", .fieldTask, id, #"{"title": "A"}"#, more: #""extra": 1, "#), "no 'extra' here"),
+            (World.line("/manager", .fieldTask, id, #"{"title": "A"}"#, more: #""email": "a@b.c", "#), "for Person"),
+            (World.line("/common", .person, id, "{}", more: #""email": "nobody", "#), "'email' is not an address"),
+            (World.line("/common", .membership, id, #"{"person": "\#(id)", "team": "\#(other)"}"#), "must be"),
+            (
+                World.line(
+                    "/users/a@acme.example", .sharedItem, id,
+                    #"{"kind": "Note", "item": "\#(id)", "recipient": "\#(other)"}"#),
+                SharedItem.id(of: id, with: other).text
+            ),
+        ]
+        let lines = cases.map(\.line) + [World.task(1)]
+        let answer = try world.bring("objects", lines, ["--problems", "100"])
+        #expect(answer.status == 1)
+        let told = answer.errors.split(separator: "\n")
+        #expect(told.count == cases.count + 1 && told.last == "fieldpost: 25 of 26 lines are not in")
+        for (number, (one, text)) in zip(cases, told).enumerated() {
+            #expect(text.hasPrefix("line \(number + 1): ") && text.contains(one.reason), "\(one): \(text)")
+        }
+        #expect(try world.objects().count == 1)
+
+        let few = try world.bring("objects", lines, ["--problems", "2"])
+        #expect(few.errors.split(separator: "\n").count == 4 && few.errors.contains("\nand 23 more\n"))
+        let json = try world.bring("objects", lines, ["--json"])
+        #expect(json.status == 1 && json.output.contains(#""line" : 1"#))
+        #expect(try World.figures(json)["refused"] == 25)
+    }
+
+    @Test func tooMuchIsRefusedAndWhatIsBehindItIsRead() throws {
+        let world = try World()
+        let realm = "/users/a@acme.example"
+        func text(_ count: Int) -> String { String(repeating: "x", count: count) }
+        let overhead = #"{"title": ""}"#.utf8.count
+        let answer = try world.bring(
+            "objects",
+            [
+                World.line(realm, .note, UUID(), #"{"title": "\#(text(65_536 - overhead))"}"#),
+                World.line(realm, .note, UUID(), #"{"title": "\#(text(65_537 - overhead))"}"#),
+                World.line("/common", .team, UUID(), #"{"name": "\#(text(4_096))"}"#),
+                World.line(realm, .note, UUID(), #"{"title": "\#(text(LineReader.bytesMax))"}"#),
+                World.line(realm, .note, UUID(), #"{"title": "\#(text(3 << 20))"}"#), World.task(1),
+            ])
+        let told = answer.errors.split(separator: "\n")
+        try #require(told.count == 5, "\(answer.errors.prefix(400))")
+        #expect(told[0] == "line 2: the fields have 65537 bytes; at most 65536 are allowed")
+        #expect(told[1].hasPrefix("line 3: the fields have") && told[1].hasSuffix("at most 4096 are allowed"))
+        #expect(told[2] == "line 4: the line has more than 262144 bytes" && told[3].hasPrefix("line 5: the line has"))
+        #expect(try world.objects().count == 2)
+    }
+
+    /// In a file that can be read twice, teams may stand behind the tasks that name them.
+    @Test func whatIsInCommonIsThereFirst() throws {
+        let (world, team) = (try World(), UUID())
+        let lines = [World.task(1, team: team), World.line("/common", .team, team, #"{"name": "T"}"#)]
+        #expect(try world.bring("objects", lines).status == 0)
+        let order: Statement = "SELECT kind::text FROM store.object ORDER BY position"
+        #expect(try world.query(order) == ["\(Kind.team.number)", "\(Kind.fieldTask.number)"])
+
+        let once = try World()
+        try withFolder { folder in
+            let pipe = folder.appendingPathComponent("pipe")
+            try #require(unsafe mkfifo(pipe.path, 0o600) == 0)
+            feed(pipe, lines)
+            let answer = try once.run("objects", pipe.path)
+            #expect(answer.status == 0, "\(answer.errors)")
+        }
+        #expect(try once.query(order) == ["\(Kind.fieldTask.number)", "\(Kind.team.number)"])
+    }
+
+    /// Writes into a pipe that somebody will read, from a thread of its own.
+    private func feed(_ pipe: URL, _ lines: [String]) {
+        let bytes = Data(lines.map { $0 + "\n" }.joined().utf8)
+        Thread.detachNewThread { try? FileHandle(forWritingTo: pipe).write(contentsOf: bytes) }
+    }
+
+    @Test func aPersonKeepsTheirId() throws {
+        let (world, ana, bo) = (try World(), UUID(), UUID())
+        func person(_ id: UUID, _ email: String?) -> String {
+            World.line(
+                "/common", .person, id, #"{"name": "N"}"#, more: email.map { #""email": "\#($0)", "# } ?? "")
+        }
+        let first = try world.bring("objects", [person(ana, "ANA@acme.example"), person(bo, nil)])
+        #expect(first.errors.hasPrefix("line 2: nobody has this id; give 'email'"), "\(first.errors)")
+        let people: Statement = "SELECT email || ' ' || object_id FROM access.person ORDER BY 1"
+        #expect(try world.query(people) == ["ana@acme.example \(ana.text)"])
+        let second = try world.bring(
+            "objects",
+            [person(ana, nil), person(bo, "ana@acme.example"), person(ana, "bo@acme.example"), person(ana, nil)])
+        #expect(second.errors.contains("line 2: ana@acme.example is known already, with the id \(ana.text)\n"))
+        #expect(second.errors.contains("line 3: the id is that of ana@acme.example\n"))
+        #expect(try world.query(people) == ["ana@acme.example \(ana.text)"])
+        #expect(try world.objects().count == 1)
+    }
+
+    @Test func whatTheBackEndSaysIsNotImported() throws {
+        let world = try World()
+        var connection = try Connection(world.conninfo)
+        try EnvironmentRows(backend: .init()).insert(on: &connection)
+        let answer = try world.bring(
+            "objects",
+            [World.line("/users/a@acme.example", .user, UUID(), #"{"email": "a@acme.example", "name": "A"}"#)])
+        #expect(answer.errors.hasPrefix("line 1: User objects come from the environment's back end"))
+    }
+
+    // MARK: Interrupted
+
+    /// Killed while it reads, with one batch written: the same file again ends as if nothing had happened.
+    @Test func afterAKillItGoesOn() throws {
+        let lines = (0..<5_000).map { World.task($0) }
+        let (world, whole) = (try World(), try World())
+        try withFolder { folder in
+            let pipe = folder.appendingPathComponent("pipe")
+            try #require(unsafe mkfifo(pipe.path, 0o600) == 0)
+            let process = Process()
+            let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments[0]
+            process.executableURL = URL(filePath: bundle).deletingLastPathComponent()
+                .appendingPathComponent("fieldpost")
+            process.arguments = ["import", "objects", pipe.path]
+            process.environment = ["FIELDPOST_DATABASE_URL": world.conninfo]
+            try process.run()
+            let writer = try FileHandle(forWritingTo: pipe)
+            try writer.write(contentsOf: Data(lines.prefix(4_500).map { $0 + "\n" }.joined().utf8))
+            try waitUntil("a batch is written") { try !world.objects().isEmpty }
+            kill(process.processIdentifier, SIGKILL)
+            process.waitUntilExit()
+        }
+        let count = try world.objects().count
+        #expect(count > 0 && count < 4_500 && count.isMultiple(of: ObjectImport.batchCountMax))
+        let again = try world.bring("objects", lines, ["--json"])
+        let figures = try World.figures(again)
+        #expect(figures["unchanged"] == count && figures["created"] == 5_000 - count)
+        #expect(try whole.bring("objects", lines).status == 0)
+        #expect(try world.objects() == whole.objects())
+        #expect(try world.position() == whole.position())
+    }
+
+    /// The server ends the session in the middle: one line, status 1, and whole batches are in.
+    @Test func aLostConnectionIsToldAndTheBatchesBeforeStay() throws {
+        let world = try World()
+        var work = ObjectImport(
+            "test", in: world.environment, hasBackend: false, on: try Connection(world.conninfo), problemsKept: 1)
+        var lines = ObjectLines(hasBackend: false)
+        var admin = try Connection(world.conninfo)
+        #expect(throws: PostgresError.self) {
+            for number in 0..<5_000 {
+                let object = try lines.object(Array(World.task(number).utf8), common: nil)
+                try work.add(try #require(object), line: number)
+                if number == 4_500 {
+                    try admin.run(
+                        """
+                        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                        WHERE datname = current_database() AND pid <> pg_backend_pid()
+                        """)
+                }
+            }
+            try work.end()
+        }
+        #expect(try world.objects().count.isMultiple(of: ObjectImport.batchCountMax))
+        #expect(try world.bring("objects", (0..<5_000).map { World.task($0) }).status == 0)
+        #expect(try world.objects().count == 5_000)
+    }
+
+    @Test func anObjectThatIsGivenTwiceIsAsItWasGivenLast() throws {
+        let (world, id) = (try World(), UUID())
+        let lines = ["A", "B"].map { World.line("/manager", .fieldTask, id, #"{"title": "\#($0)"}"#) }
+        let answer = try world.bring("objects", lines, ["--json"])
+        #expect(try World.figures(answer)["unchanged"] == 1)
+        #expect(try world.query("SELECT fields FROM store.object") == [#"{"title": "B"}"#])
+        // And where a batch is between them.
+        let far = [lines[0]] + (0..<2_000).map { World.task($0) } + [lines[1]]
+        #expect(try world.bring("objects", far).status == 0)
+        #expect(try world.query("SELECT fields FROM store.object WHERE id = \(id)") == [#"{"title": "B"}"#])
+    }
+
+    @Test func theDocumentsLinesAreImported() throws {
+        let url = projectFolder.appendingPathComponent("docs/from-realm.md")
+        let text = try String(contentsOf: url, encoding: .utf8)
+        let lines = text.split(separator: "\n").filter { $0.hasPrefix(#"{"realm""#) }.map(String.init)
+        let answer = try World().bring("objects", lines, ["--json"])
+        #expect(answer.status == 0, "\(answer.output)")
+        #expect(try World.figures(answer)["created"] == 5)
+    }
+}

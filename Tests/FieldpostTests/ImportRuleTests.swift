@@ -1,0 +1,125 @@
+import Essentials
+import Foundation
+import Model
+import TestSupport
+import Testing
+
+@testable import Fieldpost
+
+/// What an import decides without a database.
+@Suite struct ImportRuleTests {
+    /// The whole table: every kind, and the realms into which it is imported.
+    @Test func whatIsImportedWhere() {
+        let places: [Kind: [RealmClass.Name]] = [
+            .user: [.user], .reportingTreeNode: [.user, .catalogue], .timeEntryStatus: [.user],
+            .reportingContext: Kind.reportingContext.row.realms, .reportingTemplate: Kind.reportingTemplate.row.realms,
+            .timeEntry: [.user], .person: [.common], .personLookup: [.common], .team: [.common],
+            .membership: [.common], .location: [.user], .fieldTask: [.manager], .appointment: [.user], .note: [.user],
+            .sharedItem: [.user], .share: [], .realms: [], .poll: [], .seenRecord: [],
+        ]
+        let fromBackend: Set<Kind> = [
+            .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
+        ]
+        #expect(places.count == Kind.allCases.count)
+        for kind in Kind.allCases {
+            for realm in RealmClass.Name.allCases {
+                let objection = ImportRule.objection(to: kind, in: realm, hasBackend: false)
+                #expect((objection == nil) == (places[kind]?.contains(realm) == true), "\(kind) in \(realm.pattern)")
+                if fromBackend.contains(kind) {
+                    #expect(ImportRule.objection(to: kind, in: realm, hasBackend: true) != nil)
+                }
+            }
+        }
+    }
+
+    @Test(
+        arguments: [
+            (Kind.fieldTask, RealmClass.Name.team, "task-fan-out"), (.fieldTask, .user, "task-fan-out"),
+            (.fieldTask, .archive, "task-fan-out"), (.location, .manager, "location-fan-out"),
+            (.location, .team, "location-fan-out"), (.appointment, .share, "share-fan-out"),
+            (.note, .share, "share-fan-out"), (.share, .user, "share-fan-out"), (.share, .share, "share-fan-out"),
+            (.realms, .users, "fieldpost environment invite"), (.poll, .user, "services' own"),
+        ]) func aRefusalSaysWhoMakesIt(kind: Kind, realm: RealmClass.Name, who: String) throws
+    {
+        let reason = try #require(ImportRule.objection(to: kind, in: realm, hasBackend: false))
+        #expect(reason.contains(who))
+    }
+
+    @Test func theBarSaysHowFarItIs() {
+        #expect(
+            ImportProgress.text(bytes: 50, of: 100, lines: 3_000, problems: 0, nanoseconds: 2_000_000_000)
+                == "[###############...............] 50 %, 3000 lines, 1500 a second")
+        #expect(
+            ImportProgress.text(bytes: 50, of: nil, lines: 3_000, problems: 2, nanoseconds: 0)
+                == "3000 lines, 0 a second, 2 bad")
+    }
+
+    @Test func problemsAreInTheOrderOfTheirLines() {
+        var problems = ImportProblems(keptCountMax: 3)
+        for line in [4, 6, 2, 9, 5] { problems.add("r\(line)", at: line) }
+        #expect(problems.text == "line 2: r2\nline 4: r4\nline 5: r5\nand 2 more\n")
+        var none = ImportProblems(keptCountMax: 0)
+        none.add("a\u{1B}b", at: 1)
+        #expect(none.text == "and 1 more\n")
+    }
+
+    /// The quick look at fields says what the thorough one does, whatever a field is.
+    @Test(arguments: Kind.allCases) func fieldsAreJudgedAlike(kind: Kind) throws {
+        let id = UUID().text
+        let values = [
+            "null", "true", #""""#, #""x""#, "0", "-1", "7.0", "7.5", "-0.0", "1e2", "123456789012345678", "91", "[]",
+            "{}", #""\#(id)""#, #""2019-04-16T16:00:00.000Z""#, #""2019-04-16""#, #""a\u00e9\n""#, #"["\#(id)"]"#,
+            #"{"latitude": 34.122410552712, "longitude": -118.1, "street": "S"}"#, #"{"latitude": 34}"#, #""draft""#,
+            #""Note""#, #""worker""#, #"{"latitude": 1, "longitude": 2, "longitude": 3}"#,
+        ]
+        let file = projectFolder.appendingPathComponent("Tests/ModelTests/Golden/\(kind.rawValue).v1.json")
+        let golden = try JSONObject(Array(try Data(contentsOf: file)))
+        #expect(FieldsDecoder.objection(to: golden, as: kind) == nil)
+        let good = Dictionary(
+            uniqueKeysWithValues: golden.members.map {
+                ($0.key, String(decoding: golden.bytes[$0.value], as: UTF8.self))
+            })
+        for name in kind.fieldNames {
+            for value in values {
+                var fields = good
+                fields[name] = value
+                let json = "{" + fields.map { "\"\($0)\": \($1)" }.joined(separator: ",") + "}"
+                let object = try JSONObject(Array(json.utf8))
+                #expect(FieldsDecoder.objection(to: object, as: kind) == kind.objection(to: object.bytes), "\(json)")
+            }
+        }
+    }
+
+    @Test func idsAreReadAsFoundationReadsThem() {
+        for _ in 0..<1_000 {
+            let id = UUID()
+            #expect(FieldsDecoder.id(Array("\"\(id.uuidString)\"".utf8)[...]) == id)
+            #expect(FieldsDecoder.id(Array("\"\(id.text)\"".utf8)[...]) == id)
+        }
+        let text = UUID().text
+        for wrong in [text, "\"\(text.dropLast())\"", "\"\(text.dropLast())g\"", "\"{\(text.dropFirst(2))}\"", "\"\""] {
+            #expect(FieldsDecoder.id(Array(wrong.utf8)[...]) == nil)
+        }
+        #expect(FieldsDecoder.id(Array("\"\(text.replacing("-", with: "0"))\"".utf8)[...]) == nil)
+    }
+
+    // MARK: Lines
+
+    @Test func linesOfEveryLengthAreReadWhole() throws {
+        let lengths = [0, 1, 65_535, 262_144, 262_145, 0, 3_000_000, 1, 1_048_575, 200_000, 200_000, 200_000, 7]
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("lines-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        for ending in ["\n", ""] {
+            let text = lengths.map { String(repeating: "x", count: $0) }.joined(separator: "\n") + ending
+            try text.write(to: folder, atomically: true, encoding: .utf8)
+            var reader = try ImportSource(folder.path).lines()
+            var read: [Int?] = []
+            while let line = try reader.next() {
+                read.append(line.bytes?.count)
+                #expect(line.number == read.count)
+            }
+            #expect(read == lengths.map { $0 > LineReader.bytesMax ? nil : $0 })
+            #expect(reader.bytesRead == text.utf8.count)
+        }
+    }
+}

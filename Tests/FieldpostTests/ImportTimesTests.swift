@@ -1,0 +1,57 @@
+import Essentials
+import Foundation
+import Testing
+
+@testable import Fieldpost
+
+/// How rows and times of others are read.
+@Suite struct ImportTimesTests {
+    @Test(
+        arguments: [
+            ("a,b,c", ["a", "b", "c"]), ("", [""]), (",", ["", ""]), (#""a,b",c"#, ["a,b", "c"]),
+            (#""say ""hi""",x"#, [#"say "hi""#, "x"]), (#"a "b" c,d"#, [#"a "b" c"#, "d"]), ("\"\",\"\"", ["", ""]),
+            ("\"a\nb\",c", ["a\nb", "c"]), (#""a"b,c"#, nil), (#""a"#, nil),
+        ] as [(String, [String]?)]) func valuesAreSplit(row: String, values: [String]?)
+    {
+        #expect(CSVReader.values(Array(row.utf8)) == values)
+    }
+
+    // MARK: Times
+
+    @Test(
+        arguments: [
+            ("12/31/2017 11:59:58 PM", "2018-01-01T07:59:58.000Z"),
+            ("01/03/2018 12:00:00 AM", "2018-01-03T08:00:00.000Z"),
+            ("07/04/2018 12:00:00 PM", "2018-07-04T19:00:00.000Z"),
+            ("03/11/2018 01:59:59 AM", "2018-03-11T09:59:59.000Z"),
+            ("03/11/2018 03:00:00 AM", "2018-03-11T10:00:00.000Z"),
+            ("11/04/2018 01:30:00 AM", "2018-11-04T08:30:00.000Z"),
+            ("11/04/2018 02:00:00 AM", "2018-11-04T10:00:00.000Z"), ("02/30/2018 01:00:00 AM", nil),
+            ("01/03/2018 13:00:00 PM", nil), ("01/03/2018 00:00:00 AM", nil), ("01/03/2018", nil), ("", nil),
+            ("01/03/2018 10:00:00 Uhr", nil), ("1/-3/2018 10:00:00 AM", nil),
+        ] as [(String, String?)]) func theClocksOfLosAngeles(text: String, moment: String?)
+    {
+        #expect(PacificTime.timestamp(text)?.description == moment)
+    }
+
+    @Test(
+        arguments: [
+            ("1600", "Tuesday", "weekly", "2019-04-16", "2019-04-16T16:00"),
+            ("800", "Mondays", nil, "2019-04-16", "2019-04-22T08:00"),
+            ("2100 UTC", "Monday", "biweekly-odd", "2019-04-16", "2019-04-22T21:00"),
+            ("2100", "Monday", "biweekly-even", "2019-04-16", "2019-04-29T21:00"),
+            ("2100", "Monday", "quadweekly", "2019-04-16", "2019-05-13T21:00"),
+            ("2100", "Monday", "quadweekly-alternate", "2019-04-16", "2019-04-29T21:00"),
+            ("0900", "Friday", "first-friday", "2019-04-16", "2019-05-03T09:00"),
+            ("0900", "Friday", "daily", "2019-04-16", "2019-04-16T09:00"),
+            ("0900", "Thursday", "biweekly-odd", "2020-12-25", "2020-12-31T09:00"),
+            ("9", "Friday", "weekly", "2019-04-16", nil), ("2460", "Friday", "weekly", "2019-04-16", nil),
+            ("0900", "Someday", "weekly", "2019-04-16", nil), ("0900", "Friday", "yearly", "2019-04-16", nil),
+        ] as [(String, String, String?, String, String?)])
+    func theFirstOccurrence(time: String, day: String, frequency: String?, from: String, moment: String?) throws {
+        let slot = MeetingSlot(
+            time: time, day: day, irc: nil, frequency: frequency, period: nil, startDate: nil, duration: nil)
+        let first = try #require(Day(from))
+        #expect((try? slot.occurrence(from: first))?.description == moment.map { $0 + ":00.000Z" })
+    }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+
+@testable import Fieldpost
+
+/// An environment without a back end, into which files are imported as people do it.
+struct ImportWorld {
+    let conninfo: String
+    let environment: EnvironmentID
+
+    init() throws {
+        conninfo = try makeFoundationDatabase()
+        var connection = try Connection(conninfo)
+        environment = try EnvironmentRows().insert(on: &connection)
+    }
+
+    /// `fieldpost import WHAT` of a file with these lines.
+    func bring(_ what: String, _ lines: [String], _ options: [String] = []) throws -> Answer {
+        var answer: Answer?
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("lines")
+            try lines.map { $0 + "\n" }.joined().write(to: file, atomically: true, encoding: .utf8)
+            answer = try run(what, file.path, options)
+        }
+        return try #require(answer)
+    }
+
+    func run(_ what: String, _ path: String, _ options: [String] = []) throws -> Answer {
+        try fieldpost(["import", what, path] + options, environment: ["FIELDPOST_DATABASE_URL": conninfo])
+    }
+
+    func query(_ statement: Statement) throws -> [String] {
+        var connection = try Connection(conninfo)
+        return try connection.run(statement).map { try $0.value(0, as: String.self) }
+    }
+
+    func position() throws -> [String] { try query("SELECT position::text FROM realm.environment") }
+
+    /// All that is stored, by realm, kind and id; without positions.
+    func objects() throws -> [String] {
+        try query(
+            """
+            SELECT concat_ws(' ', r.path, o.kind, o.id, o.deleted, o.fields)
+            FROM store.object o JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
+            ORDER BY 1
+            """)
+    }
+
+    /// What a run with `--json` answered.
+    static func figures(_ answer: Answer) throws -> [String: Int] {
+        let all = try #require(try JSONSerialization.jsonObject(with: Data(answer.output.utf8)) as? [String: Any])
+        return all.compactMapValues { $0 as? Int }
+    }
+
+    /// A line for `import objects`.
+    static func line(
+        _ realm: String, _ kind: Kind, _ id: UUID, _ fields: String, more: String = ""
+    ) -> String {
+        #"{"realm": "\#(realm)", "kind": "\#(kind.rawValue)", "id": "\#(id.uuidString)", \#(more)"fields": \#(fields)}"#
+    }
+
+    static func task(_ number: Int, team: UUID? = nil) -> String {
+        let id = UUID(uuid: (1, 0, 0, 0, 0, 0, 0x40, 0, 0x80, 0, 0, 0, 0, 0, UInt8(number >> 8), UInt8(number & 255)))
+        let team = team.map { #", "team": "\#($0.uuidString)""# } ?? ""
+        return line("/manager", .fieldTask, id, #"{"title": "Task \#(number)"\#(team)}"#)
+    }
+}

@@ -17,7 +17,8 @@ struct LocationUnit {
     /// The people, with their `Person` objects.
     var people: [UUID: Presence] = [:]
     /// Their memberships, with tombstones, by the memberships' ids. One that was compacted away is among them when an
-    /// input is about it. Another one is not, and need not be: its event has removed its team's copy before.
+    /// input is about it. Another one is not: its event has removed its team's copy before, unless nobody handled that
+    /// until the tombstone was compacted.
     var memberships: [UUID: (position: Int64, stored: StoredMembership)] = [:]
 
     /// The ends of the ids of all teams that one of these people is in or was in.

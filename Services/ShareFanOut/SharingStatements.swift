@@ -97,16 +97,7 @@ struct SharingStatements {
 
     /// How many shares people's own realms refer to, counted up to the bound. Rows: the realm, the number.
     func shareCounts(_ realms: [Int32]) -> Statement {
-        """
-        SELECT r.id, c.n::int FROM unnest(\(realms)) AS r(id) CROSS JOIN LATERAL (
-            SELECT count(*) AS n FROM (
-                SELECT FROM store.object
-                WHERE environment_id = \(environment.rawValue) AND realm_id = r.id AND kind = \(Kind.share)
-                    AND NOT deleted
-                LIMIT \(Int64(bounds.shareCountMax))
-            ) s
-        ) c
-        """
+        "SELECT g.realm_id, c.n::int FROM unnest(\(realms)) AS g(realm_id) \(countOfShares)"
     }
 
     /// Misses decisions that make a share for people of whom somebody else has made one meanwhile.
@@ -115,6 +106,14 @@ struct SharingStatements {
         SELECT realm.miss(array_agg(DISTINCT g.decision))
         FROM unnest(\(counts.map(\.realm)), \(counts.map { Int32($0.count) }), \(counts.map { Int32($0.decision) }))
             AS g(realm_id, count, decision)
+        \(countOfShares)
+        WHERE c.n > g.count
+        """
+    }
+
+    /// Joins `c.n` to each `g.realm_id`.
+    private var countOfShares: Statement {
+        """
         CROSS JOIN LATERAL (
             SELECT count(*) AS n FROM (
                 SELECT FROM store.object
@@ -123,7 +122,6 @@ struct SharingStatements {
                 LIMIT \(Int64(bounds.shareCountMax))
             ) s
         ) c
-        WHERE c.n > g.count
         """
     }
 }

@@ -157,7 +157,9 @@ let tools: [Target] = [
 let tests: [Target] = [
     .target(
         name: "TestSupport",
-        dependencies: ["CBroker", "CKafka", "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Work"],
+        dependencies: [
+            "CBroker", "CKafka", "Essentials", "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Work",
+        ],
         path: "Tests/TestSupport"),
     .target(name: "ProjectDocuments", dependencies: [yams], path: "Tests/ProjectDocuments"),
     .testTarget(

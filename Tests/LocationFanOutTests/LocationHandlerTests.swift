@@ -15,7 +15,7 @@ import Work
     @Test func managersAndTeamsSeeIt() throws {
         var world = try LocationWorld()
         let (ana, ben) = (try world.person("ana"), try world.person("ben"))
-        let (red, blue) = (try world.team(ana, ben), try world.team(ana))
+        let (red, blue) = (try world.acme.makeTeam(members: [ana, ben]), try world.acme.makeTeam(members: [ana]))
         try world.settle()
         #expect(try world.places(of: ana).isEmpty)
         try world.tell(ana, 55.5)
@@ -32,15 +32,15 @@ import Work
     @Test func whoLeavesATeamIsSeenThereNoMore() throws {
         var world = try LocationWorld()
         let ana = try world.person("ana")
-        let (red, blue) = (try world.team(ana), try world.team(ana))
+        let (red, blue) = (try world.acme.makeTeam(members: [ana]), try world.acme.makeTeam(members: [ana]))
         try world.tell(ana, 1)
         try world.settle()
-        try world.remove(ana, from: red)
+        try world.acme.remove(ana, from: red)
         try world.settle()
         #expect(try world.places(of: ana) == [.manager, .team(blue)])
         try world.tell(ana, 2)
         try world.settle()
-        try world.add(ana, to: red)
+        try world.acme.add(ana, to: red)
         try world.settle()
         #expect(try world.places(of: ana) == [.manager, .team(red), .team(blue)])
         #expect(try world.settleAgain() == 0)
@@ -50,10 +50,10 @@ import Work
     @Test func aTombstoneThatIsGoneEndsItsCopyAllTheSame() throws {
         var world = try LocationWorld()
         let ana = try world.person("ana")
-        let red = try world.team(ana)
+        let red = try world.acme.makeTeam(members: [ana])
         try world.tell(ana, 1)
         try world.settle()
-        try world.remove(ana, from: red)
+        try world.acme.remove(ana, from: red)
         try world.acme.connection.run("DELETE FROM store.object WHERE deleted")
         var handler = LocationHandler()
         let late = EventSubject(realm: .common, kind: .membership, id: Membership.id(of: ana, in: red))
@@ -68,14 +68,14 @@ import Work
     @Test func aTeamThatGoesHidesItsMembersAndThenShowsThemAgain() throws {
         var world = try LocationWorld()
         let (ana, ben) = (try world.person("ana"), try world.person("ben"))
-        let (red, blue) = (try world.team(ana, ben), try world.team(ana))
+        let (red, blue) = (try world.acme.makeTeam(members: [ana, ben]), try world.acme.makeTeam(members: [ana]))
         for person in [ana, ben] { try world.tell(person, 1) }
         try world.settle()
-        try world.delete(.team, red, in: .common)
+        try world.acme.delete(.team, red, in: .common)
         try world.settle()
         #expect(try world.places(of: ana) == [.manager, .team(blue)])
         #expect(try world.places(of: ben) == [.manager])
-        _ = try world.team(id: red)
+        _ = try world.acme.makeTeam(red)
         try world.settle()
         #expect(try world.places(of: ben) == [.manager, .team(red)])
         #expect(try world.settleAgain() == 0)
@@ -84,11 +84,11 @@ import Work
     @Test func aTeamMayComeAfterItsMemberships() throws {
         var world = try LocationWorld()
         let (ana, red) = (try world.person("ana"), UUID())
-        try world.add(ana, to: red)
+        try world.acme.add(ana, to: red)
         try world.tell(ana, 1)
         try world.settle()
         #expect(try world.places(of: ana) == [.manager])
-        _ = try world.team(id: red)
+        _ = try world.acme.makeTeam(red)
         try world.settle()
         #expect(try world.places(of: ana) == [.manager, .team(red)])
     }
@@ -96,10 +96,10 @@ import Work
     @Test func whoIsNoPersonAnyMoreIsSeenByNobody() throws {
         var world = try LocationWorld()
         let ana = try world.person("ana")
-        let red = try world.team(ana)
+        let red = try world.acme.makeTeam(members: [ana])
         try world.tell(ana, 1)
         try world.settle()
-        try world.delete(.person, ana, in: .common)
+        try world.acme.delete(.person, ana, in: .common)
         try world.settle()
         #expect(try world.places(of: ana).isEmpty)
         try world.tell(ana, 2)
@@ -113,7 +113,7 @@ import Work
     @Test func whoStopsTellingItIsSeenByNobody() throws {
         var world = try LocationWorld()
         let ana = try world.person("ana")
-        let red = try world.team(ana)
+        let red = try world.acme.makeTeam(members: [ana])
         for latitude in [1.0, 2] {
             try world.tell(ana, latitude)
             try world.settle()
@@ -129,7 +129,7 @@ import Work
     @Test func aPositionUnderAForeignIDIsNobodys() throws {
         var world = try LocationWorld()
         let (ana, ben) = (try world.person("ana"), try world.person("ben"))
-        _ = try world.team(ana, ben)
+        _ = try world.acme.makeTeam(members: [ana, ben])
         try world.tell(ana, 1)
         for id in [ana, UUID()] {
             try world.put(.location, id, #"{"latitude":80,"longitude":8}"#, in: try world.own(ben))
@@ -149,7 +149,7 @@ import Work
     @Test func garbageIsTold() throws {
         var world = try LocationWorld()
         let (ana, ben, cora) = (try world.person("ana"), try world.person("ben"), try world.person("cora"))
-        let red = try world.team(ana, ben, cora)
+        let red = try world.acme.makeTeam(members: [ana, ben, cora])
         for person in [ana, ben, cora] { try world.tell(person, 1) }
         try world.settle()
         try world.put(.location, ana, #"{"latitude":"north","longitude":1}"#, in: try world.own(ana))
@@ -174,7 +174,7 @@ import Work
             reason(.common, .membership, garbage).hasPrefix("Membership \(garbage.text) does not decode: person"))
         #expect(reason(.common, .membership, foreign).contains("is not that of its person and team"))
         try world.tell(ana, 2)
-        try world.add(cora, to: red)
+        try world.acme.add(cora, to: red)
         try world.settle()
         #expect(try world.places(of: ana) == [.manager, .team(red)])
         #expect(try world.places(of: cora) == [.manager, .team(red)])
@@ -187,16 +187,17 @@ import Work
             UUID(uuid: (1, 1, 1, 1, 1, 1, 1, 1, last, 2, 2, 2, 2, 2, 2, first))
         }
         let (ana, ben) = (try world.person("ana", id(1, 1)), try world.person("ben", id(2, 2)))
-        let red = try world.team(ana, id: UUID(uuid: (1, 0, 0, 0, 0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9)))
+        let red = try world.acme.makeTeam(
+            UUID(uuid: (1, 0, 0, 0, 0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9)), members: [ana])
         for person in [ana, ben] { try world.tell(person, 1) }
         try world.settle()
         #expect(try world.places(of: ana) == [.manager, .team(red)] && world.places(of: ben) == [.manager])
         // The one membership that both teams, and both people, can have.
-        let blue = try world.team(id: UUID(uuid: (2, 0, 0, 0, 0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9)))
-        try world.add(ben, to: blue)
+        let blue = try world.acme.makeTeam(UUID(uuid: (2, 0, 0, 0, 0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9)))
+        try world.acme.add(ben, to: blue)
         try world.settle()
         #expect(try world.places(of: ana) == [.manager] && world.places(of: ben) == [.manager, .team(blue)])
-        try world.remove(ben, from: blue)
+        try world.acme.remove(ben, from: blue)
         try world.settle()
         #expect(try world.places(of: ben) == [.manager])
     }

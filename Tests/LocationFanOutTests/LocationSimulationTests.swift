@@ -96,16 +96,16 @@ private struct LocationSimulation: ~Copyable {
             if isThere { try world.tell(person, Double(latitude % 90)) } else { try world.stopTelling(person) }
             changed(try world.own(person), .location, person)
         case 4...6:
-            if isThere { try world.add(person, to: team) } else { try world.remove(person, from: team) }
+            if isThere { try world.acme.add(person, to: team) } else { try world.acme.remove(person, from: team) }
             changed(.common, .membership, membership)
         case 7:
-            if isThere { _ = try world.team(id: team) } else { try world.delete(.team, team, in: .common) }
+            if isThere { _ = try world.acme.makeTeam(team) } else { try world.acme.delete(.team, team, in: .common) }
             changed(.common, .team, team)
         case 8:
             if isThere {
                 try world.put(.person, person, "{\"name\":\"\(latitude)\"}", in: .common)
             } else {
-                try world.delete(.person, person, in: .common)
+                try world.acme.delete(.person, person, in: .common)
             }
             changed(.common, .person, person)
         default:

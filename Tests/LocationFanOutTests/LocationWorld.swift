@@ -28,30 +28,9 @@ struct LocationWorld: ~Copyable {
 
     /// - Parameter id: The person's, where it is not left to chance.
     mutating func person(_ name: String, _ id: UUID = UUID()) throws -> UUID {
-        let email = "\(name)@example.com"
-        try acme.connection.run(
-            """
-            INSERT INTO access.person (environment_id, email, object_id) VALUES (\(acme.id.rawValue), \(email), \(id))
-            """)
-        emails[id] = email
-        try put(.person, id, "{\"name\":\"\(name)\"}", in: .common)
+        try acme.letIn(name, id)
+        emails[id] = "\(name)@example.com"
         return id
-    }
-
-    mutating func team(_ members: UUID..., id: UUID = UUID()) throws -> UUID {
-        try put(.team, id, #"{"name":"team"}"#, in: .common)
-        for person in members { try add(person, to: id) }
-        return id
-    }
-
-    mutating func add(_ person: UUID, to team: UUID) throws {
-        try put(
-            .membership, Membership.id(of: person, in: team),
-            "{\"person\":\"\(person.text)\",\"team\":\"\(team.text)\"}", in: .common)
-    }
-
-    mutating func remove(_ person: UUID, from team: UUID) throws {
-        try delete(.membership, Membership.id(of: person, in: team), in: .common)
     }
 
     /// The person tells a position.
@@ -59,18 +38,12 @@ struct LocationWorld: ~Copyable {
         try put(.location, person, #"{"latitude":\#(latitude),"longitude":10.5}"#, in: try own(person))
     }
 
-    mutating func stopTelling(_ person: UUID) throws { try delete(.location, person, in: try own(person)) }
+    mutating func stopTelling(_ person: UUID) throws { try acme.delete(.location, person, in: try own(person)) }
 
     func own(_ person: UUID) throws -> RealmPath { try .user(try #require(emails[person])) }
 
     mutating func put(_ kind: Kind, _ id: UUID, _ fields: String, in path: RealmPath) throws {
         try acme.put([(id, fields)], kind, into: path)
-    }
-
-    mutating func delete(_ kind: Kind, _ id: UUID, in path: RealmPath) throws {
-        var batch = WriteBatch(environment: acme.id)
-        batch.delete(ObjectKey(realm: try acme.realm(path), kind: kind, id: id), decision: 0, isEdit: true)
-        _ = try batch.commit(on: &acme.connection)
     }
 
     // MARK: What follows

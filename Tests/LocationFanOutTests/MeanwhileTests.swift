@@ -16,7 +16,7 @@ import Work
     @Test(arguments: Change.allCases) func aDecisionStandsOnAllThatItRead(_ change: Change) throws {
         var world = try LocationWorld()
         let ana = try world.person("ana")
-        let red = try world.team(ana)
+        let red = try world.acme.makeTeam(members: [ana])
         try world.tell(ana, 1)
         try world.settle()
         try world.tell(ana, 2)
@@ -46,7 +46,10 @@ import Work
     @Test(arguments: [false, true]) func inputsAboutOnePersonAreOneDecision(isMissed: Bool) throws {
         var world = try LocationWorld()
         let (ana, ben) = (try world.person("ana"), try world.person("ben"))
-        let teams = [try world.team(ana), try world.team(ana), try world.team(ana)]
+        let teams = [
+            try world.acme.makeTeam(members: [ana]), try world.acme.makeTeam(members: [ana]),
+            try world.acme.makeTeam(members: [ana]),
+        ]
         for person in [ana, ben] { try world.tell(person, 1) }
         var subjects = [
             EventSubject(realm: try world.own(ben), kind: .location, id: ben),
@@ -61,7 +64,7 @@ import Work
             WorkItem<Never>(environment: world.acme.id, subject: subject, origin: .event, attemptCount: 0)
         }
         _ = try handler.decide(items, in: world.acme.id, batch: &batch, on: &world.acme.connection)
-        if isMissed { try world.delete(.team, teams[1], in: .common) }
+        if isMissed { try world.acme.delete(.team, teams[1], in: .common) }
         let outcome = try batch.commit(on: &world.acme.connection)
         #expect(outcome.missed == (isMissed ? [1, 2, 3, 4, 5] : []))
         #expect(outcome.positions.count == (isMissed ? 1 : 5))
@@ -77,7 +80,7 @@ import Work
     @Test func ofTwoWorkersOneIsLate() throws {
         var world = try LocationWorld()
         let ana = try world.person("ana")
-        let red = try world.team(ana)
+        let red = try world.acme.makeTeam(members: [ana])
         try world.tell(ana, 1)
         var (first, second) = (LocationHandler(), LocationHandler())
         var batches = [WriteBatch(environment: world.acme.id), WriteBatch(environment: world.acme.id)]
@@ -89,7 +92,7 @@ import Work
         _ = try first.decide(
             [item(try world.own(ana), .location, ana)], in: world.acme.id, batch: &batches[0],
             on: &world.acme.connection)
-        try world.remove(ana, from: red)
+        try world.acme.remove(ana, from: red)
         _ = try second.decide(
             [item(.common, .membership, Membership.id(of: ana, in: red))], in: world.acme.id, batch: &batches[1],
             on: &world.acme.connection)
@@ -102,14 +105,14 @@ import Work
     /// The members of a team are decided anew by the transaction that saw the team as it is, and only by that.
     @Test func aTeamsMembersWaitForWhatItIsNow() throws {
         var world = try LocationWorld()
-        let red = try world.team(try world.person("ana"), try world.person("ben"))
+        let red = try world.acme.makeTeam(members: [try world.person("ana"), try world.person("ben")])
         var (handler, batch) = (LocationHandler(), WriteBatch(environment: world.acme.id))
         let item = WorkItem<Never>(
             environment: world.acme.id, subject: EventSubject(realm: .common, kind: .team, id: red), origin: .event,
             attemptCount: 0)
         _ = try handler.decide([item], in: world.acme.id, batch: &batch, on: &world.acme.connection)
         #expect(batch.parksDueKeys)
-        try world.delete(.team, red, in: .common)
+        try world.acme.delete(.team, red, in: .common)
         #expect(try batch.commit(on: &world.acme.connection).missed == [0])
         #expect(try parked(&world).isEmpty)
         batch = WriteBatch(environment: world.acme.id)

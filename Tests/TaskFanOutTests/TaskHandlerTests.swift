@@ -15,7 +15,7 @@ import Testing
     @Test func aTaskIsWhereItsTeamSeesIt() throws {
         var world = try TaskWorld()
         let ana = try world.person("ana")
-        let (red, blue) = (try world.team(ana), try world.team())
+        let (red, blue) = (try world.acme.makeTeam(members: [ana]), try world.acme.makeTeam())
         let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\",\"assignee\":\"\(ana.text)\"}")
         try world.settle()
         #expect(try world.master(task, hasCopyIn: .team(red)).assignee == ana)
@@ -39,7 +39,7 @@ import Testing
         try world.patch(task, "{\"assignee\":\"\(ana.text)\"}", in: .manager)
         try world.settle()
         #expect(try world.master(task, hasCopyIn: try .user("ana@example.com")).assignee == ana)
-        try world.delete(.fieldTask, task, in: .manager)
+        try world.acme.delete(.fieldTask, task, in: .manager)
         try world.settle()
         #expect(try world.places(task).isEmpty)
         #expect(try world.settleAgain() == 0)
@@ -47,7 +47,7 @@ import Testing
 
     @Test func aMembersCompletionComesBackToTheManager() throws {
         var world = try TaskWorld()
-        let red = try world.team(try world.person("ana"))
+        let red = try world.acme.makeTeam(members: [try world.person("ana")])
         let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
         try world.settle()
         try world.patch(task, Self.done, in: .team(red))
@@ -70,7 +70,7 @@ import Testing
     /// A position is the whole object's: the manager's edit is later, and says nothing of the progress.
     @Test(arguments: [true, false]) func aNewTitleUndoesNoCompletion(isTitleFirst: Bool) throws {
         var world = try TaskWorld()
-        let red = try world.team()
+        let red = try world.acme.makeTeam()
         let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
         try world.settle()
         if isTitleFirst { try world.patch(task, #"{"title":"Pipes"}"#, in: .manager) }
@@ -84,7 +84,7 @@ import Testing
     /// Completed on a phone in the moment the manager gives the task to another team.
     @Test func aCompletionGoesAlongToAnotherTeam() throws {
         var world = try TaskWorld()
-        let (red, blue) = (try world.team(), try world.team())
+        let (red, blue) = (try world.acme.makeTeam(), try world.acme.makeTeam())
         let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
         try world.settle()
         try world.patch(task, "{\"team\":\"\(blue.text)\"}", in: .manager)
@@ -96,7 +96,7 @@ import Testing
     /// The same between the load and the commit: the decision is made again.
     @Test func whatChangesMeanwhileIsSeen() throws {
         var world = try TaskWorld()
-        let (red, blue) = (try world.team(), try world.team())
+        let (red, blue) = (try world.acme.makeTeam(), try world.acme.makeTeam())
         let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
         try world.settle()
         try world.patch(task, "{\"team\":\"\(blue.text)\"}", in: .manager)
@@ -111,7 +111,7 @@ import Testing
     /// The team goes between the load and the commit of a task that was given to it.
     @Test func aTeamThatGoesMeanwhileGetsNothing() throws {
         var world = try TaskWorld()
-        let red = try world.team()
+        let red = try world.acme.makeTeam()
         let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
         let (common, environment) = (try world.acme.realm(.common), world.acme.id)
         try world.settle { connection in
@@ -126,7 +126,7 @@ import Testing
     @Test func aTeamThatIsGoneLeavesItsTasksToTheManager() throws {
         var world = try TaskWorld()
         let ana = try world.person("ana")
-        let (red, blue) = (try world.team(ana), try world.team(ana))
+        let (red, blue) = (try world.acme.makeTeam(members: [ana]), try world.acme.makeTeam(members: [ana]))
         var tasks: [UUID] = []
         for _ in 0..<40 { tasks.append(try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")) }
         let hers = try world.task("{\"title\":\"Hers\",\"team\":\"\(red.text)\",\"assignee\":\"\(ana.text)\"}")
@@ -135,7 +135,7 @@ import Testing
         // Another name: nothing follows.
         try world.put(.team, red, #"{"name":"crimson"}"#, in: .common)
         try world.settle()
-        try world.delete(.team, red, in: .common)
+        try world.acme.delete(.team, red, in: .common)
         try world.settle()
         for task in tasks { #expect(try world.master(task, hasCopyIn: nil).team == nil) }
         // It is hers still, and hers alone.
@@ -147,7 +147,7 @@ import Testing
     @Test func whoLeavesATeamLeavesItsTasks() throws {
         var world = try TaskWorld()
         let (ana, ben) = (try world.person("ana"), try world.person("ben"))
-        let (red, blue) = (try world.team(ana, ben), try world.team(ana))
+        let (red, blue) = (try world.acme.makeTeam(members: [ana, ben]), try world.acme.makeTeam(members: [ana]))
         func fields(_ team: UUID, _ person: UUID) -> String {
             "{\"title\":\"x\",\"team\":\"\(team.text)\",\"assignee\":\"\(person.text)\"}"
         }
@@ -155,7 +155,7 @@ import Testing
         let his = try world.task(fields(red, ben))
         let elsewhere = try world.task(fields(blue, ana))
         try world.settle()
-        try world.remove(ana, from: red)
+        try world.acme.remove(ana, from: red)
         try world.settle()
         #expect(try world.master(hers, hasCopyIn: .team(red)).assignee == nil)
         #expect(try world.master(his, hasCopyIn: .team(red)).assignee == ben)
@@ -166,14 +166,14 @@ import Testing
     @Test func whoIsGoneHasNoTasks() throws {
         var world = try TaskWorld()
         let ana = try world.person("ana")
-        let red = try world.team(ana)
+        let red = try world.acme.makeTeam(members: [ana])
         let own = try world.task("{\"title\":\"Own\",\"assignee\":\"\(ana.text)\"}")
         let teams = try world.task("{\"title\":\"Team's\",\"team\":\"\(red.text)\",\"assignee\":\"\(ana.text)\"}")
         let strangers = try world.task("{\"title\":\"Nobody's\",\"assignee\":\"\(UUID().text)\"}")
         try world.settle()
         #expect(try world.master(own, hasCopyIn: try .user("ana@example.com")).assignee == ana)
         #expect(try world.master(strangers, hasCopyIn: nil).assignee == nil)
-        try world.delete(.person, ana, in: .common)
+        try world.acme.delete(.person, ana, in: .common)
         try world.settle()
         #expect(try world.master(own, hasCopyIn: nil).assignee == nil)
         #expect(try world.master(teams, hasCopyIn: .team(red)).assignee == nil)
@@ -183,7 +183,7 @@ import Testing
     /// Copies go, and masters to the archive; what is opened again meanwhile comes back.
     @Test func whatWasDoneLongAgoIsOutOfTheWay() throws {
         var world = try TaskWorld()
-        let red = try world.team()
+        let red = try world.acme.makeTeam()
         let (old, reopened, fresh) = (UUID(), UUID(), UUID())
         for task in [old, reopened, fresh] {
             try world.task("{\"title\":\"x\",\"team\":\"\(red.text)\",\"isCompleted\":true}", task)
@@ -217,7 +217,7 @@ import Testing
     /// What was stored while nobody looked is not passed over: the copy is made from what the master is by then.
     @Test func manyEventsOfATaskAreOneDecision() throws {
         var world = try TaskWorld()
-        let (red, blue) = (try world.team(), try world.team())
+        let (red, blue) = (try world.acme.makeTeam(), try world.acme.makeTeam())
         let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
         try world.settle()
         for number in 0..<5 { try world.patch(task, "{\"title\":\"Pipe \(number)\"}", in: .manager) }

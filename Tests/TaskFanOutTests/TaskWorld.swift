@@ -23,31 +23,10 @@ struct TaskWorld: ~Copyable {
 
     mutating func person(_ name: String) throws -> UUID {
         if let id = people[name] { return id }
-        let id: UUID = try acme.connection.run(
-            """
-            INSERT INTO access.person (environment_id, email) VALUES (\(acme.id.rawValue), \("\(name)@example.com"))
-            RETURNING object_id
-            """)[0].value(0)
+        let id = UUID()
+        try acme.letIn(name, id)
         people[name] = id
-        try put(.person, id, "{\"name\":\"\(name)\"}", in: .common)
         return id
-    }
-
-    mutating func team(_ members: UUID...) throws -> UUID {
-        let team = UUID()
-        try put(.team, team, "{\"name\":\"team\"}", in: .common)
-        for person in members { try add(person, to: team) }
-        return team
-    }
-
-    mutating func add(_ person: UUID, to team: UUID) throws {
-        try put(
-            .membership, Membership.id(of: person, in: team),
-            "{\"person\":\"\(person.text)\",\"team\":\"\(team.text)\"}", in: .common)
-    }
-
-    mutating func remove(_ person: UUID, from team: UUID) throws {
-        try delete(.membership, Membership.id(of: person, in: team), in: .common)
     }
 
     /// A manager writes a master.
@@ -74,12 +53,6 @@ struct TaskWorld: ~Copyable {
         var batch = WriteBatch(environment: environment)
         try batch.patch(stored, try CanonicalJSON(fields), decision: 0, isEdit: true)
         try #require(try batch.commit(on: &connection).missed.isEmpty)
-    }
-
-    mutating func delete(_ kind: Kind, _ id: UUID, in path: RealmPath) throws {
-        var batch = WriteBatch(environment: acme.id)
-        batch.delete(ObjectKey(realm: try acme.realm(path), kind: kind, id: id), decision: 0, isEdit: true)
-        _ = try batch.commit(on: &acme.connection)
     }
 
     // MARK: What follows

@@ -61,11 +61,11 @@ struct SharingPlan {
         var outcome = Outcome(comesAgain: state.unfinished.contains(input))
         for key in state.inputs[input] ?? [] {
             guard let link = state.links[key] else { continue }
-            if written.contains(key) {
+            guard !written.contains(key), let verdict = try settle(link, input) else {
                 outcome.comesAgain = true
-            } else if case .refused(let refusal) = try settle(link, input), refusal.mayPass {
-                outcome.waitsFor = refusal
+                continue
             }
+            if case .refused(let refusal) = verdict, refusal.mayPass { outcome.waitsFor = refusal }
         }
         return outcome
     }
@@ -92,12 +92,14 @@ struct SharingPlan {
         if expected.insert(key).inserted { batch.expect(key, at: position, decision: decision) }
     }
 
-    private mutating func settle(_ link: Link, _ input: Int) throws -> LinkRule.Verdict {
+    /// - Returns: `nil`: something has to be written before it.
+    private mutating func settle(_ link: Link, _ input: Int) throws -> LinkRule.Verdict? {
         let verdict = LinkRule.decide(state.facts(link, room: room(link)), statements.bounds)
         let copies = state.copies[link.key] ?? []
         let writes = try writes(to: link, copies, verdict)
         let lacksShare = verdict == .shared && link.fields.map { !state.hasShare(link, with: $0.recipient) } ?? false
         if writes.isEmpty && !lacksShare { return verdict }
+        if lacksShare && removeReferences(link, input) { return nil }
         written.insert(link.key)
         expect(link.key, at: link.object?.position ?? 0, input)
         let read = [link.itemKey, state.copyKey(link), state.shareKey(link.share)].compactMap(\.self)
@@ -112,6 +114,23 @@ struct SharingPlan {
             }
         }
         return verdict
+    }
+
+    /// Removes references that outlived their share: a device opens the share's realm when one of them changes, and one
+    /// that was left as it is would not tell that the share is there again.
+    ///
+    /// - Returns: Whether there were any.
+    private mutating func removeReferences(_ link: Link, _ input: Int) -> Bool {
+        guard made[link.share] == nil, let key = state.shareKey(link.share), state.objects[key]?.fields == nil,
+            let recipient = link.fields?.recipient
+        else { return false }
+        let left = state.references(to: link.share, of: link.owner, with: recipient)
+            .filter { state.objects[$0]?.fields != nil }
+        if left.isEmpty { return false }
+        guard written.insert(key).inserted else { return true }
+        for object in [key] + left { expect(object, at: state.position(object), input) }
+        for reference in left { batch.delete(reference, decision: input) }
+        return true
     }
 
     /// What makes the copies and the link what the verdict says; without fields an object is deleted.

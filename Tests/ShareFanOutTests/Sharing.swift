@@ -31,7 +31,8 @@ struct Sharing: ~Copyable {
     /// Keys that the service put aside.
     private(set) var parked: Set<EventSubject> = []
     private var seen: Int64 = 0
-    private var clock: Int64 = 1_400_000_000_000
+    /// How often each link was made. Two links may be of the same time: then so may a share be that is made again.
+    private var madeCounts: [UUID: Int64] = [:]
 
     init(people names: [String] = ["ana", "ben", "cho"], _ bounds: ShareBounds = ShareBounds()) throws {
         var acme = try TestEnvironment()
@@ -69,12 +70,14 @@ struct Sharing: ~Copyable {
     }
 
     mutating func share(_ item: Item, of owner: Person, with recipient: UUID) throws {
-        clock += 60_000
-        let since = Timestamp(millisecondsSinceEpoch: clock)
+        let id = SharedItem.id(of: item.id, with: recipient)
+        let count = madeCounts[id, default: 0]
+        madeCounts[id] = count + 1
+        let since = Timestamp(millisecondsSinceEpoch: 1_400_000_000_000 + count * 60_000)
         let fields = """
             {"kind":"\(item.kind.rawValue)","item":"\(item.id.text)","recipient":"\(recipient.text)","since":"\(since)"}
             """
-        try put(.sharedItem, SharedItem.id(of: item.id, with: recipient), fields, in: owner.path)
+        try put(.sharedItem, id, fields, in: owner.path)
     }
 
     mutating func unshare(_ item: Item, of owner: Person, with recipient: UUID) throws {
@@ -128,6 +131,20 @@ struct Sharing: ~Copyable {
 
     mutating func links(_ person: Person) throws -> [String: String] {
         try stored(person.path).filter { $0.key.hasPrefix("SharedItem/") }
+    }
+
+    /// Whether nobody missed that they have a share: a device hears of it by what changes in its person's own realm.
+    mutating func isHeardOf(_ owner: Person, _ recipient: Person) throws -> Bool {
+        let id = Share.id(of: owner.id, with: recipient.id)
+        let rows = try acme.connection.run(
+            """
+            SELECT r.path, o.position FROM store.object o
+            JOIN realm.realm r ON (r.environment_id, r.id) = (o.environment_id, o.realm_id)
+            WHERE o.environment_id = \(acme.id.rawValue) AND o.kind = \(Kind.share) AND o.id = \(id) AND NOT o.deleted
+            """)
+        let positions = Dictionary(uniqueKeysWithValues: try rows.decode(String.self, Int64.self).map { ($0, $1) })
+        guard let made = positions[Self.path(owner, recipient).description] else { return true }
+        return [owner, recipient].allSatisfy { positions[$0.path.description] ?? 0 >= made }
     }
 
     mutating func position() throws -> Int64 {

@@ -198,6 +198,7 @@ struct SharingSimulation: ~Copyable {
                 let share = try sharing.stored(Sharing.path(people[owner], people[recipient]))[key]
                 #expect(expected.isEmpty || share != nil)
                 #expect(share == nil || model.shared.contains(pair))
+                #expect(try sharing.isHeardOf(people[owner], people[recipient]))
                 for person in [owner, recipient] { #expect(try sharing.stored(people[person].path)[key] == share) }
             }
             let links = model.links.filter { $0.pair.owner == owner }.map { link in

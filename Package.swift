@@ -75,8 +75,9 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "fieldpost", "Fieldpost",
         [
-            "BackendProtocol", "Backends", "Commands", "Environments", "Essentials", "HTTP", "Identity", "Kafka",
-            "Model", "NameBasedIDs", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto,
+            "BackendProtocol", "Backends", "Commands", "Environments", "Essentials", "HTTP", "Identity",
+            "ImportSources",
+            "Kafka", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto,
         ]
     ),
     (
@@ -97,6 +98,8 @@ let shared: [Target] = [
     .target(name: "Essentials", path: "Shared/Essentials"),
     .target(name: "NameBasedIDs", dependencies: [crypto], path: "Shared/NameBasedIDs"),
     .target(name: "Model", dependencies: ["Essentials"], path: "Shared/Model"),
+    .target(
+        name: "ImportSources", dependencies: ["Essentials", "Model", "NameBasedIDs"], path: "Shared/ImportSources"),
     .target(name: "DeviceClient", dependencies: ["Essentials", "Model"], path: "Shared/DeviceClient"),
     .target(name: "Postgres", dependencies: ["CPostgres", "Essentials", deque], path: "Shared/Postgres"),
     .target(name: "Kafka", dependencies: ["CKafka", deque], path: "Shared/Kafka"),
@@ -148,8 +151,8 @@ let tools: [Target] = [
         name: "Workbench",
         dependencies: [
             "BackendProtocol", "Backends", "Catalogues", "Commands", "DeviceClient", "Environments", "Essentials",
-            "HTTP", "Identity", "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms,
-            argumentParser, crypto, logging, nio, nioPosix, signals,
+            "HTTP", "Identity", "ImportSources", "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Runtime",
+            "Work", algorithms, argumentParser, crypto, logging, nio, nioPosix, signals,
         ],
         path: "Workbench", exclude: ["LocalCluster"]),
 ]
@@ -190,8 +193,9 @@ let tests: [Target] = [
     .testTarget(
         name: "FieldpostTests",
         dependencies: [
-            "Backends", "Environments", "Essentials", "Fieldpost", "HTTP", "Identity", "Kafka", "LocalCluster", "Model",
-            "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", httpTypes, hummingbird, lifecycle, logging,
+            "Backends", "Environments", "Essentials", "Fieldpost", "HTTP", "Identity", "ImportSources", "Kafka",
+            "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", httpTypes, hummingbird,
+            lifecycle, logging,
             nioPosix,
         ], path: "Tests/FieldpostTests"),
     .testTarget(

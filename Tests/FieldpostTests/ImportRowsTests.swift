@@ -1,5 +1,6 @@
 import Essentials
 import Foundation
+import ImportSources
 import Model
 import Postgres
 import TestSupport
@@ -11,7 +12,7 @@ import Testing
 @Suite(.ownThreads) struct ImportRowsTests {
     private typealias World = ImportWorld
 
-    private static let header = ServiceRequests.columns.joined(separator: ",")
+    private static let header = ServiceRequest.columns.joined(separator: ",")
 
     private static func row(_ number: String, _ status: String, crew: String, due: String = "") -> String {
         let closed = status == "Open" ? "" : "01/02/2018 03:04:05 PM"
@@ -42,10 +43,10 @@ import Testing
                 "'ServiceDate' is 'soon', and not MM/DD/YYYY hh:mm:ss AM or PM",
             ])
         let task = try world.query(
-            "SELECT fields FROM store.object WHERE id = \(ServiceRequests.taskID("1-1"))")
+            "SELECT fields FROM store.object WHERE id = \(ServiceRequest.taskID("1-1"))")
         #expect(
             task == [
-                #"{"team": "\#(ServiceRequests.teamID("NC").text)", "place": {"street": "1 \"A\" ST", "#
+                #"{"team": "\#(ServiceRequest.teamID("NC").text)", "place": {"street": "1 \"A\" ST", "#
                     + #""latitude": 34.5, "longitude": -118.25, "postalCode": "90026"}, "title": "Bulky Items", "#
                     + #""dueDate": "2018-01-03T08:00:00.000Z", "isCompleted": true, "#
                     + #""creationDate": "2018-01-01T07:59:58.000Z", "completionDate": "2018-01-02T23:04:05.000Z", "#

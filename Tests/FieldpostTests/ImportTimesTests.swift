@@ -1,8 +1,8 @@
 import Essentials
 import Foundation
-import Testing
 
 @testable import Fieldpost
+@testable import ImportSources
 
 /// How rows and times of others are read.
 @Suite struct ImportTimesTests {

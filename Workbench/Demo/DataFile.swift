@@ -7,6 +7,14 @@ enum DataFile {
         let description: String
     }
 
+    /// Whether a folder has the file, plain or gzipped.
+    static func isThere(_ name: String, in folder: String) -> Bool {
+        let file = URL(fileURLWithPath: folder, isDirectory: true).appendingPathComponent(name)
+        return [file, file.appendingPathExtension("gz")].contains {
+            FileManager.default.isReadableFile(atPath: $0.path)
+        }
+    }
+
     /// Reads `name`, or unpacks `name.gz` with the program `gzip` when there is no such file.
     ///
     /// - Throws: ``Problem``, which names the file.

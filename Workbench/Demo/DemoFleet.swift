@@ -55,22 +55,10 @@ struct DemoFleet: Sendable {
     }
 
     private static func work(_ member: Member, _ tally: FlowTally) async throws -> [UUID: String] {
-        try await withThrowingTaskGroup(of: [UUID: String]?.self) { group in
-            group.addTask {
-                try await member.device.run()
-                return nil
-            }
-            group.addTask {
-                var author = Author(
-                    device: member.device, plans: member.plans, absence: member.absence, tally: tally)
-                try await author.work()
-                return author.failures
-            }
-            defer { group.cancelAll() }
-            while let some = try await group.next() {
-                if let failures = some { return failures }
-            }
-            return [:]
+        try await Device.whileRunning([member.device]) {
+            var author = Author(device: member.device, plans: member.plans, absence: member.absence, tally: tally)
+            try await author.work()
+            return author.failures
         }
     }
 

@@ -33,6 +33,8 @@ struct DemoReport: Encodable, Sendable {
     var rowsTotal = 0
     /// Source rows all of whose entries ended as expected in realm and back end.
     var rowsAccounted = 0
+    /// Tasks, positions and appointments.
+    var fieldwork: [String: Int] = [:]
     var mutations = 0
     /// Changes of published kinds while the devices worked.
     var events = 0
@@ -60,6 +62,9 @@ struct DemoReport: Encodable, Sendable {
         }
         row("mistakes made and deleted", "\(mistakesDeleted)")
         row("source rows accounted for", "\(rowsAccounted) of \(rowsTotal)")
+        for (name, key) in Self.fieldworkNames {
+            if let count = fieldwork[key] { row(name, "\(count)") }
+        }
         row("mutations answered", "\(mutations)")
         row("events", "\(events), \(Int(eventsPerSecond)) a second")
         if let released = releasedAfter {
@@ -71,9 +76,18 @@ struct DemoReport: Encodable, Sendable {
         return (lines + [""] + verdictLines).joined(separator: "\n")
     }
 
+    private static let fieldworkNames = [
+        ("teams", "teams"), ("tasks completed", "completed"), ("tasks open", "open"),
+        ("tasks without their team", "referred"), ("tasks deleted", "cancelled"),
+        ("of all tasks without coordinates", "withoutCoordinates"), ("last positions", "positions"),
+        ("appointments", "appointments"), ("  shared with somebody", "shared"),
+    ]
+
     private var verdictLines: [String] {
         guard differenceCount > 0 else {
-            return ["verdict: no differences (every device's copy = its realm = the back end's record)"]
+            return [
+                "verdict: no differences (every device's copy = its realm = what people wrote = the back end's record)"
+            ]
         }
         let hidden = differenceCount - differences.count
         return ["verdict: \(differenceCount) differences"] + differences.map { "  \($0)" }
@@ -87,6 +101,12 @@ extension DemoReport {
         invalidReasons = verdict.reasons
         mistakesDeleted = verdict.goneCount
         let rows = Dictionary(grouping: organisation.entries, by: \.sourceRow)
+        let work = verdict.fieldwork
+        fieldwork = [
+            "teams": work.teams, "completed": work.completed, "open": work.open, "referred": work.referred,
+            "cancelled": work.cancelled, "withoutCoordinates": work.withoutCoordinates, "positions": work.positions,
+            "appointments": work.appointments, "shared": work.shared,
+        ]
         rowsAccounted = rows.values.count { $0.allSatisfy { verdict.rightEntries.contains($0.id) } }
         differenceCount = verdict.differences.count
         differences = verdict.differences.prefix(Self.differencesShownMax).map(\.description)

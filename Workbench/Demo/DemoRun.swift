@@ -38,6 +38,8 @@ struct DemoRun: Sendable {
         report.somebody = organisation.people.first?.email
         report.rowsTotal = organisation.rowsTotal
         let environment = try await prepare(organisation, isVerifyOnly: isVerifyOnly)
+        let fieldwork = try await prepareFieldwork(
+            organisation, in: environment.id, data: data, isVerifyOnly: isVerifyOnly)
         let fleet = try await trying {
             let tokens = try await DeviceTokens(identity, environment: environmentName, issuer: environment.issuer)
             return try await DemoFleet.make(
@@ -45,9 +47,14 @@ struct DemoRun: Sendable {
         }
         let reader = RealmReader(pool: pool, environment: environment.id)
         var failures: [UUID: String] = [:]
-        if !isVerifyOnly { failures = try await work(fleet, reader, &report) }
-        var verdict = try await verdict(fleet, reader)
+        var troubles: [String] = []
+        if !isVerifyOnly {
+            failures = try await work(fleet, reader, &report)
+            troubles = try await work(fieldwork, fleet, in: environment.id)
+        }
+        var verdict = try await verdict(fleet, fieldwork, reader)
         verdict.add(failures: failures)
+        for line in troubles { verdict.note("device", "tasks and appointments", line) }
         report.take(verdict, organisation)
         report.steps = console.steps
         return report
@@ -71,10 +78,14 @@ struct DemoRun: Sendable {
         }
     }
 
-    private func prepare(_ organisation: Organisation, isVerifyOnly: Bool) async throws -> DemoSetup.Environment {
-        let setup = DemoSetup(
+    var setup: DemoSetup {
+        DemoSetup(
             pool: pool, environmentName: environmentName, identity: identity, backend: backend, login: login,
             isEntra: isEntra)
+    }
+
+    private func prepare(_ organisation: Organisation, isVerifyOnly: Bool) async throws -> DemoSetup.Environment {
+        let setup = setup
         if isVerifyOnly { return try await trying { try await setup.environment() } }
         try await console.step(
             "master data in \(type(of: backend).name)", progress: { DemoConsole.Progress(done: 1, total: 1) }
@@ -152,7 +163,7 @@ struct DemoRun: Sendable {
     }
 
     /// The time is up: what the first devices met with last may tell why.
-    private func tellTroubles(of fleet: DemoFleet) async {
+    func tellTroubles(of fleet: DemoFleet) async {
         var shownCount = 0
         for member in fleet.members where shownCount < Self.troublesShownMax {
             guard let trouble = await member.device.trouble else { continue }
@@ -164,14 +175,16 @@ struct DemoRun: Sendable {
     // MARK: The verdict
 
     /// Compares until there is nothing to say, or nothing changes any more.
-    private func verdict(_ fleet: DemoFleet, _ reader: RealmReader) async throws -> Verdict {
+    private func verdict(
+        _ fleet: DemoFleet, _ fieldwork: DemoFieldwork, _ reader: RealmReader
+    ) async throws -> Verdict {
         let progress = Mutex(DemoConsole.Progress(done: 0, total: fleet.members.count))
         return try await console.step("verdict", progress: { progress.withLock { $0 } }) {
             var looks = VerdictLooks(settled: .now + Self.settleMax)
             while true {
                 let verdict = try await trying {
                     progress.withLock { $0.done = 0 }
-                    return try await judge(fleet, reader) { progress.withLock { $0.done += 1 } }
+                    return try await judge(fleet, fieldwork, reader) { progress.withLock { $0.done += 1 } }
                 }
                 if looks.areEnough(verdict.differences, now: .now) { return verdict }
                 // Said even when it goes away: what differed for a moment may be worth a look.
@@ -182,19 +195,24 @@ struct DemoRun: Sendable {
         }
     }
 
-    private func judge(_ fleet: DemoFleet, _ reader: RealmReader, _ onEach: () -> Void) async throws -> Verdict {
+    private func judge(
+        _ fleet: DemoFleet, _ fieldwork: DemoFieldwork, _ reader: RealmReader, _ onEach: () -> Void
+    ) async throws -> Verdict {
         try await fleet.refresh()
         let people = fleet.members.map(\.device.person)
         var verdict = Verdict(of: people, records: try await backend.recorded())
-        var catalogues: [RealmPath: RealmContent] = [:]
-        for member in fleet.members {
+        let reading = try await reading(in: reader.environment)
+        verdict.compare(fieldwork, reading, own: fleet.members.map(\.device.realm))
+        var others: [RealmPath: RealmContent] = [:]
+        for (member, id) in zip(fleet.members, fieldwork.people) {
             let (person, own) = (member.device.person, member.device.realm)
-            var contents = await member.device.contents
+            let contents = await member.device.contents
             let stored = try await reader.content(of: own)
-            verdict.compare(person.email, own, device: contents.removeValue(forKey: own) ?? [:], stored: stored)
-            for (path, content) in contents {
-                if catalogues[path] == nil { catalogues[path] = try await reader.content(of: path) }
-                verdict.compare(person.email, path, device: content, stored: catalogues[path] ?? [:])
+            verdict.compare(person.email, own, device: contents[own] ?? [:], stored: stored)
+            for line in reading.strange(to: id, device: contents) { verdict.note(person.email, "realms", line) }
+            for path in reading.realms(of: id, device: contents) where path != own {
+                if others[path] == nil { others[path] = try await reader.content(of: path) }
+                verdict.compare(person.email, path, device: contents[path] ?? [:], stored: others[path] ?? [:])
             }
             verdict.compare(person, member.plans, realm: stored)
             onEach()

@@ -1,11 +1,13 @@
 import Algorithms
 import BackendProtocol
 import Environments
+import Essentials
 import FoundationEssentials
 import HTTP
 import Identity
 import Model
 import Postgres
+import Realms
 
 /// The demo's environment and its people in PostgreSQL.
 struct DemoSetup: Sendable {
@@ -82,6 +84,36 @@ struct DemoSetup: Sendable {
             _ = try await pool.run { connection in
                 try Registration.register(emails, in: environment, on: &connection).count
             }
+        }
+    }
+
+    /// Gives people roles, as `fieldpost role` does.
+    ///
+    /// - Parameter roles: The ids of `Person` objects, each once.
+    static func give(
+        _ roles: [(person: UUID, role: Role)], in environment: EnvironmentID, on connection: inout Connection
+    ) throws {
+        var directory = RealmDirectory()
+        guard let common = try directory.id(of: .common, in: environment, create: true, on: &connection) else { return }
+        let keys = roles.map { ObjectKey(realm: common, kind: .person, id: $0.person) }
+        let persons = try RealmObject.byKey(try connection.run(RealmObject.load(keys, in: environment)))
+        var batch = WriteBatch(environment: environment)
+        for (decision, (key, role)) in zip(keys, roles.map(\.role)).enumerated() {
+            guard let person = persons[key] else { throw DemoProblem("there is no Person \(key.id.text)") }
+            try batch.patch(person, try CanonicalJSON(encoding: ["role": role]), decision: decision)
+        }
+        let missed = try batch.commit(on: &connection).missed
+        guard missed.isEmpty else { throw DemoProblem("\(missed.count) roles were changed by others meanwhile") }
+    }
+
+    /// The ids of people's `Person` objects, in their order.
+    func objects(of people: [Organisation.Person], in environment: EnvironmentID) async throws -> [UUID] {
+        let emails = people.map { EmailAddress.lowered($0.email) }
+        let found = try await pool.run { try People.objects(of: emails, in: environment, on: &$0) }
+        let ids = Dictionary(found.map { ($0.email, $0.id) }, uniquingKeysWith: { first, _ in first })
+        return try emails.map { email in
+            guard let id = ids[email] else { throw DemoProblem("\(email) was not invited") }
+            return id
         }
     }
 

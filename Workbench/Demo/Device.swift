@@ -39,10 +39,9 @@ actor Device {
     private static let backoff = Backoff(first: .milliseconds(200), waitMax: .seconds(3))
 
     private let newsTick: AsyncStream<Void>.Continuation
-    private let workTicks: AsyncStream<Void>
-    private let workTick: AsyncStream<Void>.Continuation
-    private let onlineTicks: AsyncStream<Void>
-    private let onlineTick: AsyncStream<Void>.Continuation
+    /// Of the present ``run()``.
+    private var workTick: AsyncStream<Void>.Continuation?
+    private var onlineTick: AsyncStream<Void>.Continuation?
     private var stream: Task<Void, any Error>?
 
     init(
@@ -55,8 +54,6 @@ actor Device {
         self.token = token
         state = DeviceState(clientID: clientID)
         (ticks, newsTick) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-        (workTicks, workTick) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-        (onlineTicks, onlineTick) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     // MARK: The person's side
@@ -86,7 +83,7 @@ actor Device {
     /// - Throws: `InvalidMutation`; those before it are queued.
     func enqueue(_ mutations: [Mutation], in path: RealmPath? = nil) throws {
         for mutation in mutations { _ = try state.enqueue(mutation, in: path ?? realm) }
-        workTick.yield()
+        workTick?.yield()
     }
 
     /// Waits for news.
@@ -102,6 +99,48 @@ actor Device {
         return news
     }
 
+    /// Waits until the device is as it is to be: at each checkpoint and each answer it looks.
+    ///
+    /// - Throws: `CancellationError` when the task was cancelled before.
+    func until(_ isSo: @Sendable (DeviceState) -> Bool) async throws {
+        let (ticks, tick) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        watcherCount += 1
+        let number = watcherCount
+        watchers[number] = tick
+        defer { watchers[number] = nil }
+        if isSo(state) { return }
+        for await _ in ticks where isSo(state) { return }
+        throw CancellationError()
+    }
+
+    private var watchers: [Int: AsyncStream<Void>.Continuation] = [:]
+    private var watcherCount = 0
+
+    private func tell() {
+        newsTick.yield()
+        for watcher in watchers.values { watcher.yield() }
+    }
+
+    /// Runs all of them while `body` runs.
+    static func whileRunning<Success: Sendable>(
+        _ devices: [Device], _ body: @escaping @Sendable () async throws -> Success
+    ) async throws -> Success {
+        try await withThrowingTaskGroup(of: Success?.self) { group in
+            for device in devices {
+                group.addTask {
+                    try await device.run()
+                    return nil
+                }
+            }
+            group.addTask { try await body() }
+            defer { group.cancelAll() }
+            while let result = try await group.next() {
+                if let result { return result }
+            }
+            throw CancellationError()
+        }
+    }
+
     /// Closes the stream; what is queued stays queued.
     func goOffline() {
         isOnline = false
@@ -111,17 +150,21 @@ actor Device {
 
     func comeBack() {
         isOnline = true
-        onlineTick.yield()
-        workTick.yield()
+        onlineTick?.yield()
+        workTick?.yield()
     }
 
     // MARK: Running
 
-    /// Lives until its task is cancelled.
+    /// Lives until its task is cancelled; afterwards it may run again.
     func run() async throws {
+        let (work, workTick) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let (online, onlineTick) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        (self.workTick, self.onlineTick) = (workTick, onlineTick)
+        workTick.yield()
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await self.follow() }
-            group.addTask { try await self.sendQueued() }
+            group.addTask { try await self.follow(online) }
+            group.addTask { try await self.sendQueued(work) }
             try await group.next()
             group.cancelAll()
         }
@@ -143,7 +186,7 @@ actor Device {
         }
     }
 
-    private func follow() async throws {
+    private func follow(_ onlineTicks: AsyncStream<Void>) async throws {
         var backoff = Device.backoff
         while true {
             try Task.checkCancellation()
@@ -183,7 +226,8 @@ actor Device {
         if case .objects(_, _, let list) = line { receivedCount += list.count }
         if case .open(let path, _) = line { opened.insert(path) }
         let changed = state.take(line).changed
-        if state.queue.isInDoubt { workTick.yield() }
+        if state.queue.isInDoubt { workTick?.yield() }
+        if case .checkpoint = line, changed.isEmpty { tell() }
         guard !changed.isEmpty else { return }
         let now = ContinuousClock.now
         for object in changed.lazy.map(\.object) where object.kind == .timeEntry && clock.isRunning(for: object.id) {
@@ -192,7 +236,7 @@ actor Device {
             }
         }
         news.changed.formUnion(changed)
-        newsTick.yield()
+        tell()
     }
 
     /// Whether an object that the copy lacks may still come: it was not sent, or its answer is newer than the copy.
@@ -200,7 +244,7 @@ actor Device {
         state.isUnsettled(ObjectAddress(realm, ObjectID(kind: .timeEntry, id: entry)))
     }
 
-    private func sendQueued() async throws {
+    private func sendQueued(_ workTicks: AsyncStream<Void>) async throws {
         for await _ in workTicks {
             var backoff = Device.backoff
             while isOnline, state.queue.hasToSend {
@@ -232,7 +276,7 @@ actor Device {
                 status: response.status, detail: "no answer to mutation \(request.mutations.first?.sequence ?? 0)")
         }
         news.answers += told.answers
-        newsTick.yield()
+        tell()
     }
 
     // MARK: Trouble

@@ -27,6 +27,8 @@ struct Verdict: Sendable {
     private(set) var reasons: [String: Int] = [:]
     /// Planned entries that ended as expected in realm and back end.
     private(set) var rightEntries: Set<UUID> = []
+    /// How tasks and calendars ended.
+    var fieldwork = Fieldwork()
     /// Mistakes of which nothing is left.
     private(set) var goneCount = 0
     /// The records that count and belong to no entry seen so far, by marker.
@@ -46,7 +48,7 @@ struct Verdict: Sendable {
 
     var isClean: Bool { differences.isEmpty }
 
-    private mutating func note(_ person: String, _ subject: String, _ detail: String) {
+    mutating func note(_ person: String, _ subject: String, _ detail: String) {
         differences.append(Difference(person: person, subject: subject, detail: detail))
     }
 

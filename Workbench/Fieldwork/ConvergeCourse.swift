@@ -39,20 +39,7 @@ struct ConvergeCourse: Sendable {
         let players = try await patiently { () async throws -> [FieldworkPlay.Player] in
             try await self.players(in: environment, tokens)
         }
-        return try await withThrowingTaskGroup(of: [String]?.self) { group in
-            for player in players {
-                group.addTask {
-                    try await player.device.run()
-                    return nil
-                }
-            }
-            group.addTask { try await play(players, in: environment) }
-            defer { group.cancelAll() }
-            while let result = try await group.next() {
-                if let result { return result }
-            }
-            return ["nobody played"]
-        }
+        return try await Device.whileRunning(players.map(\.device)) { try await play(players, in: environment) }
     }
 
     // MARK: Before
@@ -82,7 +69,8 @@ struct ConvergeCourse: Sendable {
             try Registration.register(emails, in: environment, on: &connection)
             let ids = Dictionary(
                 uniqueKeysWithValues: try People.objects(of: emails, in: environment, on: &connection).map { ($0, $1) })
-            try Self.makeManagers(emails.prefix(2).compactMap { ids[$0] }, in: environment, on: &connection)
+            let managers = emails.prefix(2).compactMap { ids[$0] }.map { ($0, Role.manager) }
+            try DemoSetup.give(managers, in: environment, on: &connection)
             return ids
         }
         let people = emails.map { email in
@@ -100,20 +88,6 @@ struct ConvergeCourse: Sendable {
                     person: item.0, gateway: gateway, tokens: tokens, token: item.1, clientID: UUID()),
                 isManager: index < 2)
         }
-    }
-
-    private static func makeManagers(
-        _ people: [UUID], in environment: EnvironmentID, on connection: inout Connection
-    ) throws {
-        var directory = RealmDirectory()
-        guard let common = try directory.id(of: .common, in: environment, create: true, on: &connection) else { return }
-        let keys = people.map { ObjectKey(realm: common, kind: .person, id: $0) }
-        let persons = try RealmObject.byKey(try connection.run(RealmObject.load(keys, in: environment)))
-        var batch = WriteBatch(environment: environment)
-        for (decision, person) in persons.values.enumerated() {
-            try batch.patch(person, try CanonicalJSON(#"{"role":"manager"}"#), decision: decision)
-        }
-        _ = try batch.commit(on: &connection)
     }
 
     // MARK: Work, and rest

@@ -6,7 +6,7 @@ import Model
 /// Who sees what of tasks, positions and shares, read off the objects that people write, in the plainest way there is:
 /// to compare the services with, which it knows nothing of.
 struct FieldworkReading {
-    private let snapshot: FieldworkSnapshot
+    let snapshot: FieldworkSnapshot
     private let people: Set<UUID>
     private let managers: Set<UUID>
     private let teams: Set<UUID>
@@ -132,16 +132,26 @@ struct FieldworkReading {
         return realms
     }
 
+    /// As ``realms(of:)``, for a device that holds some already.
+    func realms(of person: UUID, device: [RealmPath: RealmContent]) -> Set<RealmPath> {
+        let realms = realms(of: person)
+        // A team that a manager once was in is theirs to hold as long as it is there: the device names what it holds.
+        guard managers.contains(person) else { return realms }
+        return realms.union(teams.map(RealmPath.team).filter { device[$0] != nil })
+    }
+
+    /// Realms of which a device holds something, and should not, a line each.
+    func strange(to person: UUID, device: [RealmPath: RealmContent]) -> [String] {
+        let wanted = realms(of: person, device: device)
+        return device.filter { !wanted.contains($0.key) && !$0.value.isEmpty }.keys.sorted()
+            .map { "\(snapshot.emails[person] ?? person.text) holds \($0)" }
+    }
+
     /// What a device shows that it should not, and what it lacks.
     func differences(of person: UUID, device: [RealmPath: RealmContent]) -> [String] {
         let name = snapshot.emails[person] ?? person.text
-        var wanted = realms(of: person)
-        // A team that a manager once was in is theirs to hold as long as it is there: the device names what it holds.
-        if managers.contains(person) { wanted.formUnion(teams.map(RealmPath.team).filter { device[$0] != nil }) }
-        var differences: [String] = []
-        for path in device.keys where !wanted.contains(path) && device[path]?.isEmpty == false {
-            differences.append("\(name) holds \(path)")
-        }
+        let wanted = realms(of: person, device: device)
+        var differences = strange(to: person, device: device)
         for path in wanted {
             let (held, stored) = (device[path] ?? [:], snapshot.realms[path] ?? [:])
             for (object, there) in stored where held[object]?.fields != there.fields {

@@ -14,15 +14,24 @@ struct FieldworkSnapshot: Sendable {
     /// Keys that wait for a person, and why.
     var dead: [String] = []
 
+    /// The kinds that ``FieldworkReading`` reads.
+    static let kinds: [Kind] = [
+        .appointment, .fieldTask, .location, .membership, .note, .person, .share, .sharedItem, .team, .user,
+    ]
+
     /// Reads it in one transaction.
-    static func read(_ environment: EnvironmentID, on connection: inout Connection) throws -> FieldworkSnapshot {
+    ///
+    /// - Parameter kinds: Objects of others are left out.
+    static func read(
+        _ environment: EnvironmentID, kinds: [Kind] = Kind.allCases, on connection: inout Connection
+    ) throws -> FieldworkSnapshot {
         var snapshot = FieldworkSnapshot()
         let answers = try connection.run([
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
             """
             SELECT r.path, o.kind, o.id, o.position, o.fields FROM store.object o
             JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
-            WHERE o.environment_id = \(environment.rawValue) AND NOT o.deleted
+            WHERE o.environment_id = \(environment.rawValue) AND o.kind = ANY (\(kinds)) AND NOT o.deleted
             """,
             People.emails(in: environment),
             """

@@ -2,6 +2,7 @@ import ArgumentParser
 import Environments
 import Essentials
 import FoundationEssentials
+import ImportSources
 import Model
 
 extension ImportCommand {
@@ -54,6 +55,8 @@ extension ImportCommand {
                     try Self.add(line, meetings, &people, &counts, to: &work)
                 } catch let problem as ImportProblem {
                     work.refuse(problem, line: line.number)
+                } catch let error as DecodingError {
+                    work.refuse(ImportProblem(error.place), line: line.number)
                 }
                 progress.show(bytes: reader.bytesRead, lines: lineCount, problems: work.problems.count)
             }

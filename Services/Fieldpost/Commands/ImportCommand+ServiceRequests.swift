@@ -1,5 +1,6 @@
 import ArgumentParser
 import Environments
+import ImportSources
 import Model
 
 extension ImportCommand {
@@ -25,7 +26,7 @@ extension ImportCommand {
 
         func run() throws {
             let source = try ImportSource(file)
-            var rows = try CSVReader.begin(try source.lines(), needed: ServiceRequests.columns, name: file)
+            var rows = try CSVReader.begin(try source.lines(), needed: ServiceRequest.columns, name: file)
             var work = try options.begin(source)
             var requests = ServiceRequests()
             var progress = ImportProgress(bytesTotal: source.bytesTotal)

@@ -1,13 +1,8 @@
 import Essentials
 import FoundationEssentials
+import ImportSources
 import Model
 import Postgres
-
-/// Why a line is not imported, in a sentence.
-struct ImportProblem: Error, CustomStringConvertible {
-    let description: String
-    init(_ description: String) { self.description = description }
-}
 
 /// An object that is to be stored, and whose fields are those of its kind.
 struct ImportedObject {

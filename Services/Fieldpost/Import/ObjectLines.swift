@@ -1,5 +1,6 @@
 import Essentials
 import FoundationEssentials
+import ImportSources
 import Model
 
 /// Reads lines of `{"realm": PATH, "kind": KIND, "id": UUID, "fields": {…}}`.

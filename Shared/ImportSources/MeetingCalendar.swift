@@ -1,35 +1,35 @@
-import Essentials
-import Foundation
-import Model
+package import Essentials
+package import Foundation
+package import Model
 import NameBasedIDs
 
 /// OpenStack's meetings, and their history, as appointments.
-struct MeetingCalendar {
+package struct MeetingCalendar: Sendable {
     /// A person who chairs.
-    struct Chair: Hashable {
-        let name: String
-        let email: String
+    package struct Chair: Hashable, Sendable {
+        package let name: String
+        package let email: String
 
-        var id: UUID { UUID(name: "meetings/person/\(email)", in: MeetingCalendar.namespace) }
+        package var id: UUID { UUID(name: "meetings/person/\(email)", in: MeetingCalendar.namespace) }
     }
 
     /// A meeting, or an edit of one.
-    struct Line: Decodable {
-        struct Meeting: Decodable {
-            let project: String
-            let schedule: [MeetingSlot]
-            let chair: String?
+    package struct Line: Decodable, Sendable {
+        package struct Meeting: Decodable, Sendable {
+            package let project: String
+            package let schedule: [MeetingSlot]
+            package let chair: String?
         }
 
-        let file: String
-        let meeting: Meeting
+        package let file: String
+        package let meeting: Meeting
         /// Of an edit: which one, and since when it was so.
-        let edit: (commit: String, day: Day)?
-        let isDeletion: Bool
+        package let edit: (commit: String, day: Day)?
+        package let isDeletion: Bool
 
         private enum CodingKeys: CodingKey { case file, op, commit, authored, meeting }
 
-        init(from decoder: any Decoder) throws {
+        package init(from decoder: any Decoder) throws {
             let container = try decoder.container(keyedBy: CodingKeys.self)
             file = try container.decode(String.self, forKey: .file)
             let operation = try container.decodeIfPresent(String.self, forKey: .op)
@@ -49,32 +49,38 @@ struct MeetingCalendar {
     }
 
     /// An appointment of the first chair.
-    struct Item {
-        let id: UUID
-        let appointment: Appointment
+    package struct Item: Sendable {
+        package let id: UUID
+        package let appointment: Appointment
     }
 
     /// The namespace of ids made of names of this source, chosen once and for ever.
-    static let namespace = UUID(
+    package static let namespace = UUID(
         uuid: (0x1E, 0x92, 0x7D, 0xA4, 0x30, 0xBB, 0x4C, 0x16, 0x8F, 0x41, 0xD5, 0x08, 0x6A, 0x73, 0xCE, 0x22))
 
     /// What the addresses of people end in.
-    let domain: String
+    package let domain: String
     /// The earliest day of what is no edit.
-    let from: Day?
+    package let from: Day?
 
     /// How long a meeting takes that does not say it.
     private static let minutesOtherwise = 60
 
+    /// Reads calendars.
+    package init(domain: String, from: Day? = nil) {
+        self.domain = domain
+        self.from = from
+    }
+
     /// Reads a line.
-    static func read(_ bytes: [UInt8]) throws(ImportProblem) -> Line {
-        do { return try JSONDecoder().decode(Line.self, from: Data(bytes)) } catch {
-            throw ImportProblem((error as? DecodingError).map { "\($0.place)" } ?? "it cannot be read")
-        }
+    ///
+    /// - Throws: `DecodingError`.
+    package static func read(_ bytes: [UInt8]) throws -> Line {
+        try JSONDecoder().decode(Line.self, from: Data(bytes))
     }
 
     /// The chairs in their order, each once: `Ana Ito (ana), Bo Li (bo)`.
-    func chairs(of line: Line) -> [Chair] {
+    package func chairs(of line: Line) -> [Chair] {
         let separators = [" / ", " & ", " and ", " or "]
         let text = separators.reduce(line.meeting.chair ?? "") { $0.replacingOccurrences(of: $1, with: ",") }
         var chairs: [Chair] = []
@@ -98,7 +104,7 @@ struct MeetingCalendar {
     }
 
     /// What is in the calendar: of each time of the meeting its first occurrence.
-    func items(of line: Line) throws(ImportProblem) -> [Item] {
+    package func items(of line: Line) throws(ImportProblem) -> [Item] {
         var items: [Item] = []
         for (index, slot) in line.meeting.schedule.enumerated() {
             let day = line.edit?.day ?? [slot.start, from].compactMap(\.self).max()

@@ -1,0 +1,122 @@
+import DeviceClient
+import Essentials
+import FoundationEssentials
+import Model
+
+/// Edits one calendar on its owners' devices, one edit after the other: the next one is made when everybody has what
+/// the last one was, and nobody has what it was no more.
+struct CalendarDesk: Sendable {
+    let calendar: FieldworkPlan.Calendar
+    /// By the number of the person.
+    let devices: [Device]
+    /// The ids of the people's `Person` objects, by number.
+    let people: [UUID]
+
+    /// - Parameter before: When some of it was there, only what it is in the end is written.
+    func work(before: FieldworkSnapshot, onEdit: () -> Void) async throws {
+        let ids = Set(calendar.edits.flatMap(\.items).map(\.id))
+        let isBegun = Set(calendar.edits.map(\.owner)).contains { owner in
+            !ids.isDisjoint(with: before.objects(.appointment, in: devices[owner].realm).keys)
+        }
+        var last: FieldworkPlan.CalendarEdit?
+        for (number, edit) in calendar.edits.enumerated() {
+            if !isBegun || number == calendar.edits.count - 1 {
+                if let last, last.owner != edit.owner {
+                    try await write(FieldworkPlan.CalendarEdit(owner: last.owner, recipients: [], items: []))
+                }
+                try await write(edit)
+                try await awaitSeen(edit, after: last)
+            }
+            last = edit
+            onEdit()
+        }
+    }
+
+    /// Has the owner's device show what the edit says, from what it shows.
+    private func write(_ edit: FieldworkPlan.CalendarEdit) async throws {
+        let (device, realm) = (devices[edit.owner], devices[edit.owner].realm)
+        try await device.until { $0.copy.contents[realm] != nil && $0.queue.count == 0 }
+        let shown = await device.copy.contents[realm] ?? [:]
+        var mutations: [Mutation] = []
+        for item in edit.items {
+            let held = shown[ObjectID(kind: .appointment, id: item.id)]
+            if held.flatMap(\.appointment) != item.appointment {
+                mutations.append(try .put(.appointment, item.id, item.appointment))
+            }
+            for recipient in edit.recipients {
+                let link = SharedItem.id(of: item.id, with: people[recipient])
+                guard shown[ObjectID(kind: .sharedItem, id: link)] == nil else { continue }
+                mutations.append(
+                    try .put(
+                        .sharedItem, link, SharedItem(kind: .appointment, item: item.id, recipient: people[recipient])))
+            }
+        }
+        let links = Set(
+            edit.items.flatMap { item in
+                edit.recipients.map { SharedItem.id(of: item.id, with: people[$0]) }
+            })
+        let kept = Set(edit.items.map(\.id))
+        let mine = Set(calendar.edits.flatMap(\.items).map(\.id))
+        for (object, held) in shown.sorted(by: { $0.key < $1.key }) {
+            switch object.kind {
+            // Its links end with it.
+            case .appointment where mine.contains(object.id) && !kept.contains(object.id):
+                mutations.append(Mutation(operation: .delete, kind: .appointment, id: object.id))
+            case .sharedItem where !links.contains(object.id):
+                guard let item = held.sharedItem?.item, kept.contains(item) else { continue }
+                mutations.append(Mutation(operation: .delete, kind: .sharedItem, id: object.id))
+            default: continue
+            }
+        }
+        try await device.enqueue(mutations)
+    }
+
+    /// Waits until the owner's device and every recipient's are as the edit says.
+    private func awaitSeen(
+        _ edit: FieldworkPlan.CalendarEdit, after last: FieldworkPlan.CalendarEdit?
+    ) async throws {
+        let (owner, realm) = (people[edit.owner], devices[edit.owner].realm)
+        try await devices[edit.owner].until { state in
+            state.queue.count == 0
+                && edit.items.allSatisfy { state.copy[realm, ObjectID($0)]?.appointment == $0.appointment }
+        }
+        let own = await devices[edit.owner].copy
+        for recipient in edit.recipients {
+            let share = RealmPath.share(Share.id(of: owner, with: people[recipient]))
+            try await devices[recipient].until { state in
+                edit.items.allSatisfy { item in
+                    state.copy[share, ObjectID(item)].map { $0.fields == own[realm, ObjectID(item)]?.fields } ?? false
+                }
+            }
+        }
+        guard let last else { return }
+        let kept = Set(edit.items.map(\.id))
+        for recipient in last.recipients {
+            let isStill = last.owner == edit.owner && edit.recipients.contains(recipient)
+            let gone = last.items.filter { !isStill || !kept.contains($0.id) }
+            let share = RealmPath.share(Share.id(of: people[last.owner], with: people[recipient]))
+            try await devices[recipient].until { state in
+                gone.allSatisfy { state.copy[share, ObjectID($0)] == nil }
+            }
+        }
+    }
+}
+
+extension ObjectID {
+    fileprivate init(_ item: FieldworkPlan.CalendarItem) { self.init(kind: .appointment, id: item.id) }
+}
+
+extension HeldObject {
+    fileprivate var appointment: Appointment? { try? JSONDecoder().decode(Appointment.self, from: Data(fields)) }
+    fileprivate var sharedItem: SharedItem? { try? JSONDecoder().decode(SharedItem.self, from: Data(fields)) }
+}
+
+extension Mutation {
+    static func put(_ kind: Kind, _ id: UUID, _ fields: some KindFields) throws -> Mutation {
+        Mutation(operation: .put, kind: kind, id: id, fields: Array(try JSONEncoder().encode(fields)))
+    }
+
+    static func patch(_ kind: Kind, _ id: UUID, _ fields: String) -> Mutation {
+        Mutation(operation: .patch, kind: kind, id: id, fields: Array(fields.utf8))
+    }
+}

@@ -1,0 +1,122 @@
+import Essentials
+import FoundationEssentials
+import ImportSources
+import Model
+
+/// Reads the lives of real tasks and calendars, and gives them to an organisation's people: the service requests of the
+/// City of Los Angeles, and every edit of OpenStack's meetings.
+///
+/// Files: `tasks-la311-2017.csv` and `calendar-openstack-meetings-history.jsonl`, each plain or `.gz`. A row or a line
+/// that cannot be read is a ``Problem``: it is never left out silently.
+enum FieldworkData {
+    /// What is wrong with the files.
+    struct Problem: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private static let requests = "tasks-la311-2017.csv"
+    private static let meetings = "calendar-openstack-meetings-history.jsonl"
+
+    /// Reads the files of a folder.
+    ///
+    /// - Returns: `nil` when it has neither of them.
+    static func load(_ folder: String, people count: Int) throws -> FieldworkPlan? {
+        let isThere = [requests, meetings].map { DataFile.isThere($0, in: folder) }
+        guard isThere.contains(true) else { return nil }
+        var plan = FieldworkPlan(crews: [], tasks: [], calendars: [])
+        if isThere[0] { (plan.crews, plan.tasks) = try tasks(CSV(DataFile.read(requests, in: folder)), people: count) }
+        if isThere[1] { plan.calendars = try calendars(Array(DataFile.read(meetings, in: folder)), people: count) }
+        return plan
+    }
+
+    // MARK: Tasks
+
+    static func tasks(
+        _ table: CSV, people count: Int
+    ) throws -> (crews: [FieldworkPlan.Crew], tasks: [FieldworkPlan.TaskLife]) {
+        let columns = Dictionary(table.header.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
+        var rows: [ServiceRequest] = []
+        for (index, row) in table.rows.enumerated() {
+            do throws(ImportProblem) {
+                rows.append(try ServiceRequest { columns[$0].map { row[$0] } ?? "" })
+            } catch { throw Problem(description: "\(requests): record \(index + 2): \(error)") }
+        }
+        let begin = Timestamp(millisecondsSinceEpoch: 0)
+        rows.sort {
+            ($0.task.creationDate ?? begin, $0.number) < ($1.task.creationDate ?? begin, $1.number)
+        }
+        let names = Set(rows.map(\.crew)).subtracting([""]).sorted()
+        let crews = FieldworkPlan.crews(names.map { (ServiceRequest.teamID($0), $0) }, among: count)
+        let members = Dictionary(uniqueKeysWithValues: crews.map { ($0.name, $0.members) })
+        let managers = FieldworkPlan.managers(among: count)
+        let tasks = rows.enumerated().map { index, row in
+            let manager = managers[index % managers.count]
+            let doers = members[row.crew] ?? [manager]
+            return life(row, index, manager: manager, doer: doers[index % doers.count])
+        }
+        return (crews, tasks)
+    }
+
+    private static func life(
+        _ row: ServiceRequest, _ index: Int, manager: Int, doer: Int
+    ) -> FieldworkPlan.TaskLife {
+        var made = row.task
+        (made.isCompleted, made.completionDate) = (false, nil)
+        made.team = row.crew.isEmpty ? nil : ServiceRequest.teamID(row.crew)
+        let ended = row.closed ?? made.creationDate ?? Timestamp(millisecondsSinceEpoch: 0)
+        let end: FieldworkPlan.TaskLife.End =
+            switch row.outcome {
+            case .completed: .completed(ended, by: doer)
+            case .open: .open
+            case .referred: .referred(ended)
+            case .cancelled: .cancelled(ended)
+            }
+        return FieldworkPlan.TaskLife(
+            id: ServiceRequest.taskID(row.number), made: made, manager: manager, end: end)
+    }
+
+    // MARK: Calendars
+
+    static func calendars(_ bytes: [UInt8], people count: Int) throws -> [FieldworkPlan.Calendar] {
+        let source = MeetingCalendar(domain: "meetings.example")
+        var calendars: [FieldworkPlan.Calendar] = []
+        var places: [String: Int] = [:]
+        var people: [String: Int] = [:]
+        for (index, text) in bytes.split(separator: UInt8(ascii: "\n")).enumerated() {
+            do {
+                let line = try MeetingCalendar.read(Array(text))
+                let chairs = source.chairs(of: line).map { chair in
+                    people[chair.email, default: people.count] % count
+                }
+                for chair in source.chairs(of: line) where people[chair.email] == nil {
+                    people[chair.email] = people.count
+                }
+                if places[line.file] == nil {
+                    places[line.file] = calendars.count
+                    calendars.append(FieldworkPlan.Calendar(name: line.file, edits: []))
+                }
+                let place = places[line.file] ?? 0
+                let last = calendars[place].edits.last
+                calendars[place].edits.append(
+                    edit(chairs, try source.items(of: line), in: line.file, number: index, after: last))
+            } catch { throw Problem(description: "\(meetings): line \(index + 1): \(error)") }
+        }
+        return calendars
+    }
+
+    /// An item keeps its id as long as its place among the meeting's times is there, and its owner stays.
+    private static func edit(
+        _ chairs: [Int], _ items: [MeetingCalendar.Item], in file: String, number: Int,
+        after last: FieldworkPlan.CalendarEdit?
+    ) -> FieldworkPlan.CalendarEdit {
+        // Without a chair, or when it is deleted, it stays with whom it was.
+        let owner = chairs.first ?? last?.owner ?? 0
+        let kept = last?.owner == owner ? last?.items ?? [] : []
+        return FieldworkPlan.CalendarEdit(
+            owner: owner, recipients: Set(chairs).subtracting([owner]).sorted(),
+            items: items.enumerated().map { index, item in
+                let id = index < kept.count ? kept[index].id : StableID.uuid("meeting", file, "\(number)", "\(index)")
+                return FieldworkPlan.CalendarItem(id: id, appointment: item.appointment)
+            })
+    }
+}

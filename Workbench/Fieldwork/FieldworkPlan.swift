@@ -1,0 +1,139 @@
+import Essentials
+import FoundationEssentials
+import Model
+
+/// What an organisation's people do with teams, tasks, positions and appointments, and how that is to end.
+///
+/// People are named by their numbers in ``Organisation/people``. The first is a manager, and the second, if there are
+/// three, an administrator, who manages as well.
+struct FieldworkPlan: Equatable, Sendable {
+    struct Crew: Equatable, Sendable {
+        /// The id of the `Team`.
+        let id: UUID
+        let name: String
+        let members: [Int]
+    }
+
+    /// A task from its making to its end.
+    struct TaskLife: Equatable, Sendable {
+        enum End: Equatable, Sendable {
+            case open
+            /// By a doer, on a device.
+            case completed(Timestamp, by: Int)
+            /// The manager takes its team away.
+            case referred(Timestamp)
+            /// The manager deletes it.
+            case cancelled(Timestamp)
+        }
+
+        let id: UUID
+        /// As the manager makes it, but for the assignee.
+        let made: FieldTask
+        /// Whose own task it is, when it has no team.
+        var assignee: Int?
+        let manager: Int
+        let end: End
+
+        /// As the manager makes it.
+        ///
+        /// - Parameter people: The ids of the `Person` objects.
+        func made(_ people: [UUID]) -> FieldTask {
+            var task = made
+            task.assignee = assignee.map { people[$0] }
+            return task
+        }
+
+        /// What the master is to be in the end; `nil`: deleted.
+        ///
+        /// - Parameter people: The ids of the `Person` objects.
+        func expected(_ people: [UUID]) -> FieldTask? {
+            var task = made(people)
+            switch end {
+            case .open: break
+            case .completed(let time, let doer):
+                (task.isCompleted, task.completionDate, task.completedBy) = (true, time, people[doer])
+            case .referred: task.team = nil
+            case .cancelled: return nil
+            }
+            return task
+        }
+
+        /// When it ends, and not before it was made.
+        var ended: Timestamp? {
+            let made = made.creationDate ?? Timestamp(millisecondsSinceEpoch: 0)
+            switch end {
+            case .open: return nil
+            case .completed(let time, _), .referred(let time), .cancelled(let time): return max(time, made)
+            }
+        }
+    }
+
+    /// An appointment that somebody owns, and shares.
+    struct CalendarItem: Equatable, Sendable {
+        let id: UUID
+        let appointment: Appointment
+    }
+
+    /// What a calendar is from some moment on.
+    struct CalendarEdit: Equatable, Sendable {
+        let owner: Int
+        let recipients: [Int]
+        let items: [CalendarItem]
+    }
+
+    /// Appointments that are edited, one edit after the other.
+    struct Calendar: Equatable, Sendable {
+        let name: String
+        var edits: [CalendarEdit]
+    }
+
+    var crews: [Crew]
+    /// In the order in which they are made.
+    var tasks: [TaskLife]
+    var calendars: [Calendar]
+
+    var editCount: Int { calendars.reduce(0) { $0 + $1.edits.count } }
+
+    /// Everybody who does something, in the order of their numbers.
+    var participants: [Int] {
+        var people = Set(tasks.map(\.manager))
+        if !crews.isEmpty { people.insert(0) }
+        for crew in crews { people.formUnion(crew.members) }
+        for task in tasks {
+            if case .completed(_, let doer) = task.end { people.insert(doer) }
+        }
+        for edit in calendars.flatMap(\.edits) { people.formUnion([edit.owner] + edit.recipients) }
+        return people.sorted()
+    }
+
+    // MARK: Who does what
+
+    /// The role of a person among so many.
+    static func role(of person: Int, among count: Int) -> Role {
+        switch person {
+        case 0: .manager
+        case 1: count >= 3 ? .admin : .worker
+        default: .worker
+        }
+    }
+
+    static func managers(among count: Int) -> [Int] { (0..<count).filter { role(of: $0, among: count).isManager } }
+
+    /// Those who are in teams: the workers, or whoever there is.
+    static func workers(among count: Int) -> [Int] {
+        let workers = (0..<count).filter { !role(of: $0, among: count).isManager }
+        return workers.isEmpty ? Array(0..<count) : workers
+    }
+
+    private static let crewSizeMax = 3
+
+    /// Teams of some workers each; a worker may be in several.
+    static func crews(_ names: [(id: UUID, name: String)], among count: Int) -> [Crew] {
+        let workers = workers(among: count)
+        let size = min(crewSizeMax, workers.count)
+        return names.enumerated().map { index, crew in
+            let members = (0..<size).map { workers[(index * size + $0) % workers.count] }
+            return Crew(id: crew.id, name: crew.name, members: members)
+        }
+    }
+}

@@ -1,0 +1,197 @@
+import DeviceClient
+import Essentials
+import FoundationEssentials
+import Model
+
+/// People do on their devices what a ``FieldworkPlan`` has for them, each in the order of time: managers make teams and
+/// tasks and end some of them; who is to do a task completes it once the device shows it, and now and then tells where
+/// that was; calendars are edited, and each edit is seen by everybody it is shared with before the next one.
+struct FieldworkShift: Sendable {
+    let plan: FieldworkPlan
+    /// By the number of the person.
+    let devices: [Device]
+    /// The ids of the people's `Person` objects, by number.
+    let people: [UUID]
+    /// When a person is without a connection, by number.
+    let absences: [Author.Absence?]
+    /// What there was before: a second run goes on.
+    let before: FieldworkSnapshot
+    let tally: FieldworkTally
+
+    /// Mutations that a manager leaves waiting at a time.
+    private static let waitingMax = 500
+    /// Of so many tasks with a place, a person tells at one that they were there.
+    private static let positionEvery = 8
+    private static let calendarsParallelMax = 16
+
+    /// - Returns: What was refused, or could not be made, a line each.
+    func work() async throws -> [String] {
+        let working = plan.participants.map { devices[$0] }
+        for device in working { _ = await device.takeNews() }
+        return try await Device.whileRunning(working) {
+            try await makeTeams()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for manager in Set(plan.tasks.map(\.manager)) { group.addTask { try await manage(manager) } }
+                for (doer, tasks) in completions() { group.addTask { try await complete(tasks, by: doer) } }
+                group.addTask { try await editCalendars() }
+                try await group.waitForAll()
+            }
+            for device in working { try await device.until { $0.queue.count == 0 } }
+            var failures: [String] = []
+            for device in working {
+                for answer in await device.takeNews().answers { failures += failure(answer, device.person.email) }
+            }
+            return failures.sorted()
+        }
+    }
+
+    /// A task that was deleted in an earlier run, after the last one that is there, cannot be made again.
+    private func failure(_ answer: QueuedMutation, _ email: String) -> [String] {
+        guard case .rejected(let code, let detail) = answer.outcome else { return [] }
+        let mutation = answer.mutation
+        if mutation.kind == .fieldTask, cancelled.contains(mutation.id), ["deleted", "unknown-object"].contains(code) {
+            return []
+        }
+        return ["\(email): \(mutation.kind) \(mutation.id.text) in \(answer.realm): \(code): \(detail)"]
+    }
+
+    private var cancelled: Set<UUID> {
+        Set(plan.tasks.filter { if case .cancelled = $0.end { true } else { false } }.map(\.id))
+    }
+
+    // MARK: Managers
+
+    private func makeTeams() async throws {
+        guard !plan.crews.isEmpty else { return }
+        var mutations: [Mutation] = []
+        for crew in plan.crews {
+            mutations.append(try .put(.team, crew.id, Team(name: crew.name)))
+            for member in crew.members {
+                let id = Membership.id(of: people[member], in: crew.id)
+                mutations.append(try .put(.membership, id, Membership(person: people[member], team: crew.id)))
+            }
+        }
+        // Somebody who is a manager since a moment ago may not have heard of it.
+        try await devices[0].until { $0.copy.contents[.manager] != nil }
+        try await devices[0].enqueue(mutations, in: .common)
+        try await devices[0].until { $0.queue.count == 0 }
+    }
+
+    private enum Act { case make, end }
+
+    /// What a manager does with tasks, in the order of time.
+    private func acts(of manager: Int) -> [(task: FieldworkPlan.TaskLife, act: Act)] {
+        var acts: [(time: Timestamp, task: FieldworkPlan.TaskLife, act: Act)] = []
+        for task in plan.tasks where task.manager == manager {
+            acts.append((task.made.creationDate ?? Timestamp(millisecondsSinceEpoch: 0), task, .make))
+            switch task.end {
+            case .cancelled, .referred: if let ended = task.ended { acts.append((ended, task, .end)) }
+            case .open, .completed: break
+            }
+        }
+        // A stable order: a task that ends at once is made before.
+        let order = acts.enumerated().sorted { ($0.element.time, $0.offset) < ($1.element.time, $1.offset) }
+        return order.map { ($0.element.task, $0.element.act) }
+    }
+
+    private func manage(_ manager: Int) async throws {
+        let (device, acts) = (devices[manager], acts(of: manager))
+        let masters = masters
+        // All before it was done, and answered, in an earlier run.
+        let last = acts.lastIndex { $0.act == .make && masters[$0.task.id] != nil } ?? -1
+        try await device.until { $0.copy.contents[.manager] != nil }
+        for (index, (task, act)) in acts.enumerated() {
+            let isThere = index > last || masters[task.id] != nil
+            switch (act, task.end) {
+            case (.make, .cancelled), (.make, .referred):
+                if index > last { try await enqueue(.put(.fieldTask, task.id, task.made(people)), of: device) }
+            case (.make, _):
+                if index > last { try await enqueue(.put(.fieldTask, task.id, task.made(people)), of: device) }
+                if task.end == .open { tally.found(1) }
+            case (.end, .cancelled):
+                if isThere {
+                    try await enqueue(Mutation(operation: .delete, kind: .fieldTask, id: task.id), of: device)
+                }
+                tally.found(1)
+            case (.end, _):
+                if isThere { try await enqueue(.patch(.fieldTask, task.id, #"{"team":null}"#), of: device) }
+                tally.found(1)
+            }
+            if act == .make { tally.count(\.made) }
+        }
+    }
+
+    private func enqueue(_ mutation: Mutation, of device: Device) async throws {
+        try await device.until { $0.queue.count < Self.waitingMax }
+        try await device.enqueue([mutation], in: .manager)
+    }
+
+    private var masters: [UUID: JSONObject] {
+        before.objects(.fieldTask, in: .manager).merging(before.objects(.fieldTask, in: .archive)) { first, _ in first }
+    }
+
+    // MARK: Who does a task
+
+    private func completions() -> [Int: [FieldworkPlan.TaskLife]] {
+        var tasks: [Int: [FieldworkPlan.TaskLife]] = [:]
+        for task in plan.tasks {
+            if case .completed(_, let doer) = task.end { tasks[doer, default: []].append(task) }
+        }
+        let begin = Timestamp(millisecondsSinceEpoch: 0)
+        return tasks.mapValues { $0.sorted { ($0.ended ?? begin, $0.id) < ($1.ended ?? begin, $1.id) } }
+    }
+
+    private func complete(_ tasks: [FieldworkPlan.TaskLife], by doer: Int) async throws {
+        let (device, masters) = (devices[doer], masters)
+        var (placeCount, wayBack) = (0, Task<Void, any Error>?.none)
+        for (index, task) in tasks.enumerated() {
+            if masters[task.id]?.isTrue("isCompleted") == true {
+                tally.found(1)
+                continue
+            }
+            if let absence = absences[doer], wayBack == nil, Double(index) >= absence.afterShare * Double(tasks.count) {
+                await device.goOffline()
+                wayBack = Task {
+                    try await Task.sleep(for: absence.duration)
+                    await device.comeBack()
+                }
+            }
+            let realm = realm(of: task, doer)
+            let object = ObjectID(kind: .fieldTask, id: task.id)
+            try await device.until { $0.copy[realm, object] != nil && $0.queue.count < Self.waitingMax }
+            guard case .completed(let time, _) = task.end else { continue }
+            let progress =
+                #"{"isCompleted":true,"completionDate":"\#(time)","completedBy":"\#(people[doer].text)"}"#
+            try await device.enqueue([.patch(.fieldTask, task.id, progress)], in: realm)
+            tally.count(\.completed, finished: 1)
+            guard let latitude = task.made.place?.latitude, let longitude = task.made.place?.longitude else { continue }
+            placeCount += 1
+            guard placeCount % Self.positionEvery == 1 else { continue }
+            let location = Location(latitude: latitude, longitude: longitude, accuracy: 10, timestamp: time)
+            try await device.enqueue([try .put(.location, people[doer], location)])
+            tally.count(\.positions)
+        }
+        try await wayBack?.value
+    }
+
+    /// Where a doer's device has a task: a manager does on the master what nobody else has.
+    private func realm(of task: FieldworkPlan.TaskLife, _ doer: Int) -> RealmPath {
+        if let team = task.made.team { return .team(team) }
+        return task.assignee == doer ? devices[doer].realm : .manager
+    }
+
+    // MARK: Calendars
+
+    private func editCalendars() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (index, calendar) in plan.calendars.enumerated() {
+                if index >= Self.calendarsParallelMax { try await group.next() }
+                group.addTask {
+                    let desk = CalendarDesk(calendar: calendar, devices: devices, people: people)
+                    try await desk.work(before: before) { tally.count(\.edits, finished: 1) }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+}

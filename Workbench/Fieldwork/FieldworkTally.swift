@@ -1,0 +1,34 @@
+import Synchronization
+
+/// How far people are with teams, tasks, positions and appointments, counted while they work.
+final class FieldworkTally: Sendable {
+    struct Counts: Equatable, Sendable {
+        /// Tasks and edits that people are done with.
+        var finished = 0
+        var made = 0
+        var completed = 0
+        /// Edits of calendars that everybody concerned has seen.
+        var edits = 0
+        var positions = 0
+
+        /// For a line of progress.
+        var line: String {
+            [("made", made), ("completed", completed), ("edits seen", edits), ("positions", positions)]
+                .filter { $0.1 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+        }
+    }
+
+    private let counts = Mutex(Counts())
+
+    var now: Counts { counts.withLock { $0 } }
+
+    func count(_ what: any WritableKeyPath<Counts, Int> & Sendable, finished: Int = 0) {
+        counts.withLock {
+            $0[keyPath: what] += 1
+            $0.finished += finished
+        }
+    }
+
+    /// What was done in an earlier run.
+    func found(_ count: Int) { counts.withLock { $0.finished += count } }
+}

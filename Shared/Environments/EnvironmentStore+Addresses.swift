@@ -1,4 +1,6 @@
+import Model
 package import Postgres
+import Realms
 
 extension EnvironmentStore {
     /// Lets what is stored follow a server that has another address now: identity providers, who is bound to them, and
@@ -19,17 +21,25 @@ extension EnvironmentStore {
         ]
     }
 
-    /// Somebody who can log in at an identity provider. Rows: an e-mail address, or none.
+    /// One of each role who can log in at an identity provider, of a team if one is. Rows: the role, an e-mail address.
     ///
     /// - Parameters:
     ///   - issuer: What the provider's issuers begin with.
     ///   - name: The environment whose people come first.
-    package static func somebody(at issuer: String, before name: String) -> Statement {
+    package static func people(at issuer: String, before name: String) -> Statement {
         """
-        SELECT b.email FROM backend.person b WHERE b.environment_id = (
+        SELECT DISTINCT ON (r.role) r.role, a.email
+        FROM access.person a
+        LEFT JOIN store.object o ON o.environment_id = a.environment_id AND o.kind = \(Kind.person)
+            AND o.id = a.object_id AND NOT o.deleted
+        CROSS JOIN LATERAL (SELECT coalesce(o.fields::json->>'role', \(Role.worker.rawValue)) AS role) r
+        WHERE a.environment_id = (
             SELECT e.id FROM realm.environment e JOIN access.provider p ON p.environment_id = e.id
             WHERE starts_with(p.issuer, \(issuer)) AND p.client_id IS NOT NULL
-            ORDER BY e.name = \(name) DESC, e.id LIMIT 1) ORDER BY b.email LIMIT 1
+            ORDER BY e.name = \(name) DESC, e.id LIMIT 1)
+        ORDER BY r.role, EXISTS (
+            SELECT FROM store.object m WHERE m.environment_id = a.environment_id AND m.kind = \(Kind.membership)
+                AND NOT m.deleted AND m.fields::json->>'person' = a.object_id::text) DESC, a.email
         """
     }
 }

@@ -1,5 +1,6 @@
 import Essentials
 import Foundation
+import Testing
 
 @testable import Fieldpost
 @testable import ImportSources

@@ -31,14 +31,21 @@ extension FlowTests {
                     for options in [["--people", "2"], ["--data", folder]] {
                         let demo = try cluster.startDemo(options)
                         try await demo.expectNoDifferences()
+                        guard options.contains("--data") else { continue }
+                        let said = demo.logTail(bytesMax: 20_000)
+                        for line in ["tasks completed 2", "tasks deleted 1", "tasks without their team 1"] {
+                            let words = line.split(separator: " ").joined(separator: " +")
+                            #expect(try said.contains(Regex(words)), "\(line): \(said)")
+                        }
                     }
                 }
             }
         }
 
-        /// Time sheets of two people, in the first generated weeks.
+        /// Time sheets of two people, in the first generated weeks, service requests of two crews, and the edits of two
+        /// meetings.
         private func timeSheets(in folder: String) throws -> String {
-            let files = [
+            var files = [
                 "tree-tock-projects.csv": """
                 id,parent_id,code,title,kind
                 a1,,a1,Rail Agency,agency
@@ -60,7 +67,32 @@ extension FlowTests {
 
                 """,
             ]
+            let meeting = { (file: String, operation: String, chair: String, times: [String]) in
+                let schedule = times.map { #"{"time":"\#($0)","day":"Monday","irc":"room"}"# }
+                let state = #"{"project":"P","schedule":[\#(schedule.joined(separator: ","))],"chair":"\#(chair)"}"#
+                return #"{"file":"\#(file)","op":"\#(operation)","commit":"c","authored":"2014-01-02T03:04:05+00:00","#
+                    + #""meeting":\#(operation == "delete" ? "null" : state)}"# + "\n"
+            }
+            let edits = [
+                meeting("a.yaml", "add", "Ana Ito (ana), Bo Li", ["0900", "1600"]),
+                meeting("b.yaml", "add", "Bo Li", ["1000"]),
+                meeting("a.yaml", "change", "Ana Ito (ana), Bo Li", ["1000"]),
+                meeting("a.yaml", "change", "Bo Li, Ana Ito", ["1000", "1100"]),
+                meeting("b.yaml", "delete", "", []),
+            ]
+            let request = { (number: Int, status: String, crew: String, closed: String) in
+                "1-\(number),12/31/2017 0\(number + 1):00:00 AM,Bulky Items,\(status),\(crew),01/03/2018 12:00:00 AM,"
+                    + "\(closed),\"1 A ST, 90026\",90026,34.5,-118.25\n"
+            }
             let path = folder + "/time-sheets"
+            let requests =
+                "SRNumber,CreatedDate,RequestType,Status,AssignTo,ServiceDate,ClosedDate,Address,ZipCode,Latitude,"
+                + "Longitude\n" + request(0, "Closed", "NC", "01/02/2018 03:04:05 PM")
+                + request(1, "Cancelled", "NC", "01/01/2018 03:04:05 PM") + request(2, "Open", "WV", "")
+                + request(3, "Referred Out", "WV", "01/01/2018 01:00:00 PM")
+                + request(4, "Closed", "", "01/02/2018 03:04:05 PM")
+            files["tasks-la311-2017.csv"] = requests
+            files["calendar-openstack-meetings-history.jsonl"] = edits.joined()
             try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
             for (name, text) in files { try Data(text.utf8).write(to: URL(filePath: path + "/" + name)) }
             return path

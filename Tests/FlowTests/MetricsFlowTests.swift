@@ -34,12 +34,12 @@ extension FlowTests {
     /// Whoever the demo made comes in at onboarding.
     @Test(.timeLimit(.minutes(20))) func theDemoLeavesPeopleWhoCanLogIn() async throws {
         var options = LocalCluster.Options.quick
-        options.services = LocalCluster.Part.wayOfAnEntry + [.onboarding]
+        options.services = LocalCluster.Part.ofTheDemo + [.onboarding]
         try await withCluster("demo-logins", options) { cluster in
             let demo = try cluster.startDemo(["--people", "1"])
             try await demo.expectNoDifferences()
             let said = demo.logTail(bytesMax: 20_000)
-            let email = try #require(said.firstMatch(of: /can log in, for example ([^ ]+) with/)).1
+            let email = try #require(said.firstMatch(of: /can log in.*manager ([^ ,]+)/)).1
             let checked = try await cluster.runCommand(["environment", "check", "demo"])
             #expect(!checked.contains("FAILS"), "\(checked)")
             let client = Client()

@@ -89,8 +89,10 @@ struct DemoCommand: AsyncParsableCommand {
         } else if login == nil {
             run.console.say(
                 "nobody can log in: \(DemoLogin.secretVariable) and \(Setting.secretKeys.variable) are not both set")
-        } else if let somebody = report.somebody {
-            run.console.say("people can log in, for example \(somebody) with the password \(DemoLogin.password)")
+        } else {
+            let people = report.examples.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+            run.console.say(
+                "people can log in with the password \(DemoLogin.password): \(people.joined(separator: ", "))")
         }
         if let json {
             let encoder = JSONEncoder()

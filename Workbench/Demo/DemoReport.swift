@@ -22,8 +22,8 @@ struct DemoReport: Encodable, Sendable {
     }
 
     var people = 0
-    /// The e-mail address of one of them.
-    var somebody: String?
+    /// One of each role, who can log in: the role, and the e-mail address.
+    var examples: [String: String] = [:]
     /// Entries in the realms by status.
     var entries: [String: Int] = [:]
     /// Invalid entries by what their status logs say.

@@ -35,7 +35,10 @@ struct DemoRun: Sendable {
         let organisation = try await load(data: data, people: people)
         var report = DemoReport()
         report.people = organisation.people.count
-        report.somebody = organisation.people.first?.email
+        for (index, person) in organisation.people.enumerated() {
+            let role = FieldworkPlan.role(of: index, among: organisation.people.count)
+            if report.examples[role.title] == nil { report.examples[role.title] = person.email }
+        }
         report.rowsTotal = organisation.rowsTotal
         let environment = try await prepare(organisation, isVerifyOnly: isVerifyOnly)
         let fieldwork = try await prepareFieldwork(

@@ -85,12 +85,9 @@ enum FieldworkData {
         for (index, text) in bytes.split(separator: UInt8(ascii: "\n")).enumerated() {
             do {
                 let line = try MeetingCalendar.read(Array(text))
-                let chairs = source.chairs(of: line).map { chair in
-                    people[chair.email, default: people.count] % count
-                }
-                for chair in source.chairs(of: line) where people[chair.email] == nil {
-                    people[chair.email] = people.count
-                }
+                let names = source.chairs(of: line).map(\.email)
+                for name in names where people[name] == nil { people[name] = people.count }
+                let chairs = names.compactMap { people[$0] }.map { $0 % count }
                 if places[line.file] == nil {
                     places[line.file] = calendars.count
                     calendars.append(FieldworkPlan.Calendar(name: line.file, edits: []))

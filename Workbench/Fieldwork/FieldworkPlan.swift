@@ -137,3 +137,14 @@ struct FieldworkPlan: Equatable, Sendable {
         }
     }
 }
+
+extension Role {
+    /// What people call it.
+    var title: String {
+        switch self {
+        case .admin: "administrator"
+        case .manager: "manager"
+        case .worker: "worker"
+        }
+    }
+}

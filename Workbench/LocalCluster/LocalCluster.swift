@@ -9,7 +9,7 @@ import Model
 package final class LocalCluster: Sendable {
     package struct Options: Sendable {
         /// The services to run.
-        package var services = Part.wayOfAnEntry
+        package var services = Part.ofTheDemo
         /// Services that run as `deploy/up` shows them; onboarding then serves the page on which a person is a device.
         package var showcases: [Part] = []
         /// Whether the sandbox's e-conomic runs beside its SAP.

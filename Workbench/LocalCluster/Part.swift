@@ -41,6 +41,8 @@ extension LocalCluster {
         package static let services = Services.all.map { Part($0) }
         /// The services on the way of an entry, from a phone to the back end.
         package static let wayOfAnEntry: [Part] = [.relay, .gateway, .initializer, .submitter]
+        /// The services that the demo needs.
+        package static let ofTheDemo = wayOfAnEntry + [.taskFanOut, .locationFanOut, .shareFanOut]
     }
 }
 
@@ -52,4 +54,7 @@ extension LocalCluster.Part {
     package static let submitter = Self(Services.entrySubmitter)
     package static let poller = Self(Services.backendPoller)
     package static let onboarding = Self(Services.onboarding)
+    package static let taskFanOut = Self(Services.taskFanOut)
+    package static let locationFanOut = Self(Services.locationFanOut)
+    package static let shareFanOut = Self(Services.shareFanOut)
 }

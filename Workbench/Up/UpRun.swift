@@ -110,12 +110,12 @@ final class UpRun: Sendable {
         }
     }
 
-    /// Somebody who can log in on the device page: of the demo's environment if it is there.
-    private func findSomebody(_ conninfo: String) throws -> String? {
+    /// Who can log in on the device page, one of each role: of the demo's environment if it is there.
+    private func findPeople(_ conninfo: String) throws -> [(role: String, email: String)] {
         var connection = try Connection(conninfo)
         let rows = try connection.run(
-            EnvironmentStore.somebody(at: state.home.url(.identity) + "/", before: plan.demoEnvironment))
-        return try rows.first?.decode(String.self)
+            EnvironmentStore.people(at: state.home.url(.identity) + "/", before: plan.demoEnvironment))
+        return try rows.decode(String.self, String.self).map { ($0, $1) }
     }
 
     // MARK: The demo
@@ -172,9 +172,10 @@ final class UpRun: Sendable {
 
     private func addresses(_ cluster: LocalCluster) throws -> String {
         let home = state.home
-        let somebody = try findSomebody(cluster.conninfo).map { "      (for example \($0), password: sandbox)" } ?? ""
+        let people = try findPeople(cluster.conninfo).map { (Role(rawValue: $0.role)?.title ?? $0.role, $0.email) }
         let admin = LocalCluster.Part.services.map { "  \($0.name) :\(home.adminPorts[$0] ?? 0)" }.joined()
-        var lines = [("device page", "\(cluster.onboardingURL)/device\(somebody)")]
+        var lines = [("device page", "\(cluster.onboardingURL)/device      (password of everybody: sandbox)")]
+        lines += people.map { ("  \($0.0)", $0.1) }
         lines += state.addresses.map { ($0.title, $0.url) }
         lines += [
             ("Kafka", "\(cluster.brokers)      (kcat -b \(cluster.brokers) -t entry.events)"),

@@ -235,7 +235,7 @@ let tests: [Target] = [
         dependencies: [
             "ChangeRelay", "DeviceClient", "Environments", "Essentials", "HTTP", "Identity", "Kafka", "Model",
             "Postgres", "ProjectDocuments", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", "Work",
-            crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging, nio, nioPosix, yams,
+            "Workbench", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging, nio, nioPosix, yams,
         ], path: "Tests/RealmGatewayTests"),
     .testTarget(
         name: "TaskFanOutTests",

@@ -45,9 +45,7 @@ public struct DeviceCopy: Equatable, Sendable {
     public func objects(
         of kind: Kind, in isWanted: (RealmPath) -> Bool = { _ in true }
     ) -> [(id: UUID, object: HeldObject)] {
-        realms.filter { isWanted($0.key) }.values.flatMap { realm in
-            realm.content.compactMap { $0.key.kind == kind ? ($0.key.id, $0.value) : nil }
-        }
+        realms.filter { isWanted($0.key) }.values.flatMap { $0.content.objects(of: kind) }
     }
 
     /// A new stream begins: it opens each realm anew, or closes it.

@@ -16,7 +16,8 @@ public struct DeviceQueue: Equatable, Codable, Sendable {
     /// Who numbers the mutations.
     public private(set) var clientID: UUID
     private var nextSequence: Int64 = 1
-    private var waiting: [QueuedMutation] = []
+    /// Without an answer, in their order.
+    private(set) var waiting: [QueuedMutation] = []
     /// Answered, the oldest first.
     private var kept: [QueuedMutation] = []
     private let keptCount: Int

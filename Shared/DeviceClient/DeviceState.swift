@@ -69,6 +69,18 @@ public struct DeviceState: Sendable {
         return content
     }
 
+    /// The objects of all realms as they are shown. Making it costs what the realms hold in which something is on its
+    /// way.
+    public var contents: [RealmPath: RealmContent] {
+        var contents = copy.contents
+        for (address, mutations) in unseen {
+            let object = shown(contents[address.realm]?[address.object], with: mutations)
+            if object == nil, contents[address.realm] == nil { continue }
+            contents[address.realm, default: [:]][address.object] = object
+        }
+        return contents
+    }
+
     private func shown(_ held: HeldObject?, with mutations: [QueuedMutation]) -> HeldObject? {
         if mutations.isEmpty { return held }
         let fields = mutations.reduce(held?.fields) { fields, item in

@@ -70,3 +70,10 @@ public struct HeldObject: Equatable, Codable, Sendable {
 
 /// The objects of a realm.
 public typealias RealmContent = [ObjectID: HeldObject]
+
+extension RealmContent {
+    /// All objects of a kind, in no order.
+    func objects(of kind: Kind) -> [(id: UUID, object: HeldObject)] {
+        compactMap { $0.key.kind == kind ? ($0.key.id, $0.value) : nil }
+    }
+}

@@ -87,8 +87,7 @@ struct BenchSender {
         guard let request = device.nextRequest(countMax: Device.batchCountMax) else { return }
         let response = try await bench.gateway.send(request.body, token: bench.tokens[0])
         guard let answer = try QueueAnswer.read(status: response.status, body: response.body) else {
-            throw GatewayClient.Refusal(
-                status: response.status, detail: String(decoding: response.body.prefix(300), as: UTF8.self))
+            throw GatewayClient.Refusal(response)
         }
         let now = ContinuousClock.now
         for answer in device.take(answer, to: request, newClientID: UUID()).answers {

@@ -267,8 +267,7 @@ actor Device {
         for item in request.mutations where item.mutation.asksSubmission { clock.sent(item.mutation.id, at: now) }
         let response = try await gateway.send(request.body, token: token)
         guard let answer = try QueueAnswer.read(status: response.status, body: response.body) else {
-            throw GatewayClient.Refusal(
-                status: response.status, detail: String(decoding: response.body.prefix(300), as: UTF8.self))
+            throw GatewayClient.Refusal(response)
         }
         let told = state.take(answer, to: request, newClientID: UUID())
         guard told.hasMovedOn else {

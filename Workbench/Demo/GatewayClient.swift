@@ -1,4 +1,5 @@
 import DeviceClient
+import Essentials
 import FoundationEssentials
 import HTTP
 import Model
@@ -22,6 +23,8 @@ struct GatewayClient: Sendable {
     static let lineBytesMax = 16 * 1024 * 1024
     /// A live stream on which nothing came for so long, keep-alives included, is opened again.
     static let idleMax = Duration.seconds(90)
+    /// The largest image, as the gateway takes it.
+    static let imageBytesMax = 1_048_576
 
     /// Opens the stream of all realms the token may open.
     ///
@@ -51,7 +54,39 @@ struct GatewayClient: Sendable {
         try await client.send(Request("POST", url + "/v1/mutations", headers: headers(token), body: body))
     }
 
-    private func headers(_ token: String) -> [(name: String, value: String)] {
-        [("Authorization", "Bearer \(token)"), ("Content-Type", "application/json"), ("Connection", "keep-alive")]
+    /// Sends an image, under an id that no object names yet. To send it again is harmless.
+    ///
+    /// - Throws: `HTTPError` or ``Refusal``.
+    func putImage(_ id: UUID, _ bytes: [UInt8], token: String) async throws {
+        // What it is, the gateway tells by its bytes.
+        let headers = headers(token, contentType: "application/octet-stream")
+        let response = try await client.send(Request("PUT", address(ofImage: id), headers: headers, body: bytes))
+        guard response.status == 201 || response.status == 204 else { throw Refusal(response) }
+    }
+
+    /// - Returns: The image's bytes; `nil` when there is none, or none that the token may read.
+    /// - Throws: `HTTPError` or ``Refusal``.
+    func image(_ id: UUID, token: String) async throws -> [UInt8]? {
+        let request = Request(
+            address(ofImage: id), headers: [("Authorization", "Bearer \(token)")], answerBytesMax: Self.imageBytesMax)
+        let response = try await client.send(request)
+        if response.status == 404 { return nil }
+        guard response.status == 200 else { throw Refusal(response) }
+        return response.body
+    }
+
+    private func address(ofImage id: UUID) -> String { url + "/v1/blobs/\(id.text)" }
+
+    private func headers(
+        _ token: String, contentType: String = "application/json"
+    ) -> [(name: String, value: String)] {
+        [("Authorization", "Bearer \(token)"), ("Content-Type", contentType), ("Connection", "keep-alive")]
+    }
+}
+
+extension GatewayClient.Refusal {
+    /// An answer with the beginning of what it says.
+    init(_ response: Response) {
+        self.init(status: response.status, detail: String(decoding: response.body.prefix(300), as: UTF8.self))
     }
 }

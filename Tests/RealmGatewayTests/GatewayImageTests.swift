@@ -1,0 +1,56 @@
+import DeviceClient
+import Essentials
+import Foundation
+import Model
+import TestSupport
+import Testing
+
+@testable import RealmGateway
+@testable import Workbench
+
+/// An image on its way from one device to another, as a device calls the gateway.
+@Suite(.ownThreads) struct GatewayImageTests {
+    @Test func aPersonsPictureComesToWhoSeesThem() async throws {
+        try await withGateway { fixture in
+            let gateway = GatewayClient(client: fixture.client, url: fixture.url(""))
+            let ana = try await fixture.device("ana@example.com")
+            let bo = try await fixture.device("bo@example.com")
+            let (me, id) = (try fixture.person("ana@example.com"), UUID())
+            let bytes = TestImage.make(.webp, count: GatewayClient.imageBytesMax)
+            for _ in 1...2 { try await gateway.putImage(id, bytes, token: ana.token) }
+            #expect(try await gateway.image(id, token: ana.token) == bytes)
+            #expect(try await gateway.image(id, token: bo.token) == nil, "nothing names it yet")
+
+            let name = await ana.mutation("patch", me, "{\"avatar\":\"\(id.text)\"}", kind: "Person", in: "/common")
+            #expect(try await ana.send([name]).results[0].hasPrefix("accepted"))
+            try await bo.sync()
+            #expect(await ImageNeeds(of: bo.phone, held: []).missing == [id])
+            #expect(try await gateway.image(id, token: bo.token) == bytes)
+            let needs = await ImageNeeds(of: bo.phone, held: [id])
+            #expect(needs.missing.isEmpty && needs.unneeded.isEmpty)
+        }
+    }
+
+    @Test func whatIsRefusedIsTold() async throws {
+        try await withGateway { fixture in
+            let gateway = GatewayClient(client: fixture.client, url: fixture.url(""))
+            let token = try await fixture.device("ana@example.com").token
+            let (id, bytes) = (UUID(), TestImage.make())
+            try await gateway.putImage(id, bytes, token: token)
+            for (body, status) in [
+                (Array("GIF89a picture".utf8), 415), (TestImage.make(count: GatewayClient.imageBytesMax + 1), 413),
+                (bytes + [7], 409),
+            ] {
+                let refusal = await #expect(throws: GatewayClient.Refusal.self) {
+                    try await gateway.putImage(id, body, token: token)
+                }
+                #expect(refusal?.status == status)
+            }
+            let refusal = await #expect(throws: GatewayClient.Refusal.self) {
+                _ = try await gateway.image(id, token: "nobody's")
+            }
+            #expect(refusal?.status == 401)
+            #expect(try await gateway.image(UUID(), token: token) == nil)
+        }
+    }
+}

@@ -39,7 +39,7 @@ extension FlowTests {
             let demo = try cluster.startDemo(["--people", "1"])
             try await demo.expectNoDifferences()
             let said = demo.logTail(bytesMax: 20_000)
-            let email = try #require(said.firstMatch(of: /can log in.*manager ([^ ,]+)/)).1
+            let email = try #require(said.firstMatch(of: /can log in.*manager ([^\s,]+)/)).1
             let checked = try await cluster.runCommand(["environment", "check", "demo"])
             #expect(!checked.contains("FAILS"), "\(checked)")
             let client = Client()

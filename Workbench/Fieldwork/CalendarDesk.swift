@@ -14,9 +14,8 @@ struct CalendarDesk: Sendable {
 
     /// - Parameter before: When some of it was there, only what it is in the end is written.
     func work(before: FieldworkSnapshot, onEdit: () -> Void) async throws {
-        let ids = Set(calendar.edits.flatMap(\.items).map(\.id))
-        let isBegun = Set(calendar.edits.map(\.owner)).contains { owner in
-            !ids.isDisjoint(with: before.objects(.appointment, in: devices[owner].realm).keys)
+        let isBegun = calendar.edits.contains { edit in
+            edit.items.contains { before.knows(ObjectID($0), in: devices[edit.owner].realm) }
         }
         var last: FieldworkPlan.CalendarEdit?
         for (number, edit) in calendar.edits.enumerated() {

@@ -39,24 +39,13 @@ struct FieldworkShift: Sendable {
             for device in working { try await device.until { $0.queue.count == 0 } }
             var failures: [String] = []
             for device in working {
-                for answer in await device.takeNews().answers { failures += failure(answer, device.person.email) }
+                for answer in await device.takeNews().answers {
+                    guard case .rejected(let code, let detail) = answer.outcome else { continue }
+                    failures.append("\(device.person.email): \(answer.address): \(code): \(detail)")
+                }
             }
             return failures.sorted()
         }
-    }
-
-    /// A task that was deleted in an earlier run, after the last one that is there, cannot be made again.
-    private func failure(_ answer: QueuedMutation, _ email: String) -> [String] {
-        guard case .rejected(let code, let detail) = answer.outcome else { return [] }
-        let mutation = answer.mutation
-        if mutation.kind == .fieldTask, cancelled.contains(mutation.id), ["deleted", "unknown-object"].contains(code) {
-            return []
-        }
-        return ["\(email): \(mutation.kind) \(mutation.id.text) in \(answer.realm): \(code): \(detail)"]
-    }
-
-    private var cancelled: Set<UUID> {
-        Set(plan.tasks.filter { if case .cancelled = $0.end { true } else { false } }.map(\.id))
     }
 
     // MARK: Managers
@@ -95,29 +84,26 @@ struct FieldworkShift: Sendable {
     }
 
     private func manage(_ manager: Int) async throws {
-        let (device, acts) = (devices[manager], acts(of: manager))
-        let masters = masters
-        // All before it was done, and answered, in an earlier run.
-        let last = acts.lastIndex { $0.act == .make && masters[$0.task.id] != nil } ?? -1
+        let (device, masters) = (devices[manager], masters)
         try await device.until { $0.copy.contents[.manager] != nil }
-        for (index, (task, act)) in acts.enumerated() {
-            let isThere = index > last || masters[task.id] != nil
+        for (task, act) in acts(of: manager) {
+            let object = ObjectID(kind: .fieldTask, id: task.id)
+            let isKnown = before.knows(object, in: .manager) || masters[task.id] != nil
             switch (act, task.end) {
-            case (.make, .cancelled), (.make, .referred):
-                if index > last { try await enqueue(.put(.fieldTask, task.id, task.made(people)), of: device) }
-            case (.make, _):
-                if index > last { try await enqueue(.put(.fieldTask, task.id, task.made(people)), of: device) }
-                if task.end == .open { tally.found(1) }
+            case (.make, let end):
+                if !isKnown { try await enqueue(.put(.fieldTask, task.id, task.made(people)), of: device) }
+                tally.count(\.made, finished: end == .open ? 1 : 0)
+                continue
             case (.end, .cancelled):
-                if isThere {
+                if !isKnown || masters[task.id] != nil {
                     try await enqueue(Mutation(operation: .delete, kind: .fieldTask, id: task.id), of: device)
                 }
-                tally.found(1)
             case (.end, _):
-                if isThere { try await enqueue(.patch(.fieldTask, task.id, #"{"team":null}"#), of: device) }
-                tally.found(1)
+                if !isKnown || masters[task.id]?.id(of: "team") != nil {
+                    try await enqueue(.patch(.fieldTask, task.id, #"{"team":null}"#), of: device)
+                }
             }
-            if act == .make { tally.count(\.made) }
+            tally.found(1)
         }
     }
 

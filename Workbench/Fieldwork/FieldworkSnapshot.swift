@@ -9,6 +9,8 @@ import Postgres
 struct FieldworkSnapshot: Sendable {
     /// What each realm holds.
     var realms: [RealmPath: RealmContent] = [:]
+    /// What was deleted, as long as that is known.
+    var deleted: [RealmPath: Set<ObjectID>] = [:]
     /// People's addresses by the ids of their `Person` objects.
     var emails: [UUID: String] = [:]
     /// Keys that wait for a person, and why.
@@ -29,9 +31,9 @@ struct FieldworkSnapshot: Sendable {
         let answers = try connection.run([
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
             """
-            SELECT r.path, o.kind, o.id, o.position, o.fields FROM store.object o
+            SELECT r.path, o.kind, o.id, o.position, CASE WHEN NOT o.deleted THEN o.fields END FROM store.object o
             JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
-            WHERE o.environment_id = \(environment.rawValue) AND o.kind = ANY (\(kinds)) AND NOT o.deleted
+            WHERE o.environment_id = \(environment.rawValue) AND o.kind = ANY (\(kinds))
             """,
             People.emails(in: environment),
             """
@@ -40,15 +42,24 @@ struct FieldworkSnapshot: Sendable {
             """,
         ])
         for (path, number, id, position, fields) in try answers[1].decode(
-            String.self, Int16.self, UUID.self, Int64.self, CanonicalJSON.self)
+            String.self, Int16.self, UUID.self, Int64.self, CanonicalJSON?.self)
         {
             guard let path = RealmPath(path), let kind = Kind(number: number) else { continue }
-            let object = HeldObject(position: position, fields: fields.bytes)
-            snapshot.realms[path, default: [:]][ObjectID(kind: kind, id: id)] = object
+            let object = ObjectID(kind: kind, id: id)
+            guard let fields else {
+                snapshot.deleted[path, default: []].insert(object)
+                continue
+            }
+            snapshot.realms[path, default: [:]][object] = HeldObject(position: position, fields: fields.bytes)
         }
         for (id, email) in try answers[2].decode(UUID.self, String.self) { snapshot.emails[id] = email }
         snapshot.dead = try answers[3].decode(String.self)
         return snapshot
+    }
+
+    /// Whether an object is in a realm, or was.
+    func knows(_ object: ObjectID, in path: RealmPath) -> Bool {
+        realms[path]?[object] != nil || deleted[path]?.contains(object) ?? false
     }
 
     /// The fields of the objects of a kind in a realm.

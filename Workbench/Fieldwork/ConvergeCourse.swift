@@ -90,12 +90,34 @@ struct ConvergeCourse: Sendable {
         }
     }
 
+    /// Deletes a `Person`, or makes them again, as a program that knows who works here does.
+    private func turn(_ person: UUID, in environment: EnvironmentID) async throws {
+        try await pool.run { connection in
+            var directory = RealmDirectory()
+            guard let common = try directory.id(of: .common, in: environment, create: true, on: &connection) else {
+                return
+            }
+            let key = ObjectKey(realm: common, kind: .person, id: person)
+            let there = try RealmObject.byKey(try connection.run(RealmObject.load([key], in: environment)))[key]
+            var batch = WriteBatch(environment: environment)
+            batch.expect(key, at: there?.position ?? 0, decision: 0)
+            if there?.fields == nil {
+                batch.put(key, try CanonicalJSON(encoding: ["name": person.text]), decision: 0, isEdit: true)
+            } else {
+                batch.delete(key, decision: 0, isEdit: true)
+            }
+            _ = try batch.commit(on: &connection)
+        }
+    }
+
     // MARK: Work, and rest
 
     private func play(_ players: [FieldworkPlay.Player], in environment: EnvironmentID) async throws -> [String] {
         var play = FieldworkPlay(players: players, seed: seed)
         for number in 0..<stepCount {
-            try await play.step()
+            if let person = try await play.step() {
+                try await patiently { () async throws -> Void in try await turn(person, in: environment) }
+            }
             // People are not that fast: what was done is sometimes seen before the next thing is.
             if number % 4 == 0 { try await Task.sleep(for: .milliseconds(20)) }
         }

@@ -9,6 +9,8 @@ struct FieldworkHistory: Sendable {
     private var progress: [UUID: (position: Int64, fields: JSONObject)] = [:]
     /// Who ever was in a team.
     private var members: [UUID: Set<UUID>] = [:]
+    /// Who ever was made a manager.
+    private var managers: Set<UUID> = []
     /// Everything that was ever shared: the ids of the shares.
     private var shares: [UUID: Set<UUID>] = [:]
     private(set) var acceptedCount = 0
@@ -46,6 +48,7 @@ struct FieldworkHistory: Sendable {
         case (.membership, _):
             guard let person = fields.id(of: "person"), let team = fields.id(of: "team") else { return }
             members[person, default: []].insert(team)
+        case (.person, _): if fields.text(of: "role") == Role.manager.rawValue { managers.insert(mutation.id) }
         case (.sharedItem, _):
             guard let recipient = fields.id(of: "recipient") else { return }
             let share = Share.id(of: person, with: recipient)
@@ -79,7 +82,7 @@ struct FieldworkHistory: Sendable {
                 switch path.realmClass {
                 case .common, .catalogue: true
                 case .user: path == player.device.realm
-                case .manager: player.isManager
+                case .manager: player.isManager || managers.contains(player.id)
                 case .team(let id): members[player.id]?.contains(id) ?? false
                 case .share(let id): shares[player.id]?.contains(id) ?? false
                 case .users, .archive, .system: false

@@ -9,6 +9,7 @@ struct FieldworkPlay: Sendable {
     struct Player: Sendable {
         let id: UUID
         let device: Device
+        /// A manager as long as the play goes on.
         let isManager: Bool
     }
 
@@ -23,16 +24,20 @@ struct FieldworkPlay: Sendable {
     /// Tasks whose progress is written on copies alone: the last such mutation that was accepted counts.
     static func isForDoers(_ task: UUID) -> Bool { task.uuid.0 % 2 == 1 }
 
-    /// Somebody does something, or goes or comes back.
-    mutating func step() async throws {
-        guard let player = players.randomElement(using: &random) else { return }
+    /// Somebody does something, or has no connection for a while.
+    ///
+    /// - Returns: A person who leaves the organisation, or comes back to it: that is for others to write.
+    mutating func step() async throws -> UUID? {
+        guard let player = players.randomElement(using: &random) else { return nil }
+        if !player.isManager, random.happens(2) { return player.id }
         if random.happens(4) {
             if await player.device.isOnline { await player.device.goOffline() } else { await player.device.comeBack() }
         }
         let contents = await player.device.contents
-        let act = player.isManager && random.happens(60) ? manage(contents) : work(player, contents)
-        guard let (realm, mutation) = act else { return }
+        let act = contents[.manager] != nil && random.happens(60) ? manage(contents) : work(player, contents)
+        guard let (realm, mutation) = act else { return nil }
         try await player.device.enqueue([mutation], in: realm)
+        return nil
     }
 
     private typealias Act = (realm: RealmPath, mutation: Mutation)
@@ -67,6 +72,10 @@ struct FieldworkPlay: Sendable {
     // MARK: Managers
 
     private mutating func manage(_ contents: [RealmPath: RealmContent]) -> Act? {
+        if random.happens(4), let other = players.filter({ !$0.isManager }).randomElement(using: &random) {
+            let role: Role = random.happens(50) ? .manager : .worker
+            return patch(.person, other.id, "{\"role\":\"\(role.rawValue)\"}", in: .common)
+        }
         let team = any(.team, in: .common, contents)
         let person = players.randomElement(using: &random)?.id ?? UUID()
         let task = any(.fieldTask, in: .manager, contents)

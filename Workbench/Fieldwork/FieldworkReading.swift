@@ -66,7 +66,7 @@ struct FieldworkReading {
             guard let own = try? RealmPath.user(email) else { continue }
             for link in snapshot.objects(.sharedItem, in: own).values {
                 guard let item = link.id(of: "item"), let recipient = link.id(of: "recipient"),
-                    let kind = link.text(of: "kind").flatMap(Kind.init(rawValue:)), people.contains(recipient),
+                    let kind = link.text(of: "kind").flatMap(Kind.init(rawValue:)), snapshot.emails[recipient] != nil,
                     let fields = snapshot.objects(kind, in: own)[item]
                 else { continue }
                 let share = RealmPath.share(Share.id(of: owner, with: recipient))

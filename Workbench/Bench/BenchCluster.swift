@@ -124,11 +124,6 @@ struct BenchCluster: Sendable {
 
     /// What a process holds, in kB, by the name that a file of `/proc/<pid>` has for it.
     func memory(of part: LocalCluster.Part, _ name: String, in file: String = "status") -> Double {
-        guard let id = cluster.process(part)?.id,
-            let status = try? String(contentsOfFile: "/proc/\(id)/\(file)", encoding: .utf8),
-            let line = status.split(separator: "\n").first(where: { $0.hasPrefix(name + ":") }),
-            let kilobytes = line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first
-        else { return .nan }
-        return Double(kilobytes) ?? .nan
+        cluster.process(part).flatMap { ProcessMemory.kilobytes(name, of: $0.id, in: file) } ?? .nan
     }
 }

@@ -241,11 +241,9 @@ struct BenchPolls: Sendable {
 
     /// The most that the poller has held, in MB.
     static func memory(_ cluster: LocalCluster) throws -> Double {
-        guard let id = cluster.process(.poller)?.id,
-            let status = try? String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8),
-            let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") }),
-            let kilobytes = line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap({ Double($0) })
-        else { throw BenchPlace.Missing(description: "the poller's memory: it does not run any more") }
+        guard let kilobytes = cluster.process(.poller).flatMap({ ProcessMemory.kilobytes("VmHWM", of: $0.id) }) else {
+            throw BenchPlace.Missing(description: "the poller's memory: it does not run any more")
+        }
         return kilobytes / 1_024
     }
 }

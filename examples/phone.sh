@@ -15,7 +15,7 @@ api() {
     curl -sN -w '\n' "$GATEWAY_URL$1" -H "Authorization: Bearer $token" -H 'Content-Type: application/json' "${@:2}"
 }
 
-# Which realms may I open? My own, the catalogue of what I may report on, and the one that all share.
+# Which realms may I open? My own, the catalogue of what I may report on, the one that all share, my teams' and shares'.
 api /v1/realms | jq -c '.realms[]'
 
 # Read all that is in them: one JSON object a line, and a checkpoint whose cursors say where to go on from.

@@ -99,7 +99,7 @@ struct SharingPlan {
         let writes = try writes(to: link, copies, verdict)
         let lacksShare = verdict == .shared && link.fields.map { !state.hasShare(link, with: $0.recipient) } ?? false
         if writes.isEmpty && !lacksShare { return verdict }
-        if lacksShare && removeReferences(link, input) { return nil }
+        guard !lacksShare || !removeLeftReferences(link, input) else { return nil }
         written.insert(link.key)
         expect(link.key, at: link.object?.position ?? 0, input)
         let read = [link.itemKey, state.copyKey(link), state.shareKey(link.share)].compactMap(\.self)
@@ -120,8 +120,8 @@ struct SharingPlan {
     /// that was left as it is would not tell that the share is there again.
     ///
     /// - Returns: Whether there were any.
-    private mutating func removeReferences(_ link: Link, _ input: Int) -> Bool {
-        guard made[link.share] == nil, let key = state.shareKey(link.share), state.objects[key]?.fields == nil,
+    private mutating func removeLeftReferences(_ link: Link, _ input: Int) -> Bool {
+        guard let key = state.shareKey(link.share), state.objects[key]?.fields == nil,
             let recipient = link.fields?.recipient
         else { return false }
         let left = state.references(to: link.share, of: link.owner, with: recipient)

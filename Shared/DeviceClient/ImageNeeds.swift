@@ -21,8 +21,8 @@ public struct ImageNeeds: Equatable, Sendable {
     ///   - held: The images that the app holds: fetched ones, and the person's own.
     public init(of state: DeviceState, held: Set<UUID>) {
         var shown: Set<UUID> = []
-        for (object, held) in state.contents.values.joined() {
-            guard let image = Self.image(of: object.kind, held.fields) else { continue }
+        for (object, there) in state.contents.values.joined() {
+            guard let image = Self.image(of: object.kind, there.fields) else { continue }
             shown.insert(image)
         }
         let waiting = state.queue.waiting.compactMap { item in

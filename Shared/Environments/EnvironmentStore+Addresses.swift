@@ -21,7 +21,8 @@ extension EnvironmentStore {
         ]
     }
 
-    /// One of each role who can log in at an identity provider, of a team if one is. Rows: the role, an e-mail address.
+    /// One of each role who can log in at an identity provider, preferring who is in a team. Rows: the role, an e-mail
+    /// address.
     ///
     /// - Parameters:
     ///   - issuer: What the provider's issuers begin with.
@@ -37,9 +38,9 @@ extension EnvironmentStore {
             SELECT e.id FROM realm.environment e JOIN access.provider p ON p.environment_id = e.id
             WHERE starts_with(p.issuer, \(issuer)) AND p.client_id IS NOT NULL
             ORDER BY e.name = \(name) DESC, e.id LIMIT 1)
-        ORDER BY r.role, EXISTS (
-            SELECT FROM store.object m WHERE m.environment_id = a.environment_id AND m.kind = \(Kind.membership)
-                AND NOT m.deleted AND m.fields::json->>'person' = a.object_id::text) DESC, a.email
+        ORDER BY r.role, a.object_id::text IN (
+            SELECT m.fields::json->>'person' FROM store.object m
+            WHERE m.kind = \(Kind.membership) AND NOT m.deleted) DESC, a.email
         """
     }
 }

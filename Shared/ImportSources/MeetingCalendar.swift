@@ -55,13 +55,13 @@ package struct MeetingCalendar: Sendable {
     }
 
     /// The namespace of ids made of names of this source, chosen once and for ever.
-    package static let namespace = UUID(
+    static let namespace = UUID(
         uuid: (0x1E, 0x92, 0x7D, 0xA4, 0x30, 0xBB, 0x4C, 0x16, 0x8F, 0x41, 0xD5, 0x08, 0x6A, 0x73, 0xCE, 0x22))
 
     /// What the addresses of people end in.
-    package let domain: String
+    let domain: String
     /// The earliest day of what is no edit.
-    package let from: Day?
+    let from: Day?
 
     /// How long a meeting takes that does not say it.
     private static let minutesOtherwise = 60

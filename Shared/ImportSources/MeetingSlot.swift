@@ -1,15 +1,15 @@
-package import Essentials
+import Essentials
 
 /// When a meeting takes place again and again, as OpenStack's `irc-meetings` write it.
 package struct MeetingSlot: Decodable, Sendable {
-    package let time: String
-    package let day: String
-    package let irc: String?
-    package let frequency: String?
+    let time: String
+    let day: String
+    let irc: String?
+    let frequency: String?
     /// What `frequency` was called before.
-    package let period: String?
-    package let startDate: Int?
-    package let duration: Int?
+    let period: String?
+    let startDate: Int?
+    let duration: Int?
 
     private enum CodingKeys: String, CodingKey {
         case time, day, irc, frequency, period, duration
@@ -21,12 +21,12 @@ package struct MeetingSlot: Decodable, Sendable {
     private static let dayCountMax = 70
 
     /// `start_date` as a day: `yyyymmdd`.
-    package var start: Day? {
+    var start: Day? {
         startDate.flatMap { Day(year: $0 / 10_000, month: $0 / 100 % 100, day: $0 % 100) }
     }
 
     /// The first occurrence on a day or after it.
-    package func occurrence(from first: Day) throws(ImportProblem) -> Timestamp {
+    func occurrence(from first: Day) throws(ImportProblem) -> Timestamp {
         // As in "2100 UTC", and "800".
         let digits = time.prefix { $0.isNumber }
         guard let clock = Int(digits), (3...4).contains(digits.count), clock < 2400, clock % 100 < 60 else {

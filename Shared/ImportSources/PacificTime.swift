@@ -1,12 +1,12 @@
-package import Essentials
+import Essentials
 
 /// The clocks of Los Angeles, by the rule that has held since 2007 (Energy Policy Act of 2005, section 110): UTC-7 from
 /// 2:00 on the second Sunday of March to 2:00 on the first Sunday of November, UTC-8 otherwise.
-package enum PacificTime {
+enum PacificTime {
     /// The moment of `MM/DD/YYYY hh:mm:ss AM|PM`; `nil` when that is not what it says.
     ///
     /// The hour that comes twice in November is taken as its first; the one that is left out in March, as if it came.
-    package static func timestamp(_ text: String) -> Timestamp? {
+    static func timestamp(_ text: String) -> Timestamp? {
         let parts = text.split(separator: " ")
         guard parts.count == 3, let date = numbers(parts[0], "/", count: 3),
             let time = numbers(parts[1], ":", count: 3), let day = Day(year: date[2], month: date[0], day: date[1]),

@@ -1,5 +1,5 @@
 package import Essentials
-package import FoundationEssentials
+package import Foundation
 package import Model
 import NameBasedIDs
 
@@ -37,8 +37,9 @@ package struct ServiceRequest: Sendable {
 
     /// Reads a row.
     ///
-    /// - Parameter value: The value of a column, without spaces around it; empty when there is none.
-    package init(_ value: (String) -> String) throws(ImportProblem) {
+    /// - Parameter column: The value of a column; empty when there is none. Spaces around it are of no account.
+    package init(_ column: (String) -> String) throws(ImportProblem) {
+        func value(_ name: String) -> String { column(name).trimmingCharacters(in: .whitespaces) }
         number = value("SRNumber")
         guard !number.isEmpty else { throw ImportProblem("'SRNumber' is empty") }
         crew = value("AssignTo")

@@ -42,6 +42,20 @@ extension FlowTests {
             }
         }
 
+        /// Killed in the midst of tasks and appointments, and run again.
+        @Test(.timeLimit(.minutes(20))) func anInterruptedDemoGoesOn() async throws {
+            try await withCluster("interrupted") { cluster in
+                let first = try cluster.startDemo(["--people", "6"])
+                try await eventually("calendars are edited", within: .seconds(300)) {
+                    let said = first.logTail(bytesMax: 500)
+                    return said.contains("edits seen") || !first.isRunning ? nil : said
+                }
+                first.kill9()
+                _ = await onOwnThread { first.waitForEnd() }
+                try await cluster.startDemo(["--people", "6"]).expectNoDifferences()
+            }
+        }
+
         /// Time sheets of two people, in the first generated weeks, service requests of two crews, and the edits of two
         /// meetings.
         private func timeSheets(in folder: String) throws -> String {

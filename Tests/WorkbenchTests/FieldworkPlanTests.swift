@@ -18,7 +18,7 @@ import Testing
         #expect(plan.tasks.count == count * 6 && plan.editCount == count * 4)
         guard count == 40 else { return }
         #expect(Set(plan.tasks.map { "\($0.end)".prefix(4) }).count == 4, "all ends occur")
-        #expect(plan.tasks.contains { $0.assignee != nil } && plan.tasks.contains { $0.made.place == nil })
+        #expect(plan.tasks.contains { $0.assignee != nil } && plan.tasks.contains { $0.definition.place == nil })
     }
 
     private func expectWhole(_ plan: FieldworkPlan, people count: Int) {
@@ -31,7 +31,7 @@ import Testing
         }
         for task in plan.tasks {
             #expect(managers.contains(task.manager))
-            let team = task.made.team
+            let team = task.definition.team
             #expect(team == nil || members[team ?? task.id] != nil)
             guard case .completed(_, let doer) = task.end else { continue }
             if let team {
@@ -67,12 +67,17 @@ import Testing
 
     @Test func whatCannotBeReadIsNamed() throws {
         #expect(throws: FieldworkData.Problem.self) { try FieldworkData.calendars(Array("{}".utf8), people: 1) }
-        let row = "SRNumber,RequestType,Status\n1,Bulky,Lost\n"
-        do {
-            _ = try FieldworkData.tasks(CSV(row.utf8), people: 1)
-            Issue.record("it was taken")
-        } catch {
-            #expect("\(error)" == "tasks-la311-2017.csv: record 2: 'Status' is 'Lost'")
+        let header = "SRNumber,RequestType,Status,AssignTo,CreatedDate,ServiceDate,ClosedDate,Address,ZipCode,Latitude"
+        for (table, problem) in [
+            (header + "\n", "the first record names no column 'Longitude'"),
+            (header + ",Longitude\n1,Bulky,Lost,,,,,,,,\n", "record 2: 'Status' is 'Lost'"),
+        ] {
+            do {
+                _ = try FieldworkData.tasks(CSV(table.utf8), people: 1)
+                Issue.record("it was taken")
+            } catch {
+                #expect("\(error)" == "tasks-la311-2017.csv: " + problem)
+            }
         }
     }
 
@@ -89,6 +94,6 @@ import Testing
         #expect(plan.editCount == 1_304 && plan.calendars.count == 259)
         let ends = Dictionary(grouping: plan.tasks) { "\($0.end)".prefix(4) }.mapValues(\.count)
         #expect(ends == ["comp": 9_739, "canc": 246, "refe": 9, "open": 5])
-        #expect(plan.tasks.count { $0.made.place?.latitude == nil } == 1_753)
+        #expect(plan.tasks.count { $0.definition.place?.latitude == nil } == 1_753)
     }
 }

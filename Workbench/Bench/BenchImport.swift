@@ -183,12 +183,9 @@ struct BenchImport: AsyncParsableCommand {
         let atEnd = try Self.position(&connection)
         let again = try await measure(file, place)
         let isSame = try Self.position(&connection) == atEnd
-        print(
-            "  killed after \(atKill) objects; the rest took \(BenchFigures.text(rest.time.inSeconds)) s: \(atEnd) of \(lines)"
-        )
-        print(
-            "  once more: \(BenchFigures.text(again.time.inSeconds)) s, \(isSame ? "no position used" : "WRITES AGAIN")"
-        )
+        let times = [rest, again].map { BenchFigures.text($0.time.inSeconds) }
+        print("  killed after \(atKill) objects; the rest took \(times[0]) s: \(atEnd) of \(lines)")
+        print("  once more: \(times[1]) s, \(isSame ? "no position used" : "WRITES AGAIN")")
         guard atEnd == lines, isSame else { throw ExitCode.failure }
     }
 

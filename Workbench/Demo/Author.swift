@@ -52,7 +52,7 @@ struct Author {
         var wayBack: Task<Void, any Error>?
         for portion in order.chunks(ofCount: Self.portionCount) {
             if let absence, wayBack == nil, Double(portion.startIndex) >= absence.afterShare * Double(order.count) {
-                wayBack = await leave(for: absence.duration)
+                wayBack = await device.leave(for: absence.duration)
             }
             try await write(portion, choices)
             guard try await waitForRoom() else { return }
@@ -115,15 +115,6 @@ struct Author {
             timeType: .duration, entryDate: entry.day, durationSeconds: seconds, createdOn: entry.day,
             submitRequested: isSubmitted ? true : nil)
         return Array(try JSONEncoder().encode(fields))
-    }
-
-    private func leave(for duration: Duration) async -> Task<Void, any Error> {
-        await device.goOffline()
-        let device = device
-        return Task {
-            try await Task.sleep(for: duration)
-            await device.comeBack()
-        }
     }
 
     /// Waits while the queue is long, unless nobody takes from it.

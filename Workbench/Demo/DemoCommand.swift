@@ -4,17 +4,23 @@ import HTTP
 import Postgres
 import Runtime
 
-/// `workbench demo`: an organisation's people register their time on their devices, and everything is checked.
+/// `workbench demo`: an organisation's people register time, do tasks and share appointments on their devices, and
+/// everything is checked.
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
-        abstract: "An organisation's people register their time on devices; at the end every entry is checked.",
+        abstract: "An organisation's people register time, do tasks and share on devices; at the end all is checked.",
         discussion: """
-            Needs the services and the sandbox. A second run continues: entries that are there are not made again. \
-            The exit status is 1 when the devices, their realms and the back end differ.
+            Needs the services and the sandbox. A second run continues: what is there is not made again. The exit \
+            status is 1 when the devices, their realms, what was planned and the back end differ.
             """)
 
-    @Option(help: "Folder with the Tock time sheets; without it an organisation is generated.") var data: String?
+    @Option(
+        help: """
+            Folder with the Tock time sheets, and with service requests of Los Angeles and OpenStack's meetings if \
+            there are any; without it an organisation is generated.
+            """)
+    var data: String?
     @Option(help: "How many people: 40 are generated, and all of --data take part, unless given.") var people: Int?
     @Option(help: "Seed of the generated organisation, and of who is offline when.") var seed: UInt64 = 1
     @Option(help: "The realm-gateway's address. (default: GATEWAY_URL, else http://127.0.0.1:8080)")
@@ -32,7 +38,7 @@ struct DemoCommand: AsyncParsableCommand {
     @Flag(help: "The identity provider of an environment that is added has the shape of Microsoft Entra ID.")
     var entra = false
     @Option(help: "PostgreSQL connection string; FIELDPOST_DATABASE_URL unless given.") var database: String?
-    @Option(help: "How many devices work at a time.") var devicesParallel = 200
+    @Option(help: "How many devices work on entries at a time.") var devicesParallel = 200
     @Flag(
         help: """
             Has the back end's sandbox answer 5 % 503 and 2 % 429, lose 2 % of its answers, commit 1 % late and take \

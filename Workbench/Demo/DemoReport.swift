@@ -80,7 +80,7 @@ struct DemoReport: Encodable, Sendable {
         ("teams", "teams"), ("tasks completed", "completed"), ("tasks open", "open"),
         ("tasks without their team", "referred"), ("tasks deleted", "cancelled"),
         ("of all tasks without coordinates", "withoutCoordinates"), ("last positions", "positions"),
-        ("appointments", "appointments"), ("  shared with somebody", "shared"),
+        ("appointments", "appointments"), ("shares of them", "shares"),
     ]
 
     private var verdictLines: [String] {
@@ -105,7 +105,7 @@ extension DemoReport {
         fieldwork = [
             "teams": work.teams, "completed": work.completed, "open": work.open, "referred": work.referred,
             "cancelled": work.cancelled, "withoutCoordinates": work.withoutCoordinates, "positions": work.positions,
-            "appointments": work.appointments, "shared": work.shared,
+            "appointments": work.appointments, "shares": work.shares,
         ]
         rowsAccounted = rows.values.count { $0.allSatisfy { verdict.rightEntries.contains($0.id) } }
         differenceCount = verdict.differences.count

@@ -32,7 +32,7 @@ struct DemoRun: Sendable {
     private static let lookInterval = Duration.milliseconds(500)
 
     func run(data: String?, people: Int?, isVerifyOnly: Bool) async throws -> DemoReport {
-        let organisation = try await load(data: data, people: people)
+        let (organisation, plan) = try await load(data: data, people: people)
         var report = DemoReport()
         report.people = organisation.people.count
         for (index, person) in organisation.people.enumerated() {
@@ -41,8 +41,7 @@ struct DemoRun: Sendable {
         }
         report.rowsTotal = organisation.rowsTotal
         let environment = try await prepare(organisation, isVerifyOnly: isVerifyOnly)
-        let fieldwork = try await prepareFieldwork(
-            organisation, in: environment.id, data: data, isVerifyOnly: isVerifyOnly)
+        let fieldwork = try await prepare(plan, organisation, in: environment.id, isVerifyOnly: isVerifyOnly)
         let fleet = try await trying {
             let tokens = try await DeviceTokens(identity, environment: environmentName, issuer: environment.issuer)
             return try await DemoFleet.make(
@@ -53,7 +52,9 @@ struct DemoRun: Sendable {
         var troubles: [String] = []
         if !isVerifyOnly {
             failures = try await work(fleet, reader, &report)
-            troubles = try await work(fieldwork, fleet, in: environment.id)
+            let work = try await work(fieldwork, fleet, in: environment.id)
+            report.mutations += work.mutations
+            troubles = work.troubles
         }
         var verdict = try await verdict(fleet, fieldwork, reader)
         verdict.add(failures: failures)
@@ -65,19 +66,25 @@ struct DemoRun: Sendable {
 
     // MARK: Before
 
-    private func load(data: String?, people: Int?) async throws -> Organisation {
+    /// What the folder lacks of both tasks and calendars is generated.
+    private func load(data: String?, people: Int?) async throws -> (Organisation, FieldworkPlan) {
         let counts = Mutex(DemoConsole.Progress(done: 0, total: 1))
         return try await console.step("organisation", progress: { counts.withLock { $0 } }) {
             var organisation =
                 try data.map { try TockData.load($0) } ?? GeneratedOrganisation.make(people: people ?? 40, seed: seed)
             if let people, data != nil { organisation = organisation.limited(toPeople: people) }
             organisation = backend.placed(organisation, in: environmentName)
+            let count = organisation.people.count
+            let plan =
+                try data.flatMap { try FieldworkData.load($0, people: count) }
+                ?? GeneratedFieldwork.make(people: count, seed: seed)
             let note =
                 "\(organisation.people.count) people, \(organisation.projects.count) projects, "
                 + "\(organisation.elements.count) accounting codes, \(organisation.rowsTotal) rows, "
                 + "\(organisation.entries.count) entries"
+                + ", \(plan.tasks.count) tasks, \(plan.editCount) edits of calendars"
             counts.withLock { $0 = DemoConsole.Progress(done: 1, total: 1, note: note) }
-            return organisation
+            return (organisation, plan)
         }
     }
 

@@ -65,10 +65,7 @@ actor Device {
     var copy: DeviceCopy { state.copy }
 
     /// What the device shows, by realm: the copy, and on top what is not in it yet.
-    var contents: [RealmPath: RealmContent] {
-        let paths = Set(state.copy.contents.keys).union([realm])
-        return paths.reduce(into: [:]) { $0[$1] = state.content(of: $1) }
-    }
+    var contents: [RealmPath: RealmContent] { state.contents }
 
     var measured: [Duration] { clock.measured }
 
@@ -138,6 +135,17 @@ actor Device {
                 if let result { return result }
             }
             throw CancellationError()
+        }
+    }
+
+    /// Goes offline for so long.
+    ///
+    /// - Returns: The way back.
+    func leave(for duration: Duration) -> Task<Void, any Error> {
+        goOffline()
+        return Task {
+            try await Task.sleep(for: duration)
+            comeBack()
         }
     }
 

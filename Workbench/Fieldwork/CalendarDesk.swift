@@ -13,29 +13,40 @@ struct CalendarDesk: Sendable {
     let people: [UUID]
 
     /// - Parameter before: When some of it was there, only what it is in the end is written.
-    func work(before: FieldworkSnapshot, onEdit: () -> Void) async throws {
+    func work(before: FieldworkSnapshot, onEdit: (_ isMade: Bool) -> Void) async throws {
         let isBegun = calendar.edits.contains { edit in
             edit.items.contains { before.knows(ObjectID($0), in: devices[edit.owner].realm) }
         }
-        var last: FieldworkPlan.CalendarEdit?
-        for (number, edit) in calendar.edits.enumerated() {
-            if !isBegun || number == calendar.edits.count - 1 {
-                if let last, last.owner != edit.owner {
-                    try await write(FieldworkPlan.CalendarEdit(owner: last.owner, recipients: [], items: []))
-                }
-                try await write(edit)
-                try await awaitSeen(edit, after: last)
-            }
+        guard !isBegun, let first = calendar.edits.first else { return try await finish(onEdit) }
+        var last = first
+        for edit in calendar.edits {
+            if last.owner != edit.owner { try await empty(last.owner) }
+            try await write(edit)
+            try await awaitSeen(edit, after: last)
             last = edit
-            onEdit()
+            onEdit(true)
         }
+    }
+
+    /// Only the last edit, wherever an earlier run was interrupted.
+    private func finish(_ onEdit: (_ isMade: Bool) -> Void) async throws {
+        guard let last = calendar.edits.last else { return }
+        for owner in Set(calendar.edits.map(\.owner)).subtracting([last.owner]) { try await empty(owner) }
+        try await write(last)
+        try await awaitSeen(last, after: last)
+        for _ in calendar.edits { onEdit(false) }
+    }
+
+    private func empty(_ owner: Int) async throws {
+        try await write(FieldworkPlan.CalendarEdit(owner: owner, recipients: [], items: []))
     }
 
     /// Has the owner's device show what the edit says, from what it shows.
     private func write(_ edit: FieldworkPlan.CalendarEdit) async throws {
         let (device, realm) = (devices[edit.owner], devices[edit.owner].realm)
         try await device.until { $0.copy.contents[realm] != nil && $0.queue.count == 0 }
-        let shown = await device.copy.contents[realm] ?? [:]
+        // With what was answered and has not come back yet.
+        let shown = await device.contents[realm] ?? [:]
         var mutations: [Mutation] = []
         for item in edit.items {
             let held = shown[ObjectID(kind: .appointment, id: item.id)]
@@ -60,10 +71,10 @@ struct CalendarDesk: Sendable {
             switch object.kind {
             // Its links end with it.
             case .appointment where mine.contains(object.id) && !kept.contains(object.id):
-                mutations.append(Mutation(operation: .delete, kind: .appointment, id: object.id))
+                mutations.append(.delete(.appointment, object.id))
             case .sharedItem where !links.contains(object.id):
                 guard let item = held.sharedItem?.item, kept.contains(item) else { continue }
-                mutations.append(Mutation(operation: .delete, kind: .sharedItem, id: object.id))
+                mutations.append(.delete(.sharedItem, object.id))
             default: continue
             }
         }
@@ -72,7 +83,7 @@ struct CalendarDesk: Sendable {
 
     /// Waits until the owner's device and every recipient's are as the edit says.
     private func awaitSeen(
-        _ edit: FieldworkPlan.CalendarEdit, after last: FieldworkPlan.CalendarEdit?
+        _ edit: FieldworkPlan.CalendarEdit, after last: FieldworkPlan.CalendarEdit
     ) async throws {
         let (owner, realm) = (people[edit.owner], devices[edit.owner].realm)
         try await devices[edit.owner].until { state in
@@ -88,7 +99,6 @@ struct CalendarDesk: Sendable {
                 }
             }
         }
-        guard let last else { return }
         let kept = Set(edit.items.map(\.id))
         for recipient in last.recipients {
             let isStill = last.owner == edit.owner && edit.recipients.contains(recipient)
@@ -108,14 +118,4 @@ extension ObjectID {
 extension HeldObject {
     fileprivate var appointment: Appointment? { try? JSONDecoder().decode(Appointment.self, from: Data(fields)) }
     fileprivate var sharedItem: SharedItem? { try? JSONDecoder().decode(SharedItem.self, from: Data(fields)) }
-}
-
-extension Mutation {
-    static func put(_ kind: Kind, _ id: UUID, _ fields: some KindFields) throws -> Mutation {
-        Mutation(operation: .put, kind: kind, id: id, fields: Array(try JSONEncoder().encode(fields)))
-    }
-
-    static func patch(_ kind: Kind, _ id: UUID, _ fields: String) -> Mutation {
-        Mutation(operation: .patch, kind: kind, id: id, fields: Array(fields.utf8))
-    }
 }

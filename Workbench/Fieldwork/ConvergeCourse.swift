@@ -187,7 +187,7 @@ struct ConvergeCourse: Sendable {
     ) async throws -> [String] {
         let snapshot = try await pool.run { try FieldworkSnapshot.read(environment, on: &$0) }
         let reading = FieldworkReading(snapshot)
-        var differences = reading.differences() + history.differences(snapshot)
+        var differences = reading.differences() + snapshot.dead.sorted() + history.differences(snapshot)
         for player in players {
             let waitingCount = await player.device.waitingCount
             if waitingCount > 0 {

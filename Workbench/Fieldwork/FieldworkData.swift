@@ -24,26 +24,35 @@ enum FieldworkData {
         let isThere = [requests, meetings].map { DataFile.isThere($0, in: folder) }
         guard isThere.contains(true) else { return nil }
         var plan = FieldworkPlan(crews: [], tasks: [], calendars: [])
-        if isThere[0] { (plan.crews, plan.tasks) = try tasks(CSV(DataFile.read(requests, in: folder)), people: count) }
+        if isThere[0] {
+            (plan.crews, plan.tasks) = try tasks(table(DataFile.read(requests, in: folder)), people: count)
+            plan.head = FieldworkPlan.managers(among: count).first
+        }
         if isThere[1] { plan.calendars = try calendars(Array(DataFile.read(meetings, in: folder)), people: count) }
         return plan
     }
 
     // MARK: Tasks
 
+    private static func table(_ data: Data) throws(Problem) -> CSV {
+        do { return try CSV(data) } catch { throw Problem(description: "\(requests): \(error)") }
+    }
+
     static func tasks(
         _ table: CSV, people count: Int
     ) throws -> (crews: [FieldworkPlan.Crew], tasks: [FieldworkPlan.TaskLife]) {
         let columns = Dictionary(table.header.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
+        if let missing = ServiceRequest.columns.first(where: { columns[$0] == nil }) {
+            throw Problem(description: "\(requests): the first record names no column '\(missing)'")
+        }
         var rows: [ServiceRequest] = []
         for (index, row) in table.rows.enumerated() {
             do throws(ImportProblem) {
                 rows.append(try ServiceRequest { columns[$0].map { row[$0] } ?? "" })
             } catch { throw Problem(description: "\(requests): record \(index + 2): \(error)") }
         }
-        let begin = Timestamp(millisecondsSinceEpoch: 0)
         rows.sort {
-            ($0.task.creationDate ?? begin, $0.number) < ($1.task.creationDate ?? begin, $1.number)
+            ($0.task.creationDate ?? .begin, $0.number) < ($1.task.creationDate ?? .begin, $1.number)
         }
         let names = Set(rows.map(\.crew)).subtracting([""]).sorted()
         let crews = FieldworkPlan.crews(names.map { (ServiceRequest.teamID($0), $0) }, among: count)
@@ -60,10 +69,10 @@ enum FieldworkData {
     private static func life(
         _ row: ServiceRequest, _ index: Int, manager: Int, doer: Int
     ) -> FieldworkPlan.TaskLife {
-        var made = row.task
-        (made.isCompleted, made.completionDate) = (false, nil)
-        made.team = row.crew.isEmpty ? nil : ServiceRequest.teamID(row.crew)
-        let ended = row.closed ?? made.creationDate ?? Timestamp(millisecondsSinceEpoch: 0)
+        var definition = row.task
+        (definition.isCompleted, definition.completionDate) = (false, nil)
+        definition.team = row.crew.isEmpty ? nil : ServiceRequest.teamID(row.crew)
+        let ended = row.closed ?? definition.creationDate ?? .begin
         let end: FieldworkPlan.TaskLife.End =
             switch row.outcome {
             case .completed: .completed(ended, by: doer)
@@ -72,7 +81,7 @@ enum FieldworkData {
             case .cancelled: .cancelled(ended)
             }
         return FieldworkPlan.TaskLife(
-            id: ServiceRequest.taskID(row.number), made: made, manager: manager, end: end)
+            id: ServiceRequest.taskID(row.number), definition: definition, manager: manager, end: end)
     }
 
     // MARK: Calendars
@@ -90,7 +99,7 @@ enum FieldworkData {
                 let chairs = names.compactMap { people[$0] }.map { $0 % count }
                 if places[line.file] == nil {
                     places[line.file] = calendars.count
-                    calendars.append(FieldworkPlan.Calendar(name: line.file, edits: []))
+                    calendars.append(FieldworkPlan.Calendar(edits: []))
                 }
                 let place = places[line.file] ?? 0
                 let last = calendars[place].edits.last

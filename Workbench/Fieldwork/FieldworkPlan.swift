@@ -4,8 +4,8 @@ import Model
 
 /// What an organisation's people do with teams, tasks, positions and appointments, and how that is to end.
 ///
-/// People are named by their numbers in ``Organisation/people``. The first is a manager, and the second, if there are
-/// three, an administrator, who manages as well.
+/// People are named by their numbers in ``Organisation/people``. The last is a manager, and the one before, if there
+/// are three, an administrator, who manages as well.
 struct FieldworkPlan: Equatable, Sendable {
     struct Crew: Equatable, Sendable {
         /// The id of the `Team`.
@@ -28,7 +28,7 @@ struct FieldworkPlan: Equatable, Sendable {
 
         let id: UUID
         /// As the manager makes it, but for the assignee.
-        let made: FieldTask
+        let definition: FieldTask
         /// Whose own task it is, when it has no team.
         var assignee: Int?
         let manager: Int
@@ -37,8 +37,8 @@ struct FieldworkPlan: Equatable, Sendable {
         /// As the manager makes it.
         ///
         /// - Parameter people: The ids of the `Person` objects.
-        func made(_ people: [UUID]) -> FieldTask {
-            var task = made
+        func definition(for people: [UUID]) -> FieldTask {
+            var task = definition
             task.assignee = assignee.map { people[$0] }
             return task
         }
@@ -47,7 +47,7 @@ struct FieldworkPlan: Equatable, Sendable {
         ///
         /// - Parameter people: The ids of the `Person` objects.
         func expected(_ people: [UUID]) -> FieldTask? {
-            var task = made(people)
+            var task = definition(for: people)
             switch end {
             case .open: break
             case .completed(let time, let doer):
@@ -58,9 +58,12 @@ struct FieldworkPlan: Equatable, Sendable {
             return task
         }
 
+        /// When it was made.
+        var created: Timestamp { definition.creationDate ?? .begin }
+
         /// When it ends, and not before it was made.
         var ended: Timestamp? {
-            let made = made.creationDate ?? Timestamp(millisecondsSinceEpoch: 0)
+            let made = created
             switch end {
             case .open: return nil
             case .completed(let time, _), .referred(let time), .cancelled(let time): return max(time, made)
@@ -83,7 +86,6 @@ struct FieldworkPlan: Equatable, Sendable {
 
     /// Appointments that are edited, one edit after the other.
     struct Calendar: Equatable, Sendable {
-        let name: String
         var edits: [CalendarEdit]
     }
 
@@ -92,12 +94,15 @@ struct FieldworkPlan: Equatable, Sendable {
     var tasks: [TaskLife]
     var calendars: [Calendar]
 
+    /// The manager who makes the teams.
+    var head: Int?
+
     var editCount: Int { calendars.reduce(0) { $0 + $1.edits.count } }
 
     /// Everybody who does something, in the order of their numbers.
     var participants: [Int] {
         var people = Set(tasks.map(\.manager))
-        if !crews.isEmpty { people.insert(0) }
+        if let head { people.insert(head) }
         for crew in crews { people.formUnion(crew.members) }
         for task in tasks {
             if case .completed(_, let doer) = task.end { people.insert(doer) }
@@ -110,9 +115,9 @@ struct FieldworkPlan: Equatable, Sendable {
 
     /// The role of a person among so many.
     static func role(of person: Int, among count: Int) -> Role {
-        switch person {
-        case 0: .manager
-        case 1: count >= 3 ? .admin : .worker
+        switch count - person {
+        case 1: .manager
+        case 2: count >= 3 ? .admin : .worker
         default: .worker
         }
     }
@@ -147,4 +152,9 @@ extension Role {
         case .worker: "worker"
         }
     }
+}
+
+extension Timestamp {
+    /// Of what has no time.
+    static let begin = Timestamp(millisecondsSinceEpoch: 0)
 }

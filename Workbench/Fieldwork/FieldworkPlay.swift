@@ -43,16 +43,14 @@ struct FieldworkPlay: Sendable {
     private typealias Act = (realm: RealmPath, mutation: Mutation)
 
     private func put(_ kind: Kind, _ id: UUID, _ fields: String, in realm: RealmPath) -> Act {
-        (realm, Mutation(operation: .put, kind: kind, id: id, fields: Array(fields.utf8)))
+        (realm, .put(kind, id, fields))
     }
 
     private func patch(_ kind: Kind, _ id: UUID, _ fields: String, in realm: RealmPath) -> Act {
-        (realm, Mutation(operation: .patch, kind: kind, id: id, fields: Array(fields.utf8)))
+        (realm, .patch(kind, id, fields))
     }
 
-    private func delete(_ kind: Kind, _ id: UUID, in realm: RealmPath) -> Act {
-        (realm, Mutation(operation: .delete, kind: kind, id: id))
-    }
+    private func delete(_ kind: Kind, _ id: UUID, in realm: RealmPath) -> Act { (realm, .delete(kind, id)) }
 
     /// One of a realm's objects of a kind that the device shows, in an order that does not depend on chance.
     private mutating func any(_ kind: Kind, in realm: RealmPath, _ contents: [RealmPath: RealmContent]) -> UUID? {

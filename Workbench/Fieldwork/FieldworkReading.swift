@@ -112,7 +112,7 @@ struct FieldworkReading {
     func differences() -> [String] {
         let ((expected, problems), found) = (copies(), found())
         return problems.sorted() + expected.subtracting(found).sorted().map { "missing: \($0)" }
-            + found.subtracting(expected).sorted().map { "not to be there: \($0)" } + snapshot.dead.sorted()
+            + found.subtracting(expected).sorted().map { "not to be there: \($0)" }
     }
 
     // MARK: Devices
@@ -144,14 +144,14 @@ struct FieldworkReading {
     func strange(to person: UUID, device: [RealmPath: RealmContent]) -> [String] {
         let wanted = realms(of: person, device: device)
         return device.filter { !wanted.contains($0.key) && !$0.value.isEmpty }.keys.sorted()
-            .map { "\(snapshot.emails[person] ?? person.text) holds \($0)" }
+            .map { "holds \($0)" }
     }
 
     /// What a device shows that it should not, and what it lacks.
     func differences(of person: UUID, device: [RealmPath: RealmContent]) -> [String] {
         let name = snapshot.emails[person] ?? person.text
         let wanted = realms(of: person, device: device)
-        var differences = strange(to: person, device: device)
+        var differences = strange(to: person, device: device).map { "\(name) \($0)" }
         for path in wanted {
             let (held, stored) = (device[path] ?? [:], snapshot.realms[path] ?? [:])
             for (object, there) in stored where held[object]?.fields != there.fields {

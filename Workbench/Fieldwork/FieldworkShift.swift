@@ -16,7 +16,19 @@ struct FieldworkShift: Sendable {
     let absences: [Author.Absence?]
     /// What there was before: a second run goes on.
     let before: FieldworkSnapshot
+    let masters: [UUID: JSONObject]
     let tally: FieldworkTally
+
+    init(
+        _ fieldwork: DemoFieldwork, _ fleet: DemoFleet, before: FieldworkSnapshot, tally: FieldworkTally
+    ) {
+        (plan, people) = (fieldwork.plan, fieldwork.people)
+        devices = fleet.members.map(\.device)
+        absences = fleet.members.map(\.absence)
+        self.before = before
+        masters = before.masters
+        self.tally = tally
+    }
 
     /// Mutations that a manager leaves waiting at a time.
     private static let waitingMax = 500
@@ -24,11 +36,9 @@ struct FieldworkShift: Sendable {
     private static let positionEvery = 8
     private static let calendarsParallelMax = 16
 
-    /// - Returns: What was refused, or could not be made, a line each.
-    func work() async throws -> [String] {
-        let working = plan.participants.map { devices[$0] }
+    func work() async throws {
         for device in working { _ = await device.takeNews() }
-        return try await Device.whileRunning(working) {
+        try await Device.whileRunning(working) {
             try await makeTeams()
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for manager in Set(plan.tasks.map(\.manager)) { group.addTask { try await manage(manager) } }
@@ -37,21 +47,31 @@ struct FieldworkShift: Sendable {
                 try await group.waitForAll()
             }
             for device in working { try await device.until { $0.queue.count == 0 } }
-            var failures: [String] = []
-            for device in working {
-                for answer in await device.takeNews().answers {
-                    guard case .rejected(let code, let detail) = answer.outcome else { continue }
-                    failures.append("\(device.person.email): \(answer.address): \(code): \(detail)")
-                }
-            }
-            return failures.sorted()
         }
+    }
+
+    private var working: [Device] { plan.participants.map { devices[$0] } }
+
+    /// What was answered since the work began: how much, and what was refused, a line each.
+    func answers() async -> (count: Int, refused: [String]) {
+        var (count, refused) = (0, [String]())
+        for device in working {
+            let answers = await device.takeNews().answers
+            count += answers.count
+            for answer in answers {
+                guard case .rejected(let code, let detail) = answer.outcome else { continue }
+                let mutation = answer.mutation
+                let subject = "\(mutation.kind.rawValue) \(mutation.id.text) in \(answer.realm)"
+                refused.append("\(device.person.email): \(subject): \(code): \(detail)")
+            }
+        }
+        return (count, refused.sorted())
     }
 
     // MARK: Managers
 
     private func makeTeams() async throws {
-        guard !plan.crews.isEmpty else { return }
+        guard let head = plan.head else { return }
         var mutations: [Mutation] = []
         for crew in plan.crews {
             mutations.append(try .put(.team, crew.id, Team(name: crew.name)))
@@ -61,9 +81,9 @@ struct FieldworkShift: Sendable {
             }
         }
         // Somebody who is a manager since a moment ago may not have heard of it.
-        try await devices[0].until { $0.copy.contents[.manager] != nil }
-        try await devices[0].enqueue(mutations, in: .common)
-        try await devices[0].until { $0.queue.count == 0 }
+        try await devices[head].until { $0.copy.contents[.manager] != nil }
+        try await devices[head].enqueue(mutations, in: .common)
+        try await devices[head].until { $0.queue.count == 0 }
     }
 
     private enum Act { case make, end }
@@ -72,7 +92,7 @@ struct FieldworkShift: Sendable {
     private func acts(of manager: Int) -> [(task: FieldworkPlan.TaskLife, act: Act)] {
         var acts: [(time: Timestamp, task: FieldworkPlan.TaskLife, act: Act)] = []
         for task in plan.tasks where task.manager == manager {
-            acts.append((task.made.creationDate ?? Timestamp(millisecondsSinceEpoch: 0), task, .make))
+            acts.append((task.created, task, .make))
             switch task.end {
             case .cancelled, .referred: if let ended = task.ended { acts.append((ended, task, .end)) }
             case .open, .completed: break
@@ -84,36 +104,34 @@ struct FieldworkShift: Sendable {
     }
 
     private func manage(_ manager: Int) async throws {
-        let (device, masters) = (devices[manager], masters)
+        let device = devices[manager]
         try await device.until { $0.copy.contents[.manager] != nil }
         for (task, act) in acts(of: manager) {
             let object = ObjectID(kind: .fieldTask, id: task.id)
             let isKnown = before.knows(object, in: .manager) || masters[task.id] != nil
             switch (act, task.end) {
             case (.make, let end):
-                if !isKnown { try await enqueue(.put(.fieldTask, task.id, task.made(people)), of: device) }
-                tally.count(\.made, finished: end == .open ? 1 : 0)
-                continue
+                if !isKnown {
+                    try await enqueue(.put(.fieldTask, task.id, task.definition(for: people)), of: device)
+                    tally.count(\.made)
+                }
+                if end != .open { continue }
             case (.end, .cancelled):
                 if !isKnown || masters[task.id] != nil {
-                    try await enqueue(Mutation(operation: .delete, kind: .fieldTask, id: task.id), of: device)
+                    try await enqueue(.delete(.fieldTask, task.id), of: device)
                 }
             case (.end, _):
                 if !isKnown || masters[task.id]?.id(of: "team") != nil {
                     try await enqueue(.patch(.fieldTask, task.id, #"{"team":null}"#), of: device)
                 }
             }
-            tally.found(1)
+            tally.finish(1)
         }
     }
 
     private func enqueue(_ mutation: Mutation, of device: Device) async throws {
         try await device.until { $0.queue.count < Self.waitingMax }
         try await device.enqueue([mutation], in: .manager)
-    }
-
-    private var masters: [UUID: JSONObject] {
-        before.objects(.fieldTask, in: .manager).merging(before.objects(.fieldTask, in: .archive)) { first, _ in first }
     }
 
     // MARK: Who does a task
@@ -123,24 +141,27 @@ struct FieldworkShift: Sendable {
         for task in plan.tasks {
             if case .completed(_, let doer) = task.end { tasks[doer, default: []].append(task) }
         }
-        let begin = Timestamp(millisecondsSinceEpoch: 0)
-        return tasks.mapValues { $0.sorted { ($0.ended ?? begin, $0.id) < ($1.ended ?? begin, $1.id) } }
+        return tasks.mapValues { $0.sorted { ($0.ended ?? .begin, $0.id) < ($1.ended ?? .begin, $1.id) } }
+    }
+
+    /// What a doer still has to complete. What somebody else completed, deleted or moved between two runs is left to
+    /// the verdict.
+    private func isLeft(_ task: FieldworkPlan.TaskLife) -> Bool {
+        guard before.knows(ObjectID(kind: .fieldTask, id: task.id), in: .manager) || masters[task.id] != nil else {
+            return true
+        }
+        guard let master = masters[task.id], !master.isTrue("isCompleted") else { return false }
+        return master.id(of: "team") == task.definition.team
     }
 
     private func complete(_ tasks: [FieldworkPlan.TaskLife], by doer: Int) async throws {
-        let (device, masters) = (devices[doer], masters)
+        let device = devices[doer]
+        let left = tasks.filter(isLeft)
+        tally.finish(tasks.count - left.count)
         var (placeCount, wayBack) = (0, Task<Void, any Error>?.none)
-        for (index, task) in tasks.enumerated() {
-            if masters[task.id]?.isTrue("isCompleted") == true {
-                tally.found(1)
-                continue
-            }
-            if let absence = absences[doer], wayBack == nil, Double(index) >= absence.afterShare * Double(tasks.count) {
-                await device.goOffline()
-                wayBack = Task {
-                    try await Task.sleep(for: absence.duration)
-                    await device.comeBack()
-                }
+        for (index, task) in left.enumerated() {
+            if let absence = absences[doer], wayBack == nil, Double(index) >= absence.afterShare * Double(left.count) {
+                wayBack = await device.leave(for: absence.duration)
             }
             let realm = realm(of: task, doer)
             let object = ObjectID(kind: .fieldTask, id: task.id)
@@ -149,8 +170,10 @@ struct FieldworkShift: Sendable {
             let progress =
                 #"{"isCompleted":true,"completionDate":"\#(time)","completedBy":"\#(people[doer].text)"}"#
             try await device.enqueue([.patch(.fieldTask, task.id, progress)], in: realm)
-            tally.count(\.completed, finished: 1)
-            guard let latitude = task.made.place?.latitude, let longitude = task.made.place?.longitude else { continue }
+            tally.count(\.completed)
+            tally.finish(1)
+            guard let latitude = task.definition.place?.latitude, let longitude = task.definition.place?.longitude
+            else { continue }
             placeCount += 1
             guard placeCount % Self.positionEvery == 1 else { continue }
             let location = Location(latitude: latitude, longitude: longitude, accuracy: 10, timestamp: time)
@@ -162,7 +185,7 @@ struct FieldworkShift: Sendable {
 
     /// Where a doer's device has a task: a manager does on the master what nobody else has.
     private func realm(of task: FieldworkPlan.TaskLife, _ doer: Int) -> RealmPath {
-        if let team = task.made.team { return .team(team) }
+        if let team = task.definition.team { return .team(team) }
         return task.assignee == doer ? devices[doer].realm : .manager
     }
 
@@ -174,7 +197,10 @@ struct FieldworkShift: Sendable {
                 if index >= Self.calendarsParallelMax { try await group.next() }
                 group.addTask {
                     let desk = CalendarDesk(calendar: calendar, devices: devices, people: people)
-                    try await desk.work(before: before) { tally.count(\.edits, finished: 1) }
+                    try await desk.work(before: before) { isMade in
+                        if isMade { tally.count(\.edits) }
+                        tally.finish(1)
+                    }
                 }
             }
             try await group.waitForAll()

@@ -57,6 +57,11 @@ struct FieldworkSnapshot: Sendable {
         return snapshot
     }
 
+    /// The masters of tasks, by id: those of long ago too.
+    var masters: [UUID: JSONObject] {
+        objects(.fieldTask, in: .manager).merging(objects(.fieldTask, in: .archive)) { first, _ in first }
+    }
+
     /// Whether an object is in a realm, or was.
     func knows(_ object: ObjectID, in path: RealmPath) -> Bool {
         realms[path]?[object] != nil || deleted[path]?.contains(object) ?? false

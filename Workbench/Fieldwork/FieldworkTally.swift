@@ -5,6 +5,7 @@ final class FieldworkTally: Sendable {
     struct Counts: Equatable, Sendable {
         /// Tasks and edits that people are done with.
         var finished = 0
+        /// In this run, as all that follows.
         var made = 0
         var completed = 0
         /// Edits of calendars that everybody concerned has seen.
@@ -22,13 +23,8 @@ final class FieldworkTally: Sendable {
 
     var now: Counts { counts.withLock { $0 } }
 
-    func count(_ what: any WritableKeyPath<Counts, Int> & Sendable, finished: Int = 0) {
-        counts.withLock {
-            $0[keyPath: what] += 1
-            $0.finished += finished
-        }
-    }
+    func count(_ what: any WritableKeyPath<Counts, Int> & Sendable) { counts.withLock { $0[keyPath: what] += 1 } }
 
-    /// What was done in an earlier run.
-    func found(_ count: Int) { counts.withLock { $0.finished += count } }
+    /// So many tasks and edits are done with, now or in an earlier run.
+    func finish(_ count: Int) { counts.withLock { $0.finished += count } }
 }

@@ -22,7 +22,8 @@ enum GeneratedFieldwork {
         let crews = FieldworkPlan.crews(names.map { (StableID.uuid("team", $0), $0) }, among: count)
         return FieldworkPlan(
             crews: crews, tasks: tasks(of: count, crews, seed: seed, using: &random),
-            calendars: (0..<count).map { calendar(of: $0, among: count, seed: seed, using: &random) })
+            calendars: (0..<count).map { calendar(of: $0, among: count, seed: seed, using: &random) },
+            head: FieldworkPlan.managers(among: count).first)
     }
 
     private static func tasks(
@@ -48,7 +49,7 @@ enum GeneratedFieldwork {
             default: break
             }
             return FieldworkPlan.TaskLife(
-                id: StableID.uuid("task", "\(seed)", "\(index)"), made: task, assignee: crew == nil ? doer : nil,
+                id: StableID.uuid("task", "\(seed)", "\(index)"), definition: task, assignee: crew == nil ? doer : nil,
                 manager: managers[index % managers.count], end: end)
         }
     }
@@ -78,7 +79,7 @@ enum GeneratedFieldwork {
             }
             edits.append(FieldworkPlan.CalendarEdit(owner: owner, recipients: others.sorted(), items: items))
         }
-        return FieldworkPlan.Calendar(name: name, edits: edits)
+        return FieldworkPlan.Calendar(edits: edits)
     }
 }
 

@@ -91,6 +91,10 @@ final class UpRun: Sendable {
         options.showcases = options.services
         options.hasEconomic = true
         for part in options.services { options.variables[part] = ["FIELDPOST_SHUTDOWN_MAX": "10s"] }
+        // What the demo has made is looked at for as long as the folder is there.
+        for name in ["COMPLETED_KEEP", "ARCHIVE_AFTER"] {
+            options.variables[.taskFanOut]?["FIELDPOST_TASK_\(name)"] = "3650d"
+        }
         let cluster = LocalCluster(state.home, server, conninfo: conninfo, options)
         try cluster.superviseDatabase()
         self.cluster.withLock { $0 = cluster }

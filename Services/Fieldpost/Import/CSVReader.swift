@@ -12,7 +12,7 @@ struct CSVReader: ~Copyable {
 
         subscript(name: String) -> String {
             guard let values, let column = columns[name] else { return "" }
-            return values[column].trimmingCharacters(in: .whitespaces)
+            return values[column]
         }
     }
 

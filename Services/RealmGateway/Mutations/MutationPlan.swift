@@ -169,7 +169,7 @@ struct MutationPlan: Sendable {
             let key = TargetKey(realm: realm, kind: change.kind, id: change.id)
             var target = targets[key] ?? FoldedTarget(loaded.targets[key])
             let before = target.object
-            let author = caller.author(state.access(to: realm))
+            let author = caller.author(state.access(to: realm), laterEmail: request.laterEmail)
             switch MutationRules.decide(
                 change, current: before, at: target.position, in: realm.realmClass, by: author)
             {

@@ -2,7 +2,7 @@ public import FoundationEssentials
 
 /// Fields of a `Team` object, in `/common`. Its tasks are in ``RealmPath/team(_:)``, under the team's id.
 public struct Team: Codable, Equatable, Sendable {
-    /// What people call it.
+    /// What people call it: not blank, and no other team's, in whatever letters.
     public var name: String
     /// What it is for.
     public var teamDescription: String?
@@ -23,6 +23,15 @@ public struct Team: Codable, Equatable, Sendable {
 extension Team: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
         case name, teamDescription, backgroundColor, image
+    }
+
+    package var objection: String? { Self.nameKey(name).isEmpty ? "'name' must not be blank" : nil }
+
+    /// What tells a team's name from others': neither capitals nor white space around it do.
+    package static func nameKey(_ name: String) -> String {
+        let start = name.drop(while: \.isWhitespace)
+        let end = start.lastIndex { !$0.isWhitespace }
+        return end.map { start[...$0].lowercased() } ?? ""
     }
 
     /// The row of ``Kind/team``.

@@ -1,4 +1,6 @@
+import Essentials
 import Foundation
+import HTTP
 import Model
 import TestSupport
 import Testing
@@ -39,6 +41,27 @@ import Testing
             try await tablet.wait("the checkpoint") { $0.checkpointCount >= 4 }
             #expect(await tablet.repeats == [])
             #expect(await tablet.resets.count == 1)
+        }
+    }
+
+    /// A device learns which `Person` is its own, and may write what goes by that id; a program is no person.
+    @Test func aDeviceIsToldWhoItIs() async throws {
+        try await withGateway { fixture in
+            func realms(_ device: GatewayDevice) async throws -> [String: Any] {
+                Answer(try await fixture.client.send(device.request("GET", "/v1/realms"))).json
+            }
+            let ana = try await fixture.device("ana@example.com")
+            let ben = try await fixture.device("ben@example.com", role: .manager)
+            let books = GatewayDevice(fixture, bearer: try fixture.addIntegration("books"))
+            for device in [ana, ben] {
+                let text = try #require(try await realms(device)["person"] as? String)
+                let me = try #require(UUID(uuidString: text))
+                #expect(try fixture.person(device.email) == me && text == me.text)
+                let rename = await device.mutation("patch", me, "{\"name\":\"Me\"}", kind: "Person", in: "/common")
+                #expect(try await device.send([rename]).results.first?.hasPrefix("accepted") == true)
+            }
+            let answer = try await realms(books)
+            #expect(answer["person"] == nil && answer["realms"] is [Any])
         }
     }
 

@@ -1,3 +1,4 @@
+import Essentials
 import Foundation
 import HTTP
 import Model
@@ -138,10 +139,11 @@ import Testing
             // Somebody else with the same address, and the same person with another one.
             #expect(try await realms("ana@example.com", subject: "other").problem == "identity-bound-elsewhere")
             let renamed = try await realms("ana.b@example.com", subject: "ana@example.com")
+            let me = try fixture.person("ana@example.com").text
             #expect(
                 renamed.body
                     == "{\"realms\":[{\"realm\":\"/users/ana@example.com\",\"permissions\":[\"read\",\"write\"]},"
-                    + "{\"realm\":\"/common\",\"permissions\":[\"read\",\"write\"]}]}")
+                    + "{\"realm\":\"/common\",\"permissions\":[\"read\",\"write\"]}],\"person\":\"\(me)\"}")
             // A guest that was invited although their domain is another.
             try fixture.withDatabase { connection in
                 _ = try connection.run(

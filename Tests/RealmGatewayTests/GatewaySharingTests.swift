@@ -96,8 +96,7 @@ import Testing
         }
     }
 
-    /// ViewModelUpdatesPersonLookup, and that a changed address reaches it: a person writes both at once, and finds
-    /// themselves under no address but their own.
+    /// ViewModelUpdatesPersonLookup: a person writes both at once, and is found under no address but their own.
     @Test func aPersonAndTheirLookupChangeTogether() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
@@ -115,6 +114,47 @@ import Testing
             let common = try fixture.stored("/common")
             #expect(common["PersonLookup/\(me.text)"] == "{\"email\":\"ana@example.com\",\"name\":\"Ana\"}")
             #expect(common["Person/\(me.text)"]?.contains("\"Ana\"") == true)
+        }
+    }
+
+    /// The provider knows a person under another address: it reaches their lookup with the next token. Their realm is
+    /// that of the first login, and an address that is somebody else's here, or no member's, they do not get.
+    @Test func aChangedAddressReachesTheLookup() async throws {
+        try await withGateway { fixture in
+            let first = try await fixture.device("ana@example.com")
+            _ = try await fixture.device("ben@example.com")
+            let me = try fixture.person("ana@example.com")
+            /// Ana, with the address that her token has by then.
+            func result(_ email: String, as address: String) async throws -> String {
+                let token = try await fixture.keys.token(address, subject: "ana@example.com")
+                let device = GatewayDevice(fixture, bearer: token)
+                let put = await device.mutation(
+                    "put", me, "{\"name\":\"A\",\"email\":\"\(email)\"}", kind: "PersonLookup", in: "/common")
+                let answer = try await device.send([put])
+                return String((answer.results.first ?? answer.body).prefix { $0 != " " })
+            }
+            func found() throws -> Bool {
+                let lookup = try fixture.stored("/common")["PersonLookup/\(me.text)"]
+                return lookup?.contains("\"new@example.com\"") == true
+            }
+            #expect(try await result("new@example.com", as: "ana@example.com") == "invalid-field")
+            #expect(try await result("new@example.com", as: "New@example.com") == "accepted")
+            #expect(try found())
+            // The first one is hers still.
+            #expect(try await result("ana@example.com", as: "new@example.com") == "accepted")
+            #expect(try await result("other@example.com", as: "new@example.com") == "invalid-field")
+            for address in ["ben@example.com", "ana@elsewhere.example"] {
+                #expect(try await result(address, as: address) == "invalid-field")
+            }
+            // What she had is not what she has.
+            #expect(try await result("new@example.com", as: "newer@example.com") == "invalid-field")
+            let token = try await fixture.keys.token("new@example.com", subject: "ana@example.com")
+            let request = Request(fixture.url("/v1/realms"), headers: [("Authorization", "Bearer \(token)")])
+            let realms = Answer(try await fixture.client.send(request)).body
+            let isFirst = realms.contains("/users/ana@example.com") && !realms.contains("/users/new@example.com")
+            #expect(isFirst && realms.contains("\"person\":\"\(me.text)\""))
+            let own = await first.mutation("delete", me, kind: "Location", in: "/users/new@example.com")
+            #expect(try await first.send([own]).results == ["realm-not-permitted"])
         }
     }
 

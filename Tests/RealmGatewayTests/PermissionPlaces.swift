@@ -31,7 +31,9 @@ struct PermissionPlaces: Sendable {
         init(_ kind: Kind, _ id: UUID = UUID(), _ own: [String: String] = [:]) {
             self.kind = kind
             self.id = id
-            values = PermissionBodies.values(kind, own)
+            // A team's name is no other's.
+            let name = kind == .team ? ["name": "\"\(id.text)\""] : [:]
+            values = PermissionBodies.values(kind, own.merging(name) { own, _ in own })
         }
 
         /// An object whose id is made of others'.

@@ -189,7 +189,7 @@ import Testing
             let fields = Array("{\"name\":\"Ana\",\"email\":\"\(email)\"}".utf8)
             let decision = MutationRules.decide(
                 Mutation(operation: .put, kind: .personLookup, id: me, fields: fields), current: nil, in: .common,
-                by: Author(Access(.person(.worker)), person: me, email: "ana@example.com"))
+                by: Author(Access(.person(.worker)), person: me, emails: ["ana@example.com"]))
             if case .accept = decision { #expect(isAccepted) } else { #expect(!isAccepted) }
         }
     }

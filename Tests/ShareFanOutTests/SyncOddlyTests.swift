@@ -64,9 +64,10 @@ import Testing
     @Test func whatIsSharedComesOnce() throws {
         var sharing = try Sharing()
         let (ana, ben, items) = (sharing.people[0], sharing.people[1], try items(&sharing))
-        #expect(try sharing.copies(ana, ben).isEmpty)
+        #expect(try sharing.copies(ana, ben).isEmpty && sharing.links(ana).isEmpty && sharing.links(ben).isEmpty)
         for item in items { try sharing.share(item, of: ana, with: ben.id) }
         try sharing.settle()
+        #expect(try sharing.links(ana).count == 4 && sharing.links(ben).isEmpty)
         let copies = try sharing.copies(ana, ben)
         let expected = items.enumerated().map { number, item in
             ("\(item.kind.rawValue)/\(item.id.text)", Sharing.json(item.kind, "\(number)"))
@@ -81,6 +82,29 @@ import Testing
         try sharing.settle()
         #expect(try sharing.position() == before)
         #expect(try sharing.copies(ana, ben) == copies && sharing.shares(ana) == 1 && sharing.shares(ben) == 1)
+        #expect(try sharing.links(ana).count == 4 && sharing.links(ben).isEmpty)
+    }
+
+    /// What I share is told by recipient: one of two loses an item, and the other has it still.
+    @Test func oneOfTwoRecipientsLosesIt() throws {
+        var sharing = try Sharing()
+        let (ana, ben, cho) = (sharing.people[0], sharing.people[1], sharing.people[2])
+        let items = try items(&sharing)
+        for item in [items[0], items[2]] {
+            for person in [ben, cho] { try sharing.share(item, of: ana, with: person.id) }
+        }
+        try sharing.settle()
+        try sharing.unshare(items[0], of: ana, with: ben.id)
+        try sharing.settle()
+        #expect(try sharing.copies(ana, ben).count == 1 && sharing.copies(ana, cho).count == 2)
+        #expect(try sharing.links(ana).count == 3)
+        try sharing.write(items[0], "new", of: ana)
+        try sharing.settle()
+        let (note, appointment) = ("Note/\(items[2].id.text)", "Appointment/\(items[0].id.text)")
+        let kept = [note: Sharing.json(.note, "2")]
+        #expect(try sharing.copies(ana, ben) == kept)
+        let all = kept.merging([appointment: Sharing.json(.appointment, "new")]) { first, _ in first }
+        #expect(try sharing.copies(ana, cho) == all)
     }
 
     /// 9: many items at once, shared with one person for the first time, make one share; both ways are two.
@@ -225,18 +249,50 @@ import Testing
         #expect(try sharing.copies(ben, cho).isEmpty)
     }
 
-    /// A share whose owner nobody knows is of no account, whoever else is there.
+    /// A share whose owner nobody knows is of no account, whoever else is there: it is left as it is, opens for nobody,
+    /// and may be ended.
     @Test func aShareOfNobodyIsLeftAlone() throws {
         var sharing = try Sharing()
+        let ben = sharing.people[1]
         let nobody = Sharing.Person(email: "nobody@example.com", id: UUID())
-        let path = Sharing.path(nobody, sharing.people[1])
+        let (path, share) = (Sharing.path(nobody, ben), Share.id(of: nobody.id, with: ben.id))
         let item = Item(kind: .note, id: UUID())
+        let fields = "{\"owner\": \"\(nobody.id.text)\", \"recipient\": \"\(ben.id.text)\"}"
+        try sharing.put(.share, share, fields, in: path)
         try sharing.put(.note, item.id, Sharing.json(.note, "n"), in: path)
-        try sharing.write(item, "n", of: nobody)
-        try sharing.share(item, of: nobody, with: sharing.people[1].id)
+        try sharing.write(item, "changed", of: nobody)
+        try sharing.share(item, of: nobody, with: ben.id)
+        let note = ["Note/\(item.id.text)": Sharing.json(.note, "n")]
         try sharing.settle()
-        try sharing.end(nobody, sharing.people[1])
+        let stored = try sharing.stored(path)
+        #expect(stored["Share/\(share.text)"]?.contains(nobody.id.text) == true && stored.count == 2)
+        #expect(try sharing.copies(nobody, ben) == note && sharing.shares(ben) == 0 && sharing.links(nobody).count == 1)
+        try sharing.end(nobody, ben)
         try sharing.settle()
-        #expect(try sharing.shares(sharing.people[1]) == 0)
+        #expect(try sharing.stored(path) == note && sharing.shares(ben) == 0 && sharing.shares(nobody) == 0)
+    }
+
+    /// A person counts by their account, which stays when their `Person` object is deleted: what was shared with them
+    /// stays, goes on, and is there when they come back.
+    @Test func whoIsGoneKeepsWhatWasShared() throws {
+        var sharing = try Sharing()
+        let (ana, ben, items) = (sharing.people[0], sharing.people[1], try items(&sharing))
+        try sharing.put(.person, ben.id, #"{"name":"ben"}"#, in: .common)
+        let own = Item(kind: .note, id: UUID())
+        try sharing.write(own, "ben's", of: ben)
+        try sharing.share(own, of: ben, with: ana.id)
+        try sharing.share(items[0], of: ana, with: ben.id)
+        try sharing.settle()
+        let before = (try sharing.copies(ana, ben), try sharing.copies(ben, ana))
+        try sharing.delete(.person, ben.id, in: .common)
+        try sharing.settle(try sharing.collect(all: true))
+        #expect(try sharing.copies(ana, ben) == before.0 && sharing.copies(ben, ana) == before.1)
+        #expect(try sharing.shares(ana) == 2 && sharing.shares(ben) == 2 && before.0.count == 1 && before.1.count == 1)
+        try sharing.write(items[0], "new", of: ana)
+        try sharing.share(items[2], of: ana, with: ben.id)
+        try sharing.put(.person, ben.id, #"{"name":"ben"}"#, in: .common)
+        try sharing.settle()
+        let copies = try sharing.copies(ana, ben)
+        #expect(copies["Appointment/\(items[0].id.text)"] == Sharing.json(.appointment, "new") && copies.count == 2)
     }
 }

@@ -10,7 +10,7 @@ import Testing
 
 /// What becomes of tasks in PostgreSQL, by what people do. The defects of Realm Teamwork are among them.
 @Suite(.ownThreads) struct TaskHandlerTests {
-    private static let done = #"{"isCompleted":true,"completionDate":"2026-03-30T09:40:00.000Z"}"#
+    static let done = #"{"isCompleted":true,"completionDate":"2026-03-30T09:40:00.000Z"}"#
 
     @Test func aTaskIsWhereItsTeamSeesIt() throws {
         var world = try TaskWorld()

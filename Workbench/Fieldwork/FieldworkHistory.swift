@@ -20,7 +20,7 @@ struct FieldworkHistory: Sendable {
     /// Refusals that say that what a device showed was no longer so. Others would be a mistake.
     private static let expectedCodes: Set = [
         "realm-not-permitted", "deleted", "unknown-object", "kind-not-allowed", "operation-not-allowed",
-        "invalid-field",
+        "invalid-field", "name-taken",
     ]
 
     /// Takes what a person's device was answered.

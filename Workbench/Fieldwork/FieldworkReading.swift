@@ -79,7 +79,13 @@ struct FieldworkReading {
                 continue
             }
             expect(.share, id, share, in: path)
-            for side in ["owner", "recipient"] { expect(.share, id, share, in: share.id(of: side).flatMap(own)) }
+            let sides = ["owner", "recipient"].compactMap { share.id(of: $0) }
+            let realms = sides.compactMap(own)
+            if realms.count < 2 { problems.append("\(path) has a Share of somebody whom nobody knows") }
+            if realms.count == 2, id != Share.id(of: sides[0], with: sides[1]) {
+                problems.append("\(path) has a Share whose id is not that of its two people")
+            }
+            for realm in realms { expect(.share, id, share, in: realm) }
         }
         return (lines, problems)
     }

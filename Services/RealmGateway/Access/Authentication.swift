@@ -15,6 +15,9 @@ import Synchronization
 /// A caller who came in.
 struct Login: Sendable {
     let caller: Caller
+    /// A person's address at the identity provider by now, where that is another than at their first login, belongs to
+    /// the organisation, and is nobody else's here.
+    var laterEmail: String?
     /// Until when the token is taken, in seconds since 1970: then a request with it is refused, and a stream ends.
     let expires: Int64
     /// Where the request comes from.
@@ -39,8 +42,17 @@ final class Authentication: Sendable {
     private let pool: Pool
     private let clients: ClientAddress
     private let logger: Logger
-    /// Asked for again after a while: an account may have been unbound.
-    private let known = Mutex<[Known: (caller: Caller, until: Int64)]>([:])
+    /// Who was found for a token.
+    private struct Found {
+        let caller: Caller
+        /// The token's address.
+        let email: String
+        let laterEmail: String?
+        let until: Int64
+    }
+
+    /// Asked for again after a while, since an account may have been unbound, and when the address is another.
+    private let known = Mutex<[Known: Found]>([:])
     /// Who was refused: the audit log tells it once.
     private let refused = Mutex<Set<Known>>([])
 
@@ -63,9 +75,9 @@ final class Authentication: Sendable {
         if token.hasPrefix(IntegrationKey.prefix) { return try await integration(key: token, from: address) }
         do {
             let identity = try await verifier.identity(of: token)
+            let (caller, laterEmail) = try await caller(identity, from: address)
             return Login(
-                caller: try await caller(identity, from: address), expires: verifier.end(of: identity),
-                address: address)
+                caller: caller, laterEmail: laterEmail, expires: verifier.end(of: identity), address: address)
         } catch let error as TokenError {
             logger.info("token refused", metadata: ["reason": "\(error)", "address": "\(address)"])
             throw error.problem
@@ -78,26 +90,32 @@ final class Authentication: Sendable {
         return String(parts[1])
     }
 
-    private func caller(_ identity: Identity, from address: String) async throws -> Caller {
+    private func caller(
+        _ identity: Identity, from address: String
+    ) async throws -> (caller: Caller, laterEmail: String?) {
         guard let email = identity.email else {
             let environment = EnvironmentID(rawValue: identity.environment)
             guard let client = identity.client,
                 let caller = directory.integration(ofClient: client, subject: identity.subject, in: environment)
             else { throw TokenError.emailMissing }
-            return caller
+            return (caller, nil)
         }
         let known = Known(environment: identity.environment, issuer: identity.issuer, subject: identity.subject)
         let now = Timestamp.now().secondsSinceEpoch
-        if let found = self.known.withLock({ $0[known] }), now < found.until { return found.caller }
-        let person: Caller
+        if let found = self.known.withLock({ $0[known] }), found.email == email, now < found.until {
+            return (found.caller, found.laterEmail)
+        }
+        let (person, laterEmail): (Caller, String?)
         do {
-            person = try await answering {
+            (person, laterEmail) = try await answering {
                 try await pool.run { [directory] connection in
                     let mayJoin = try directory.isMember(
                         email, of: EnvironmentID(rawValue: identity.environment), on: &connection)
-                    return Caller(
-                        try PersonBinding.person(
-                            identity, email: email, mayJoin: mayJoin, from: address, on: &connection))
+                    let person = try PersonBinding.person(
+                        identity, email: email, mayJoin: mayJoin, from: address, on: &connection)
+                    guard email != person.email, mayJoin else { return (Caller(person), nil) }
+                    let others = try People.objects(of: [email], in: person.environment, on: &connection)
+                    return (Caller(person), others.isEmpty ? email : nil)
                 }
             }
         } catch let refusal as BindingRefusal {
@@ -107,9 +125,10 @@ final class Authentication: Sendable {
         }
         self.known.withLock { cache in
             if cache.count >= Self.cachedCountMax { cache.removeAll() }
-            cache[known] = (person, now + Self.cachedSecondsMax)
+            cache[known] = Found(
+                caller: person, email: email, laterEmail: laterEmail, until: now + Self.cachedSecondsMax)
         }
-        return person
+        return (person, laterEmail)
     }
 
     private func tell(of problem: Problem, _ known: Known, email: String, from address: String) async throws {

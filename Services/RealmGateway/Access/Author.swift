@@ -7,14 +7,14 @@ struct Author: Equatable, Sendable {
     var access: Access
     /// The id of their `Person` object; an integration has none.
     var person: UUID?
-    /// Their e-mail address; an integration has none.
-    var email: String?
+    /// Their e-mail addresses: that of the first login, and the one they have by now. An integration has none.
+    var emails: [String]
 
     /// An author.
-    init(_ access: Access, person: UUID? = nil, email: String? = nil) {
+    init(_ access: Access, person: UUID? = nil, emails: [String] = []) {
         self.access = access
         self.person = person
-        self.email = email
+        self.emails = emails
     }
 
     /// A worker in their own realm.
@@ -23,8 +23,8 @@ struct Author: Equatable, Sendable {
 
 /// Whose mutation it is, once it is permitted.
 enum Writer: Equatable {
-    /// A person with this e-mail address, who may write these fields.
-    case person(email: String?, fields: [String])
+    /// A person with these e-mail addresses, who may write these fields.
+    case person(emails: [String], fields: [String])
     /// A back-end integration, which writes what belongs to the server.
     case integration
 }

@@ -53,9 +53,12 @@ struct Caller: Sendable, Hashable {
     }
 
     /// The caller as the author of a mutation of a realm, with what they may do there.
-    func author(_ access: Access) -> Author {
+    ///
+    /// - Parameter laterEmail: A person's address by now, where that is another.
+    func author(_ access: Access, laterEmail: String? = nil) -> Author {
         switch identity {
-        case .person(let email, _, let object): Author(access, person: object, email: email)
+        case .person(let email, _, let object):
+            Author(access, person: object, emails: [email, laterEmail].compactMap(\.self))
         case .integration: Author(access)
         }
     }

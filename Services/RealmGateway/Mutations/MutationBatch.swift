@@ -137,7 +137,7 @@ extension Timestamp {
 extension MutationRequest {
     fileprivate func with(_ mutations: some Sequence<SubmittedMutation>) -> MutationRequest {
         MutationRequest(
-            caller: caller, address: address, clientID: clientID, traceparent: traceparent,
+            caller: caller, laterEmail: laterEmail, address: address, clientID: clientID, traceparent: traceparent,
             mutations: Array(mutations))
     }
 }

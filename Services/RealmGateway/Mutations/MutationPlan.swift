@@ -38,6 +38,8 @@ struct LoadedState: Sendable {
     var nextSequences: [ClientKey: Int64] = [:]
     var answers: [ClientKey: [Int64: MutationAnswer]] = [:]
     var targets: [TargetKey: Target] = [:]
+    /// Read when a team may get a name.
+    var teamNames: TeamNames?
     /// Lines of the status logs of entries that may go, by entry.
     var lines: [ObjectKey: [ObjectKey]] = [:]
 }
@@ -113,6 +115,10 @@ struct MutationPlan: Sendable {
     var written: Set<RealmPath> { Set(targets.lazy.filter { $0.value.write != nil }.map(\.key.realm)) }
     /// Lines that entries' status logs get, by entry.
     private(set) var lines: [TargetKey: TimeEntryStatus] = [:]
+    /// What teams are called, with what was decided so far.
+    private var teamNames: TeamNames?
+    /// Who gave a team a name; a batch has one caller who does.
+    private(set) var namers: Set<Caller> = []
     /// What the audit log is to tell.
     private(set) var audit: [(caller: Caller, record: AuditRecord)] = []
 
@@ -120,6 +126,7 @@ struct MutationPlan: Sendable {
         "answer-forgotten", "this mutation was decided before, but its answer is no longer kept")
 
     init(_ requests: [MutationRequest], _ loaded: LoadedState, now: Timestamp) {
+        teamNames = loaded.teamNames
         for request in requests { results.append(decide(request, loaded)) }
         for (key, target) in targets where key.kind == .timeEntry && target.write != nil {
             log(key, target, loaded, now)
@@ -169,7 +176,7 @@ struct MutationPlan: Sendable {
             let key = TargetKey(realm: realm, kind: change.kind, id: change.id)
             var target = targets[key] ?? FoldedTarget(loaded.targets[key])
             let before = target.object
-            let author = caller.author(state.access(to: realm))
+            let author = caller.author(state.access(to: realm), laterEmail: request.laterEmail)
             switch MutationRules.decide(
                 change, current: before, at: target.position, in: realm.realmClass, by: author)
             {
@@ -182,6 +189,7 @@ struct MutationPlan: Sendable {
                 do { try target.apply(decided) } catch {
                     return .rejected(Rejection("unreadable", "the stored object cannot be read: \(error)"))
                 }
+                if let problem = name(target, key, by: caller) { return .rejected(Rejection(problem)) }
                 targets[key] = target
                 writers[key] = caller
                 let told = PermissionAudit(change, in: realm, before: before, after: target.object, request)
@@ -189,6 +197,19 @@ struct MutationPlan: Sendable {
                 return .accepted(key)
             }
         }
+    }
+
+    /// Notes what a team is called from now on.
+    ///
+    /// - Returns: Why it may not be.
+    private mutating func name(_ target: FoldedTarget, _ key: TargetKey, by caller: Caller) -> MutationProblem? {
+        guard key.kind == .team, key.realm == .common, let names = teamNames else { return nil }
+        var name: String?
+        if case .live(let fields)? = target.object { name = TeamNames.name(fields) }
+        if let name, let problem = names.objection(to: name, of: key.id) { return problem }
+        teamNames?.set(name, of: key.id)
+        if name != nil { namers.insert(caller) }
+        return nil
     }
 
     private func isThere(person: UUID, _ loaded: LoadedState) -> Bool {

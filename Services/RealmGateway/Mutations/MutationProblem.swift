@@ -18,6 +18,8 @@ struct MutationProblem: Error, Equatable, Sendable {
         case fieldNotAllowed = "field-not-allowed"
         /// The field's value has not the shape it needs.
         case invalidField = "invalid-field"
+        /// Another team has this name.
+        case nameTaken = "name-taken"
         /// A put or patch without fields, or a delete with some.
         case fieldsMismatch = "fields-mismatch"
         /// The entry's status cannot become what the device wants.

@@ -9,6 +9,8 @@ import Runtime
 /// A body of `POST /v1/mutations`, split but not decided.
 struct MutationRequest: Sendable {
     let caller: Caller
+    /// The person's address by now, where that is another than at their first login.
+    let laterEmail: String?
     /// Where the request comes from, for the audit log.
     let address: String
     let clientID: UUID
@@ -20,9 +22,11 @@ struct MutationRequest: Sendable {
     let realms: Set<RealmPath>
 
     init(
-        caller: Caller, address: String, clientID: UUID, traceparent: String?, mutations: [SubmittedMutation]
+        caller: Caller, laterEmail: String? = nil, address: String, clientID: UUID, traceparent: String?,
+        mutations: [SubmittedMutation]
     ) {
         self.caller = caller
+        self.laterEmail = laterEmail
         self.address = address
         self.clientID = clientID
         self.traceparent = traceparent
@@ -83,7 +87,7 @@ extension MutationRequest {
     /// What is wrong inside one mutation rejects only that one; it needs a readable sequence for that.
     /// - Throws: `Problem` 400 when the body as a whole cannot be understood.
     init(
-        _ body: [UInt8], caller: Caller, address: String, traceparent: String?, countMax: Int
+        _ body: [UInt8], by login: Login, traceparent: String?, countMax: Int
     ) throws(Problem) {
         guard let members = JSONOutline.members(of: body, in: 0..<body.count, countMax: 8) else {
             throw Problems.malformed("The body is not a JSON object with clientId and mutations.")
@@ -111,7 +115,8 @@ extension MutationRequest {
             mutations.append(mutation)
         }
         self.init(
-            caller: caller, address: address, clientID: clientID, traceparent: traceparent, mutations: mutations)
+            caller: login.caller, laterEmail: login.laterEmail, address: login.address, clientID: clientID,
+            traceparent: traceparent, mutations: mutations)
     }
 }
 

@@ -52,7 +52,7 @@ enum MutationRules {
         guard access.standing != .integration else { return .integration }
         if let given, let person = author.person { try checkPerson(in: given, of: mutation, realm, person) }
         let grant = Permissions.grant(object, in: realm, access)
-        return .person(email: author.email, fields: grant?.fields ?? [])
+        return .person(emails: author.emails, fields: grant?.fields ?? [])
     }
 
     /// Nobody tells of others that they did a task, nor shares with themselves.
@@ -161,8 +161,10 @@ enum MutationRules {
         if mutation.kind == .sharedItem, let item = fields.id(of: "item"), let recipient = fields.id(of: "recipient") {
             try checkID(of: mutation, SharedItem.id(of: item, with: recipient), "item", "recipient")
         }
-        if mutation.kind == .personLookup, case .person(let email, _) = writer, fields.text(of: "email") != email {
-            throw MutationProblem(.invalidField, "'email' must be your own")
+        if mutation.kind == .personLookup, case .person(let emails, _) = writer,
+            !emails.contains(fields.text(of: "email") ?? "")
+        {
+            throw MutationProblem(.invalidField, "'email' must be your own: \(emails.joined(separator: " or "))")
         }
     }
 

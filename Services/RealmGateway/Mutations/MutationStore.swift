@@ -38,10 +38,13 @@ struct MutationStore {
             EnvironmentCounter.load(environment), clients(requests), earlierAnswers(requests),
             RealmObject.load(targets.keys, in: environment),
         ]
+        let base = statements.count
         if !going.isEmpty {
             statements.append(
                 RealmObject.statusLines(of: going.map(\.id), realms: going.map(\.realm), in: environment))
         }
+        let namesTeams = requests.contains(where: \.namesTeams)
+        if namesTeams { statements.append(TeamNames.load(realms[.common] ?? 0, in: environment)) }
         let answers = try connection.run(statements)
         var state = LoadedState()
         if answers[0].count == 1 { state.position = try EnvironmentCounter(answers[0][0]).position }
@@ -54,7 +57,9 @@ struct MutationStore {
             let stored: StoredObject = object.fields.map { .live(fields: $0.bytes) } ?? .tombstone
             state.targets[target] = LoadedState.Target(position: object.position, object: stored)
         }
-        for (entry, line) in try answers.dropFirst(4).flatMap({ try $0.map(RealmObject.statusLine) }) {
+        if namesTeams, let rows = answers.last { state.teamNames = try TeamNames(rows) }
+        let lines = answers[base..<(going.isEmpty ? base : base + 1)]
+        for (entry, line) in try lines.flatMap({ try $0.map(RealmObject.statusLine) }) {
             let key = ObjectKey(realm: line.realm, kind: .timeEntry, id: entry)
             if going.contains(key) { state.lines[key, default: []].append(line) }
         }

@@ -63,6 +63,11 @@ struct MutationWork {
             batch.put(key, try CanonicalJSON(line.json), decision: Int(decision(entry)))
         }
         expectPermissions(in: &batch, store)
+        if !plan.namers.isEmpty, let common = realms[.common] {
+            batch.expect(
+                TeamNames.missChanged(
+                    since: loaded.position, plan.namers.map(decision), common: common, in: store.environment))
+        }
         let numbers = Dictionary(decisions.map { ($0.key.id, $0.value) }) { first, _ in first }
         let clients = plan.nextSequences.map { ($0.key, $0.value, numbers[$0.key.caller] ?? 0) }
         if clients.isEmpty { return batch }

@@ -29,8 +29,7 @@ final class MutationsRoute: Sendable {
         let body = try await JSONBody.read(request, bytesMax: limits.mutationsBodyBytesMax)
         let traceparent = Traceparent.read(request.headers)
         let mutations = try MutationRequest(
-            body, caller: login.caller, address: login.address, traceparent: traceparent,
-            countMax: limits.mutationCountMax)
+            body, by: login, traceparent: traceparent, countMax: limits.mutationCountMax)
         guard !mutations.mutations.isEmpty else { throw Problems.malformed("'mutations' is empty.") }
         let outcome = try await answering { try await commit(login.caller.environment).submit(mutations) }
         switch outcome {

@@ -1,4 +1,5 @@
 import Environments
+import Essentials
 import FoundationEssentials
 import HTTP
 import Hummingbird
@@ -30,7 +31,8 @@ struct RealmsRoute: Sendable {
             }
         }
         let nextMember = next.map { ",\"next\":\"\($0)\"" } ?? ""
-        let json = "{\"realms\":[\(realms.joined(separator: ","))]\(nextMember)}"
+        let personMember = caller.object.map { ",\"person\":\"\($0.text)\"" } ?? ""
+        let json = "{\"realms\":[\(realms.joined(separator: ","))]\(personMember)\(nextMember)}"
         return Response(
             status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
             body: ResponseBody(byteBuffer: ByteBuffer(string: json)))

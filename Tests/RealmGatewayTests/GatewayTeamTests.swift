@@ -1,0 +1,114 @@
+import Essentials
+import Foundation
+import HTTP
+import Model
+import TestSupport
+import Testing
+
+@testable import RealmGateway
+
+/// What teams are called.
+@Suite(.ownThreads) struct GatewayTeamTests {
+    private func results(_ device: GatewayDevice, _ mutations: [(op: String, id: UUID, fields: String?)]) async throws
+        -> [String]
+    {
+        var list: [String] = []
+        for mutation in mutations {
+            list.append(
+                await device.mutation(mutation.op, mutation.id, mutation.fields, kind: "Team", in: "/common"))
+        }
+        return try await device.send(list).results.map { String($0.prefix { $0 != " " }) }
+    }
+
+    private func name(_ name: String) -> String { "{\"name\":\"\(name)\"}" }
+
+    @Test(arguments: [false, true]) func aTeamsNameIsItsOwn(isIntegration: Bool) async throws {
+        try await withGateway { fixture in
+            var device = try await fixture.device("manager@example.com", role: .manager)
+            if isIntegration { device = GatewayDevice(fixture, bearer: try fixture.addIntegration("books")) }
+            let (red, blue, green) = (UUID(), UUID(), UUID())
+            #expect(try await results(device, [("put", red, name("Rød"))]) == ["accepted"])
+            // In whatever letters, white space around it, in a request of its own, and behind others.
+            let taken = ["Rød", "rØD", " rød\\t", "\\u0072ød", "R\\u00d8D"]
+            let refused = try await results(device, taken.map { ("put", UUID(), name($0)) })
+            #expect(refused == taken.map { _ in "name-taken" })
+            let others = try await results(
+                device,
+                [
+                    ("put", blue, name("Blue")), ("put", green, name("bLUE")), ("put", green, name("Green")),
+                    ("patch", blue, name("red ")), ("patch", green, name("RED")), ("patch", green, name("RØD")),
+                    // What it is called already, in other letters or with something else.
+                    ("patch", red, name("RØD")), ("put", red, "{\"name\":\"RØD\",\"teamDescription\":\"d\"}"),
+                    ("patch", red, "{\"teamDescription\":\"e\"}"),
+                    ("put", UUID(), name(" \\n")), ("put", UUID(), name("")), ("patch", red, name(" ")),
+                ])
+            #expect(
+                others == [
+                    "accepted", "name-taken", "accepted", "accepted", "name-taken", "name-taken",
+                    "accepted", "accepted", "accepted", "invalid-field", "invalid-field", "invalid-field",
+                ])
+            // A name that is given up, or whose team goes, is free, in the same request too.
+            let end = try await results(
+                device,
+                [
+                    ("put", UUID(), name("blue")), ("delete", red, nil), ("patch", green, name("Rød")),
+                    ("put", UUID(), name("green")),
+                ])
+            #expect(end == ["accepted", "accepted", "accepted", "accepted"])
+            let names = try fixture.stored("/common").filter { $0.key.hasPrefix("Team/") }.values.map { fields in
+                try JSONDecoder().decode(Team.self, from: Data(fields.utf8)).name
+            }
+            #expect(names.sorted() == ["Rød", "blue", "green", "red "])
+        }
+    }
+
+    @Test func whoIsRefusedIsToldWhichName() async throws {
+        try await withGateway { fixture in
+            let device = try await fixture.device("manager@example.com", role: .manager)
+            try fixture.put(.team, UUID(), name("North"), in: .common)
+            let put = await device.mutation("put", UUID(), name("north"), kind: "Team", in: "/common")
+            let body = try await device.send([put]).body
+            #expect(body.contains("urn:fieldpost:problem:name-taken") && body.contains("'name'"))
+            #expect(body.contains("'north'"))
+        }
+    }
+
+    /// Two teams of one name came by an import: each may be changed, and may keep its name.
+    @Test func whatHasOneNameAlreadyMayBeChanged() async throws {
+        try await withGateway { fixture in
+            let device = try await fixture.device("manager@example.com", role: .manager)
+            let ids = [UUID(), UUID()]
+            for id in ids { try fixture.put(.team, id, name("North"), in: .common) }
+            let changes = ids.map { ("patch", $0, Optional("{\"backgroundColor\":\"ff8800\"}")) }
+            #expect(try await results(device, changes) == ["accepted", "accepted"])
+            #expect(try await results(device, [("put", ids[0], name("NORTH"))]) == ["accepted"])
+            #expect(try await results(device, [("put", ids[0], name("South"))]) == ["accepted"])
+            #expect(try await results(device, [("put", ids[0], name("North"))]) == ["name-taken"])
+        }
+    }
+
+    /// Of managers who give a name at once, at two gateways, one is accepted, and so is one who does before them all.
+    @Test func oneOfManyGetsTheName() async throws {
+        try await withGateway(count: 2) { fixture in
+            var devices: [GatewayDevice] = []
+            for number in 0..<6 {
+                devices.append(
+                    try await fixture.device("manager\(number)@example.com", role: .manager, gateway: number % 2))
+            }
+            for round in 0..<10 {
+                let text = round % 2 == 0 ? "team \(round)" : "TEAM \(round)"
+                let answers = try await withThrowingTaskGroup(of: [String].self) { group in
+                    for (number, device) in devices.enumerated() {
+                        let fields = name(number % 2 == 0 ? text : text.capitalized)
+                        group.addTask { try await results(device, [("put", UUID(), fields)]) }
+                    }
+                    var answers: [String] = []
+                    for try await answer in group { answers += answer }
+                    return answers
+                }
+                #expect(answers.sorted() == ["accepted"] + [String](repeating: "name-taken", count: 5))
+            }
+            #expect(try fixture.stored("/common").keys.count { $0.hasPrefix("Team/") } == 10)
+        }
+    }
+}

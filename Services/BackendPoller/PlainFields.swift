@@ -68,7 +68,7 @@ extension TimeEntry {
                 case .backendId: backendId = try value.text()
                 case .status: status = try value.text { EntryStatus(rawValue: $0) } ?? .draft
                 case .text: text = try value.text()
-                case .reportingTemplate: reportingTemplate = try value.text { UUID(uuidString: $0) }
+                case .reportingTemplate: reportingTemplate = try value.text { UUID(ascii: $0) }
                 case .reporting: reporting = try value.selections()
                 case .timeType: timeType = try value.text { TimeType(rawValue: $0) } ?? .duration
                 case .entryDate: entryDate = try value.text { Day($0) }
@@ -138,7 +138,7 @@ private struct PlainFields {
                 let fields = try PlainFields(Array(list[element])).members
                 func id(_ key: String) throws(NotPlain) -> UUID? {
                     guard let field = fields.first(where: { $0.key == key }) else { return nil }
-                    return try field.value.text { UUID(uuidString: $0) }
+                    return try field.value.text { UUID(ascii: $0) }
                 }
                 guard let context = try id("context"), let node = try id("node") else { throw NotPlain() }
                 selections.append(ReportingSelection(context: context, node: node))

@@ -52,7 +52,7 @@ struct StoredPerson {
             }
         }
         for node in try answers[4].decode(String?.self).compactMap(\.self) {
-            if let node = UUID(uuidString: node) { selectedNodes.insert(node) }
+            if let node = UUID(ascii: node) { selectedNodes.insert(node) }
         }
         isTreeKnown = answers[5].count > 0
     }

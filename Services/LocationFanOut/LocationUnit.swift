@@ -2,13 +2,6 @@ import FoundationEssentials
 import Model
 import Realms
 
-/// Where an object is, and whether there is one.
-struct Presence: Equatable, Sendable {
-    /// 0: there is not even a tombstone.
-    var position: Int64 = 0
-    var isThere = false
-}
-
 /// What is decided together: the people whose ids begin with the same eight bytes, which is all that a membership's id
 /// says of its person. That is one, unless somebody chose ids on purpose.
 struct LocationUnit {

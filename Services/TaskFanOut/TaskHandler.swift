@@ -32,6 +32,7 @@ struct TaskHandler: Handler {
             guard input.isEdit || input.subject.realm == .manager else { continue }
             decisions[input.subject.id, default: []].append(index)
         }
+        if decisions.isEmpty, causes.isEmpty { return dispositions }
         let fixed = try directory.ids(
             of: Set([.common, .manager] + decisions.values.joined().map { inputs[$0].subject.realm }), in: environment,
             create: true, on: &connection)
@@ -41,30 +42,26 @@ struct TaskHandler: Handler {
             ObjectKey(realm: common, kind: inputs[index].subject.kind, id: inputs[index].subject.id)
         }
         let answers = try connection.run([
-            TaskStore.load(decisions.keys, keep, in: environment),
-            RealmObject.load(decisions.keys.map(places.master) + causeKeys, in: environment),
+            TaskStore.load(decisions.keys, keep, places, in: environment),
+            Presence.load(causeKeys, in: environment),
         ])
-        let objects = try RealmObject.byKey(answers[1])
-        settle(zip(causes, causeKeys).map { ($0, $1, objects[$1]) }, in: environment, &batch)
+        if !causes.isEmpty {
+            let found = try Presence.byKey(answers[1])
+            settle(zip(causes, causeKeys).map { ($0, $1, found[$1] ?? Presence()) }, in: environment, &batch)
+        }
         guard !decisions.isEmpty else { return dispositions }
 
-        let rows = Dictionary(
-            uniqueKeysWithValues: try answers[0].map { row in
-                let (task, found) = try TaskStore.row(row)
-                return (task, found)
-            })
         var work = TaskWork(environment: environment, places: places)
-        for (task, indexes) in decisions {
+        for row in answers[0] {
+            let found = try FoundTask(row)
+            let indexes = decisions[found.task] ?? []
             do {
-                let subjects = indexes.map { index in
-                    (decision: index, realm: fixed[inputs[index].subject.realm] ?? manager)
-                }
-                try work.add(task, subjects, objects[places.master(task)], rows[task] ?? TaskRow())
+                try work.add(found, indexes.map { ($0, fixed[inputs[$0].subject.realm] ?? manager) })
             } catch {
                 for index in indexes { dispositions[index] = .dead(reason: "the task cannot be read: \(error)") }
             }
         }
-        try work.load(&directory, on: &connection)
+        try work.load(on: &connection)
         for (decision, reason) in try work.write(to: &batch, &directory, on: &connection) {
             dispositions[decision] = .dead(reason: reason)
         }
@@ -74,13 +71,13 @@ struct TaskHandler: Handler {
     /// A team that is gone, a membership, a person: the tasks that name them are decided anew. Of one that came, or
     /// that is called something else now, nothing follows.
     private func settle(
-        _ causes: [(decision: Int, key: ObjectKey, object: RealmObject?)], in environment: EnvironmentID,
+        _ causes: [(decision: Int, key: ObjectKey, presence: Presence)], in environment: EnvironmentID,
         _ batch: inout WriteBatch
     ) {
         var gone: [(key: ObjectKey, decision: Int)] = []
-        for (decision, key, object) in causes {
-            batch.expect(key, at: object?.position ?? 0, decision: decision)
-            if object?.fields == nil { gone.append((key, decision)) }
+        for (decision, key, presence) in causes {
+            batch.expect(key, at: presence.position, decision: decision)
+            if !presence.isThere { gone.append((key, decision)) }
         }
         guard !gone.isEmpty else { return }
         batch.also(TaskCascade.tasks(naming: gone, in: environment))
@@ -94,4 +91,10 @@ struct TaskPlaces {
     let manager: Int32
 
     func master(_ task: UUID) -> ObjectKey { ObjectKey(realm: manager, kind: .fieldTask, id: task) }
+    func team(_ team: UUID) -> ObjectKey { ObjectKey(realm: common, kind: .team, id: team) }
+    func person(_ person: UUID) -> ObjectKey { ObjectKey(realm: common, kind: .person, id: person) }
+
+    func membership(of person: UUID, in team: UUID) -> ObjectKey {
+        ObjectKey(realm: common, kind: .membership, id: Membership.id(of: person, in: team))
+    }
 }

@@ -16,6 +16,20 @@ struct TaskRow: Equatable, Sendable {
     var progress = TaskProgress()
     var isOld = false
     var isVeryOld = false
+
+    /// Reads the columns version, realm_id, team_id, assignee_id, is_completed, completion_date, completed_by, is old,
+    /// is very old; the first seven are null where there is no row.
+    init(_ columns: inout Columns) throws(PostgresError) {
+        version = try columns.optional(Int64.self) ?? 0
+        realm = try columns.optional(Int32.self)
+        team = try columns.optional(UUID.self)
+        assignee = try columns.optional(UUID.self)
+        progress = TaskProgress(
+            isCompleted: try columns.optional(Bool.self) ?? false, completionDate: try columns.optional(String.self),
+            completedBy: try columns.optional(UUID.self))
+        isOld = try columns.next()
+        isVeryOld = try columns.next()
+    }
 }
 
 /// From when on completed tasks are out of the way.
@@ -28,35 +42,53 @@ struct KeepLimits: Sendable {
 
 /// The SQL of `task.copy`.
 enum TaskStore {
-    /// Rows: as ``row(_:)`` reads them.
-    static func load(_ tasks: some Sequence<UUID>, _ keep: KeepLimits, in environment: EnvironmentID) -> Statement {
-        """
-        SELECT c.task_id, c.version, c.realm_id, c.team_id, c.assignee_id, c.is_completed,
-            c.completion_date, c.completed_by,
-            coalesce(c.completed_at < now() - make_interval(secs => \(keep.copies.inSeconds)), false),
-            coalesce(c.completed_at < now() - make_interval(secs => \(keep.masters.inSeconds)), false)
-        FROM unnest(\(Array(tasks))) AS i(id) CROSS JOIN LATERAL (
-            SELECT * FROM task.copy c
-            WHERE c.environment_id = \(environment.rawValue) AND c.task_id = i.id
-            OFFSET 0
-        ) c
-        """
-    }
-
-    static func row(_ row: Row) throws -> (task: UUID, row: TaskRow) {
-        var columns = row.columns
-        let task: UUID = try columns.next()
-        var found = TaskRow()
-        found.version = try columns.next()
-        found.realm = try columns.next(Int32?.self)
-        found.team = try columns.next(UUID?.self)
-        found.assignee = try columns.next(UUID?.self)
-        found.progress = TaskProgress(
-            isCompleted: try columns.next(), completionDate: try columns.next(String?.self),
-            completedBy: try columns.next(UUID?.self))
-        found.isOld = try columns.next()
-        found.isVeryOld = try columns.next()
-        return (task, found)
+    /// Reads tasks: their masters, their rows and, as the rows name them, their copies, teams, assignees and these
+    /// people's memberships. Rows: as ``FoundTask`` reads them.
+    static func load(
+        _ tasks: some Sequence<UUID>, _ keep: KeepLimits, _ places: TaskPlaces, in environment: EnvironmentID
+    ) -> Statement {
+        let found: Statement = "FROM store.object o WHERE o.environment_id = \(environment.rawValue)"
+        return """
+            SELECT i.id, m.position, m.edit_position, m.fields, c.version, c.realm_id, c.team_id, c.assignee_id,
+                c.is_completed, c.completion_date, c.completed_by,
+                coalesce(c.completed_at < now() - make_interval(secs => \(keep.copies.inSeconds)), false),
+                coalesce(c.completed_at < now() - make_interval(secs => \(keep.masters.inSeconds)), false),
+                k.position, k.edit_position, k.fields, t.position, t.deleted, p.position, p.deleted,
+                s.position, s.deleted
+            FROM unnest(\(Array(tasks))) AS i(id)
+            LEFT JOIN LATERAL (
+                SELECT o.position, o.edit_position, o.fields \(found)
+                    AND o.realm_id = \(places.manager) AND o.kind = \(Kind.fieldTask) AND o.id = i.id
+                OFFSET 0
+            ) m ON true
+            LEFT JOIN LATERAL (
+                SELECT c.*, encode(
+                    substr(uuid_send(c.assignee_id), 1, 8) || substr(uuid_send(c.team_id), 9), 'hex')::uuid AS member_id
+                FROM task.copy c
+                WHERE c.environment_id = \(environment.rawValue) AND c.task_id = i.id
+                OFFSET 0
+            ) c ON true
+            LEFT JOIN LATERAL (
+                SELECT o.position, o.edit_position, o.fields \(found)
+                    AND o.realm_id = c.realm_id AND o.kind = \(Kind.fieldTask) AND o.id = i.id
+                OFFSET 0
+            ) k ON true
+            LEFT JOIN LATERAL (
+                SELECT o.position, o.deleted \(found)
+                    AND o.realm_id = \(places.common) AND o.kind = \(Kind.team) AND o.id = c.team_id
+                OFFSET 0
+            ) t ON true
+            LEFT JOIN LATERAL (
+                SELECT o.position, o.deleted \(found)
+                    AND o.realm_id = \(places.common) AND o.kind = \(Kind.person) AND o.id = c.assignee_id
+                OFFSET 0
+            ) p ON true
+            LEFT JOIN LATERAL (
+                SELECT o.position, o.deleted \(found)
+                    AND o.realm_id = \(places.common) AND o.kind = \(Kind.membership) AND o.id = c.member_id
+                OFFSET 0
+            ) s ON true
+            """
     }
 
     /// Misses the decisions whose rows have changed since they were loaded.

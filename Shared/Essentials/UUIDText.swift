@@ -2,7 +2,67 @@ public import FoundationEssentials
 
 extension UUID {
     /// The id in lower case, as PostgreSQL and RFC 9562 §4 write it; Foundation writes upper case.
-    public var text: String { uuidString.lowercased() }
+    public var text: String {
+        var text: [UInt8] = []
+        text.reserveCapacity(36)
+        appendText(to: &text)
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Appends what ``text`` is, as ASCII.
+    package func appendText(to bytes: inout [UInt8]) {
+        func digit(_ value: UInt8) -> UInt8 { value < 10 ? value + 48 : value + 87 }
+        unsafe withUnsafeBytes(of: uuid) { octets in
+            for index in 0..<16 {
+                if index == 4 || index == 6 || index == 8 || index == 10 { bytes.append(UInt8(ascii: "-")) }
+                let octet = unsafe octets[index]
+                bytes.append(digit(octet >> 4))
+                bytes.append(digit(octet & 15))
+            }
+        }
+    }
+
+    /// The id that 36 characters spell: hexadecimal digits in either case, hyphens in their places. Foundation's
+    /// `UUID(uuidString:)` scans them with `sscanf`, at many times the cost, and takes blanks and signs for digits.
+    package init?(ascii bytes: RawSpan) {
+        guard bytes.byteCount == 36 else { return nil }
+        var high: UInt64 = 0
+        var low: UInt64 = 0
+        var digits = 0
+        for index in 0..<36 {
+            let byte = unsafe bytes.unsafeLoad(fromByteOffset: index, as: UInt8.self)
+            if index == 8 || index == 13 || index == 18 || index == 23 {
+                guard byte == UInt8(ascii: "-") else { return nil }
+                continue
+            }
+            let digit: UInt8
+            switch byte {
+            case 48...57: digit = byte - 48
+            case 97...102: digit = byte - 87
+            case 65...70: digit = byte - 55
+            default: return nil
+            }
+            if digits < 16 { high = high << 4 | UInt64(digit) } else { low = low << 4 | UInt64(digit) }
+            digits += 1
+        }
+        self.init(high: high, low: low)
+    }
+
+    /// The id that a text spells, read as its bytes are.
+    package init?(ascii text: some StringProtocol) {
+        let text = String(text)
+        unsafe self.init(ascii: text.utf8.span.bytes)
+    }
+
+    private init(high: UInt64, low: UInt64) {
+        func byte(_ value: UInt64, _ index: UInt64) -> UInt8 { UInt8(truncatingIfNeeded: value >> (56 - 8 * index)) }
+        self.init(
+            uuid: (
+                byte(high, 0), byte(high, 1), byte(high, 2), byte(high, 3), byte(high, 4), byte(high, 5), byte(high, 6),
+                byte(high, 7), byte(low, 0), byte(low, 1), byte(low, 2), byte(low, 3), byte(low, 4), byte(low, 5),
+                byte(low, 6), byte(low, 7)
+            ))
+    }
 }
 
 extension Decoder {

@@ -22,7 +22,7 @@ public struct EventSubject: Hashable, Sendable, LosslessStringConvertible {
     public init?(_ description: String) {
         let parts = description.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count >= 4, let kind = Kind(rawValue: String(parts[parts.count - 2])),
-            let id = UUID(uuidString: String(parts[parts.count - 1])),
+            let id = UUID(ascii: parts[parts.count - 1]),
             let realm = RealmPath(parts.dropLast(2).joined(separator: "/"))
         else { return nil }
         self.init(realm: realm, kind: kind, id: id)

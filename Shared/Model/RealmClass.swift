@@ -76,7 +76,7 @@ extension RealmPath {
         ]
         for (prefix, make) in candidates where description.hasPrefix(prefix) {
             let text = String(description.dropFirst(prefix.count))
-            if let id = UUID(uuidString: text), id.text == text { return make(id) }
+            if let id = UUID(ascii: text), id.text == text { return make(id) }
         }
         return .system
     }

@@ -83,7 +83,7 @@ public struct RealmPath: Codable, Hashable, Comparable, Sendable, LosslessString
     public var seenEmail: String? { secondSegment(after: "/seen/") }
 
     /// The catalogue's id when this is a catalogue's realm.
-    public var catalogueID: UUID? { secondSegment(after: "/catalogues/").flatMap { UUID(uuidString: $0) } }
+    public var catalogueID: UUID? { secondSegment(after: "/catalogues/").flatMap { UUID(ascii: $0) } }
 
     /// Reads the path from a JSON string.
     public init(from decoder: any Decoder) throws {

@@ -32,6 +32,7 @@ package struct BinaryArray: Sendable {
         count += 1
     }
 
+    @inlinable @inline(__always)
     package mutating func append<Element: PostgresValue>(_ value: Element?) {
         if let value { append(value) } else { appendNull() }
     }

@@ -99,3 +99,50 @@ extension RealmObject {
         return objects
     }
 }
+
+/// Where an object is, and whether there is one.
+package struct Presence: Equatable, Sendable {
+    /// 0: there is not even a tombstone.
+    package var position: Int64 = 0
+    package var isThere = false
+
+    package init(position: Int64 = 0, isThere: Bool = false) {
+        self.position = position
+        self.isThere = isThere
+    }
+
+    /// Reads the columns position and deleted; null where there is nothing.
+    package init(_ columns: inout Columns) throws(PostgresError) {
+        position = try columns.optional(Int64.self) ?? 0
+        isThere = try columns.optional(Bool.self) == false
+    }
+
+    /// The statement that reads where objects are, without their fields. Rows: realm_id, kind, id, position, deleted.
+    package static func load(_ keys: some Sequence<ObjectKey>, in environment: EnvironmentID) -> Statement {
+        var columns = ObjectKeyColumns()
+        for key in keys { columns.append(key) }
+        return """
+            SELECT o.realm_id, o.kind, o.id, o.position, o.deleted
+            FROM unnest(\(columns.realms), \(columns.kinds), \(columns.ids)) AS k(realm_id, kind, id)
+            CROSS JOIN LATERAL (
+                SELECT * FROM store.object o
+                WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = k.realm_id
+                    AND o.kind = k.kind AND o.id = k.id
+                OFFSET 0
+            ) o
+            """
+    }
+
+    /// The rows of a `load` statement by key.
+    package static func byKey(_ rows: Rows) throws(PostgresError) -> [ObjectKey: Presence] {
+        var found: [ObjectKey: Presence] = [:]
+        for row in rows {
+            var columns = row.columns
+            let (realm, kind): (Int32, Int16) = (try columns.next(), try columns.next())
+            let id: UUID = try columns.next()
+            guard let kind = Kind(number: kind) else { continue }
+            found[ObjectKey(realm: realm, kind: kind, id: id)] = try Presence(&columns)
+        }
+        return found
+    }
+}

@@ -1,3 +1,4 @@
+import Essentials
 package import FoundationEssentials
 package import Kafka
 package import Model
@@ -150,41 +151,6 @@ extension RawSpan {
 }
 
 extension UUID {
-    /// The id that 36 characters spell: hexadecimal digits in either case, hyphens in their places.
-    init?(ascii bytes: RawSpan) {
-        guard bytes.byteCount == 36 else { return nil }
-        var high: UInt64 = 0
-        var low: UInt64 = 0
-        var digits = 0
-        for index in 0..<36 {
-            let byte = bytes.byte(at: index)
-            if index == 8 || index == 13 || index == 18 || index == 23 {
-                guard byte == UInt8(ascii: "-") else { return nil }
-                continue
-            }
-            let digit: UInt8
-            switch byte {
-            case 48...57: digit = byte - 48
-            case 97...102: digit = byte - 87
-            case 65...70: digit = byte - 55
-            default: return nil
-            }
-            if digits < 16 { high = high << 4 | UInt64(digit) } else { low = low << 4 | UInt64(digit) }
-            digits += 1
-        }
-        self.init(high: high, low: low)
-    }
-
-    init(high: UInt64, low: UInt64) {
-        func byte(_ value: UInt64, _ index: UInt64) -> UInt8 { UInt8(truncatingIfNeeded: value >> (56 - 8 * index)) }
-        self.init(
-            uuid: (
-                byte(high, 0), byte(high, 1), byte(high, 2), byte(high, 3), byte(high, 4), byte(high, 5), byte(high, 6),
-                byte(high, 7), byte(low, 0), byte(low, 1), byte(low, 2), byte(low, 3), byte(low, 4), byte(low, 5),
-                byte(low, 6), byte(low, 7)
-            ))
-    }
-
     /// The id as two numbers, in the order PostgreSQL sorts ids by.
     var halves: (high: UInt64, low: UInt64) {
         unsafe withUnsafeBytes(of: uuid) { bytes in

@@ -38,14 +38,7 @@ struct MessageText {
     /// As `UUID.text`: hexadecimal digits in lower case.
     mutating func append(_ id: UUID) -> Range<Int> {
         let start = bytes.count
-        unsafe withUnsafeBytes(of: id.uuid) { octets in
-            for index in 0..<16 {
-                if index == 4 || index == 6 || index == 8 || index == 10 { bytes.append(UInt8(ascii: "-")) }
-                let octet = unsafe octets[index]
-                bytes.append(Self.digit(octet >> 4))
-                bytes.append(Self.digit(octet & 15))
-            }
-        }
+        id.appendText(to: &bytes)
         return start..<bytes.count
     }
 
@@ -65,6 +58,4 @@ struct MessageText {
         bytes.append(UInt8(ascii: "Z"))
         return start..<bytes.count
     }
-
-    private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? value + 48 : value + 87 }
 }

@@ -18,7 +18,12 @@ import Testing
         let isDue: Bool
     }
 
-    private let ids = (0..<200).map { _ in UUID() }
+    /// Their last bytes spread the first hundred already over all partitions.
+    private let ids = (0..<200).map { number in
+        var bytes = UUID().uuid
+        bytes.15 = UInt8(number)
+        return UUID(uuid: bytes)
+    }
 
     private func subject(_ id: UUID) -> String {
         EventSubject(realm: .manager, kind: .fieldTask, id: id).description

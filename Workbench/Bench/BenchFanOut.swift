@@ -1,90 +1,119 @@
 import ArgumentParser
-import Essentials
-import Foundation
-import LocalCluster
 import Model
-import Postgres
 
-/// Changed tasks into their copies, against the same guarded statements run by libpq alone.
-struct BenchFanOut: ParsableCommand {
+/// Fan-out: what follows from what people write, against what PostgreSQL alone takes for it.
+struct BenchFanOut: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fanout",
-        abstract: "Changed tasks into their teams' copies, against libpq alone with the same guarded statements.",
+        abstract: "Copies of tasks, positions and shared items, against libpq alone with the same rows.",
         discussion: """
-            Teams of 30, each task with one copy. The clock starts when the first copies have changed, which do not \
-            count. The service is a process with one worker; libpq alone runs statements that were made beforehand.
+            A service is a process with one worker, where nothing else is said. The clock starts when the first rows \
+            have changed, which do not count. libpq alone runs statements that were made beforehand.
             """)
 
+    /// What is measured.
+    enum Row: String, CaseIterable, ExpressibleByArgument {
+        /// Tasks that change, each with one copy.
+        case tasks
+        /// A team of 10,000 tasks that is deleted.
+        case deletion
+        /// Everything published again.
+        case republished
+        /// People who tell where they are.
+        case positions
+        /// An item with 100 recipients.
+        case sharing
+        /// The memory of each service.
+        case memory
+        /// From a manager's device to a member's, and back.
+        case live
+    }
+
     @OptionGroup var options: BenchOptions
+
+    @Option(help: "What is measured, several times for several. (default: tasks)")
+    var row: [Row] = []
 
     @Option(help: "How many tasks there are; all of them change in each round.")
     var tasks = 20_000
 
-    private static let startMax = Duration.seconds(120)
+    @Option(help: "How many tasks are published again.")
+    var republished = 100_000
+
+    @Option(help: "The most objects of which the memory is measured; the fewest are 10,000.")
+    var objects = 300_000
+
+    func run() async throws {
+        for row in row.isEmpty ? [.tasks] : row {
+            switch row {
+            case .tasks: try BenchFanOutTasks(options: options, taskCount: tasks).run()
+            case .deletion: try BenchFanOutDeletion(options: options).run()
+            case .republished: try BenchFanOutRepublished(options: options, taskCount: republished).run()
+            case .positions: try BenchFanOutPositions(options: options).run()
+            case .sharing: try BenchFanOutSharing(options: options).run()
+            case .memory: try BenchFanOutMemory(options: options, objectCount: objects).run()
+            case .live: try await BenchFanOutLive(rounds: options.rounds).run()
+            }
+        }
+    }
+}
+
+extension BenchPlace {
+    /// With the topics that a service reads.
+    init(_ options: BenchOptions, for service: ServiceDescription) throws {
+        let topics = service.topics.map { ($0.name, $0.partitions) }
+        try self.init(options, topics: Dictionary(uniqueKeysWithValues: topics))
+    }
+}
+
+/// Changed tasks into their teams' copies.
+struct BenchFanOutTasks {
+    let options: BenchOptions
+    let taskCount: Int
 
     func run() throws {
         let service = Services.taskFanOut
-        let topics = service.topics.map { ($0.name, $0.partitions) }
-        let place = try BenchPlace(options, topics: Dictionary(uniqueKeysWithValues: topics))
+        let place = try BenchPlace(options, for: service)
         defer { place.end() }
-        var world = try BenchTasks(on: place.conninfo)
-        try world.fill(tasks)
-        try world.begin(service, on: place.conninfo)
+        var tasks = try BenchTasks(on: place)
+        try tasks.add(taskCount)
+        try tasks.world.begin(service)
         var figures = BenchFigures()
         // The first time there are no copies yet.
-        let first = try measure(service, &world, place)
+        let first = try measure(service, 1, &tasks, place)
         for round in 1...options.rounds {
             print("round \(round) of \(options.rounds)")
-            figures.add("libpq alone", "tasks/s", try world.changeAlone())
-            let found = try measure(service, &world, place)
-            figures.add("task-fan-out, 1 worker", "tasks/s", found.rate)
+            figures.add("libpq alone", "tasks/s", try tasks.changeAlone())
+            let found = try measure(service, 1, &tasks, place)
+            figures.add("task-fan-out, 1 worker", "tasks/s", found.perSecond)
             figures.add("its own CPU", "µs/task", found.ownMicroseconds)
             figures.add("PostgreSQL's CPU", "µs/task", found.backendMicroseconds)
+            figures.add("task-fan-out, 2 workers", "tasks/s", try measure(service, 2, &tasks, place).perSecond)
             print("  \(figures.latest)")
         }
-        print(figures.table(title: "fanout, medians of \(options.rounds) rounds, on \(place.brokerName)"))
-        print("  first copies of \(tasks) tasks: \(BenchFigures.text(first.rate)) tasks/s")
-        print(
-            BenchFigures.ratio(
-                "task-fan-out / libpq alone",
-                figures.median("task-fan-out, 1 worker") / figures.median("libpq alone"), aim: 0.6))
+        print(figures.table(title: "fanout: tasks, medians of \(options.rounds) rounds, on \(place.brokerName)"))
+        print("  first copies of \(taskCount) tasks: \(BenchFigures.text(first.perSecond)) tasks/s")
+        for workers in ["1 worker", "2 workers"] {
+            print(
+                BenchFigures.ratio(
+                    "task-fan-out / libpq alone, \(workers)",
+                    figures.median("task-fan-out, \(workers)") / figures.median("libpq alone"), aim: 0.6))
+        }
         print(
             BenchFigures.ratio(
                 "its CPU / PostgreSQL's", figures.median("its own CPU") / figures.median("PostgreSQL's CPU"), aim: 0.5,
                 isAtMost: true))
     }
 
-    private struct Measured {
-        let rate: Double
-        let ownMicroseconds: Double
-        let backendMicroseconds: Double
-    }
-
     /// Changes all tasks, publishes that, and lets the service do its work.
     private func measure(
-        _ service: ServiceDescription, _ world: inout BenchTasks, _ place: BenchPlace
-    ) throws -> Measured {
-        try world.change()
-        try world.publish(to: place.brokers)
-        let start = try world.position()
-        let process = try ClusterProcess(
-            ClusterProcess.Command(
-                executable: "\(LocalCluster.executables)/\(service.name)", arguments: [],
-                environment: [
-                    "PATH": "/usr/bin:/bin", "FIELDPOST_DATABASE_URL": place.conninfo,
-                    "FIELDPOST_KAFKA_BROKERS": place.brokers, "FIELDPOST_WORKER_COUNT": "1",
-                    "FIELDPOST_LOG_LEVEL": "error",
-                ], logPath: nil))
-        defer { process.kill9() }
-        let (begin, first) = try world.wait(until: start + 1, within: Self.startMax)
-        let before = (own: CPUTime.ofFamily(process.id), backends: try CPUTime.backends(on: &world.connection))
-        let (end, last) = try world.wait(until: start + Int64(tasks), within: Self.startMax)
-        let after = (own: CPUTime.ofFamily(process.id), backends: try CPUTime.backends(on: &world.connection))
-        // What it read is committed: the next one goes on there.
-        _ = process.terminate(within: .seconds(20))
-        let count = Double(last - first)
-        return Measured(
-            rate: count / (end - begin).inSeconds, ownMicroseconds: (after.own - before.own) / count * 1e6,
-            backendMicroseconds: (after.backends - before.backends) / count * 1e6)
+        _ service: ServiceDescription, _ workers: Int, _ tasks: inout BenchTasks, _ place: BenchPlace
+    ) throws -> BenchWorker.Rate {
+        try tasks.change(tasks.tasks)
+        try tasks.publish(tasks.tasks)
+        let start = try tasks.world.position()
+        let worker = try BenchWorker(service, count: workers, on: place)
+        defer { worker.end() }
+        return try worker.rate(from: start, count: taskCount, in: &tasks.world)
     }
 }

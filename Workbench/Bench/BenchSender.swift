@@ -42,22 +42,37 @@ final class BenchClock: Sendable {
     }
 }
 
-/// A device that sends new entries at a steady pace, one request at a time: each has what came due during the one
+/// A device that sends mutations at a steady pace, one request at a time: each has what came due during the one
 /// before.
 struct BenchSender {
     private let bench: BenchCluster
+    private let token: String
     private let realm: RealmPath
     private var device = DeviceState(clientID: UUID())
     private var number = 0
 
-    init(_ bench: BenchCluster) throws {
+    /// - Parameters:
+    ///   - person: The number of the one whose device it is.
+    ///   - realm: Where it writes; `nil`: in the person's own.
+    init(_ bench: BenchCluster, person: Int = 0, in realm: RealmPath? = nil) throws {
         self.bench = bench
-        realm = try RealmPath.user(bench.people[0].email)
+        token = bench.tokens[person]
+        self.realm = try realm ?? RealmPath.user(bench.people[person].email)
+    }
+
+    /// Sends new entries.
+    mutating func send(
+        _ count: Int, perSecond rate: Int, _ clock: BenchClock, answered: BenchClock? = nil,
+        fields: (Int) throws -> [UInt8]
+    ) async throws {
+        try await send(count, perSecond: rate, clock, answered: answered) { number in
+            Mutation(operation: .put, kind: .timeEntry, id: UUID(), fields: try fields(number))
+        }
     }
 
     mutating func send(
         _ count: Int, perSecond rate: Int, _ clock: BenchClock, answered: BenchClock? = nil,
-        fields: (Int) throws -> [UInt8]
+        mutation: (Int) throws -> Mutation
     ) async throws {
         let interval = Duration.seconds(1) / rate
         let start = ContinuousClock.now
@@ -66,11 +81,10 @@ struct BenchSender {
         var queued = 0
         while queued < count || device.queue.count > 0 {
             while queued < count, case let due = start + interval * queued, due <= .now {
-                let id = UUID()
                 number += 1
-                clock.sent(id, at: max(due, awake))
-                answered?.sent(id, at: max(due, awake))
-                let mutation = Mutation(operation: .put, kind: .timeEntry, id: id, fields: try fields(number))
+                let mutation = try mutation(number)
+                clock.sent(mutation.id, at: max(due, awake))
+                answered?.sent(mutation.id, at: max(due, awake))
                 _ = try device.enqueue(mutation, in: realm)
                 queued += 1
             }
@@ -85,7 +99,7 @@ struct BenchSender {
 
     private mutating func sendBatch(_ answered: BenchClock?) async throws {
         guard let request = device.nextRequest(countMax: Device.batchCountMax) else { return }
-        let response = try await bench.gateway.send(request.body, token: bench.tokens[0])
+        let response = try await bench.gateway.send(request.body, token: token)
         guard let answer = try QueueAnswer.read(status: response.status, body: response.body) else {
             throw GatewayClient.Refusal(response)
         }

@@ -28,7 +28,17 @@ public struct JSONObject: Equatable, Sendable {
     public func text(of member: JSONMember) -> String? { Self.text(bytes[member.value]) }
 
     /// The value of a field that is a UUID, in small or capital letters.
-    public func id(of key: String) -> UUID? { text(of: key).flatMap { UUID(uuidString: $0) } }
+    public func id(of key: String) -> UUID? {
+        guard let value = value(of: key) else { return nil }
+        // Not through a text: services that decide much read ids of every object.
+        guard value.count == Self.idLength else { return Self.text(value).flatMap { UUID(ascii: $0) } }
+        guard value.first == UInt8(ascii: "\""), value.last == UInt8(ascii: "\"") else { return nil }
+        let characters = value.dropFirst().dropLast()
+        return unsafe UUID(ascii: characters.span.bytes)
+    }
+
+    /// Of an id as a raw value, with its quotes.
+    private static let idLength = 38
 
     /// Whether a field is `true`.
     public func isTrue(_ key: String) -> Bool { value(of: key)?.elementsEqual("true".utf8) ?? false }

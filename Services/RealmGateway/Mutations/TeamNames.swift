@@ -36,8 +36,8 @@ struct TeamNames: Sendable {
             .nameTaken, "'name' must be another: there is a team '\(name.prefix(64))' already, in whatever letters")
     }
 
-    /// The teams that there are, by id and fields. Their names are compared here, because how PostgreSQL makes small letters of
-    /// capitals depends on the database's locale.
+    /// The teams that there are, by id and fields. Their names are compared here, because how PostgreSQL makes small
+    /// letters of capitals depends on the database's locale.
     static func load(_ common: Int32, in environment: EnvironmentID) -> Statement {
         """
         SELECT id, fields FROM store.object

@@ -44,7 +44,10 @@ struct ConvergeRun: Sendable {
     }
 
     private func run(on cluster: LocalCluster, _ services: [LocalCluster.Part]) async throws -> [UInt64] {
-        let client = Client()
+        var configuration = Client.Configuration()
+        // Every device has a stream of its own open all the time, and now and then a request beside it.
+        configuration.connectionsPerHostMax = max(100, peopleCount * parallelMax * 3)
+        let client = Client(configuration: configuration)
         defer { client.shutDown() }
         let pool = try Pool(cluster.conninfo, size: 4)
         defer { pool.stop() }

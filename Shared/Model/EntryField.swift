@@ -27,7 +27,7 @@ package enum EntryField: String, CodingKey, CaseIterable {
         let text = JSONObject.text(value)
         return switch self {
         case .text: text.map { $0.count <= TimeEntry.textLengthMax } ?? false
-        case .reportingTemplate: text.flatMap { UUID(uuidString: $0) } != nil
+        case .reportingTemplate: text.flatMap { UUID(ascii: $0) } != nil
         case .reporting: Self.areSelections(value)
         case .timeType: text.flatMap { TimeEntry.TimeType(rawValue: $0) } != nil
         case .entryDate, .createdOn: text.flatMap { Day($0) } != nil

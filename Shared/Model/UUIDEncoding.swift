@@ -16,3 +16,30 @@ extension KeyedEncodingContainer {
         try encodeIfPresent(ids?.map(\.text), forKey: key)
     }
 }
+
+// The same of reading: the gateway, imports and devices take the ids that `JSONObject` reads. Foundation's own
+// reading takes blanks and signs for digits.
+extension KeyedDecodingContainer {
+    func decode(_ type: UUID.Type, forKey key: Key) throws -> UUID {
+        try id(try decode(String.self, forKey: key), forKey: key)
+    }
+
+    func decode(_ type: [UUID].Type, forKey key: Key) throws -> [UUID] {
+        try decode([String].self, forKey: key).map { try id($0, forKey: key) }
+    }
+
+    func decodeIfPresent(_ type: UUID.Type, forKey key: Key) throws -> UUID? {
+        try decodeIfPresent(String.self, forKey: key).map { try id($0, forKey: key) }
+    }
+
+    func decodeIfPresent(_ type: [UUID].Type, forKey key: Key) throws -> [UUID]? {
+        try decodeIfPresent([String].self, forKey: key)?.map { try id($0, forKey: key) }
+    }
+
+    private func id(_ text: String, forKey key: Key) throws -> UUID {
+        if let id = UUID(ascii: text) { return id }
+        let context = DecodingError.Context(
+            codingPath: codingPath + [key], debugDescription: "Attempted to decode UUID from invalid UUID string.")
+        throw DecodingError.dataCorrupted(context)
+    }
+}

@@ -28,6 +28,13 @@ import Testing
                 (await phone.mutation("put", UUID(), "{\"backendId\":\"4711\"}"), "field-not-allowed"),
                 (await phone.mutation("put", UUID(), "{\"status\":\"released\"}"), "status-not-allowed"),
                 (await phone.mutation("put", UUID(), "{\"durationSeconds\":\"long\"}"), "invalid-field"),
+                (
+                    // What the C library's scanning takes for an id, and nobody else.
+                    await phone.mutation(
+                        "put", UUID(),
+                        "{\"kind\":\"Note\",\"item\":\"+b7f3f5e-0000-4000-8000-000000000000\","
+                            + "\"recipient\":\"\(UUID())\",\"since\":null}", kind: "SharedItem"), "invalid-field"
+                ),
                 (await phone.mutation("put", UUID(), "{\"name\":\"x\"}", kind: "User"), "kind-not-allowed"),
                 (await phone.mutation("put", UUID(), "{}", kind: "Nonsense"), "unknown-kind"),
                 (await phone.mutation("patch", UUID(), "{\"text\":\"x\"}"), "unknown-object"),

@@ -105,33 +105,8 @@ extension FieldsDecoder {
     /// The id that a JSON string is; `nil` when it is none.
     static func id(_ value: ArraySlice<UInt8>) -> UUID? {
         guard value.count == 38, value.first == quote, value.last == quote else { return nil }
-        var (parts, digitCount): ((UInt64, UInt64), Int) = ((0, 0), 0)
-        for (index, byte) in value.dropFirst().dropLast().enumerated() {
-            if index == 8 || index == 13 || index == 18 || index == 23 {
-                guard byte == UInt8(ascii: "-") else { return nil }
-                continue
-            }
-            let digit: UInt8
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
-            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
-            default: return nil
-            }
-            if digitCount < 16 {
-                parts.0 = parts.0 << 4 | UInt64(digit)
-            } else {
-                parts.1 = parts.1 << 4 | UInt64(digit)
-            }
-            digitCount += 1
-        }
-        let (a, b) = parts
-        func byte(_ part: UInt64, _ index: Int) -> UInt8 { UInt8(truncatingIfNeeded: part >> (56 - index * 8)) }
-        return UUID(
-            uuid: (
-                byte(a, 0), byte(a, 1), byte(a, 2), byte(a, 3), byte(a, 4), byte(a, 5), byte(a, 6), byte(a, 7),
-                byte(b, 0), byte(b, 1), byte(b, 2), byte(b, 3), byte(b, 4), byte(b, 5), byte(b, 6), byte(b, 7)
-            ))
+        let characters = value.dropFirst().dropLast()
+        return unsafe UUID(ascii: characters.span.bytes)
     }
 }
 

@@ -56,7 +56,7 @@ struct BlobsRoute: Sendable {
     private static let caching = "private, max-age=31536000, immutable"
 
     private static func id(_ context: EdgeContext) throws -> UUID {
-        guard let text = context.parameters.get("id"), let id = UUID(uuidString: text) else {
+        guard let text = context.parameters.get("id"), let id = UUID(ascii: text) else {
             throw Problems.malformed("The blob's id is not a UUID.")
         }
         return id

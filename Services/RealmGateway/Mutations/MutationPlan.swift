@@ -203,12 +203,11 @@ struct MutationPlan: Sendable {
     ///
     /// - Returns: Why it may not be.
     private mutating func name(_ target: FoldedTarget, _ key: TargetKey, by caller: Caller) -> MutationProblem? {
-        guard key.kind == .team, key.realm == .common, let names = teamNames else { return nil }
+        guard key.kind == .team, key.realm == .common, teamNames != nil else { return nil }
         var name: String?
         if case .live(let fields)? = target.object { name = TeamNames.name(fields) }
-        if let name, let problem = names.objection(to: name, of: key.id) { return problem }
-        teamNames?.set(name, of: key.id)
-        if name != nil { namers.insert(caller) }
+        if let name, let problem = teamNames?.objection(to: name, of: key.id) { return problem }
+        if teamNames?.set(name, of: key.id) == true { namers.insert(caller) }
         return nil
     }
 

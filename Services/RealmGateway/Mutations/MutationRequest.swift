@@ -96,7 +96,7 @@ extension MutationRequest {
         var elements: [Range<Int>]?
         for member in members {
             switch String(decoding: member.key, as: UTF8.self) {
-            case "clientId" where clientID == nil: clientID = UUID(uuidString: unquoted(body[member.value]) ?? "")
+            case "clientId" where clientID == nil: clientID = UUID(ascii: unquoted(body[member.value]) ?? "")
             case "mutations" where elements == nil:
                 elements = JSONOutline.elements(of: body, in: member.value, countMax: countMax)
             case let key: throw Problems.malformed("'\(key.prefix(64))' is not expected here, or given twice.")

@@ -19,12 +19,17 @@ struct TeamNames: Sendable {
     static func name(_ fields: [UInt8]) -> String? { (try? JSONObject(fields))?.text(of: "name") }
 
     /// Notes a team's name from now on; `nil`: there is no such team, or it has none.
-    mutating func set(_ name: String?, of team: UUID) {
-        if let old = keys.removeValue(forKey: team) { teams[old]?.remove(team) }
-        guard let name else { return }
+    ///
+    /// - Returns: Whether the team is called by this name only from now on.
+    @discardableResult
+    mutating func set(_ name: String?, of team: UUID) -> Bool {
+        let old = keys.removeValue(forKey: team)
+        if let old { teams[old]?.remove(team) }
+        guard let name else { return false }
         let key = Team.nameKey(name)
         keys[team] = key
         teams[key, default: []].insert(team)
+        return key != old
     }
 
     /// Why a team may not have this name; `nil` when it may. What it is called already it may be called, also where an
@@ -53,9 +58,9 @@ struct TeamNames: Sendable {
     ) -> Statement {
         """
         SELECT realm.miss(\(decisions)) WHERE EXISTS (
-            SELECT FROM store.object
-            WHERE environment_id = \(environment.rawValue) AND realm_id = \(common) AND kind = \(Kind.team)
-                AND NOT deleted AND position > \(position))
+            SELECT FROM store.change
+            WHERE environment_id = \(environment.rawValue) AND position > \(position) AND realm_id = \(common)
+                AND kind = \(Kind.team))
         """
     }
 }
@@ -65,7 +70,7 @@ extension MutationRequest {
     var namesTeams: Bool {
         mutations.contains { mutation in
             guard case .change(.common, let change) = mutation.intent, change.kind == .team else { return false }
-            return change.operation != .delete
+            return change.fields.flatMap(TeamNames.name) != nil
         }
     }
 }

@@ -47,7 +47,19 @@ enum TaskStore {
     static func load(
         _ tasks: some Sequence<UUID>, _ keep: KeepLimits, _ places: TaskPlaces, in environment: EnvironmentID
     ) -> Statement {
-        let found: Statement = "FROM store.object o WHERE o.environment_id = \(environment.rawValue)"
+        /// Joins an object, if there is one, under its key.
+        func object(_ columns: Statement, _ realm: Statement, _ kind: Kind, _ id: Statement) -> Statement {
+            """
+            LEFT JOIN LATERAL (
+                SELECT \(columns) FROM store.object o
+                WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = \(realm) AND o.kind = \(kind)
+                    AND o.id = \(id)
+                OFFSET 0
+            )
+            """
+        }
+        let (stored, presence): (Statement, Statement) = ("position, edit_position, fields", "position, deleted")
+        let (manager, common): (Statement, Statement) = ("\(places.manager)", "\(places.common)")
         return """
             SELECT i.id, m.position, m.edit_position, m.fields, c.version, c.realm_id, c.team_id, c.assignee_id,
                 c.is_completed, c.completion_date, c.completed_by,
@@ -56,11 +68,7 @@ enum TaskStore {
                 k.position, k.edit_position, k.fields, t.position, t.deleted, p.position, p.deleted,
                 s.position, s.deleted
             FROM unnest(\(Array(tasks))) AS i(id)
-            LEFT JOIN LATERAL (
-                SELECT o.position, o.edit_position, o.fields \(found)
-                    AND o.realm_id = \(places.manager) AND o.kind = \(Kind.fieldTask) AND o.id = i.id
-                OFFSET 0
-            ) m ON true
+            \(object(stored, manager, .fieldTask, "i.id")) m ON true
             LEFT JOIN LATERAL (
                 SELECT c.*, encode(
                     substr(uuid_send(c.assignee_id), 1, 8) || substr(uuid_send(c.team_id), 9), 'hex')::uuid AS member_id
@@ -68,26 +76,10 @@ enum TaskStore {
                 WHERE c.environment_id = \(environment.rawValue) AND c.task_id = i.id
                 OFFSET 0
             ) c ON true
-            LEFT JOIN LATERAL (
-                SELECT o.position, o.edit_position, o.fields \(found)
-                    AND o.realm_id = c.realm_id AND o.kind = \(Kind.fieldTask) AND o.id = i.id
-                OFFSET 0
-            ) k ON true
-            LEFT JOIN LATERAL (
-                SELECT o.position, o.deleted \(found)
-                    AND o.realm_id = \(places.common) AND o.kind = \(Kind.team) AND o.id = c.team_id
-                OFFSET 0
-            ) t ON true
-            LEFT JOIN LATERAL (
-                SELECT o.position, o.deleted \(found)
-                    AND o.realm_id = \(places.common) AND o.kind = \(Kind.person) AND o.id = c.assignee_id
-                OFFSET 0
-            ) p ON true
-            LEFT JOIN LATERAL (
-                SELECT o.position, o.deleted \(found)
-                    AND o.realm_id = \(places.common) AND o.kind = \(Kind.membership) AND o.id = c.member_id
-                OFFSET 0
-            ) s ON true
+            \(object(stored, "c.realm_id", .fieldTask, "i.id")) k ON true
+            \(object(presence, common, .team, "c.team_id")) t ON true
+            \(object(presence, common, .person, "c.assignee_id")) p ON true
+            \(object(presence, common, .membership, "c.member_id")) s ON true
             """
     }
 

@@ -42,11 +42,18 @@ package struct RealmObject: Sendable, Equatable {
 extension RealmObject {
     /// The statement that reads objects by their keys. Rows: realm_id, kind, id, position, edit_position, fields.
     package static func load(_ keys: some Sequence<ObjectKey>, in environment: EnvironmentID) -> Statement {
-        var columns = ObjectKeyColumns()
-        for key in keys { columns.append(key) }
+        select("o.edit_position, o.fields", of: keys, in: environment)
+    }
+
+    /// Looks objects up by their keys. Rows: realm_id, kind, id, position, and these columns of `o`.
+    fileprivate static func select(
+        _ columns: Statement, of keys: some Sequence<ObjectKey>, in environment: EnvironmentID
+    ) -> Statement {
+        var wanted = ObjectKeyColumns()
+        for key in keys { wanted.append(key) }
         return """
-            SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
-            FROM unnest(\(columns.realms), \(columns.kinds), \(columns.ids)) AS k(realm_id, kind, id)
+            SELECT o.realm_id, o.kind, o.id, o.position, \(columns)
+            FROM unnest(\(wanted.realms), \(wanted.kinds), \(wanted.ids)) AS k(realm_id, kind, id)
             CROSS JOIN LATERAL (
                 SELECT * FROM store.object o
                 WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = k.realm_id
@@ -119,18 +126,7 @@ package struct Presence: Equatable, Sendable {
 
     /// The statement that reads where objects are, without their fields. Rows: realm_id, kind, id, position, deleted.
     package static func load(_ keys: some Sequence<ObjectKey>, in environment: EnvironmentID) -> Statement {
-        var columns = ObjectKeyColumns()
-        for key in keys { columns.append(key) }
-        return """
-            SELECT o.realm_id, o.kind, o.id, o.position, o.deleted
-            FROM unnest(\(columns.realms), \(columns.kinds), \(columns.ids)) AS k(realm_id, kind, id)
-            CROSS JOIN LATERAL (
-                SELECT * FROM store.object o
-                WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = k.realm_id
-                    AND o.kind = k.kind AND o.id = k.id
-                OFFSET 0
-            ) o
-            """
+        RealmObject.select("o.deleted", of: keys, in: environment)
     }
 
     /// The rows of a `load` statement by key.

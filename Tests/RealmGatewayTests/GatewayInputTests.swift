@@ -32,8 +32,9 @@ import Testing
                     // What the C library's scanning takes for an id, and nobody else.
                     await phone.mutation(
                         "put", UUID(),
-                        "{\"kind\":\"Note\",\"item\":\"+b7f3f5e-0000-4000-8000-000000000000\","
-                            + "\"recipient\":\"\(UUID())\",\"since\":null}", kind: "SharedItem"), "invalid-field"
+                        "{\"kind\":\"Note\",\"item\":\"\(UUID())\","
+                            + "\"recipient\":\"+b7f3f5e-0000-4000-8000-000000000000\"}", kind: "SharedItem"),
+                    "invalid-field"
                 ),
                 (await phone.mutation("put", UUID(), "{\"name\":\"x\"}", kind: "User"), "kind-not-allowed"),
                 (await phone.mutation("put", UUID(), "{}", kind: "Nonsense"), "unknown-kind"),

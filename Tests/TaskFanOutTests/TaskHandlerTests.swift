@@ -109,17 +109,23 @@ import Testing
     }
 
     /// The team goes between the load and the commit of a task that was given to it.
-    @Test func aTeamThatGoesMeanwhileGetsNothing() throws {
+    /// Between the decision and its commit: of a task that is new, and of one that has a copy there.
+    @Test(arguments: [false, true]) func aTeamThatGoesMeanwhileGetsNothing(isKnown: Bool) throws {
         var world = try TaskWorld()
         let red = try world.acme.makeTeam()
         let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
+        if isKnown {
+            try world.settle()
+            try world.patch(task, #"{"title":"Pump"}"#, in: .manager)
+        }
         let (common, environment) = (try world.acme.realm(.common), world.acme.id)
+        let missed = world.missedCount
         try world.settle { connection in
             var batch = WriteBatch(environment: environment)
             batch.delete(ObjectKey(realm: common, kind: .team, id: red), decision: 0, isEdit: true)
             _ = try batch.commit(on: &connection)
         }
-        #expect(world.missedCount >= 1)
+        #expect(world.missedCount > missed)
         #expect(try world.master(task, hasCopyIn: nil).team == nil)
     }
 

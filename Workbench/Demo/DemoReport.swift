@@ -34,7 +34,7 @@ struct DemoReport: Encodable, Sendable {
     /// Source rows all of whose entries ended as expected in realm and back end.
     var rowsAccounted = 0
     /// Tasks, positions and appointments.
-    var fieldwork: [String: Int] = [:]
+    var fieldwork = Verdict.Fieldwork()
     var mutations = 0
     /// Changes of published kinds while the devices worked.
     var events = 0
@@ -62,9 +62,7 @@ struct DemoReport: Encodable, Sendable {
         }
         row("mistakes made and deleted", "\(mistakesDeleted)")
         row("source rows accounted for", "\(rowsAccounted) of \(rowsTotal)")
-        for (name, key) in Self.fieldworkNames {
-            if let count = fieldwork[key] { row(name, "\(count)") }
-        }
+        for (name, count) in fieldwork.rows { row(name, "\(count)") }
         row("mutations answered", "\(mutations)")
         row("events", "\(events), \(Int(eventsPerSecond)) a second")
         if let released = releasedAfter {
@@ -75,13 +73,6 @@ struct DemoReport: Encodable, Sendable {
         for step in steps { row(step.name, String(format: "%.1f s", step.seconds)) }
         return (lines + [""] + verdictLines).joined(separator: "\n")
     }
-
-    private static let fieldworkNames = [
-        ("teams", "teams"), ("tasks completed", "completed"), ("tasks open", "open"),
-        ("tasks without their team", "referred"), ("tasks deleted", "cancelled"),
-        ("of all tasks without coordinates", "withoutCoordinates"), ("last positions", "positions"),
-        ("appointments", "appointments"), ("shares of them", "shares"),
-    ]
 
     private var verdictLines: [String] {
         guard differenceCount > 0 else {
@@ -101,13 +92,8 @@ extension DemoReport {
         invalidReasons = verdict.reasons
         mistakesDeleted = verdict.goneCount
         let rows = Dictionary(grouping: organisation.entries, by: \.sourceRow)
-        let work = verdict.fieldwork
-        fieldwork = [
-            "teams": work.teams, "completed": work.completed, "open": work.open, "referred": work.referred,
-            "cancelled": work.cancelled, "withoutCoordinates": work.withoutCoordinates, "positions": work.positions,
-            "appointments": work.appointments, "shares": work.shares,
-        ]
         rowsAccounted = rows.values.count { $0.allSatisfy { verdict.rightEntries.contains($0.id) } }
+        fieldwork = verdict.fieldwork
         differenceCount = verdict.differences.count
         differences = verdict.differences.prefix(Self.differencesShownMax).map(\.description)
     }

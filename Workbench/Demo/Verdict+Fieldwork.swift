@@ -4,7 +4,7 @@ import Model
 
 extension Verdict {
     /// How tasks and calendars ended.
-    struct Fieldwork: Equatable, Sendable {
+    struct Fieldwork: Equatable, Encodable, Sendable {
         var teams = 0
         var completed = 0
         var open = 0
@@ -14,6 +14,16 @@ extension Verdict {
         var appointments = 0
         var shares = 0
         var positions = 0
+
+        /// For people, with their names.
+        var rows: [(name: String, count: Int)] {
+            [
+                ("teams", teams), ("tasks completed", completed), ("tasks open", open),
+                ("tasks without their team", referred), ("tasks deleted", cancelled),
+                ("of all tasks without coordinates", withoutCoordinates), ("last positions", positions),
+                ("appointments", appointments), ("shares of them", shares),
+            ]
+        }
     }
 
     /// Masters, memberships and calendars must be as planned, and copies as whoever reads what people wrote expects

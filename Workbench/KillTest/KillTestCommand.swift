@@ -16,7 +16,7 @@ struct KillTestCommand: AsyncParsableCommand {
             the back end's record must agree, entry by entry. The exit status is 1 when they do not.
             """)
 
-    @Option(help: "The folder of the Tock time sheets; without it a small organisation is generated.")
+    @Option(help: "The folder with real data, as the demo takes it; without it a small organisation is generated.")
     var data: String?
     @Option(help: "How many kills and freezes. (default: 20; 100 with --data)") var kills: Int?
     @Option(help: "The seed of an earlier run, to repeat its kills; printed at the start of each run.")
@@ -43,7 +43,7 @@ struct KillTestCommand: AsyncParsableCommand {
 
 /// One run of the kill test.
 struct KillTest: Sendable {
-    /// The folder of time sheets; `nil`: a small organisation is generated.
+    /// The folder with real data; `nil`: a small organisation is generated.
     let data: String?
     let killCount: Int
     let seed: UInt64

@@ -14,7 +14,7 @@ struct UpCommand: AsyncParsableCommand {
             again, after a longer wait each time.
             """)
 
-    @Option(help: "For the demo: the folder with the Tock time sheets.") var data: String?
+    @Option(help: "For the demo: the folder with real data, as it takes it.") var data: String?
     @Option(help: "For the demo: only so many people.") var people: Int?
     @Flag(help: "For the demo: the environment's identity provider has the shape of Microsoft Entra ID.")
     var entra = false

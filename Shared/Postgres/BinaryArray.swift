@@ -6,7 +6,6 @@ package struct BinaryArray: Sendable {
     private var bytes: [UInt8]
     private let elementTypeID: UInt32
     let arrayTypeID: UInt32
-    private let isJSON: Bool
     private var hasNull = false
     package private(set) var count: Int32 = 0
 
@@ -16,7 +15,6 @@ package struct BinaryArray: Sendable {
     package init<Element: PostgresValue>(of type: Element.Type, capacity: Int = 0) {
         elementTypeID = Element.typeID
         arrayTypeID = Element.arrayTypeID
-        isJSON = Element.typeID == JSONBytes.typeID
         bytes = []
         bytes.reserveCapacity(Self.headerLength + capacity)
         bytes.append(contentsOf: repeatElement(0, count: Self.headerLength))
@@ -35,17 +33,6 @@ package struct BinaryArray: Sendable {
     @inlinable @inline(__always)
     package mutating func append<Element: PostgresValue>(_ value: Element?) {
         if let value { append(value) } else { appendNull() }
-    }
-
-    /// Appends an element whose bytes lie somewhere else, without a copy in between.
-    ///
-    /// For `jsonb` the bytes are the document's text: the version byte is added here.
-    @inline(__always)
-    package mutating func append(raw: UnsafeRawBufferPointer) {
-        Int32(raw.count + (isJSON ? 1 : 0)).appendBigEndian(to: &bytes)
-        if isJSON { bytes.append(1) }
-        unsafe bytes.append(contentsOf: raw)
-        count += 1
     }
 
     package mutating func appendNull() {

@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    /// Services copy objects in another way than devices' mutations are written.
+    /// What a service copies, as what a device writes.
     @Test func aCopyNamesWhatItsSourceNames() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
@@ -106,12 +106,10 @@ import Testing
             try fixture.makeTeam(team, members: [try fixture.person("bo@example.com")])
             for id in [first, second] { try await ana.putBlob(id, TestImage.make(.png, id.text)) }
             let key = ObjectKey(realm: try fixture.realm(.team(team)), kind: .fieldTask, id: UUID())
-            for (source, image) in [(100, first), (102, second), (101, first)] {
-                try fixture.copy(key, Self.task(image), source: Int64(source))
-            }
+            for image in [first, second] { try fixture.copy(key, Self.task(image)) }
             #expect(try await [bo.seesBlob(first), bo.seesBlob(second)] == [false, true])
             #expect(try await [ana.seesBlob(first), ana.seesBlob(second)] == [true, false])
-            try fixture.copy(key, nil, source: 103)
+            try fixture.copy(key, nil)
             #expect(try await !bo.seesBlob(second))
             #expect(try fixture.references() == 0)
         }
@@ -169,13 +167,13 @@ extension GatewayFixture {
     }
 
     /// Writes a copy of another object, as services do.
-    fileprivate func copy(_ key: ObjectKey, _ fields: String?, source: Int64) throws {
+    fileprivate func copy(_ key: ObjectKey, _ fields: String?) throws {
         try withDatabase { connection in
-            var batch = CopyBatch(environment: environment)
+            var batch = WriteBatch(environment: environment)
             if let fields {
-                try unsafe Array(fields.utf8).withUnsafeBytes { try unsafe batch.append(key, source: source, json: $0) }
+                batch.put(key, try CanonicalJSON(fields), decision: 0)
             } else {
-                unsafe try batch.append(key, source: source, json: nil)
+                batch.delete(key, decision: 0)
             }
             _ = try batch.commit(on: &connection)
         }

@@ -147,55 +147,6 @@ import Testing
     }
 }
 
-@Suite(.ownThreads) struct CopyBatchTests {
-    @Test func aCopyTakesOnlyNewerSourcesAndIsNotInsertedBelowTheFloor() throws {
-        try withRealm { connection, environment, realm, _ in
-            let id = UUID()
-            #expect(try copy(id, source: 10, #"{"v":10}"#, environment, realm, &connection) == 1)
-            #expect(try copy(id, source: 9, #"{"v":9}"#, environment, realm, &connection) == 0)
-            #expect(try copy(id, source: 10, #"{"v":10}"#, environment, realm, &connection) == 0)
-            // The same content from a newer source advances the source only.
-            #expect(try copy(id, source: 11, #"{"v":10}"#, environment, realm, &connection) == 0)
-            #expect(try copy(id, source: 12, #"{"v":12}"#, environment, realm, &connection) == 1)
-            try connection.run(
-                """
-                UPDATE realm.environment SET position = 100, compacted_position = 50 WHERE id = \(environment.rawValue)
-                """)
-            #expect(try copy(UUID(), source: 50, "{}", environment, realm, &connection) == 0)
-            #expect(try copy(UUID(), source: 51, "{}", environment, realm, &connection) == 1)
-            #expect(try copy(id, source: 20, #"{"v":20}"#, environment, realm, &connection) == 1)
-        }
-    }
-
-    /// Whoever published it: what says the same is the same, and what is no JSON is not stored.
-    @Test func aCopyIsInTheCanonicalForm() throws {
-        try withRealm { connection, environment, realm, _ in
-            let id = UUID()
-            #expect(try copy(id, source: 1, #"{"bb": 1, "a" : 1e1}"#, environment, realm, &connection) == 1)
-            let key = ObjectKey(realm: realm, kind: .timeEntry, id: id)
-            let stored = try RealmObject.stored(key, in: environment, on: &connection)
-            #expect(try stored.fields == CanonicalJSON(#"{"a":10,"bb":1}"#))
-            #expect(stored.fields?.bytes == Array(#"{"a": 10, "bb": 1}"#.utf8))
-            for garbage in ["{", "nothing", #"{"a": "\u0000"}"#, ""] {
-                #expect(throws: JSONProblem.self) {
-                    try copy(id, source: 2, garbage, environment, realm, &connection)
-                }
-            }
-            #expect(try RealmObject.stored(key, in: environment, on: &connection) == stored)
-        }
-    }
-
-    private func copy(
-        _ id: UUID, source: Int64, _ json: String, _ environment: EnvironmentID, _ realm: Int32,
-        _ connection: inout Connection
-    ) throws -> Int {
-        var batch = CopyBatch(environment: environment)
-        let key = ObjectKey(realm: realm, kind: .timeEntry, id: id)
-        try unsafe Array(json.utf8).withUnsafeBytes { try unsafe batch.append(key, source: source, json: $0) }
-        return try batch.commit(on: &connection)
-    }
-}
-
 @Suite(.ownThreads) struct CompactionTests {
     @Test func tombstonesGoBelowTheFloorAndNeverAboveTheRelay() throws {
         try withRealm { connection, environment, realm, _ in

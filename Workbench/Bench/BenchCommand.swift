@@ -12,7 +12,7 @@ struct BenchCommand: AsyncParsableCommand {
             Quote the ratios: absolute figures belong to the machine.
             """,
         subcommands: [
-            BenchApply.self, BenchRelay.self, BenchSnapshot.self, BenchFootprint.self, BenchLive.self, BenchSubmit.self,
+            BenchRelay.self, BenchSnapshot.self, BenchFootprint.self, BenchLive.self, BenchSubmit.self,
             BenchConnections.self, BenchEnvironments.self, BenchOnboard.self, BenchPoll.self, BenchFanOut.self,
             BenchImport.self,
         ])

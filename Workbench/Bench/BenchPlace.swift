@@ -96,9 +96,6 @@ struct BenchPlace {
 
 /// Processor time in seconds, from /proc.
 enum CPUTime {
-    /// Of this process.
-    static func own() -> Double { ofProcess("self") }
-
     /// Of PostgreSQL's backends for a database.
     static func backends(on connection: inout Connection) throws -> Double {
         let rows = try connection.run(

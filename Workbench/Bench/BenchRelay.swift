@@ -26,10 +26,8 @@ struct BenchRelay: ParsableCommand {
         var admin = try Connection(place.conninfo)
         let environment = try admin.run("INSERT INTO realm.environment (name) VALUES ('bench') RETURNING id")[0]
             .decode(EnvironmentID.self)
-        let events = try BenchEvents(environment, count: objects * 2, on: place.conninfo)
-        // The second half names every object once, in an order that mixes realms.
-        let items = Array(events.items[objects...])
-        try events.store(items, on: &admin)
+        let made = try BenchObjects(environment, count: objects, on: place.conninfo)
+        try made.store(on: &admin)
 
         // As PostgreSQL prints them.
         var values: [UUID: [UInt8]] = [:]
@@ -39,7 +37,7 @@ struct BenchRelay: ParsableCommand {
         var figures = BenchFigures()
         for round in 1...options.rounds {
             print("round \(round) of \(options.rounds)")
-            figures.add("librdkafka alone", "events/s", try produceAlone(items, values, place))
+            figures.add("librdkafka alone", "events/s", try produceAlone(made.items, values, place))
             let pages = try readAlone(environment, place, &admin)
             figures.add("PostgreSQL's pages alone", "events/s", pages.rate)
             figures.add("PostgreSQL's CPU, pages alone", "µs/event", pages.backendMicroseconds)
@@ -55,7 +53,7 @@ struct BenchRelay: ParsableCommand {
 
     /// The same keys, headers and values as the relay's, without PostgreSQL.
     private func produceAlone(
-        _ items: [BenchEvents.Item], _ values: [UUID: [UInt8]], _ place: BenchPlace
+        _ items: [BenchObjects.Item], _ values: [UUID: [UInt8]], _ place: BenchPlace
     ) throws -> Double {
         var producer = try Producer(brokers: place.brokers)
         let messages = items.map { item in

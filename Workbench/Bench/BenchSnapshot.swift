@@ -52,9 +52,7 @@ struct BenchSnapshot: AsyncParsableCommand {
     private func store(_ bench: BenchCluster) async throws {
         let (count, environment, conninfo) = (objects, bench.environment, bench.cluster.conninfo)
         try await bench.pool.run { connection in
-            let events = try BenchEvents(environment, count: count * 2, realms: 1, on: conninfo)
-            // The second half names every object once.
-            try events.store(events.items[count...], on: &connection)
+            try BenchObjects(environment, count: count, realms: 1, on: conninfo).store(on: &connection)
             try connection.runScript(
                 """
                 CREATE VIEW bench_rows AS

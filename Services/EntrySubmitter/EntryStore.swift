@@ -175,10 +175,15 @@ enum EntryStore {
 
     static func forget(_ entries: [(entry: UUID, decision: Int)], in environment: EnvironmentID) -> Statement {
         """
-        DELETE FROM submission.ledger l
-        USING unnest(\(entries.map(\.entry)), \(entries.map { Int32($0.decision) })) AS i(entry_id, decision)
-        WHERE l.environment_id = \(environment.rawValue) AND l.entry_id = i.entry_id
-            AND i.decision <> ALL ((SELECT realm.missed())::int[])
+        DELETE FROM submission.ledger WHERE ctid = ANY (ARRAY(
+            SELECT l.ctid
+            FROM unnest(\(entries.map(\.entry)), \(entries.map { Int32($0.decision) })) AS i(entry_id, decision)
+            CROSS JOIN LATERAL (
+                SELECT l.ctid FROM submission.ledger l
+                WHERE l.environment_id = \(environment.rawValue) AND l.entry_id = i.entry_id
+                OFFSET 0
+            ) l
+            WHERE i.decision <> ALL ((SELECT realm.missed())::int[])))
         """
     }
 }

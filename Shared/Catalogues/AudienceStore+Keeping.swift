@@ -133,10 +133,18 @@ extension AudienceStore {
     ) -> Statement {
         """
         UPDATE audience.person p SET catalogue = i.catalogue
-        FROM unnest(\(people.map(\.email)), \(people.map(\.catalogue)), \(people.map { Int32($0.decision) }))
-            AS i(email, catalogue, decision)
-        WHERE p.environment_id = \(environment.rawValue) AND p.email = i.email
-            AND i.decision <> ALL ((SELECT realm.missed())::int[])
+        FROM (
+            SELECT p.ctid AS place, i.catalogue
+            FROM unnest(\(people.map(\.email)), \(people.map(\.catalogue)), \(people.map { Int32($0.decision) }))
+                AS i(email, catalogue, decision)
+            CROSS JOIN LATERAL (
+                SELECT p.ctid FROM audience.person p
+                WHERE p.environment_id = \(environment.rawValue) AND p.email = i.email
+                OFFSET 0
+            ) p
+            WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
+        ) i
+        WHERE p.ctid = i.place
         """
     }
 

@@ -102,11 +102,11 @@ package struct AuditRecord: Sendable, Equatable {
         let rows = try connection.run(
             """
             WITH page AS (
-                SELECT id, happened_at FROM access.audit WHERE id > \(last) ORDER BY id LIMIT \(removedCountMax)
+                SELECT ctid AS place, happened_at FROM access.audit WHERE id > \(last) ORDER BY id LIMIT \(removedCountMax)
             ), gone AS (
-                DELETE FROM access.audit a USING page p
-                WHERE a.id = p.id AND p.happened_at < now() - make_interval(secs => \(seconds))
-                RETURNING a.id
+                DELETE FROM access.audit WHERE ctid = ANY (ARRAY(
+                    SELECT place FROM page WHERE happened_at < now() - make_interval(secs => \(seconds))))
+                RETURNING id
             )
             SELECT count(*), coalesce(max(id), 0) FROM gone
             """)

@@ -70,54 +70,66 @@ enum ParkedKeys {
         """
     }
 
-    // What is taken is a CTE that is materialized: as a subquery with a LIMIT it may be run once per row joined to it.
+    // While the planner believes that there are few rows, it may read all of an environment's and sort them, and look
+    // at all of them again for each that was found. So it may not sort here, where one index has the order, and what
+    // is found is locked and then changed where it lies.
 
-    /// Takes keys that are due in the partitions a worker has, and keeps them from being taken again for `lease`.
+    /// Has the statements after it, in the same transaction, read in the order of an index.
+    private static let inOrder: Statement = "SELECT set_config('enable_sort', 'off', true)"
+
+    /// Takes keys that are due in the partitions a worker has, and keeps them from being taken again for `lease`: of
+    /// each environment so many that a backlog of one is in nobody else's way, and of all those due for longest.
     ///
-    /// - Parameters:
-    ///   - countMax: Of each environment, so that a backlog of one is in nobody else's way.
-    ///   - roomMax: Of all together, those that are due for longest.
-    ///   - exceptions: Environments of which fewer are taken.
+    /// - Returns: Also the environments that have parked keys, dead ones too.
     static func takeDue(
-        group: String, partitions: Set<TopicPartition>, lease: Duration, countMax: Int, roomMax: Int,
-        exceptions: [(environment: EnvironmentID, countMax: Int)]
+        _ request: DueRequest, group: String, partitions: Set<TopicPartition>, lease: Duration,
+        on connection: inout Connection
+    ) throws(PostgresError) -> (due: [Due], environments: Set<EnvironmentID>) {
+        let answers = try connection.run([
+            inOrder, takeDue(request, group: group, partitions: Array(partitions), lease: lease),
+            environments(group: group),
+        ])
+        return (try due(answers[1]), Set(try answers[2].decode(EnvironmentID.self)))
+    }
+
+    private static func takeDue(
+        _ request: DueRequest, group: String, partitions: [TopicPartition], lease: Duration
     ) -> Statement {
-        let ordered = Array(partitions)
-        return """
-            WITH RECURSIVE e(id) AS (
-                (SELECT environment_id FROM pipeline.parked WHERE group_name = \(group) AND NOT is_dead
-                    ORDER BY environment_id LIMIT 1)
-                UNION ALL
-                SELECT (
-                    SELECT n.environment_id FROM pipeline.parked n
-                    WHERE n.group_name = \(group) AND NOT n.is_dead AND n.environment_id > e.id
-                    ORDER BY n.environment_id LIMIT 1)
-                FROM e WHERE e.id IS NOT NULL
-            ), d AS MATERIALIZED (
-                SELECT e.id, l.key FROM e CROSS JOIN LATERAL (
-                    SELECT q.key, q.next_at FROM pipeline.parked q
-                    WHERE q.group_name = \(group) AND q.environment_id = e.id AND NOT q.is_dead AND q.next_at <= now()
-                        AND (q.topic, q.partition) IN (
-                            SELECT * FROM unnest(\(ordered.map(\.topic)), \(ordered.map(\.partition))))
-                    ORDER BY q.next_at
-                    LIMIT coalesce(
-                        (SELECT x.count_max
-                        FROM unnest(
-                            \(exceptions.map(\.environment.rawValue)), \(exceptions.map { Int64($0.countMax) }))
-                            AS x(id, count_max)
-                        WHERE x.id = e.id), \(Int64(countMax)))
-                    FOR UPDATE SKIP LOCKED
-                ) l
-                ORDER BY l.next_at LIMIT \(Int64(roomMax))
-            )
-            UPDATE pipeline.parked p SET next_at = now() + make_interval(secs => \(lease.inSeconds))
-            FROM d WHERE p.group_name = \(group) AND p.environment_id = d.id AND p.key = d.key
-            RETURNING p.environment_id, p.subject, p.topic, p.partition, p.attempts
-            """
+        """
+        WITH RECURSIVE e(id) AS (
+            (SELECT environment_id FROM pipeline.parked WHERE group_name = \(group) AND NOT is_dead
+                ORDER BY environment_id LIMIT 1)
+            UNION ALL
+            SELECT (
+                SELECT n.environment_id FROM pipeline.parked n
+                WHERE n.group_name = \(group) AND NOT n.is_dead AND n.environment_id > e.id
+                ORDER BY n.environment_id LIMIT 1)
+            FROM e WHERE e.id IS NOT NULL
+        ), d AS MATERIALIZED (
+            SELECT l.place FROM e CROSS JOIN LATERAL (
+                SELECT q.ctid AS place, q.next_at FROM pipeline.parked q
+                WHERE q.group_name = \(group) AND q.environment_id = e.id AND NOT q.is_dead AND q.next_at <= now()
+                    AND (q.topic, q.partition) IN (
+                        SELECT * FROM unnest(\(partitions.map(\.topic)), \(partitions.map(\.partition))))
+                ORDER BY q.next_at
+                LIMIT coalesce(
+                    (SELECT x.count_max
+                    FROM unnest(
+                        \(request.exceptions.map(\.key.rawValue)), \(request.exceptions.map { Int64($0.value) }))
+                        AS x(id, count_max)
+                    WHERE x.id = e.id), \(Int64(request.countMax)))
+                FOR UPDATE SKIP LOCKED
+            ) l
+            ORDER BY l.next_at LIMIT \(Int64(request.roomMax))
+        )
+        UPDATE pipeline.parked p SET next_at = now() + make_interval(secs => \(lease.inSeconds))
+        WHERE p.ctid = ANY (ARRAY(SELECT place FROM d))
+        RETURNING p.environment_id, p.subject, p.topic, p.partition, p.attempts
+        """
     }
 
     /// Environments that have parked keys, dead ones too, one row each: found by an index, however many keys there are.
-    static func environments(group: String) -> Statement {
+    private static func environments(group: String) -> Statement {
         """
         WITH RECURSIVE e(id) AS (
             (SELECT environment_id FROM pipeline.parked WHERE group_name = \(group)
@@ -134,25 +146,30 @@ enum ParkedKeys {
     }
 
     /// Has keys come back before their time whose calls found no room: there is some now.
+    ///
+    /// - Returns: How many.
     static func hasten(
-        group: String, environment: EnvironmentID, partitions: Set<TopicPartition>, countMax: Int
-    ) -> Statement {
+        group: String, environment: EnvironmentID, partitions: Set<TopicPartition>, countMax: Int,
+        on connection: inout Connection
+    ) throws(PostgresError) -> Int {
         let ordered = Array(partitions)
-        return """
+        return try connection.run([
+            inOrder,
+            """
             WITH d AS MATERIALIZED (
-                SELECT key FROM pipeline.parked
+                SELECT ctid AS place FROM pipeline.parked
                 WHERE group_name = \(group) AND environment_id = \(environment.rawValue) AND NOT is_dead
                     AND next_at > now() AND reason = \(ParkCause.noRoom)
                     AND (topic, partition) IN (
                         SELECT * FROM unnest(\(ordered.map(\.topic)), \(ordered.map(\.partition))))
                 ORDER BY next_at LIMIT \(Int64(countMax)) FOR UPDATE SKIP LOCKED
             )
-            UPDATE pipeline.parked p SET next_at = now()
-            FROM d WHERE p.group_name = \(group) AND p.environment_id = \(environment.rawValue) AND p.key = d.key
-            """
+            UPDATE pipeline.parked SET next_at = now() WHERE ctid = ANY (ARRAY(SELECT place FROM d))
+            """,
+        ])[1].affectedCount
     }
 
-    static func due(_ rows: Rows) throws(PostgresError) -> [Due] {
+    private static func due(_ rows: Rows) throws(PostgresError) -> [Due] {
         var due: [Due] = []
         for (environment, text, topic, partition, attempts) in try rows.decode(
             EnvironmentID.self, String.self, String.self, Int32.self, Int32.self)

@@ -80,18 +80,12 @@ extension Worker {
         let assignment = consumer.assignment
         guard !assignment.isEmpty else { return }
         for (environment, countMax) in request.hastened {
-            let hastened = try connection.run(
-                ParkedKeys.hasten(group: group, environment: environment, partitions: assignment, countMax: countMax))
-            schedule { $0.hastened(environment, count: Int(hastened.affectedCount), of: countMax) }
+            let count = try ParkedKeys.hasten(
+                group: group, environment: environment, partitions: assignment, countMax: countMax, on: &connection)
+            schedule { $0.hastened(environment, count: count, of: countMax) }
         }
-        let answers = try connection.run([
-            ParkedKeys.takeDue(
-                group: group, partitions: assignment, lease: limits.dueLease, countMax: request.countMax,
-                roomMax: request.roomMax, exceptions: request.exceptions.map { ($0.key, $0.value) }),
-            ParkedKeys.environments(group: group),
-        ])
-        let due = try ParkedKeys.due(answers[0])
-        let environments = Set(try answers[1].decode(Int32.self).map { EnvironmentID(rawValue: $0) })
+        let (due, environments) = try ParkedKeys.takeDue(
+            request, group: group, partitions: assignment, lease: limits.dueLease, on: &connection)
         schedule { $0.due(due, of: request, parkedIn: environments) }
     }
 

@@ -227,18 +227,13 @@ struct ChanceGroup<H: Handler> {
     private mutating func takeDue(_ request: DueRequest, by index: Int, on connection: inout Connection) throws {
         let partitions: Set = [partition(index)]
         for (environment, countMax) in request.hastened {
-            let hastened = try connection.run(
-                ParkedKeys.hasten(group: group, environment: environment, partitions: partitions, countMax: countMax))
-            members[index].scheduler.hastened(environment, count: Int(hastened.affectedCount), of: countMax)
+            let count = try ParkedKeys.hasten(
+                group: group, environment: environment, partitions: partitions, countMax: countMax, on: &connection)
+            members[index].scheduler.hastened(environment, count: count, of: countMax)
         }
-        let answers = try connection.run([
-            ParkedKeys.takeDue(
-                group: group, partitions: partitions, lease: limits.dueLease, countMax: request.countMax,
-                roomMax: request.roomMax, exceptions: request.exceptions.map { ($0.key, $0.value) }),
-            ParkedKeys.environments(group: group),
-        ])
-        let environments = Set(try answers[1].decode(Int32.self).map { EnvironmentID(rawValue: $0) })
-        members[index].scheduler.due(try ParkedKeys.due(answers[0]), of: request, parkedIn: environments)
+        let (due, environments) = try ParkedKeys.takeDue(
+            request, group: group, partitions: partitions, lease: limits.dueLease, on: &connection)
+        members[index].scheduler.due(due, of: request, parkedIn: environments)
     }
 
     // MARK: Calling

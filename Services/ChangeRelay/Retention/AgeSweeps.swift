@@ -56,13 +56,12 @@ struct ParkedSweep: Sweep {
         let rows = try connection.run(
             """
             WITH old AS MATERIALIZED (
-                SELECT group_name, environment_id, key FROM pipeline.parked
+                SELECT ctid AS place FROM pipeline.parked
                 WHERE is_dead AND parked_at < now() - make_interval(secs => \(keep.inSeconds))
                 LIMIT \(Self.countMax) FOR UPDATE SKIP LOCKED
             )
-            DELETE FROM pipeline.parked p USING old o
-            WHERE p.group_name = o.group_name AND p.environment_id = o.environment_id AND p.key = o.key
-            RETURNING p.group_name, p.environment_id, p.key, p.reason
+            DELETE FROM pipeline.parked WHERE ctid = ANY (ARRAY(SELECT place FROM old))
+            RETURNING group_name, environment_id, key, reason
             """)
         for (group, environment, key, reason) in try rows.decode(String.self, Int32.self, String.self, String.self) {
             logger.warning(

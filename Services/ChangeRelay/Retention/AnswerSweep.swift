@@ -47,18 +47,15 @@ struct AnswerSweep: Sweep {
             WHERE (environment_id, person_id, client_id) > (\(last.environment), \(last.person), \(last.id))
             ORDER BY environment_id, person_id, client_id LIMIT \(Self.clientCountMax)
         ), old AS MATERIALIZED (
-            SELECT m.environment_id, m.person_id, m.client_id, m.sequence
+            SELECT m.place
             FROM page p CROSS JOIN LATERAL (
-                SELECT * FROM device.mutation m
+                SELECT m.ctid AS place FROM device.mutation m
                 WHERE m.environment_id = p.environment_id AND m.person_id = p.person_id AND m.client_id = p.client_id
                 LIMIT \(Self.answerCountMax) FOR UPDATE SKIP LOCKED
             ) m
             WHERE p.changed_at < now() - make_interval(secs => \(keep.inSeconds)) LIMIT \(Self.answerCountMax)
         ), gone AS (
-            DELETE FROM device.mutation m USING old o
-            WHERE m.environment_id = o.environment_id AND m.person_id = o.person_id AND m.client_id = o.client_id
-                AND m.sequence = o.sequence
-            RETURNING 1
+            DELETE FROM device.mutation WHERE ctid = ANY (ARRAY(SELECT place FROM old)) RETURNING 1
         )
         SELECT (SELECT count(*) FROM gone), l.environment_id, l.person_id, l.client_id
         FROM (SELECT) AS one LEFT JOIN LATERAL (

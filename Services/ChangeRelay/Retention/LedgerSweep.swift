@@ -48,12 +48,13 @@ struct LedgerSweep: Sweep {
             WHERE p.phase = 'settled' AND p.lease_until < now() - make_interval(secs => \(keep.inSeconds))
                 AND (o.status = ANY (\(Self.closed)) OR coalesce(o.deleted, true) AND p.backend_id IS NULL)
         ), old AS MATERIALIZED (
-            SELECT l.environment_id, l.entry_id FROM submission.ledger l JOIN done d
-                ON l.environment_id = d.environment_id AND l.entry_id = d.entry_id AND l.version = d.version
-            FOR UPDATE OF l SKIP LOCKED
+            SELECT l.place FROM done d CROSS JOIN LATERAL (
+                SELECT l.ctid AS place FROM submission.ledger l
+                WHERE l.environment_id = d.environment_id AND l.entry_id = d.entry_id AND l.version = d.version
+                FOR UPDATE SKIP LOCKED
+            ) l
         ), gone AS (
-            DELETE FROM submission.ledger l USING old o
-            WHERE l.environment_id = o.environment_id AND l.entry_id = o.entry_id RETURNING 1
+            DELETE FROM submission.ledger WHERE ctid = ANY (ARRAY(SELECT place FROM old)) RETURNING 1
         )
         SELECT (SELECT count(*) FROM gone), l.environment_id, l.entry_id
         FROM (SELECT) AS one LEFT JOIN LATERAL (

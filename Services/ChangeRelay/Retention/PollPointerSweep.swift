@@ -36,16 +36,15 @@ struct PollPointerSweep: Sweep {
     private func page(of environment: Int32, after position: Int64) -> Statement {
         """
         WITH page AS MATERIALIZED (
-            SELECT position, kind, changed_at FROM store.change
+            SELECT ctid AS place, position, kind, changed_at FROM store.change
             WHERE environment_id = \(environment) AND position > \(position)
                 AND position <= (SELECT position FROM realm.relay WHERE environment_id = \(environment))
             ORDER BY position LIMIT \(Self.pageCountMax)
         ), old AS (
-            SELECT position, kind FROM page WHERE changed_at < now() - make_interval(secs => \(keep.inSeconds))
+            SELECT place, position, kind FROM page WHERE changed_at < now() - make_interval(secs => \(keep.inSeconds))
         ), gone AS (
-            DELETE FROM store.change c USING old o
-            WHERE c.environment_id = \(environment) AND c.position = o.position AND o.kind = \(Kind.poll)
-            RETURNING 1
+            DELETE FROM store.change
+            WHERE ctid = ANY (ARRAY(SELECT place FROM old WHERE kind = \(Kind.poll))) RETURNING 1
         )
         SELECT (SELECT count(*) FROM gone), count(*), max(position) FROM old
         """

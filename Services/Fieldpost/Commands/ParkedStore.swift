@@ -99,23 +99,19 @@ enum ParkedStore {
 
     /// A message that could not be read is left out: there is nothing to decide about.
     static func retry(_ names: [Name], on connection: inout Connection) throws -> Int {
-        try change(names.filter { $0.environmentID != 0 }, .parkedRetried, on: &connection) { names in
+        try change(names.filter { $0.environmentID != 0 }, .parkedRetried, on: &connection) { place, keys in
             """
-            UPDATE pipeline.parked p SET is_dead = false, is_circuit = false, attempts = 0, next_at = now()
-            FROM unnest(\(names.map(\.group)), \(names.map(\.environmentID)), \(names.map(\.key)))
-                AS d(group_name, environment_id, key)
-            WHERE p.group_name = d.group_name AND p.environment_id = d.environment_id AND p.key = d.key
+            UPDATE pipeline.parked SET is_dead = false, is_circuit = false, attempts = 0, next_at = now()
+            WHERE group_name = \(place.group) AND environment_id = \(place.environmentID) AND key = ANY (\(keys))
             """
         }
     }
 
     static func discard(_ names: [Name], on connection: inout Connection) throws -> Int {
-        try change(names, .parkedDiscarded, on: &connection) { names in
+        try change(names, .parkedDiscarded, on: &connection) { place, keys in
             """
-            DELETE FROM pipeline.parked p
-            USING unnest(\(names.map(\.group)), \(names.map(\.environmentID)), \(names.map(\.key)))
-                AS d(group_name, environment_id, key)
-            WHERE p.group_name = d.group_name AND p.environment_id = d.environment_id AND p.key = d.key
+            DELETE FROM pipeline.parked
+            WHERE group_name = \(place.group) AND environment_id = \(place.environmentID) AND key = ANY (\(keys))
             """
         }
     }
@@ -123,14 +119,15 @@ enum ParkedStore {
     /// Each group's and environment's keys with their records, one transaction for each.
     private static func change(
         _ names: [Name], _ action: AuditRecord.Action, on connection: inout Connection,
-        _ statement: ([Name]) -> Statement
+        _ statement: (_ place: Name.Place, _ keys: [String]) -> Statement
     ) throws -> Int {
         var count = 0
         for (place, names) in Dictionary(grouping: names, by: \.place) {
+            let keys = names.map(\.key)
             let environment = place.environmentID == 0 ? nil : EnvironmentID(rawValue: place.environmentID)
             let rows = try connection.run([
-                statement(names),
-                Administrator.audit(action, names.map(\.key), in: environment, detail: ["group": place.group]),
+                statement(place, keys),
+                Administrator.audit(action, keys, in: environment, detail: ["group": place.group]),
             ])
             count += rows[0].affectedCount
         }

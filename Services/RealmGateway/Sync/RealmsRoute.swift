@@ -22,7 +22,7 @@ struct RealmsRoute: Sendable {
     @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
         let caller = try await authentication.login(request, context).caller
         let after = try Self.after(request)
-        let (realms, next) = try await answering {
+        let json = try await answering {
             try await pool.run { [numbers] connection in
                 let access = try AccessReader(caller, numbers, on: &connection)
                 let state = try access.read(on: &connection)
@@ -30,9 +30,6 @@ struct RealmsRoute: Sendable {
                 return try Self.list(caller, state, access, after: after, on: &connection)
             }
         }
-        let nextMember = next.map { ",\"next\":\"\($0)\"" } ?? ""
-        let personMember = caller.object.map { ",\"person\":\"\($0.text)\"" } ?? ""
-        let json = "{\"realms\":[\(realms.joined(separator: ","))]\(personMember)\(nextMember)}"
         return Response(
             status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
             body: ResponseBody(byteBuffer: ByteBuffer(string: json)))
@@ -44,10 +41,11 @@ struct RealmsRoute: Sendable {
         return path
     }
 
+    /// The answer's body.
     private static func list(
         _ caller: Caller, _ state: AccessState, _ access: AccessReader, after: RealmPath?,
         on connection: inout Connection
-    ) throws -> (realms: [String], next: RealmPath?) {
+    ) throws -> String {
         var paths = state.unasked
         var next: RealmPath?
         let environment = caller.environment.rawValue
@@ -81,6 +79,8 @@ struct RealmsRoute: Sendable {
             let mayWrite = Permissions.mayWrite(path.realmClass, state.access(to: path))
             return "{\"realm\":\"\(path)\",\"permissions\":[\"read\"\(mayWrite ? ",\"write\"" : "")]}"
         }
-        return (realms, next)
+        let nextMember = next.map { ",\"next\":\"\($0)\"" } ?? ""
+        let personMember = caller.object.map { ",\"person\":\"\($0.text)\"" } ?? ""
+        return "{\"realms\":[\(realms.joined(separator: ","))]\(personMember)\(nextMember)}"
     }
 }

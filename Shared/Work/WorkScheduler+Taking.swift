@@ -13,6 +13,7 @@ extension WorkScheduler {
         _ message: Message, of key: WorkKey, at position: Int64, isEdit: Bool, from partition: TopicPartition,
         now: ContinuousClock.Instant
     ) {
+        newsAt = now
         let isKnown = decidedPositions.includes(position, of: key, now: now)
         if inFlight[key] != nil {
             // Its earlier event, or a call, is under way: with news the key is decided again afterwards.
@@ -77,11 +78,20 @@ extension WorkScheduler {
         guard room > 0, !assignment.isEmpty else { return nil }
         returns.prune(now: now)
         let hastened = Set(idle).intersection(returns.environments)
-        let most = max(1, min(room / max(1, dueEnvironmentCount), limits.heldMax(beside: calls.count)))
+        let share = min(room / max(1, dueEnvironmentCount), limits.heldMax(beside: calls.count))
+        let most = max(1, isBesideNews(now: now) ? min(share, Self.besideNewsMax) : share)
         return DueRequest(
             countMax: most, roomMax: room, exceptions: dueExceptions(most, now: now),
             hastened: Dictionary(uniqueKeysWithValues: hastened.map { ($0, room(in: $0, now: now).left) }))
     }
+
+    /// While messages come, what has gathered is worked off in small steps: they wait for one of them. Where calls are
+    /// made the calls set the pace.
+    private func isBesideNews(now: ContinuousClock.Instant) -> Bool {
+        calls.count == 0 && newsAt.map { now - $0 < .seconds(1) } ?? false
+    }
+
+    private static var besideNewsMax: Int { 128 }
 
     /// So many keys of an environment came back before their time, of those it had room for.
     mutating func hastened(_ environment: EnvironmentID, count: Int, of countMax: Int) {

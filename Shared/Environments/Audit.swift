@@ -102,7 +102,8 @@ package struct AuditRecord: Sendable, Equatable {
         let rows = try connection.run(
             """
             WITH page AS (
-                SELECT ctid AS place, happened_at FROM access.audit WHERE id > \(last) ORDER BY id LIMIT \(removedCountMax)
+                SELECT ctid AS place, happened_at FROM access.audit
+                WHERE id > \(last) ORDER BY id LIMIT \(removedCountMax)
             ), gone AS (
                 DELETE FROM access.audit WHERE ctid = ANY (ARRAY(
                     SELECT place FROM page WHERE happened_at < now() - make_interval(secs => \(seconds))))

@@ -77,9 +77,10 @@ struct ClientProperties {
         // librdkafka waits this long for the answer to a JoinGroup too, which a coordinator that was frozen meanwhile
         // never gives: with the usual 300 s the worker would stand still for five minutes.
         "max.poll.interval.ms": "60000",
-        // librdkafka 2.0.2 stops fetching for a while whenever its queue is full: 4,096 gave 22,000 events/s,
-        // 65,536 gave 180,000.
-        "queued.max.messages.kbytes": "65536",
+        // librdkafka 2.0.2 stops fetching for a while whenever its queue is full: 4,096 gave 22,000 events/s to one who
+        // does nothing with them, 65,536 gave 180,000. A worker decides fewer, and as many with 16,384 as with more. It
+        // is memory of each worker's.
+        "queued.max.messages.kbytes": "16384",
         // The mock cluster waits this long in full when it has nothing; a real broker answers at the first byte.
         "fetch.wait.max.ms": "10",
         // A topic that does not exist yet, or a broker started empty, is looked for again after this long.

@@ -272,35 +272,6 @@ import Testing
 
     /// While calls wait for places, answers are written together: nothing comes later for it. A new message is taken
     /// in the same way, and a bound ends it.
-    /// Ten thousand keys that gathered are not in the way of one message.
-    @Test func whatGatheredIsTakenInSmallStepsWhileMessagesCome() throws {
-        func taken(_ work: inout Scheduler, after milliseconds: Int) -> Int? {
-            var request: DueRequest?
-            // A round that was begun is ended first.
-            for _ in 0..<2 {
-                while let action = work.next(now: now + .milliseconds(milliseconds)) {
-                    if case .takeDue(let found) = action { request = found }
-                    if case .decide = action { return request?.countMax }
-                }
-            }
-            return request?.countMax
-        }
-        var work = Scheduler(WorkerLimits(), now: now)
-        work.assigned([place])
-        #expect(taken(&work, after: 0) == 512)
-        hear(&work, "a", try key(1))
-        #expect(taken(&work, after: 300) == 128)
-        decided(&work, [.finished])
-        var quiet = work
-        #expect(taken(&quiet, after: 2_000) == 512)
-        // The pace of calls is the back end's.
-        hear(&work, "b", try key(2))
-        #expect(round(&work) == ["finish a"])
-        #expect(round(&work) == ["decide 2"])
-        decided(&work, [call("create")])
-        #expect((taken(&work, after: 600) ?? 0) > 128)
-    }
-
     @Test func answersGatherWhileCallsWait() throws {
         var limits = WorkerLimits()
         limits.inFlightMax = 2

@@ -53,11 +53,11 @@ enum ParkedKeys {
     /// Removes the rows of keys that are done. They are found by their whole keys (`LATERAL … OFFSET 0`), whatever the
     /// planner knows of an environment with many. One that is taken again in the same moment may stay: it comes again.
     /// So does one that is due: it was put there, or made due, since the key was taken (``Cascade``), which the
-    /// decision may not have seen.
+    /// decision may not have seen. That is asked of the row as it is when it is removed too: somebody may have held it.
     static func release(_ keys: [(key: String, decision: Int)], group: String, environment: EnvironmentID) -> Statement
     {
         """
-        DELETE FROM pipeline.parked WHERE ctid = ANY (ARRAY(
+        DELETE FROM pipeline.parked WHERE (is_dead OR next_at > clock_timestamp()) AND ctid = ANY (ARRAY(
             SELECT p.ctid
             FROM unnest(\(keys.map(\.key)), \(keys.map { Int32($0.decision) })) AS i(key, decision)
             CROSS JOIN LATERAL (
@@ -72,7 +72,7 @@ enum ParkedKeys {
 
     // While the planner believes that there are few rows, it may read all of an environment's and sort them, and look
     // at all of them again for each that was found. So it may not sort here, where one index has the order, and what
-    // is found is locked and then changed where it lies.
+    // is found is locked and then changed where it lies. One that somebody changes in that moment comes the next time.
 
     /// Has the statements after it, in the same transaction, read in the order of an index.
     private static let inOrder: Statement = "SELECT set_config('enable_sort', 'off', true)"

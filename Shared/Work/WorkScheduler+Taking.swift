@@ -13,8 +13,8 @@ extension WorkScheduler {
         _ message: Message, of key: WorkKey, at position: Int64, isEdit: Bool, from partition: TopicPartition,
         now: ContinuousClock.Instant
     ) {
-        newsAt = now
         let isKnown = decidedPositions.includes(position, of: key, now: now)
+        if !isKnown { newsAt = now }
         if inFlight[key] != nil {
             // Its earlier event, or a call, is under way: with news the key is decided again afterwards.
             heldMessageCount += 1

@@ -76,7 +76,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     /// Environments of which as many keys were due as were taken: more may be.
     var moreDue: Set<EnvironmentID> = []
     var nextDue: ContinuousClock.Instant
-    /// When the last message came.
+    /// When the last message came that is to be decided.
     var newsAt: ContinuousClock.Instant?
     /// Environments with parked keys, as when it was last looked; `nil`: nobody has looked yet.
     var parkedEnvironments: Set<EnvironmentID>?

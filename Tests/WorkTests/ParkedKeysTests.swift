@@ -119,6 +119,71 @@ import Testing
         }
     }
 
+    /// Somebody else works on a key: the others are taken, and that one the next time.
+    @Test func whatSomebodyHoldsIsPassedOver() throws {
+        var acme = try TestEnvironment()
+        let partition = TopicPartition(topic: Topics.task.name, partition: 3)
+        let subjects = (0..<3).map { _ in EventSubject(realm: .manager, kind: .fieldTask, id: UUID()) }
+        try acme.connection.run(
+            ParkedKeys.park(subjects.map { parking($0, partition) }, group: "group", environment: acme.id))
+        func take(from acme: inout TestEnvironment) throws -> Set<EventSubject> {
+            let (due, _) = try ParkedKeys.takeDue(
+                DueRequest(countMax: 10, roomMax: 10, exceptions: [:], hastened: [:]), group: "group",
+                partitions: [partition], lease: .seconds(600), on: &acme.connection)
+            return Set(due.map(\.subject))
+        }
+        var holder = try Connection(acme.conninfo)
+        try holder.transaction { transaction in
+            try transaction.run("SELECT FROM pipeline.parked WHERE key = \(subjects[0].description) FOR UPDATE")
+            #expect(try take(from: &acme) == Set(subjects[1...]))
+        }
+        #expect(try take(from: &acme) == [subjects[0]])
+        #expect(try take(from: &acme).isEmpty)
+    }
+
+    /// A key's decision is written while a cascade makes the key due: it has not seen why, and the row stays.
+    @Test func whatIsMadeDueMeanwhileIsNotReleased() throws {
+        var acme = try TestEnvironment()
+        let partition = TopicPartition(topic: Topics.task.name, partition: 3)
+        let subjects = (0..<2).map { _ in EventSubject(realm: .manager, kind: .fieldTask, id: UUID()) }
+        // Both are taken: they come again when the lease is over.
+        let parkings = subjects.map { parking($0, partition, wait: .seconds(600)) }
+        try acme.connection.run(ParkedKeys.park(parkings, group: "group", environment: acme.id))
+        let release = ParkedKeys.release(
+            subjects.map { ($0.description, 0) }, group: "group", environment: acme.id)
+        let cascade = Cascade.due(
+            group: "group", topic: Topics.task, in: acme.id,
+            "SELECT \(subjects[0].description), \(subjects[0].id), 'its team is gone', -1")
+        let conninfo = acme.conninfo
+        var holder = try Connection(conninfo)
+        let releasing = try holder.transaction { transaction in
+            try transaction.run(cascade)
+            let thread = BackgroundThread {
+                var connection = try Connection(conninfo)
+                try connection.run(release)
+            }
+            try waitUntil("the release waits for the row") {
+                try acme.connection.run(
+                    """
+                    SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+                    """
+                ).count > 0
+            }
+            return thread
+        }
+        try releasing.wait()
+        #expect(
+            try acme.connection.run("SELECT key FROM pipeline.parked").decode(String.self) == [subjects[0].description])
+    }
+
+    private func parking(
+        _ subject: EventSubject, _ partition: TopicPartition, wait: Duration = .zero
+    ) -> ParkedKeys.Parking {
+        ParkedKeys.Parking(
+            subject: subject, partition: partition, reason: "busy", isDead: false, isCircuit: false, attemptCount: 1,
+            wait: wait, decision: 0)
+    }
+
     /// Entries of the table's indexes that were read so far.
     private func entriesRead(_ connection: inout Connection) throws -> Int64 {
         try connection.run("SELECT pg_stat_force_next_flush()")

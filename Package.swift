@@ -98,6 +98,7 @@ let shared: [Target] = [
     .target(name: "Essentials", path: "Shared/Essentials"),
     .target(name: "NameBasedIDs", dependencies: [crypto], path: "Shared/NameBasedIDs"),
     .target(name: "Model", dependencies: ["Essentials"], path: "Shared/Model"),
+    .target(name: "Deliveries", dependencies: ["Essentials", crypto], path: "Shared/Deliveries"),
     .target(
         name: "ImportSources", dependencies: ["Essentials", "Model", "NameBasedIDs"], path: "Shared/ImportSources"),
     .target(name: "DeviceClient", dependencies: ["Essentials", "Model"], path: "Shared/DeviceClient"),
@@ -180,6 +181,8 @@ let tests: [Target] = [
     .testTarget(
         name: "CataloguesTests", dependencies: ["Backends", "Catalogues", "Essentials", "Model"],
         path: "Tests/CataloguesTests"),
+    .testTarget(
+        name: "DeliveriesTests", dependencies: ["Deliveries", "Essentials", crypto], path: "Tests/DeliveriesTests"),
     .testTarget(
         name: "DeviceClientTests", dependencies: ["DeviceClient", "Essentials", "Model", "TestSupport"],
         path: "Tests/DeviceClientTests"),

@@ -1,4 +1,4 @@
-package import Crypto
+import Crypto
 import Essentials
 import FoundationEssentials
 

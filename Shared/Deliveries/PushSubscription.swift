@@ -1,5 +1,5 @@
-package import Crypto
-package import Essentials
+import Crypto
+import Essentials
 package import FoundationEssentials
 
 /// Where and for whom a browser takes messages: what `PushSubscription.toJSON()` gives a page, checked.

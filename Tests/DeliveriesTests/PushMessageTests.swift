@@ -60,7 +60,7 @@ import Testing
                 inputKeyMaterial: material, salt: body[..<16], info: Array("Content-Encoding: \(name)\0".utf8),
                 outputByteCount: count)
         }
-        let nonce = try AES.GCM.Nonce(data: derived("nonce", 12).withUnsafeBytes { unsafe Data($0) })
+        let nonce = try unsafe AES.GCM.Nonce(data: derived("nonce", 12).withUnsafeBytes { unsafe Data($0) })
         let box = try AES.GCM.SealedBox(
             nonce: nonce, ciphertext: body[86..<(body.count - 16)], tag: body[(body.count - 16)...])
         let text = try Array(AES.GCM.open(box, using: derived("aes128gcm", 16)))

@@ -35,6 +35,8 @@ internal import Essentials
     private var sendBefore: ContinuousClock.Instant?
     private var isTooLate = false
     private var isTooLarge = false
+    /// It is not connected to, since its address is not public.
+    private var isPrivate = false
     private var headIsDelivered = false
     private var isPaused = false
     private var lastByteAt = ContinuousClock.now
@@ -61,6 +63,8 @@ internal import Essentials
             curl_set_text(easy, CURLOPT_USERAGENT, configuration.userAgent),
             curl_set_number(easy, CURLOPT_MAXAGE_CONN, Int(configuration.connectionIdleMax.components.seconds)),
             configuration.caFile.map { unsafe curl_set_text(easy, CURLOPT_CAINFO, $0) } ?? CURLE_OK,
+            configuration.publicAddressesOnly
+                ? unsafe curl_set_connect_callback(easy, onConnect, context) : CURLE_OK,
         ]
         guard codes.allSatisfy({ $0 == CURLE_OK }) else { return nil }
     }
@@ -93,6 +97,7 @@ internal import Essentials
         sendBefore = request.sendBefore
         isTooLate = false
         isTooLarge = false
+        isPrivate = false
         headIsDelivered = false
         isPaused = false
         lastByteAt = .now
@@ -196,6 +201,10 @@ internal import Essentials
             let message = "its time to be sent was over"
             return .failure(HTTPError(outcome: outcome, code: code.rawValue, message: message, isTooLate: true))
         }
+        if isPrivate, !hasBegun {
+            let message = "the address is not public, and others are not connected to"
+            return .failure(HTTPError(outcome: .notSent, code: code.rawValue, message: message))
+        }
         if wasRepeated {
             let message = "the connection was lost after the request had been sent"
             return .failure(HTTPError(outcome: outcome, code: CURLE_GOT_NOTHING.rawValue, message: message))
@@ -203,6 +212,20 @@ internal import Essentials
         var message = unsafe String(cString: errorText)
         if message.isEmpty { message = unsafe String(cString: curl_easy_strerror(code)) }
         return .failure(HTTPError(outcome: outcome, code: code.rawValue, status: answered, message: message))
+    }
+
+    // MARK: Connecting
+
+    fileprivate func connect(to address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
+        var bytes = [UInt8](repeating: 0, count: 16)
+        let count = unsafe bytes.withUnsafeMutableBufferPointer {
+            unsafe curl_address_bytes(address, $0.baseAddress)
+        }
+        guard PublicAddressRule.isPublic(Array(bytes.prefix(Int(count)))) else {
+            isPrivate = true
+            return CURL_SOCKET_BAD
+        }
+        return unsafe curl_open_socket(address)
     }
 
     // MARK: Arrival
@@ -291,6 +314,11 @@ internal import Essentials
 
 private let onBegin: curl_prereq_callback = { context, _, _, _, _ in
     unsafe Transfer.from(context)?.begin() ?? CURL_PREREQFUNC_ABORT
+}
+
+private let onConnect: curl_opensocket_callback = { context, _, address in
+    guard let transfer = unsafe Transfer.from(context), let address = unsafe address else { return CURL_SOCKET_BAD }
+    return unsafe transfer.connect(to: address)
 }
 
 private let onHead: curl_write_callback = { bytes, size, count, context in

@@ -1,4 +1,5 @@
 #include <curl/curl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,30 @@ static inline CURLcode curl_set_callbacks(
     if (!code) code = (curl_easy_setopt)(easy, CURLOPT_PREREQDATA, context);
     if (!code) code = (curl_easy_setopt)(easy, CURLOPT_PRIVATE, context);
     return code;
+}
+
+static inline CURLcode curl_set_connect_callback(CURL *easy, curl_opensocket_callback open, void *context) {
+    CURLcode code = (curl_easy_setopt)(easy, CURLOPT_OPENSOCKETFUNCTION, open);
+    return code ? code : (curl_easy_setopt)(easy, CURLOPT_OPENSOCKETDATA, context);
+}
+
+/// Writes the address to `bytes`, which has room for 16. Returns how many bytes it has: 0 for what is no IP address.
+static inline int curl_address_bytes(const struct curl_sockaddr *address, unsigned char *bytes) {
+    const struct sockaddr *any = &address->addr;
+    if (address->family == AF_INET) {
+        memcpy(bytes, &((const struct sockaddr_in *)(const void *)any)->sin_addr, 4);
+        return 4;
+    }
+    if (address->family == AF_INET6) {
+        memcpy(bytes, &((const struct sockaddr_in6 *)(const void *)any)->sin6_addr, 16);
+        return 16;
+    }
+    return 0;
+}
+
+/// As libcurl does it by itself.
+static inline curl_socket_t curl_open_socket(const struct curl_sockaddr *address) {
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
 static inline long curl_get_status(CURL *easy) {

@@ -114,8 +114,14 @@ let shared: [Target] = [
         name: "BackendContract", dependencies: ["BackendProtocol", "Essentials", "Model"],
         path: "Shared/BackendContract"),
     .target(
-        name: "Backends", dependencies: ["BackendProtocol", "Essentials", "HTTP", "Model", "NameBasedIDs"],
+        name: "BackendHTTP", dependencies: ["BackendProtocol", "Essentials", "HTTP"], path: "Shared/BackendHTTP"),
+    .target(
+        name: "Backends",
+        dependencies: ["BackendHTTP", "BackendProtocol", "Essentials", "HTTP", "Model", "NameBasedIDs"],
         path: "Shared/Backends"),
+    .target(
+        name: "Compass", dependencies: ["BackendHTTP", "BackendProtocol", "Essentials", "HTTP"],
+        path: "Shared/Compass"),
     .target(
         name: "Environments",
         dependencies: [
@@ -174,7 +180,8 @@ let tests: [Target] = [
     .testTarget(
         name: "BackendsTests",
         dependencies: [
-            "BackendContract", "BackendProtocol", "Backends", "Catalogues", "Environments", "Essentials", "HTTP",
+            "BackendContract", "BackendHTTP", "BackendProtocol", "Backends", "Catalogues", "Environments", "Essentials",
+            "HTTP",
             "Model", "NameBasedIDs", "Runtime", "Sandbox", "TestSupport", "Work",
         ], path: "Tests/BackendsTests"),
     .testTarget(

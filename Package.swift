@@ -83,8 +83,8 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "sandbox", "Sandbox",
         [
-            "CBroker", "CKafka", "Commands", "Essentials", "Model", "Runtime", argumentParser, crypto, cryptoExtras,
-            httpTypes, hummingbird, jwtKit, logging, nio, nioHTTPTypes,
+            "CBroker", "CKafka", "Commands", "DataFiles", "Essentials", "Model", "Runtime", argumentParser, crypto,
+            cryptoExtras, httpTypes, hummingbird, jwtKit, logging, nio, nioHTTPTypes,
         ]
     ),
 ]
@@ -123,6 +123,9 @@ let shared: [Target] = [
         name: "Compass", dependencies: ["BackendHTTP", "BackendProtocol", "Essentials", "HTTP"],
         path: "Shared/Compass"),
     .target(
+        name: "CompassContract", dependencies: ["BackendContract", "BackendProtocol", "Compass"],
+        path: "Shared/CompassContract"),
+    .target(
         name: "Environments",
         dependencies: [
             "BackendProtocol", "Backends", "Essentials", "HTTP", "Model", "NameBasedIDs", "Postgres", "Realms", crypto,
@@ -140,6 +143,7 @@ let shared: [Target] = [
         dependencies: ["Environments", "Essentials", "HTTP", "Model", "Runtime", crypto, httpTypes, jwtKit],
         path: "Shared/Identity"),
     .target(name: "Commands", dependencies: [argumentParser], path: "Shared/Commands"),
+    .target(name: "DataFiles", path: "Shared/DataFiles"),
     .target(
         name: "Runtime",
         dependencies: [
@@ -156,9 +160,9 @@ let tools: [Target] = [
     .executableTarget(
         name: "Workbench",
         dependencies: [
-            "BackendProtocol", "Backends", "Catalogues", "Commands", "DeviceClient", "Environments", "Essentials",
-            "HTTP", "Identity", "ImportSources", "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Runtime",
-            "Work", algorithms, argumentParser, crypto, logging, nio, nioPosix, signals,
+            "BackendProtocol", "Backends", "Catalogues", "Commands", "DataFiles", "DeviceClient", "Environments",
+            "Essentials", "HTTP", "Identity", "ImportSources", "Kafka", "LocalCluster", "Model", "Postgres", "Realms",
+            "Runtime", "Work", algorithms, argumentParser, crypto, logging, nio, nioPosix, signals,
         ],
         path: "Workbench", exclude: ["LocalCluster"]),
 ]
@@ -167,7 +171,7 @@ let tests: [Target] = [
     .target(
         name: "TestSupport",
         dependencies: [
-            "CBroker", "CKafka", "Essentials", "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Work",
+            "CBroker", "CKafka", "Essentials", "HTTP", "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Work",
         ],
         path: "Tests/TestSupport"),
     .target(name: "ProjectDocuments", dependencies: [yams], path: "Tests/ProjectDocuments"),
@@ -187,6 +191,12 @@ let tests: [Target] = [
     .testTarget(
         name: "CataloguesTests", dependencies: ["Backends", "Catalogues", "Essentials", "Model"],
         path: "Tests/CataloguesTests"),
+    .testTarget(
+        name: "CompassTests",
+        dependencies: [
+            "BackendContract", "BackendHTTP", "BackendProtocol", "Compass", "CompassContract", "Essentials", "HTTP",
+            "Sandbox", "TestSupport",
+        ], path: "Tests/CompassTests"),
     .testTarget(
         name: "DeviceClientTests", dependencies: ["DeviceClient", "Essentials", "Model", "TestSupport"],
         path: "Tests/DeviceClientTests"),
@@ -283,8 +293,8 @@ let tests: [Target] = [
     .testTarget(
         name: "WorkbenchTests",
         dependencies: [
-            "BackendProtocol", "Backends", "DeviceClient", "EntrySubmitter", "Essentials", "LocalCluster", "Model",
-            "RealmGateway", "TestSupport", "Workbench",
+            "BackendProtocol", "Backends", "DataFiles", "DeviceClient", "EntrySubmitter", "Essentials", "LocalCluster",
+            "Model", "RealmGateway", "TestSupport", "Workbench",
         ], path: "Tests/WorkbenchTests"),
 ]
 

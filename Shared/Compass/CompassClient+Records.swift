@@ -29,14 +29,16 @@ extension CompassClient {
 
     /// Begins to edit a record.
     ///
-    /// - Parameter action: The name of an action of the record type, for one that changes the state.
+    /// - Parameters:
+    ///   - action: The name of an action of the record type, for one that changes the state.
+    ///   - values: What is written into the session at once, so that lists which depend on it can be read.
     /// - Throws: `refused` when there is no such record, or the action cannot be done in its state.
     package func edit(
-        _ id: String, action: String? = nil, before deadline: WriteDeadline
+        _ id: String, action: String? = nil, _ values: [FieldValue] = [], before deadline: WriteDeadline
     ) async throws(BackendError) -> EditSession {
         var query = "?operation=Edit"
         if let action { query += "&actionName=" + URLText.escape(action) }
-        let record = try await change("PATCH", recordPath(id) + query, [], before: deadline)
+        let record = try await change("PATCH", recordPath(id) + query, values, before: deadline)
         return EditSession(client: self, record: record.record(id), action: action)
     }
 
@@ -44,7 +46,7 @@ extension CompassClient {
     /// make it twice writes the id down before ``EditSession/commit(_:before:)``.
     package func create(before deadline: WriteDeadline) async throws(BackendError) -> EditSession {
         let path = connection.recordsPath + "/?operation=Edit"
-        let body = try await change("POST", path, nil, before: deadline)
+        let body = try await change("POST", path, [], before: deadline)
         guard let id = body.id else { throw .outcomeUnknown(reason: "a new record without an id") }
         return EditSession(client: self, record: body.record(id), action: nil)
     }
@@ -83,12 +85,12 @@ extension CompassClient {
 
     private func recordPath(_ id: String) -> String { connection.recordsPath + "/" + URLText.escape(id) }
 
-    /// - Parameter values: `nil` sends `{}`, as the vendor's app does for a new record.
+    /// - Parameter values: None send `{}`, as the vendor's app does.
     private func change(
-        _ method: String, _ path: String, _ values: [FieldValue]?, before deadline: WriteDeadline
+        _ method: String, _ path: String, _ values: [FieldValue], before deadline: WriteDeadline
     ) async throws(BackendError) -> RecordBody {
         var json = Data("{}".utf8)
-        if let values, !values.isEmpty {
+        if !values.isEmpty {
             guard let body = try? JSONEncoder().encode(["fields": values]) else {
                 throw .refused(["The fields cannot be written as JSON"])
             }

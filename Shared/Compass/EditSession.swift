@@ -1,7 +1,7 @@
 package import BackendProtocol
 
-/// A record that is being edited: it ends with ``commit(_:before:)`` or ``revert()``, and is the account's alone. Others
-/// may edit the same record meanwhile; the first commit wins, and the others' are `refused`.
+/// A record that is being edited: it ends with ``commit(_:before:)`` or ``revert()``, and is the account's alone.
+/// Others may edit the same record meanwhile; the first commit wins, and the others' are `refused`.
 ///
 /// It is a value and holds nothing open here: a process that ends leaves the session with the server, where
 /// ``CompassClient/revert(_:)`` ends it.

@@ -171,7 +171,8 @@ let tests: [Target] = [
     .target(
         name: "TestSupport",
         dependencies: [
-            "CBroker", "CKafka", "Essentials", "HTTP", "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Work",
+            "BackendContract", "CBroker", "CKafka", "Essentials", "HTTP", "Kafka", "LocalCluster", "Model", "Postgres",
+            "Realms", "Work",
         ],
         path: "Tests/TestSupport"),
     .target(name: "ProjectDocuments", dependencies: [yams], path: "Tests/ProjectDocuments"),

@@ -1,6 +1,7 @@
 internal import BackendHTTP
 package import BackendProtocol
 internal import FoundationEssentials
+internal import HTTP
 
 /// Records of ``CompassSettings/recordType``.
 extension CompassClient {

@@ -1,6 +1,7 @@
 internal import BackendHTTP
 package import BackendProtocol
 internal import FoundationEssentials
+internal import HTTP
 
 /// What queries find.
 extension CompassClient {

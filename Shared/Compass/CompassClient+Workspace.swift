@@ -2,6 +2,7 @@ internal import BackendHTTP
 package import BackendProtocol
 package import Essentials
 internal import FoundationEssentials
+internal import HTTP
 
 /// Folders and queries.
 extension CompassClient {

@@ -1,3 +1,4 @@
+package import BackendContract
 internal import FoundationEssentials
 package import HTTP
 internal import Testing
@@ -17,6 +18,24 @@ extension RunningSandbox {
     }
 
     package func switches(_ json: String) async throws { try await post("/sandbox/switches", json) }
+
+    /// Makes it misbehave, as a contract wants it.
+    package func behave(_ behaviour: BackendBehaviour) async throws {
+        let faults: [String: Double] =
+            switch behaviour {
+            case .normal: [:]
+            case .failing: ["rate503": 1]
+            case .failingAfterWrite: ["rate500AfterWrite": 1]
+            case .losingAnswers: ["rateLostAfterWrite": 1]
+            case .overloaded(let retryAfter):
+                ["rate429": 1, "retryAfterSeconds": Double(retryAfter.components.seconds)]
+            case .stuck: ["rateSlow": 1, "slowMs": 120_000]
+            }
+        let all = ["rate503", "rate500AfterWrite", "rateLostAfterWrite", "rate429", "rateSlow"]
+        let switches = Dictionary(uniqueKeysWithValues: all.map { ($0, 0) }).merging(faults) { $1 }
+        let fields = switches.map { "\"\($0)\": \(Int($1))" }.joined(separator: ", ")
+        try await self.switches("{\(fields)}")
+    }
 
     package func stats() async throws -> [String: Int] {
         let response = try await client.send(Request(url + "/sandbox/stats"))

@@ -12,10 +12,10 @@ extension CompassResponder {
             }
         case (.post, "/sandbox/changes"):
             return try await SandboxControl.change(request) { (changes: [CompassChange]) in
-                do throws(CompassRules.Refusal) {
+                do {
                     return try SandboxControl.encoded(["records": try system.perform(changes)])
-                } catch {
-                    throw SandboxProblem(message: error.message)
+                } catch let refusal as CompassRules.Refusal {
+                    throw SandboxProblem(message: refusal.message)
                 }
             }
         case (.post, "/sandbox/folders"):

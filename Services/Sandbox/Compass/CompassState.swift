@@ -27,9 +27,8 @@ struct CompassState: ~Copyable {
     init(journalPath: String?) throws {
         guard let journalPath else { return }
         var lines: [Line] = []
-        let journal = try SandboxJournal<Line>(path: journalPath) { lines.append($0) }
+        journal = try SandboxJournal<Line>(path: journalPath) { lines.append($0) }
         for line in lines { take(line) }
-        self.journal = journal
     }
 
     /// Something has changed.

@@ -16,14 +16,14 @@ extension CompassClient {
     ///
     /// - Throws: `refused` when the account may not see it.
     package func record(_ id: String) async throws(BackendError) -> Record? {
-        guard let response = try await connection.readIfThere(recordPath(id)) else { return nil }
+        guard let response = try await connection.readIfThere(try recordPath(id)) else { return nil }
         return try HTTPAnswer.decode(RecordBody.self, from: response.body).record(id)
     }
 
     /// A field of a record with what can be chosen for it; in an edit session that the account has open, as it is
     /// there. `nil` when there is no such record or field.
     package func field(_ name: String, of id: String) async throws(BackendError) -> Field? {
-        let path = recordPath(id) + "/fields/" + URLText.escape(name)
+        let path = try recordPath(id) + "/fields/" + CompassConnection.segment(name)
         guard let response = try await connection.readIfThere(path) else { return nil }
         return try HTTPAnswer.decode(FieldBody.self, from: response.body).field
     }
@@ -39,7 +39,7 @@ extension CompassClient {
     ) async throws(BackendError) -> EditSession {
         var query = "?operation=Edit"
         if let action { query += "&actionName=" + URLText.escape(action) }
-        let record = try await change("PATCH", recordPath(id) + query, values, before: deadline)
+        let record = try await change("PATCH", try recordPath(id) + query, values, before: deadline)
         return EditSession(client: self, record: record.record(id), action: action)
     }
 
@@ -56,13 +56,13 @@ extension CompassClient {
     package func commit(
         _ id: String, _ values: [FieldValue], before deadline: WriteDeadline
     ) async throws(BackendError) -> Record {
-        try await change("PATCH", recordPath(id) + "?operation=Commit", values, before: deadline).record(id)
+        try await change("PATCH", try recordPath(id) + "?operation=Commit", values, before: deadline).record(id)
     }
 
     /// Ends the account's edit session of a record without saving anything, which may be one of an earlier process. A
     /// record that is not there, or not being edited, is done.
     package func revert(_ id: String) async throws(BackendError) {
-        let response = try await connection.write("PATCH", recordPath(id) + "?operation=Revert", Array("{}".utf8))
+        let response = try await connection.write("PATCH", try recordPath(id) + "?operation=Revert", Array("{}".utf8))
         if CompassAnswer.isAbsent(response) { return }
         do throws(BackendError) {
             try CompassAnswer.check(response, isWrite: true, mayBeForbidden: true, connection)
@@ -78,13 +78,15 @@ extension CompassClient {
     package func delete(
         _ id: String, action: String = "Delete", before deadline: WriteDeadline
     ) async throws(BackendError) {
-        let path = recordPath(id) + "?actionName=" + URLText.escape(action)
+        let path = try recordPath(id) + "?actionName=" + URLText.escape(action)
         let response = try await connection.write("DELETE", path, before: deadline)
         if CompassAnswer.isAbsent(response) { return }
         try CompassAnswer.check(response, isWrite: true, mayBeForbidden: true, connection)
     }
 
-    private func recordPath(_ id: String) -> String { connection.recordsPath + "/" + URLText.escape(id) }
+    private func recordPath(_ id: String) throws(BackendError) -> String {
+        try connection.recordsPath + "/" + CompassConnection.segment(id)
+    }
 
     /// - Parameter values: None send `{}`, as the vendor's app does.
     private func change(

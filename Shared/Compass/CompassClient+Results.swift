@@ -19,7 +19,7 @@ extension CompassClient {
         guard let json = try? JSONEncoder().encode(OptionsBody(resultSetOptions: options)) else {
             throw .refused(["The options of a result set cannot be written as JSON"])
         }
-        let path = "/workspace/queryDefs/\(URLText.escape(id))/resultsets"
+        let path = "/workspace/queryDefs/\(try CompassConnection.segment(id))/resultsets"
         let response = try await connection.write("POST", path, Array(json))
         try CompassAnswer.check(response, isWrite: true, connection)
         guard let set = try? JSONDecoder().decode(ResultSetBody.self, from: Data(response.body)) else {
@@ -44,7 +44,8 @@ extension CompassClient {
         guard (1...settings.pagesMax).contains(number) else {
             throw .notProcessed(reason: "a result set of more than \(settings.pagesMax) pages", retryAfter: nil)
         }
-        let path = "/workspace/queryDefs/\(URLText.escape(set.query))/resultsets/\(URLText.escape(set.id))"
+        let path = "/workspace/queryDefs/\(try CompassConnection.segment(set.query))/resultsets/"
+            + (try CompassConnection.segment(set.id))
         let response = try await connection.read(path + CompassAssumptions.query(ofPage: number))
         try CompassAnswer.check(response, isWrite: false, connection)
         let body = try HTTPAnswer.decode(PageBody.self, from: response.body)

@@ -20,7 +20,7 @@ extension CompassClient {
 
     /// A folder; `nil` when there is none with this id.
     package func folder(_ id: String) async throws(BackendError) -> Folder? {
-        guard let response = try await connection.readIfThere("/workspace/folders/\(URLText.escape(id))") else {
+        guard let response = try await connection.readIfThere("/workspace/folders/\(try CompassConnection.segment(id))") else {
             return nil
         }
         return try HTTPAnswer.decode(FolderBody.self, from: response.body).folder
@@ -40,7 +40,7 @@ extension CompassClient {
 
     /// The queries of a folder, as items; `nil` when there is no such folder.
     package func queries(inFolder id: String) async throws(BackendError) -> [Folder.Item]? {
-        let path = "/workspace/folders/\(URLText.escape(id))/queryDefs"
+        let path = "/workspace/folders/\(try CompassConnection.segment(id))/queryDefs"
         guard let response = try await connection.readIfThere(path) else { return nil }
         return try HTTPAnswer.decode([ItemBody].self, from: response.body).map { $0.item(ofKind: "WORKSPACE_QUERY") }
     }
@@ -70,7 +70,7 @@ extension CompassClient {
 
     /// A query; `nil` when there is none with this id.
     package func query(_ id: String) async throws(BackendError) -> QueryDefinition? {
-        guard let response = try await connection.readIfThere("/workspace/queryDefs/\(URLText.escape(id))") else {
+        guard let response = try await connection.readIfThere("/workspace/queryDefs/\(try CompassConnection.segment(id))") else {
             return nil
         }
         return try HTTPAnswer.decode(QueryBody.self, from: response.body).definition(id)
@@ -78,7 +78,7 @@ extension CompassClient {
 
     /// Removes a query. One that is not there counts as removed.
     package func deleteQuery(_ id: String) async throws(BackendError) {
-        let response = try await connection.write("DELETE", "/workspace/queryDefs/\(URLText.escape(id))")
+        let response = try await connection.write("DELETE", "/workspace/queryDefs/\(try CompassConnection.segment(id))")
         if CompassAnswer.isAbsent(response) { return }
         try CompassAnswer.check(response, isWrite: true, connection)
     }

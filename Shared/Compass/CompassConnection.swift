@@ -25,6 +25,14 @@ struct CompassConnection: Sendable {
     /// Below the database's path.
     var recordsPath: String { "/records/" + URLText.escape(settings.recordType) }
 
+    /// An id as a segment of a path.
+    ///
+    /// - Throws: `refused` for what would make it another path, and can be no id.
+    static func segment(_ id: String) throws(BackendError) -> String {
+        guard !["", ".", ".."].contains(id) else { throw .refused(["'\(id)' is no id"]) }
+        return URLText.escape(id)
+    }
+
     /// Messages without the account's secrets, in case a server repeats what it was sent.
     func redacted(_ messages: [String]) -> [String] { messages.map(account.redacted) }
 

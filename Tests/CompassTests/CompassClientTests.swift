@@ -101,12 +101,18 @@ import Testing
     @Test func anIDIsOneSegmentOfItsPath() async throws {
         try await Fixture.run { fixture in
             let compass = fixture.compass()
-            for id in ["../../databases", "a/b", "a?b", "Ægir #1", "%2e%2e", "."] {
+            for id in ["../../databases", "a/b", "a?b", "Ægir #1", "%2e%2e", "..."] {
                 #expect(try await compass.record(id) == nil)
                 #expect(try await compass.query(id) == nil)
                 try await compass.delete(id, before: .never)
             }
-            try await compass.deleteQuery("..")
+            for id in ["", ".", ".."] {
+                let refusal = BackendError.refused(["'\(id)' is no id"])
+                await #expect(throws: refusal) { try await compass.record(id) }
+                await #expect(throws: refusal) { try await compass.delete(id, before: .never) }
+                await #expect(throws: refusal) { try await compass.deleteQuery(id) }
+                await #expect(throws: refusal) { try await compass.folder(id) }
+            }
             #expect(try await fixture.stats()["logins"] == 1)
         }
     }

@@ -2,6 +2,7 @@ import BackendProtocol
 import Compass
 import Essentials
 import Foundation
+import HTTP
 import TestSupport
 import Testing
 

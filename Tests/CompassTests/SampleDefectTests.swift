@@ -116,7 +116,7 @@ import Testing
         var configuration = Client.Configuration()
         configuration.caFile = server.certificateFile
         let friend = CompassClient(settings, as: Fixture.ana, client: Client(configuration: configuration))
-        let answer = await #expect(throws: BackendError.self) { try await friend.logIn() }
+        let answer = await #expect(throws: BackendError.self) { try await friend.repositories() }
         #expect("\(String(describing: answer))".contains("cannot be read"))
     }
 

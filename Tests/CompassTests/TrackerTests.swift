@@ -12,9 +12,11 @@ import Testing
          "submitter": {"id": "u-1", "name": "Ana"}, "owner": {"id": "u-3", "name": null},
          "history": [
           {"when": "1998-09-01T00:50:43Z", "who": {"id": "u-2", "name": "Bo"}, "changes": [
-           {"field": "assigned_to", "from": "u-1", "to": "u-3"}, {"field": "bug_status", "from": "NEW", "to": "ASSIGNED"}]},
+           {"field": "assigned_to", "from": "u-1", "to": "u-3"},
+           {"field": "bug_status", "from": "NEW", "to": "ASSIGNED"}]},
           {"when": "1998-09-02T00:50:43Z", "who": {"id": "u-3", "name": null}, "changes": [
-           {"field": "bug_status", "from": "ASSIGNED", "to": "RESOLVED"}, {"field": "resolution", "from": "", "to": "FIXED"},
+           {"field": "bug_status", "from": "ASSIGNED", "to": "RESOLVED"},
+           {"field": "resolution", "from": "", "to": "FIXED"},
            {"field": "short_desc", "from": "old", "to": "new"}]},
           {"when": "1998-09-03T00:50:43Z", "who": {"id": "u-3", "name": null}, "changes": [
            {"field": "cc", "from": "", "to": "u-4"}]}]}

@@ -75,9 +75,9 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "fieldpost", "Fieldpost",
         [
-            "BackendProtocol", "Backends", "Commands", "Environments", "Essentials", "HTTP", "Identity",
-            "ImportSources",
-            "Kafka", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto,
+            "BackendProtocol", "Backends", "Commands", "Compass", "Environments", "Essentials", "HTTP", "Identity",
+            "ImportSources", "Kafka", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser,
+            crypto,
         ]
     ),
     (
@@ -128,7 +128,8 @@ let shared: [Target] = [
     .target(
         name: "Environments",
         dependencies: [
-            "BackendProtocol", "Backends", "Essentials", "HTTP", "Model", "NameBasedIDs", "Postgres", "Realms", crypto,
+            "BackendProtocol", "Backends", "Compass", "Essentials", "HTTP", "Model", "NameBasedIDs", "Postgres",
+            "Realms", crypto,
         ],
         path: "Shared/Environments"),
     .target(

@@ -11,9 +11,9 @@ extension CompassClient {
     /// - Throws: `refused` when the query is gone, or cannot be run.
     package func run(_ query: QueryDefinition) async throws(BackendError) -> ResultSet {
         guard let id = query.id else { throw .refused(["The query \(query.name) was not created"]) }
-        // One row more than may be read, so that a result that is too long is told from one that just fits.
+        // A result that fills all pages that may be read counts as too long, so none is cut unseen.
         let options = OptionsBody.Options(
-            pageSize: settings.pageRowsMax, maxResultSetRows: settings.pageRowsMax * settings.pagesMax + 1,
+            pageSize: settings.pageRowsMax, maxResultSetRows: settings.pageRowsMax * settings.pagesMax,
             enableRecordCount: false, convertToLocalTime: true,
             maxMultiLineTextLength: settings.multiLineTextLengthMax)
         guard let json = try? JSONEncoder().encode(OptionsBody(resultSetOptions: options)) else {
@@ -44,7 +44,8 @@ extension CompassClient {
         guard (1...settings.pagesMax).contains(number) else {
             throw .notProcessed(reason: "a result set of more than \(settings.pagesMax) pages", retryAfter: nil)
         }
-        let path = "/workspace/queryDefs/\(try CompassConnection.segment(set.query))/resultsets/"
+        let path =
+            "/workspace/queryDefs/\(try CompassConnection.segment(set.query))/resultsets/"
             + (try CompassConnection.segment(set.id))
         let response = try await connection.read(path + CompassAssumptions.query(ofPage: number))
         try CompassAnswer.check(response, isWrite: false, connection)

@@ -20,7 +20,8 @@ extension CompassClient {
 
     /// A folder; `nil` when there is none with this id.
     package func folder(_ id: String) async throws(BackendError) -> Folder? {
-        guard let response = try await connection.readIfThere("/workspace/folders/\(try CompassConnection.segment(id))") else {
+        guard let response = try await connection.readIfThere("/workspace/folders/\(try CompassConnection.segment(id))")
+        else {
             return nil
         }
         return try HTTPAnswer.decode(FolderBody.self, from: response.body).folder
@@ -70,7 +71,9 @@ extension CompassClient {
 
     /// A query; `nil` when there is none with this id.
     package func query(_ id: String) async throws(BackendError) -> QueryDefinition? {
-        guard let response = try await connection.readIfThere("/workspace/queryDefs/\(try CompassConnection.segment(id))") else {
+        guard
+            let response = try await connection.readIfThere("/workspace/queryDefs/\(try CompassConnection.segment(id))")
+        else {
             return nil
         }
         return try HTTPAnswer.decode(QueryBody.self, from: response.body).definition(id)

@@ -13,7 +13,7 @@ package struct CompassSettings: Sendable, Equatable, CustomStringConvertible {
     package var callMax: Duration = .seconds(30)
     /// Rows of a result set's page that are asked for.
     package var pageRowsMax = 500
-    /// Pages of one result set; a longer one fails rather than being cut.
+    /// Pages of one result set; one that fills them all fails rather than being cut.
     package var pagesMax = 1_000
     /// Characters of a field's text that a result set brings; a single record brings all of them.
     package var multiLineTextLengthMax = 4_000

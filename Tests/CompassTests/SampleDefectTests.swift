@@ -101,6 +101,19 @@ import Testing
         }
     }
 
+    @Test func aRowOfAnotherWidthIsNotGuessedAt() async throws {
+        try await Fixture.run { fixture in
+            let compass = fixture.compass()
+            _ = try await fixture.record(compass)
+            var query = try await fixture.query(compass, ["id", "Headline"])
+            query.columns.append(.init("State"))
+            let problem = "a row has 2 values for 3 columns"
+            await #expect(throws: BackendError.notProcessed(reason: problem, retryAfter: nil)) {
+                try await compass.rows(of: query)
+            }
+        }
+    }
+
     /// The app accepts any certificate.
     @Test func aServerThatNobodyVouchesForIsNotSpokenTo() async throws {
         let server = try await Task.detached { try TLSServer() }.value

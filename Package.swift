@@ -196,8 +196,8 @@ let tests: [Target] = [
     .testTarget(
         name: "CompassTests",
         dependencies: [
-            "BackendContract", "BackendHTTP", "BackendProtocol", "Compass", "CompassContract", "Essentials", "HTTP",
-            "Sandbox", "TestSupport",
+            "BackendContract", "BackendProtocol", "Compass", "CompassContract", "Essentials", "HTTP", "Sandbox",
+            "TestSupport",
         ], path: "Tests/CompassTests"),
     .testTarget(
         name: "DeviceClientTests", dependencies: ["DeviceClient", "Essentials", "Model", "TestSupport"],
@@ -208,7 +208,9 @@ let tests: [Target] = [
             "BackendProtocol", "Backends", "Catalogues", "EntrySubmitter", "Environments", "Essentials", "HTTP",
             "Model", "Postgres", "RealmGateway", "Realms", "Sandbox", "TestSupport", "Work",
         ], path: "Tests/EntrySubmitterTests"),
-    .testTarget(name: "EnvironmentsTests", dependencies: ["Environments"], path: "Tests/EnvironmentsTests"),
+    .testTarget(
+        name: "EnvironmentsTests", dependencies: ["BackendProtocol", "Environments", "Model"],
+        path: "Tests/EnvironmentsTests"),
     .testTarget(
         name: "FieldpostTests",
         dependencies: [

@@ -157,7 +157,10 @@ import Testing
             #expect(!(refused.output + refused.errors).contains("wrong-one"))
             try compass.perform(
                 (1...5).map { CompassChange(user: "x", fields: ["Headline": "\($0)", "Severity": "3-Average"]) })
-            compass.withDials { $0.switches.ignoresPageNumber = true }
+            compass.withDials { $0.switches.pageRowsMax = 3 }
+            let small = try check([])
+            #expect(small.status == 1 && small.output.contains("a page of 500 rows has 3, and another follows"))
+            compass.withDials { ($0.switches.pageRowsMax, $0.switches.ignoresPageNumber) = (10_000, true) }
             let repeating = try check([])
             #expect(repeating.status == 1 && repeating.output.contains("is the page before it again"))
             #expect(compass.withState { $0.workspace.queries.isEmpty }, "its query is removed all the same")

@@ -13,8 +13,8 @@ extension DefectsCommand {
             abstract: "Log in to an environment's Compass, read a little of it, and say what works.",
             discussion: """
                 It also tries what Fieldpost takes for granted of a Compass server (docs/compass.md): it makes a
-                temporary query, reads two pages of two rows, and removes it. Ends with status 1 when something does
-                not work.
+                temporary query, reads a page as usual and two pages of two rows, and removes it. Ends with status 1
+                when something does not work.
                 """)
         @Argument(help: "The environment.") var name: String
         @OptionGroup var database: DatabaseOptions
@@ -51,8 +51,9 @@ struct DefectCheck {
         guard tracker.account != nil else {
             return [.init(what: "account", works: true, detail: "none: each person's own login is used")]
         }
-        let compass: CompassClient
+        let (usual, compass): (CompassClient, CompassClient)
         do {
+            usual = try tracker.client(http, secrets: secrets, callMax: Self.callMax)
             // Of pages of two rows, two are read.
             compass = try tracker.client(http, secrets: secrets, callMax: Self.callMax) { settings in
                 (settings.pageRowsMax, settings.pagesMax) = (2, 2)
@@ -69,8 +70,9 @@ struct DefectCheck {
                     return tracker.account?.user ?? "a personal access token"
                 })
             findings.append(try await step("record type") { try await recordType(compass) })
-            findings.append(try await step("queries") { try await queries(compass) })
+            findings.append(try await step("queries") { try await queries(compass, usual) })
             try? await compass.logOff()
+            try? await usual.logOff()
         } catch let failure as Failure {
             findings.append(failure.finding)
         }
@@ -112,7 +114,7 @@ struct DefectCheck {
     }
 
     /// Makes a query of history, and sees whether pages, columns and times are as they are taken for granted.
-    private func queries(_ compass: CompassClient) async throws -> String {
+    private func queries(_ compass: CompassClient, _ usual: CompassClient) async throws -> String {
         guard let folder = try await compass.folder(at: [Folder.personalQueries]) else {
             throw CommandFailure("the account has no folder \(Folder.personalQueries)")
         }
@@ -123,6 +125,7 @@ struct DefectCheck {
                 filter: QueryFilter()))
         do {
             let text = try await pages(of: query, compass)
+            try await lastPage(of: query, usual)
             try await compass.deleteQuery(query.id ?? "")
             return text
         } catch {
@@ -145,5 +148,14 @@ struct DefectCheck {
             }
         }
         return rows.isEmpty ? "work, and find no defect" : "work: \(rows.count) rows in pages of 2"
+    }
+    /// Sees whether nothing follows a page that is shorter than was asked for.
+    private func lastPage(of query: QueryDefinition, _ compass: CompassClient) async throws {
+        let set = try await compass.run(query)
+        let first = try await compass.page(1, of: set)
+        guard first.isLast, try await !compass.page(2, of: set, after: first).rows.isEmpty else { return }
+        throw CommandFailure(
+            "a page of \(set.pageRowsMax) rows has \(first.rows.count), and another follows: the server's are smaller"
+        )
     }
 }

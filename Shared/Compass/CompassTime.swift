@@ -13,7 +13,9 @@ package struct CompassTime: Sendable, Hashable, Comparable, LosslessStringConver
     /// Reads `yyyy-MM-dd HH:mm:ss`, with a fraction of the second that is cut off; `nil` for anything else.
     package init?(_ description: String) {
         // It is RFC 3339 with a space for the `T`, and without an offset.
-        guard let time = Timestamp(description.replacingFirst(" ", with: "T") + "Z") else { return nil }
+        guard let space = description.firstIndex(of: " "),
+            let time = Timestamp(description[..<space] + "T" + description[description.index(after: space)...] + "Z")
+        else { return nil }
         secondsOfItsClock = floorDivide(Int(time.millisecondsSinceEpoch), by: 1_000)
     }
 
@@ -29,12 +31,5 @@ package struct CompassTime: Sendable, Hashable, Comparable, LosslessStringConver
 
     package static func < (left: CompassTime, right: CompassTime) -> Bool {
         left.secondsOfItsClock < right.secondsOfItsClock
-    }
-}
-
-extension String {
-    fileprivate func replacingFirst(_ character: Character, with text: String) -> String {
-        guard let index = firstIndex(of: character) else { return self }
-        return self[..<index] + text + self[self.index(after: index)...]
     }
 }

@@ -33,13 +33,13 @@ package enum DataFile {
     /// - Throws: ``Problem``, which names the file.
     package static func read(_ path: String) throws(Problem) -> Data {
         let file = URL(fileURLWithPath: path)
-        guard file.pathExtension == "gz" else {
-            do { return try Data(contentsOf: file) } catch {
-                throw Problem(description: "\(path) cannot be read")
-            }
+        guard FileManager.default.isReadableFile(atPath: path) else {
+            throw Problem(description: "\(path) cannot be read")
         }
-        do { return try unpack(file) } catch {
-            throw Problem(description: "\(path) cannot be unpacked: \(error)")
+        do {
+            return file.pathExtension == "gz" ? try unpack(file) : try Data(contentsOf: file)
+        } catch {
+            throw Problem(description: "\(path) cannot be read: \(error)")
         }
     }
 

@@ -102,6 +102,30 @@ import Testing
         }
     }
 
+    @Test func testsSeeWhatIsOpenAndLeft() async throws {
+        struct Session: Decodable, Equatable {
+            let user, record, action: String
+            let isNew: Bool
+        }
+        struct Query: Decodable, Equatable { let name, owner: String }
+        try await Fixture.run { fixture in
+            func read<Body: Decodable>(_ path: String, as _: [Body].Type) async throws -> [Body] {
+                let response = try await fixture.client.send(.init(fixture.url + "/sandbox/" + path))
+                return try JSONDecoder().decode([Body].self, from: Data(response.body))
+            }
+            let (ana, bo) = (fixture.compass(), fixture.compass(as: Fixture.bo))
+            let id = try await fixture.record(ana)
+            _ = try await bo.edit(id, action: "Open", before: .never)
+            let new = try await ana.create(before: .never)
+            _ = try await fixture.query(bo, ["id"], name: "left")
+            #expect(
+                Set(try await read("sessions", as: [Session].self).map { "\($0.user) \($0.record) \($0.action)" })
+                    == ["bo \(id) Open", "ana \(new.id) Submit"])
+            #expect(try await read("sessions", as: [Session].self).filter(\.isNew).map(\.record) == [new.id])
+            #expect(try await read("queries", as: [Query].self) == [Query(name: "left", owner: "bo")])
+        }
+    }
+
     @Test func aFieldBecomesMandatoryByTheValueOfAnother() async throws {
         try await Fixture.run { fixture in
             let compass = fixture.compass()

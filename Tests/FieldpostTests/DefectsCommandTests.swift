@@ -72,6 +72,9 @@ import Testing
         #expect(try secret() == "pat" && stored()?.account?.user == nil)
         #expect(try run("add", "acme", "--no-account").status == 0)
         #expect(try stored() != nil && stored()?.account == nil)
+        let shown = try fieldpost(
+            ["environment", "show", "acme"], environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        #expect(shown.output.contains("http://127.0.0.1:8190 CCMRepo/SAMPL Bug"), "\(shown.output) \(shown.errors)")
         let removed = try run("remove", "acme")
         #expect(removed.status == 0 && removed.output == "acme has no defects any more\n")
         #expect(try stored() == nil)

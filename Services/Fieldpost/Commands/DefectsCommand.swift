@@ -140,22 +140,28 @@ struct DefectsCommand: ParsableCommand {
         return id
     }
 
-    /// What is stored, for a person or a script.
-    private struct Row: Encodable {
+    /// What is stored, for a person or a script, without the secret.
+    struct Row: Encodable {
         let server, repository, userDatabase, recordType, account: String
         let pollInterval: Int32
+
+        init(_ tracker: DefectTracker) {
+            server = tracker.serverURL
+            repository = tracker.repository
+            userDatabase = tracker.database
+            recordType = tracker.recordType
+            account =
+                switch tracker.account {
+                case .password(let user, _): user
+                case .token: "a personal access token"
+                case nil: "none"
+                }
+            pollInterval = tracker.pollSeconds
+        }
     }
 
     static func show(_ tracker: DefectTracker, _ output: OutputOptions) throws {
-        let account =
-            switch tracker.account {
-            case .password(let user, _): user
-            case .token: "a personal access token"
-            case nil: "none"
-            }
-        let row = Row(
-            server: tracker.serverURL, repository: tracker.repository, userDatabase: tracker.database,
-            recordType: tracker.recordType, account: account, pollInterval: tracker.pollSeconds)
+        let row = Row(tracker)
         var table = Table(
             [
                 ("SERVER", .left), ("REPOSITORY", .left), ("DATABASE", .left), ("RECORDS", .left), ("ACCOUNT", .left),

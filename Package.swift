@@ -75,16 +75,16 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "fieldpost", "Fieldpost",
         [
-            "BackendProtocol", "Backends", "Commands", "Environments", "Essentials", "HTTP", "Identity",
-            "ImportSources",
-            "Kafka", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto,
+            "BackendProtocol", "Backends", "Commands", "Compass", "Environments", "Essentials", "HTTP", "Identity",
+            "ImportSources", "Kafka", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser,
+            crypto,
         ]
     ),
     (
         "sandbox", "Sandbox",
         [
-            "CBroker", "CKafka", "Commands", "Essentials", "Model", "Runtime", argumentParser, crypto, cryptoExtras,
-            httpTypes, hummingbird, jwtKit, logging, nio, nioHTTPTypes,
+            "CBroker", "CKafka", "Commands", "DataFiles", "Essentials", "Model", "Runtime", argumentParser, crypto,
+            cryptoExtras, httpTypes, hummingbird, jwtKit, logging, nio, nioHTTPTypes,
         ]
     ),
 ]
@@ -115,12 +115,22 @@ let shared: [Target] = [
         name: "BackendContract", dependencies: ["BackendProtocol", "Essentials", "Model"],
         path: "Shared/BackendContract"),
     .target(
-        name: "Backends", dependencies: ["BackendProtocol", "Essentials", "HTTP", "Model", "NameBasedIDs"],
+        name: "BackendHTTP", dependencies: ["BackendProtocol", "Essentials", "HTTP"], path: "Shared/BackendHTTP"),
+    .target(
+        name: "Backends",
+        dependencies: ["BackendHTTP", "BackendProtocol", "Essentials", "HTTP", "Model", "NameBasedIDs"],
         path: "Shared/Backends"),
+    .target(
+        name: "Compass", dependencies: ["BackendHTTP", "BackendProtocol", "Essentials", "HTTP"],
+        path: "Shared/Compass"),
+    .target(
+        name: "CompassContract", dependencies: ["BackendContract", "BackendProtocol", "Compass"],
+        path: "Shared/CompassContract"),
     .target(
         name: "Environments",
         dependencies: [
-            "BackendProtocol", "Backends", "Essentials", "HTTP", "Model", "NameBasedIDs", "Postgres", "Realms", crypto,
+            "BackendProtocol", "Backends", "Compass", "Essentials", "HTTP", "Model", "NameBasedIDs", "Postgres",
+            "Realms", crypto,
         ],
         path: "Shared/Environments"),
     .target(
@@ -135,6 +145,7 @@ let shared: [Target] = [
         dependencies: ["Environments", "Essentials", "HTTP", "Model", "Runtime", crypto, httpTypes, jwtKit],
         path: "Shared/Identity"),
     .target(name: "Commands", dependencies: [argumentParser], path: "Shared/Commands"),
+    .target(name: "DataFiles", path: "Shared/DataFiles"),
     .target(
         name: "Runtime",
         dependencies: [
@@ -151,9 +162,9 @@ let tools: [Target] = [
     .executableTarget(
         name: "Workbench",
         dependencies: [
-            "BackendProtocol", "Backends", "Catalogues", "Commands", "DeviceClient", "Environments", "Essentials",
-            "HTTP", "Identity", "ImportSources", "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Runtime",
-            "Work", algorithms, argumentParser, crypto, logging, nio, nioPosix, signals,
+            "BackendProtocol", "Backends", "Catalogues", "Commands", "DataFiles", "DeviceClient", "Environments",
+            "Essentials", "HTTP", "Identity", "ImportSources", "Kafka", "LocalCluster", "Model", "Postgres", "Realms",
+            "Runtime", "Work", algorithms, argumentParser, crypto, logging, nio, nioPosix, signals,
         ],
         path: "Workbench", exclude: ["LocalCluster"]),
 ]
@@ -162,7 +173,8 @@ let tests: [Target] = [
     .target(
         name: "TestSupport",
         dependencies: [
-            "CBroker", "CKafka", "Essentials", "Kafka", "LocalCluster", "Model", "Postgres", "Realms", "Work",
+            "BackendContract", "CBroker", "CKafka", "Essentials", "HTTP", "Kafka", "LocalCluster", "Model", "Postgres",
+            "Realms", "Work",
         ],
         path: "Tests/TestSupport"),
     .target(name: "ProjectDocuments", dependencies: [yams], path: "Tests/ProjectDocuments"),
@@ -175,7 +187,8 @@ let tests: [Target] = [
     .testTarget(
         name: "BackendsTests",
         dependencies: [
-            "BackendContract", "BackendProtocol", "Backends", "Catalogues", "Environments", "Essentials", "HTTP",
+            "BackendContract", "BackendHTTP", "BackendProtocol", "Backends", "Catalogues", "Environments", "Essentials",
+            "HTTP",
             "Model", "NameBasedIDs", "Runtime", "Sandbox", "TestSupport", "Work",
         ], path: "Tests/BackendsTests"),
     .testTarget(
@@ -183,6 +196,12 @@ let tests: [Target] = [
         path: "Tests/CataloguesTests"),
     .testTarget(
         name: "DeliveriesTests", dependencies: ["Deliveries", "Essentials", crypto], path: "Tests/DeliveriesTests"),
+    .testTarget(
+        name: "CompassTests",
+        dependencies: [
+            "BackendContract", "BackendProtocol", "Compass", "CompassContract", "Essentials", "HTTP", "Sandbox",
+            "TestSupport",
+        ], path: "Tests/CompassTests"),
     .testTarget(
         name: "DeviceClientTests", dependencies: ["DeviceClient", "Essentials", "Model", "TestSupport"],
         path: "Tests/DeviceClientTests"),
@@ -192,7 +211,9 @@ let tests: [Target] = [
             "BackendProtocol", "Backends", "Catalogues", "EntrySubmitter", "Environments", "Essentials", "HTTP",
             "Model", "Postgres", "RealmGateway", "Realms", "Sandbox", "TestSupport", "Work",
         ], path: "Tests/EntrySubmitterTests"),
-    .testTarget(name: "EnvironmentsTests", dependencies: ["Environments"], path: "Tests/EnvironmentsTests"),
+    .testTarget(
+        name: "EnvironmentsTests", dependencies: ["BackendProtocol", "Environments", "Model"],
+        path: "Tests/EnvironmentsTests"),
     .testTarget(
         name: "FieldpostTests",
         dependencies: [
@@ -279,8 +300,8 @@ let tests: [Target] = [
     .testTarget(
         name: "WorkbenchTests",
         dependencies: [
-            "BackendProtocol", "Backends", "DeviceClient", "EntrySubmitter", "Essentials", "LocalCluster", "Model",
-            "RealmGateway", "TestSupport", "Workbench",
+            "BackendProtocol", "Backends", "DataFiles", "DeviceClient", "EntrySubmitter", "Essentials", "LocalCluster",
+            "Model", "RealmGateway", "TestSupport", "Workbench",
         ], path: "Tests/WorkbenchTests"),
 ]
 

@@ -6,7 +6,9 @@ import Commands
 struct SandboxCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sandbox", abstract: "Stand-ins for what Fieldpost needs around it.",
-        subcommands: [IdentityCommand.self, SAPCommand.self, EconomicCommand.self, BrokerCommand.self])
+        subcommands: [
+            IdentityCommand.self, SAPCommand.self, EconomicCommand.self, CompassCommand.self, BrokerCommand.self,
+        ])
 }
 
 await runCommandLine(SandboxCommand.self)

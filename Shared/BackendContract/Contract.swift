@@ -77,7 +77,7 @@ public enum Contract {
         /// What is wrong, for who writes the adapter.
         public let description: String
 
-        init(_ description: String) { self.description = description }
+        package init(_ description: String) { self.description = description }
     }
 
     /// How an adapter fared.

@@ -1,3 +1,5 @@
+internal import BackendHTTP
+
 /// Notices when the cursors of a listing's pages lead back to one that was read: such a listing would be read for ever.
 ///
 /// It remembers one cursor only, since it may be stored between two pages: that of page 1, 2, 4, 8 and so on (Brent's

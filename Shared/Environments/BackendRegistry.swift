@@ -5,7 +5,6 @@ import FoundationEssentials
 package import HTTP
 package import Model
 package import Postgres
-internal import Synchronization
 
 /// The back end of an environment, as `fieldpost environment add` stored it.
 package struct BackendConfiguration: Sendable, Equatable {
@@ -121,7 +120,7 @@ package final class BackendRegistry: Sendable {
     private let secrets: SecretBox
     /// The longest a single HTTP call may take.
     package let callMax: Duration
-    private let known = Mutex<[EnvironmentID: (stored: BackendConfiguration, adapter: any TimeBackend)]>([:])
+    private let kept = KeptByEnvironment<BackendConfiguration, any TimeBackend>()
 
     /// - Parameter secrets: Opens sealed passwords.
     package init(client: Client, secrets: SecretBox, callMax: Duration) {
@@ -137,11 +136,8 @@ package final class BackendRegistry: Sendable {
         guard let stored = try BackendConfiguration.load(environment, on: &connection) else {
             throw MissingBackend("environment \(environment) has no back end")
         }
-        return try known.withLock { known throws(MissingBackend) in
-            if let entry = known[environment], entry.stored == stored { return entry.adapter }
-            let adapter = try stored.make(client: client, secrets: secrets, callMax: callMax)
-            known[environment] = (stored, adapter)
-            return adapter
+        return try kept.value(of: environment, from: stored) { stored throws(MissingBackend) in
+            try stored.make(client: client, secrets: secrets, callMax: callMax)
         }
     }
 }

@@ -8,6 +8,7 @@ package enum SecretStore {
     package enum Sort: String, CaseIterable {
         case clientSecrets = "client secrets"
         case backendPasswords = "back ends' passwords"
+        case defectAccounts = "defects' accounts"
         case refreshTokens = "refresh tokens"
     }
 
@@ -31,6 +32,7 @@ package enum SecretStore {
             switch sort {
             case .clientSecrets: OAuthClient.secretPlace(environment)
             case .backendPasswords: BackendConfiguration.secretPlace(environment)
+            case .defectAccounts: DefectTracker.secretPlace(environment)
             case .refreshTokens: RefreshTokens.secretPlace(environment, person: person)
             }
         }
@@ -80,6 +82,12 @@ package enum SecretStore {
             WHERE environment_id > \(last.environment) AND password IS NOT NULL
             ORDER BY environment_id LIMIT \(pageCountMax)
             """
+        case .defectAccounts:
+            """
+            SELECT environment_id, 0::bigint, 0, secret FROM backend.defect_tracker
+            WHERE environment_id > \(last.environment) AND secret IS NOT NULL
+            ORDER BY environment_id LIMIT \(pageCountMax)
+            """
         case .refreshTokens:
             """
             SELECT environment_id, id, person_id, token FROM onboarding.refresh_token
@@ -105,6 +113,12 @@ package enum SecretStore {
                 UPDATE backend.connection b SET password = c.new
                 FROM unnest(\(environments), \(old), \(new)) AS c(environment_id, old, new)
                 WHERE b.environment_id = c.environment_id AND b.password = c.old
+                """
+        case .defectAccounts:
+            return """
+                UPDATE backend.defect_tracker d SET secret = c.new
+                FROM unnest(\(environments), \(old), \(new)) AS c(environment_id, old, new)
+                WHERE d.environment_id = c.environment_id AND d.secret = c.old
                 """
         case .refreshTokens:
             return """

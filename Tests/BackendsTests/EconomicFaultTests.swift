@@ -2,6 +2,7 @@ import BackendProtocol
 import FoundationEssentials
 import HTTP
 import Model
+import TestSupport
 import Testing
 
 @testable import Backends

@@ -3,6 +3,7 @@ import Backends
 import FoundationEssentials
 import HTTP
 import Model
+import TestSupport
 import Testing
 
 /// What the sandbox does to clients that are less careful than the adapter.

@@ -1,3 +1,4 @@
+import BackendHTTP
 import BackendProtocol
 import Essentials
 import FoundationEssentials

@@ -3,6 +3,7 @@ import Backends
 import FoundationEssentials
 import HTTP
 import Model
+import TestSupport
 import Testing
 
 @Suite struct SAPReportingTests {

@@ -3,6 +3,7 @@ import BackendProtocol
 import Backends
 import Essentials
 import Model
+import TestSupport
 
 /// The faults that both stand-ins have, as the contract asks for them.
 protocol SandboxHarness: BackendHarness {
@@ -13,22 +14,7 @@ protocol SandboxHarness: BackendHarness {
 extension SandboxHarness {
     var firstDay: Day { SandboxFixture.day("2015-03-30") }
 
-    func behave(_ behaviour: BackendBehaviour) async throws {
-        let faults: [String: Double] =
-            switch behaviour {
-            case .normal: [:]
-            case .failing: ["rate503": 1]
-            case .failingAfterWrite: ["rate500AfterWrite": 1]
-            case .losingAnswers: ["rateLostAfterWrite": 1]
-            case .overloaded(let retryAfter):
-                ["rate429": 1, "retryAfterSeconds": Double(retryAfter.components.seconds)]
-            case .stuck: ["rateSlow": 1, "slowMs": 120_000]
-            }
-        let all = ["rate503", "rate500AfterWrite", "rateLostAfterWrite", "rate429", "rateSlow"]
-        let switches = Dictionary(uniqueKeysWithValues: all.map { ($0, 0) }).merging(faults) { $1 }
-        let fields = switches.map { "\"\($0)\": \(Int($1))" }.joined(separator: ", ")
-        try await fixture.switches("{\(fields)}")
-    }
+    func behave(_ behaviour: BackendBehaviour) async throws { try await fixture.behave(behaviour) }
 }
 
 struct SAPHarness: SandboxHarness {

@@ -4,6 +4,7 @@ import Essentials
 import FoundationEssentials
 import HTTP
 import Model
+import TestSupport
 import Testing
 
 @testable import Sandbox

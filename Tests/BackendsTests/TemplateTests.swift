@@ -3,6 +3,7 @@ import Catalogues
 import Environments
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 @testable import Backends

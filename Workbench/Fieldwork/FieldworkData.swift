@@ -1,3 +1,4 @@
+import DataFiles
 import Essentials
 import FoundationEssentials
 import ImportSources

@@ -15,7 +15,8 @@ extension EnvironmentCommand {
             guard let stored = try EnvironmentStore.load(name, on: &connection) else {
                 throw CommandFailure("there is no environment \(name)")
             }
-            let shown = Shown(stored)
+            let defects = try stored.id.flatMap { try DefectTracker.load($0, on: &connection) }
+            let shown = Shown(stored, defects.map(DefectsCommand.Row.init))
             if output.json { return try printJSON(shown) }
             var table = Table([("SETTING", .left), ("VALUE", .left)], empty: "")
             for (setting, value) in shown.lines { table.add([setting, value]) }
@@ -52,8 +53,11 @@ extension EnvironmentCommand {
         let backendSettings: [String: String]
         /// Whether it has templates of its own.
         let hasTemplates: Bool
+        /// Where its defects are; `nil` when it has none.
+        let defects: DefectsCommand.Row?
 
-        init(_ stored: StoredEnvironment) {
+        init(_ stored: StoredEnvironment, _ defects: DefectsCommand.Row?) {
+            self.defects = defects
             name = stored.name
             domains = stored.domains
             addresses = stored.addresses
@@ -89,7 +93,15 @@ extension EnvironmentCommand {
                 ("scopes", scopes.joined(separator: " ")), ("realms are filled on", initialiseOn),
                 ("strangers learn who is known", hidesUnknown ? "no" : "yes"),
                 ("addresses are vouched for by", addressVouchedBy),
-            ] + backendLines
+            ] + backendLines + defectLines
+        }
+
+        private var defectLines: [(String, String)] {
+            guard let defects else { return [("defects", "none: fieldpost environment defects add")] }
+            return [
+                ("defects", "\(defects.server) \(defects.repository)/\(defects.userDatabase) \(defects.recordType)"),
+                ("defects' account", defects.account), ("defects' poll interval", "\(defects.pollInterval) s"),
+            ]
         }
 
         private var backendLines: [(String, String)] {

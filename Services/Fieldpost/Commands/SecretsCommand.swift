@@ -14,9 +14,9 @@ struct SecretsCommand: ParsableCommand {
             abstract: "Seal every stored secret with the first of FIELDPOST_SECRET_KEYS.",
             discussion: """
                 When it ends with status 0, keys behind the first one are not needed by any client secret, back end's
-                password or refresh token. Logins and events that are under way are sealed too, and expire with their
-                sessions. What does not open with any key stays as it is, and is told; the status is 1 then. The command
-                may be run again at any time.
+                password, defects' account or refresh token. Logins and events that are under way are sealed too, and
+                expire with their sessions. What does not open with any key stays as it is, and is told; the status is
+                1 then. The command may be run again at any time.
                 """)
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions

@@ -1,3 +1,4 @@
+internal import BackendHTTP
 internal import BackendProtocol
 internal import Essentials
 internal import Model

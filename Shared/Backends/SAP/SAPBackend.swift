@@ -1,3 +1,4 @@
+internal import BackendHTTP
 package import BackendProtocol
 package import Essentials
 internal import FoundationEssentials

@@ -1,3 +1,4 @@
+internal import BackendHTTP
 internal import BackendProtocol
 internal import FoundationEssentials
 internal import HTTP
@@ -6,7 +7,7 @@ internal import HTTP
 struct SAPConnection: Sendable {
     let settings: SAPSettings
     private let client: Client
-    private let logins: SAPLogins
+    private let logins: SharedLogin<SAPLogin>
 
     static let timeSheet = "/sap/opu/odata/sap/API_MANAGE_WORKFORCE_TIMESHEET"
     static let project = "/sap/opu/odata/sap/API_ENTERPRISE_PROJECT_SRV;v=0002"
@@ -20,7 +21,7 @@ struct SAPConnection: Sendable {
     init(settings: SAPSettings, client: Client) {
         self.settings = settings
         self.client = client
-        logins = SAPLogins(client: client, settings: settings)
+        logins = SharedLogin { await SAPLogin.fetch(client, settings) }
     }
 
     // MARK: Reading
@@ -82,12 +83,12 @@ struct SAPConnection: Sendable {
         _ path: String, _ body: [UInt8], before deadline: WriteDeadline
     ) async throws(BackendError) -> Response {
         let login = try await logins.current()
-        let response = try await post(path, body, login, deadline)
+        let response = try await post(path, body, login.login, deadline)
         guard SAPAnswer.wantsToken(response) else {
             try SAPAnswer.check(response, isWrite: true)
             return response
         }
-        let second = try await post(path, body, try await logins.replacing(login), deadline)
+        let second = try await post(path, body, try await logins.replacing(login).login, deadline)
         if SAPAnswer.wantsToken(second) {
             throw .notProcessed(reason: "a new CSRF token was refused as well", retryAfter: nil)
         }

@@ -1,3 +1,4 @@
+import BackendHTTP
 import BackendProtocol
 
 /// What an environment can say about one kind of back end: the lists of choices and the fields of its records that

@@ -1,17 +1,16 @@
-internal import BackendProtocol
+package import BackendProtocol
 internal import Essentials
 internal import FoundationEssentials
-internal import HTTP
-internal import Model
+package import HTTP
 
 /// What an answer's status means, for any back end that is spoken to over HTTP.
-enum HTTPAnswer {
+package enum HTTPAnswer {
     /// - Parameters:
     ///   - isFromService: Whether an error is the called service's own, and not that of something before it: a proxy,
     ///     or a wrong address.
     ///   - messages: What the body of an error says: one message per problem, never none. They are bounded here.
     /// - Throws: What any answer but 2xx stands for.
-    static func check(
+    package static func check(
         _ response: Response, isWrite: Bool, isFromService: @autoclosure () -> Bool,
         messages: @autoclosure () -> [String]
     ) throws(BackendError) {
@@ -37,7 +36,7 @@ enum HTTPAnswer {
     }
 
     /// Decodes an answer to a read. In place of U+0000, which PostgreSQL does not store, its texts have U+FFFD.
-    static func decode<Value: Decodable>(_: Value.Type, from body: [UInt8]) throws(BackendError) -> Value {
+    package static func decode<Value: Decodable>(_: Value.Type, from body: [UInt8]) throws(BackendError) -> Value {
         do {
             return try JSONDecoder().decode(Value.self, from: Data(storable(body)))
         } catch {
@@ -63,10 +62,10 @@ enum HTTPAnswer {
     // MARK: Retry-After
 
     /// A longer wait than this is a mistake of the back end's, and cut.
-    static let retryAfterSecondsMax = 86_400
+    package static let retryAfterSecondsMax = 86_400
 
     /// RFC 9110, 10.2.3: seconds, or a date, which is compared with the answer's own `Date`. `nil` when it is neither.
-    static func retryAfter(of response: Response) -> Duration? {
+    package static func retryAfter(of response: Response) -> Duration? {
         guard let value = response.headers["retry-after"] else { return nil }
         var wait: Int?
         if !value.isEmpty, value.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
@@ -77,50 +76,5 @@ enum HTTPAnswer {
             wait = max(0, then - now)
         }
         return wait.map { .seconds(min($0, retryAfterSecondsMax)) }
-    }
-}
-
-extension Client {
-    /// Sends a request that changes nothing, so that its outcome does not matter.
-    func read(_ request: Request) async throws(BackendError) -> Response {
-        do throws(HTTPError) {
-            return try await send(request)
-        } catch {
-            throw .notProcessed(reason: error.message, retryAfter: nil)
-        }
-    }
-
-    /// Sends a request that may change something, once.
-    func write(_ request: Request) async throws(BackendError) -> Response {
-        do throws(HTTPError) {
-            return try await send(request)
-        } catch {
-            if error.isTooLate { throw .tooLate }
-            switch error.outcome {
-            case .notSent: throw .notProcessed(reason: error.message, retryAfter: nil)
-            case .maybeSent: throw .outcomeUnknown(reason: error.message)
-            }
-        }
-    }
-}
-
-/// Percent-encoding.
-enum URLText {
-    /// Percent-encodes all but the unreserved characters of RFC 3986, 2.3.
-    static func escape(_ text: String) -> String {
-        var escaped = ""
-        escaped.reserveCapacity(text.utf8.count * 2)
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                escaped.unicodeScalars.append(Unicode.Scalar(byte))
-            default:
-                let digits = String(byte, radix: 16, uppercase: true)
-                escaped += digits.count == 1 ? "%0" + digits : "%" + digits
-            }
-        }
-        return escaped
     }
 }

@@ -1,14 +1,14 @@
-import Foundation
+package import Foundation
 
-/// A file of the demo's data folder, plain or gzipped.
-enum DataFile {
-    /// What keeps a file from being used, for the person who named the folder.
-    struct Problem: Error, Equatable, CustomStringConvertible {
-        let description: String
+/// A file of data, plain or gzipped: for tools and stand-ins, since it needs the program `gzip`.
+package enum DataFile {
+    /// What keeps a file from being used, for the person who named it.
+    package struct Problem: Error, Equatable, CustomStringConvertible {
+        package let description: String
     }
 
     /// Whether a folder has the file, plain or gzipped.
-    static func isThere(_ name: String, in folder: String) -> Bool {
+    package static func isThere(_ name: String, in folder: String) -> Bool {
         let file = URL(fileURLWithPath: folder, isDirectory: true).appendingPathComponent(name)
         return [file, file.appendingPathExtension("gz")].contains {
             FileManager.default.isReadableFile(atPath: $0.path)
@@ -18,15 +18,28 @@ enum DataFile {
     /// Reads `name`, or unpacks `name.gz` with the program `gzip` when there is no such file.
     ///
     /// - Throws: ``Problem``, which names the file.
-    static func read(_ name: String, in folder: String) throws(Problem) -> Data {
+    package static func read(_ name: String, in folder: String) throws(Problem) -> Data {
         let file = URL(fileURLWithPath: folder, isDirectory: true).appendingPathComponent(name)
         if let data = try? Data(contentsOf: file) { return data }
         let packed = file.appendingPathExtension("gz")
         guard FileManager.default.isReadableFile(atPath: packed.path) else {
             throw Problem(description: "\(folder) has neither \(name) nor \(name).gz")
         }
-        do { return try unpack(packed) } catch {
-            throw Problem(description: "\(packed.path) cannot be unpacked: \(error)")
+        return try read(packed.path)
+    }
+
+    /// Reads a file; unpacks it when its name ends in `.gz`.
+    ///
+    /// - Throws: ``Problem``, which names the file.
+    package static func read(_ path: String) throws(Problem) -> Data {
+        let file = URL(fileURLWithPath: path)
+        guard FileManager.default.isReadableFile(atPath: path) else {
+            throw Problem(description: "\(path) cannot be read")
+        }
+        do {
+            return file.pathExtension == "gz" ? try unpack(file) : try Data(contentsOf: file)
+        } catch {
+            throw Problem(description: "\(path) cannot be read: \(error)")
         }
     }
 

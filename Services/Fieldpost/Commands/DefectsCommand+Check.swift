@@ -1,0 +1,161 @@
+import ArgumentParser
+import BackendProtocol
+import Compass
+import Environments
+import Essentials
+import HTTP
+import Postgres
+
+extension DefectsCommand {
+    /// `fieldpost environment defects check`: calls an environment's Compass, and says what works.
+    struct Check: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Log in to an environment's Compass, read a little of it, and say what works.",
+            discussion: """
+                It also tries what Fieldpost takes for granted of a Compass server (docs/compass.md): it makes a
+                temporary query, reads a page as usual and two pages of two rows, and removes it. Ends with status 1
+                when something does not work.
+                """)
+        @Argument(help: "The environment.") var name: String
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            var connection = try database.connect()
+            let id = try DefectsCommand.environment(name, on: &connection)
+            guard let tracker = try DefectTracker.load(id, on: &connection) else {
+                throw CommandFailure("\(name) has no defects: environment defects add")
+            }
+            let findings = try await DefectCheck(tracker: tracker, secrets: try SecretOptions.box()).findings()
+            var table = Table([("WHAT", .left), ("STATE", .left), ("DETAIL", .left)], empty: "")
+            for finding in findings { table.add([finding.what, finding.works ? "works" : "FAILS", finding.detail]) }
+            try output.show(findings, table)
+            if findings.contains(where: { !$0.works }) { throw ExitCode(1) }
+        }
+    }
+}
+
+/// Tries a Compass server, within bounds of time, until something does not work.
+struct DefectCheck {
+    let tracker: DefectTracker
+    let secrets: SecretBox
+
+    private static let callMax = Duration.seconds(10)
+
+    /// Why the rest is not tried.
+    private struct Failure: Error { let finding: EnvironmentFinding }
+
+    func findings() async throws -> [EnvironmentFinding] {
+        let http = Client()
+        defer { http.shutDown() }
+        guard tracker.account != nil else {
+            return [.init(what: "account", works: true, detail: "none: each person's own login is used")]
+        }
+        let (usual, compass): (CompassClient, CompassClient)
+        do {
+            usual = try tracker.client(http, secrets: secrets, callMax: Self.callMax)
+            // Of pages of two rows, two are read.
+            compass = try tracker.client(http, secrets: secrets, callMax: Self.callMax) { settings in
+                (settings.pageRowsMax, settings.pagesMax) = (2, 2)
+            }
+        } catch {
+            return [.init(what: "account", works: false, detail: "\(error)")]
+        }
+        var findings: [EnvironmentFinding] = []
+        do {
+            findings.append(try await step("server") { try await server(compass) })
+            findings.append(
+                try await step("account") {
+                    try await compass.logIn()
+                    return tracker.account?.user ?? "a personal access token"
+                })
+            findings.append(try await step("record type") { try await recordType(compass) })
+            findings.append(try await step("queries") { try await queries(compass, usual) })
+            try? await compass.logOff()
+            try? await usual.logOff()
+        } catch let failure as Failure {
+            findings.append(failure.finding)
+        }
+        return findings
+    }
+
+    private func step(_ what: String, _ body: () async throws -> String) async throws -> EnvironmentFinding {
+        do {
+            return .init(what: what, works: true, detail: try await body())
+        } catch let failure as CommandFailure {
+            throw Failure(finding: .init(what: what, works: false, detail: failure.description))
+        } catch {
+            throw Failure(finding: .init(what: what, works: false, detail: "\(error)"))
+        }
+    }
+
+    private func server(_ compass: CompassClient) async throws -> String {
+        let repositories = try await compass.repositories(withDatabases: true)
+        guard let own = repositories.first(where: { $0.name == tracker.repository }) else {
+            let names = repositories.map(\.name).joined(separator: ", ")
+            throw CommandFailure("there is no repository \(tracker.repository); there are \(names)")
+        }
+        // Servers that do not tell their databases are asked for this one at the login.
+        guard own.databases.isEmpty || own.databases.contains(tracker.database) else {
+            throw CommandFailure(
+                "\(own.name) has no database \(tracker.database); it has \(own.databases.joined(separator: ", "))")
+        }
+        return "\(tracker.serverURL): \(tracker.repository)/\(tracker.database)"
+    }
+
+    private func recordType(_ compass: CompassClient) async throws -> String {
+        let types = try await compass.database().recordTypes
+        guard types.contains(where: { $0.lowercased() == tracker.recordType.lowercased() }) else {
+            throw CommandFailure(
+                "there are no records of the type \(tracker.recordType); there are \(types.joined(separator: ", "))")
+        }
+        let type = try await compass.recordType()
+        return "\(type.name): \(type.fields.count) fields, \(type.actions.count) actions"
+    }
+
+    /// Makes a query of history, and sees whether pages, columns and times are as they are taken for granted.
+    private func queries(_ compass: CompassClient, _ usual: CompassClient) async throws -> String {
+        guard let folder = try await compass.folder(at: [Folder.personalQueries]) else {
+            throw CommandFailure("the account has no folder \(Folder.personalQueries)")
+        }
+        let query = try await compass.create(
+            QueryDefinition(
+                name: TemporaryQuery.name(at: Timestamp.now()), folder: folder.id, recordType: tracker.recordType,
+                columns: ["id", "dbid", "history.action_name", "history.action_timestamp"].map { .init($0) },
+                filter: QueryFilter()))
+        do {
+            let text = try await pages(of: query, compass)
+            try await lastPage(of: query, usual)
+            try await compass.deleteQuery(query.id ?? "")
+            return text
+        } catch {
+            try? await compass.deleteQuery(query.id ?? "")
+            throw error
+        }
+    }
+
+    private func pages(of query: QueryDefinition, _ compass: CompassClient) async throws -> String {
+        let set = try await compass.run(query)
+        let first = try await compass.page(1, of: set)
+        var rows = first.rows
+        if rows.count > 2 { throw CommandFailure("a page of 2 rows has \(rows.count): the size of pages is not kept") }
+        if !first.isLast { rows += try await compass.page(2, of: set, after: first).rows }
+        for row in rows {
+            let time = row["history.action_timestamp"] ?? ""
+            if CompassTime(time) == nil { throw CommandFailure("'\(time)' is not a time as yyyy-MM-dd HH:mm:ss") }
+            guard let id = row["id"], try await compass.record(id) != nil else {
+                throw CommandFailure("a row names the record '\(row["id"] ?? "")', which is not there")
+            }
+        }
+        return rows.isEmpty ? "work, and find no defect" : "work: \(rows.count) rows in pages of 2"
+    }
+    /// Sees whether nothing follows a page that is shorter than was asked for.
+    private func lastPage(of query: QueryDefinition, _ compass: CompassClient) async throws {
+        let set = try await compass.run(query)
+        let first = try await compass.page(1, of: set)
+        guard first.isLast, try await !compass.page(2, of: set, after: first).rows.isEmpty else { return }
+        throw CommandFailure(
+            "a page of \(set.pageRowsMax) rows has \(first.rows.count), and another follows: the server's are smaller"
+        )
+    }
+}

@@ -1,0 +1,55 @@
+import Crypto
+import FoundationEssentials
+
+/// Tokens of those who logged in: JWTs with the claims that the vendor's documents show, signed with HS512 by a key
+/// that a restart forgets, and with it all tokens.
+struct CompassLogins: Sendable {
+    private struct Claims: Encodable {
+        let sub, repo, db: String
+        let iat, exp: Int
+        let jti: UUID
+    }
+
+    private struct Holder {
+        let user: String
+        let expiresAtMs: Int64
+    }
+
+    static let countMax = 50_000
+
+    private let key = SymmetricKey(size: .bits256)
+    private var holders: [String: Holder] = [:]
+
+    /// A new token.
+    mutating func token(of user: String, repository: String, database: String, nowMs: Int64, seconds: Int) -> String {
+        let claims = Claims(
+            sub: user, repo: repository, db: database, iat: Int(nowMs / 1_000), exp: Int(nowMs / 1_000) + seconds,
+            jti: UUID())
+        let payload = (try? JSONEncoder().encode(claims)) ?? Data()
+        let text = Self.base64URL(Data(#"{"alg":"HS512"}"#.utf8)) + "." + Self.base64URL(payload)
+        let signature = HMAC<SHA512>.authenticationCode(for: Data(text.utf8), using: key)
+        let token = text + "." + Self.base64URL(Data(signature))
+        if holders.count >= Self.countMax { holders.removeAll() }
+        holders[token] = Holder(user: user, expiresAtMs: nowMs + Int64(seconds) * 1_000)
+        return token
+    }
+
+    /// Whose token it is; `nil` when it is nobody's, or no longer good.
+    mutating func user(of token: String, nowMs: Int64) -> String? {
+        guard let holder = holders[token] else { return nil }
+        guard nowMs < holder.expiresAtMs else {
+            holders[token] = nil
+            return nil
+        }
+        return holder.user
+    }
+
+    mutating func end(_ token: String) { holders[token] = nil }
+
+    mutating func endAll() { holders.removeAll() }
+
+    private static func base64URL(_ data: Data) -> String {
+        String(
+            data.base64EncodedString().filter { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
+    }
+}

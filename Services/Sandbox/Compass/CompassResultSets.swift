@@ -1,0 +1,37 @@
+/// Result sets as they were when they were made. The oldest are forgotten when there are too many, or too large ones.
+struct CompassResultSets: Sendable {
+    struct ResultSet: Sendable {
+        let query: Int
+        let user: String
+        let rows: [[String]]
+        let pageRowsMax: Int
+
+        /// From page 1 on; empty beyond the last one.
+        func page(_ number: Int) -> ArraySlice<[String]> {
+            let first = (number - 1).multipliedReportingOverflow(by: pageRowsMax)
+            return first.overflow || first.partialValue >= rows.count
+                ? [] : rows[first.partialValue...].prefix(pageRowsMax)
+        }
+    }
+
+    static let countMax = 10_000
+    static let rowsMax = 1_000_000
+
+    private var sets: [Int: ResultSet] = [:]
+    private var oldest = 1
+    private var nextID = 1
+    private var rowCount = 0
+
+    mutating func add(_ set: ResultSet) -> Int {
+        sets[nextID] = set
+        rowCount += set.rows.count
+        nextID += 1
+        while sets.count > 1, sets.count > Self.countMax || rowCount > Self.rowsMax {
+            rowCount -= sets.removeValue(forKey: oldest)?.rows.count ?? 0
+            oldest += 1
+        }
+        return nextID - 1
+    }
+
+    subscript(id: Int) -> ResultSet? { sets[id] }
+}

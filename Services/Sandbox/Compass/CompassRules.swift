@@ -1,0 +1,91 @@
+/// What the stand-in's schema allows: requiredness, choices and actions.
+enum CompassRules {
+    /// Why it says no, and with which status.
+    struct Refusal: Error, Equatable {
+        enum Status: Int { case badRequest = 400, forbidden = 403, notFound = 404 }
+
+        let status: Status
+        let message: String
+
+        init(_ message: String, _ status: Status = .badRequest) {
+            self.status = status
+            self.message = message
+        }
+    }
+
+    /// What can be chosen for some fields.
+    struct Choices: Sendable {
+        let users: [String]
+        /// Project → its components.
+        let projects: [String: [String]]
+    }
+
+    /// - Parameters:
+    ///   - action: The one that is being done; `nil`: nobody edits.
+    ///   - values: As they are in the edit session.
+    static func requiredness(
+        _ field: String, _ action: CompassSchema.Action?, _ values: [String: String]
+    ) -> String {
+        if CompassSchema.readOnly.contains(field) { return "READONLY" }
+        if field == "Headline" || field == "Severity" || action?.mandatory.contains(field) == true {
+            return "MANDATORY"
+        }
+        // What is critical has a priority: a field that becomes mandatory by the value of another.
+        let isUrgent = action != nil && field == "Priority" && values["Severity"] == CompassSchema.severities[0]
+        return isUrgent ? "MANDATORY" : "OPTIONAL"
+    }
+
+    /// - Returns: `nil` for a field that anything can be written into. A component is one of its project's.
+    static func choices(_ field: String, _ values: [String: String], _ choices: Choices) -> [String]? {
+        switch field {
+        case "Severity", "customer_severity": CompassSchema.severities
+        case "Priority": CompassSchema.priorities
+        case "Resolution": CompassSchema.resolutions
+        case "Owner": choices.users
+        case "Project": choices.projects.keys.sorted()
+        case "Component": choices.projects[values["Project"] ?? ""] ?? []
+        default: nil
+        }
+    }
+
+    /// What is wrong with the values that are written; none when they can be saved.
+    static func problems(
+        writing new: [String: String], over old: [String: String], _ action: CompassSchema.Action,
+        _ known: Choices
+    ) -> [String] {
+        let values = old.merging(new) { $1 }
+        var problems: [String] = []
+        for (name, value) in new.sorted(by: { $0.key < $1.key }) {
+            guard let field = CompassSchema.fieldsByName[name] else {
+                problems.append("The field \"\(name)\" does not exist.")
+                continue
+            }
+            if CompassSchema.readOnly.contains(name) { problems.append("The field \"\(name)\" is read-only.") }
+            if field.lengthMax > 0, value.count > field.lengthMax {
+                problems.append("The field \"\(name)\" has more than \(field.lengthMax) characters.")
+            }
+        }
+        for field in CompassSchema.fields {
+            let value = values[field.name] ?? ""
+            if value.allSatisfy(\.isWhitespace) {
+                guard requiredness(field.name, action, values) == "MANDATORY" else { continue }
+                problems.append("The field \"\(field.name)\" is mandatory; a value must be specified.")
+            } else if new[field.name] != nil || field.name == "Component",
+                let list = choices(field.name, values, known), !list.contains(value)
+            {
+                problems.append("The field \"\(field.name)\" has a value that is not in its list: \(value)")
+            }
+        }
+        return problems
+    }
+
+    /// - Throws: ``Refusal`` when there is no such action, or it cannot be done in this state.
+    static func action(_ name: String?, from state: String) throws(Refusal) -> CompassSchema.Action {
+        guard let action = CompassSchema.action(name ?? "Modify"), action.type != "_SUBMIT", action.type != "_DELETE"
+        else { throw Refusal("The action \"\(name ?? "")\" does not exist.") }
+        guard action.sources.contains(state) else {
+            throw Refusal("The action \"\(action.name)\" is not allowed in the state \"\(state)\".")
+        }
+        return action
+    }
+}

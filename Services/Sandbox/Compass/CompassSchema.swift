@@ -1,0 +1,96 @@
+/// The record type of the stand-in: the vendor's sample database SAMPL with its type Defect, as its documents show it.
+///
+/// Source: the sample app's documents and data (fields, severities, priorities, states), and the vendor's page "Records
+/// and record types"; actions that no document names are those of the defect schema that comes with the product.
+enum CompassSchema {
+    static let recordType = "Defect"
+    /// Ids are this and eight digits.
+    static let idPrefix = "SAMPL"
+    /// The dbid of record 1 is the next number.
+    static let dbidBase = 33_554_432
+
+    struct FieldDefinition: Sendable {
+        let name: String
+        let type: String
+        /// Characters of a short text; 0: as many as one likes.
+        var lengthMax = 0
+    }
+
+    /// In the order in which answers have them: the sample app reads Headline at 5, id at 7 and State at 24.
+    static let fields = [
+        FieldDefinition(name: "record_type", type: "RECORD_TYPE"), FieldDefinition(name: "is_active", type: "INT"),
+        FieldDefinition(name: "version", type: "INT"), FieldDefinition(name: "lock_version", type: "INT"),
+        FieldDefinition(name: "dbid", type: "DBID"),
+        FieldDefinition(name: "Headline", type: "SHORT_STRING", lengthMax: 254),
+        FieldDefinition(name: "Description", type: "MULTILINE_STRING"), FieldDefinition(name: "id", type: "ID"),
+        FieldDefinition(name: "Severity", type: "SHORT_STRING", lengthMax: 254),
+        FieldDefinition(name: "Priority", type: "SHORT_STRING", lengthMax: 254),
+        FieldDefinition(name: "Submitter", type: "REFERENCE"),
+        FieldDefinition(name: "Submit_Date", type: "DATE_TIME"), FieldDefinition(name: "Owner", type: "REFERENCE"),
+        FieldDefinition(name: "Project", type: "REFERENCE"),
+        FieldDefinition(name: "Component", type: "SHORT_STRING", lengthMax: 254),
+        FieldDefinition(name: "Keywords", type: "MULTILINE_STRING"),
+        FieldDefinition(name: "Symptoms", type: "MULTILINE_STRING"),
+        FieldDefinition(name: "Resolution", type: "SHORT_STRING", lengthMax: 254),
+        FieldDefinition(name: "Note_Entry", type: "MULTILINE_STRING"),
+        FieldDefinition(name: "Notes_Log", type: "MULTILINE_STRING"),
+        FieldDefinition(name: "customer", type: "REFERENCE"),
+        FieldDefinition(name: "customer_severity", type: "SHORT_STRING", lengthMax: 254),
+        FieldDefinition(name: "ratl_mastership", type: "REFERENCE"),
+        FieldDefinition(name: "is_duplicate", type: "INT"), FieldDefinition(name: "State", type: "STATE"),
+        FieldDefinition(name: "old_id", type: "SHORT_STRING", lengthMax: 254),
+    ]
+
+    static let fieldsByName = Dictionary(uniqueKeysWithValues: fields.map { ($0.name, $0) })
+
+    /// Those of a row of history, as columns name them.
+    static let historyFields: Set = [
+        "history.action_name", "history.action_timestamp", "history.user_name", "history.old_state",
+        "history.new_state", "history.dbid",
+    ]
+
+    /// What nobody writes.
+    static let readOnly: Set = [
+        "record_type", "is_active", "version", "lock_version", "dbid", "id", "Submitter", "Submit_Date", "Notes_Log",
+        "ratl_mastership", "is_duplicate", "State", "old_id",
+    ]
+
+    static let severities = ["1-Critical", "2-Major", "3-Average", "4-Minor", "5-Enhancement"]
+    static let priorities = ["1-Resolve Immediately", "2-Give High Attention", "3-Normal Queue"]
+    static let resolutions = ["Fixed", "Not Reproducible", "Works as designed", "Duplicate", "Postponed"]
+
+    /// What a state is changed by, among others.
+    struct Action: Sendable {
+        let name: String
+        let type: String
+        var sources: [String] = []
+        var destination: String?
+        /// Fields that must have a value for it, beside those that always must.
+        var mandatory: Set<String> = []
+    }
+
+    static let states = ["Submitted", "Assigned", "Opened", "Resolved", "Closed", "Postponed"]
+
+    static let actions = [
+        Action(name: "Submit", type: "_SUBMIT", destination: "Submitted"),
+        Action(name: "Modify", type: "_MODIFY", sources: states),
+        Action(name: "Delete", type: "_DELETE", sources: states),
+        Action(
+            name: "Assign", type: "_CHANGE_STATE", sources: ["Submitted", "Assigned", "Opened", "Postponed"],
+            destination: "Assigned", mandatory: ["Owner", "Priority"]),
+        Action(
+            name: "Open", type: "_CHANGE_STATE", sources: ["Submitted", "Assigned"], destination: "Opened",
+            mandatory: ["Owner"]),
+        Action(
+            name: "Resolve", type: "_CHANGE_STATE", sources: ["Opened"], destination: "Resolved",
+            mandatory: ["Resolution"]),
+        Action(name: "Validate", type: "_CHANGE_STATE", sources: ["Resolved"], destination: "Closed"),
+        Action(name: "Reject", type: "_CHANGE_STATE", sources: ["Resolved"], destination: "Opened"),
+        Action(
+            name: "Postpone", type: "_CHANGE_STATE", sources: ["Submitted", "Assigned", "Opened"],
+            destination: "Postponed"),
+        Action(name: "Re_open", type: "_CHANGE_STATE", sources: ["Closed", "Postponed"], destination: "Opened"),
+    ]
+
+    static func action(_ name: String) -> Action? { actions.first { $0.name == name } }
+}

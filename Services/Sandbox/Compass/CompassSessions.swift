@@ -1,0 +1,42 @@
+/// A record that a user edits.
+struct CompassSession: Sendable {
+    let user: String
+    let number: Int
+    let action: CompassSchema.Action
+    /// The version it was begun from: another one at the commit was somebody else's. 0 for a new record.
+    let version: Int
+    let beganAtMs: Int64
+    /// What was written into it so far.
+    var values: [String: String]
+
+    var isNew: Bool { version == 0 }
+}
+
+/// The edit sessions that are open: one per user and record. They lock nothing.
+struct CompassSessions: Sendable {
+    private struct Key: Hashable {
+        let user: String
+        let number: Int
+    }
+
+    private var open: [Key: CompassSession] = [:]
+
+    /// In the order in which they were begun.
+    var all: [CompassSession] {
+        open.values.sorted { ($0.beganAtMs, $0.number, $0.user) < ($1.beganAtMs, $1.number, $1.user) }
+    }
+
+    subscript(user: String, number: Int) -> CompassSession? { open[Key(user: user, number: number)] }
+
+    mutating func put(_ session: CompassSession) { open[Key(user: session.user, number: session.number)] = session }
+
+    /// - Returns: Whether there was one.
+    mutating func end(_ user: String, _ number: Int) -> Bool {
+        open.removeValue(forKey: Key(user: user, number: number)) != nil
+    }
+
+    /// Ends those that nobody ended.
+    mutating func endThose(begunBefore time: Int64) {
+        if open.values.contains(where: { $0.beganAtMs < time }) { open = open.filter { $0.value.beganAtMs >= time } }
+    }
+}

@@ -1,0 +1,80 @@
+import Essentials
+
+/// What somebody did in Compass itself, whatever the rules say: for tests, and for trackers that are loaded.
+struct CompassChange: Codable, Equatable, Sendable {
+    /// An id; without one a record is made.
+    var record: String?
+    var user: String
+    /// What history tells; `Submit` of a new record and `Modify` otherwise, where none is named.
+    var action: String?
+    /// The state it leads to; `nil`: that of the action, where it has one.
+    var state: String?
+    var fields: [String: String]
+    /// When it truly was; `nil`: now.
+    var at: Timestamp?
+    /// Who may see it and change it from now on; not named: as it was, and everybody a new one.
+    var readers: [String]?
+    var editors: [String]?
+    /// Whether the record goes.
+    var isDeletion: Bool?
+}
+
+extension CompassState {
+    /// - Returns: The record's number.
+    mutating func perform(_ change: CompassChange) throws(CompassRules.Refusal) -> Int {
+        let atMs = change.at?.millisecondsSinceEpoch ?? clock.nowMs
+        var old: CompassRecord
+        if let id = change.record {
+            guard let number = CompassRecord.number(ofID: id), let known = record(number) else {
+                throw CompassRules.Refusal("The record \(id) was not found.", .notFound)
+            }
+            old = known
+        } else {
+            old = CompassRecord(
+                number: reserveNumber(), fields: ["Submitter": change.user],
+                submittedAtMs: atMs + Int64(dials.switches.clockSkewSeconds) * 1_000, version: 0)
+        }
+        if let readers = change.readers { old.readers = readers }
+        if let editors = change.editors { old.editors = editors }
+        if change.isDeletion == true {
+            old.isDeleted = true
+            old.version += 1
+            write(.record(old, nil))
+            return old.number
+        }
+        let action = change.action ?? (old.version == 0 ? "Submit" : "Modify")
+        let state = change.state ?? CompassSchema.action(action)?.destination
+        write(saved(old, change.fields, state), over: old, action, by: change.user, atMs: atMs)
+        return old.number
+    }
+}
+
+extension CompassSystem {
+    /// Does one change after the other; the first that cannot be done ends it.
+    ///
+    /// - Returns: The ids of their records.
+    @discardableResult
+    func perform(_ changes: [CompassChange]) throws(CompassRules.Refusal) -> [String] {
+        try checked { state throws(CompassRules.Refusal) in
+            var ids: [String] = []
+            for change in changes { ids.append(CompassRecord.id(ofNumber: try state.perform(change))) }
+            return ids
+        }
+    }
+
+    /// Sets the clock; `nil`: this machine's again.
+    func setClock(_ time: Timestamp?) { withState { $0.clock.setMs = time?.millisecondsSinceEpoch } }
+
+    /// The history as it truly is: each change with the record as it is now, from change `number` on.
+    func history(after number: Int, countMax: Int) -> [(record: CompassRecord, entry: CompassHistory)] {
+        withState { state in
+            var found: [(record: CompassRecord, entry: CompassHistory)] = []
+            for (record, entries) in zip(state.records, state.history) {
+                guard let record else { continue }
+                for entry in entries where entry.number > number { found.append((record, entry)) }
+            }
+            found.sort { $0.entry.number < $1.entry.number }
+            return Array(found.prefix(countMax))
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import DataFiles
+import Essentials
+import FoundationEssentials
+
+/// A real tracker as what was done in it, one change after the other: what is loaded at once can as well be played
+/// back, step by step.
+///
+/// Lines of JSON, of the forms that the project's test data have: Bugzilla with its history, and Jira without one, of
+/// which the creation and the last state are all there is.
+struct CompassTracker: Sendable {
+    /// A defect; its first change makes it, and has no `record`.
+    struct Defect: Sendable {
+        /// The tracker's own.
+        let key: String
+        let changes: [CompassChange]
+    }
+
+    let defects: [Defect]
+    /// Everybody who did something, owns or submitted something: login name → name.
+    let people: [String: String]
+
+    /// - Throws: `DataFile.Problem`, or ``SandboxProblem``, which names the line.
+    init(path: String) throws {
+        try self.init(lines: try DataFile.read(path).split(separator: UInt8(ascii: "\n")), of: path)
+    }
+
+    init(lines: [Data], of path: String = "data") throws {
+        var defects: [Defect] = []
+        var people: [String: String] = [:]
+        for (index, line) in lines.enumerated() {
+            let tracked: TrackedDefect
+            do {
+                tracked = try JSONDecoder().decode(TrackedDefect.self, from: line)
+            } catch {
+                throw SandboxProblem(message: "\(path), line \(index + 1): \(error)")
+            }
+            for person in tracked.people { people[person.id] = person.name ?? people[person.id] ?? person.id }
+            defects.append(Defect(key: tracked.name, changes: try tracked.changes()))
+        }
+        self.defects = defects
+        self.people = people
+    }
+
+    /// All projects with the components that some defect is, or was, of.
+    var projects: [String: [String]] {
+        var projects: [String: Set<String>] = [:]
+        for defect in defects {
+            var (project, component) = ("", "")
+            for change in defect.changes {
+                project = change.fields["Project"] ?? project
+                component = change.fields["Component"] ?? component
+                if !project.isEmpty, !component.isEmpty { projects[project, default: []].insert(component) }
+            }
+        }
+        return projects.mapValues { $0.sorted() }
+    }
+
+    func organisation(password: String) -> CompassOrganisation {
+        CompassOrganisation(
+            users: people.sorted { $0.key < $1.key }.map {
+                CompassUser(name: $0.key, fullName: $0.value, password: password)
+            }, projects: projects)
+    }
+
+    /// Loads a file into a stand-in: all that was ever done in it, at the times it was.
+    ///
+    /// - Returns: How many defects it has.
+    static func load(_ path: String, into system: CompassSystem, password: String) throws -> Int {
+        let tracker = try CompassTracker(path: path)
+        system.load(tracker.organisation(password: password))
+        for defect in tracker.defects {
+            var id: String?
+            for var change in defect.changes {
+                change.record = id
+                do throws(CompassRules.Refusal) {
+                    id = try system.perform([change]).first
+                } catch {
+                    throw SandboxProblem(message: "\(path), \(defect.key): \(error.message)")
+                }
+            }
+        }
+        return tracker.defects.count
+    }
+}

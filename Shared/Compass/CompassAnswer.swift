@@ -1,0 +1,42 @@
+internal import BackendHTTP
+internal import BackendProtocol
+internal import FoundationEssentials
+internal import HTTP
+
+/// What an answer's status and body mean.
+enum CompassAnswer {
+    /// The body of an error. Source: the sample app's `ErrorResponse`.
+    private struct ErrorBody: Decodable {
+        let status: Int
+        let message: String?
+    }
+
+    /// - Parameter mayBeForbidden: A 403 is about the thing that was asked for, and not about the account: it is what
+    ///   Compass says to its user.
+    /// - Throws: What any answer but 2xx stands for.
+    static func check(
+        _ response: Response, isWrite: Bool, mayBeForbidden: Bool = false, _ connection: CompassConnection
+    ) throws(BackendError) {
+        let messages = connection.redacted([message(of: response)])
+        if response.status == 403, mayBeForbidden, isFromService(response) {
+            throw .refused(BackendMessage.bounded(messages))
+        }
+        try HTTPAnswer.check(response, isWrite: isWrite, isFromService: isFromService(response), messages: messages)
+    }
+
+    /// Whether Compass itself says that there is no such thing.
+    static func isAbsent(_ response: Response) -> Bool { response.status == 404 && isFromService(response) }
+
+    /// Whether an error is Compass's own, and not that of something before it: a proxy, or a wrong address.
+    static func isFromService(_ response: Response) -> Bool { body(of: response)?.status == response.status }
+
+    static func message(of response: Response) -> String {
+        let message = body(of: response)?.message ?? ""
+        return message.isEmpty ? "HTTP \(response.status)" : message
+    }
+
+    private static func body(of response: Response) -> ErrorBody? {
+        guard !(200..<300).contains(response.status) else { return nil }
+        return try? JSONDecoder().decode(ErrorBody.self, from: Data(response.body))
+    }
+}

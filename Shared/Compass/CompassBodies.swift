@@ -1,0 +1,182 @@
+internal import BackendProtocol
+internal import FoundationEssentials
+
+// JSON as Compass has it. The names are the vendor's own; what is not used here is passed over.
+
+/// An id that some answers write as a number and others as text.
+struct NumberOrText: Codable {
+    let text: String
+
+    init(_ text: String) { self.text = text }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let number = try? container.decode(Int64.self) {
+            text = String(number)
+        } else {
+            text = try container.decode(String.self)
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(text)
+    }
+}
+
+// MARK: Workspace
+
+struct ItemBody: Decodable {
+    let dbId: NumberOrText
+    let name: String
+    let workspaceItemType: String?
+
+    /// - Parameter kind: Where the answer does not say it.
+    func item(ofKind kind: String) -> Folder.Item {
+        Folder.Item(id: dbId.text, name: name, kind: workspaceItemType ?? kind)
+    }
+}
+
+struct FolderBody: Decodable {
+    let dbId: NumberOrText
+    let name: String
+    let children: [ItemBody]?
+
+    var folder: Folder {
+        Folder(id: dbId.text, name: name, items: (children ?? []).map { $0.item(ofKind: "") })
+    }
+}
+
+struct QueryBody: Codable {
+    struct Column: Codable {
+        let fieldPathName: String
+        let isShown: Bool?
+        let sortType: String?
+    }
+
+    let name: String?
+    let dbId: NumberOrText?
+    let dbIdParent: NumberOrText?
+    let primaryEntityDefName: String?
+    let queryFieldDefs: [Column]?
+    let filterNode: FilterBody?
+
+    init(_ query: QueryDefinition) {
+        name = query.name
+        dbId = NumberOrText(query.id ?? "")
+        dbIdParent = NumberOrText(query.folder)
+        primaryEntityDefName = query.recordType
+        queryFieldDefs = query.columns.map {
+            Column(fieldPathName: $0.field, isShown: true, sortType: $0.sort.rawValue)
+        }
+        filterNode = FilterBody(query.filter)
+    }
+
+    func json() throws(BackendError) -> [UInt8] {
+        guard let json = try? JSONEncoder().encode(self) else {
+            throw .refused(["The query cannot be written as JSON"])
+        }
+        return Array(json)
+    }
+
+    /// The columns that rows have; `nil` when the answer does not say.
+    var columns: [QueryDefinition.Column]? {
+        queryFieldDefs?.filter { $0.isShown ?? true }.map {
+            QueryDefinition.Column(
+                $0.fieldPathName, sort: $0.sortType.flatMap(QueryDefinition.Sort.init(rawValue:)) ?? .none)
+        }
+    }
+
+    func definition(_ id: String) -> QueryDefinition {
+        var query = QueryDefinition(
+            name: name ?? "", folder: dbIdParent?.text ?? "", recordType: primaryEntityDefName ?? "",
+            columns: columns ?? [], filter: filterNode?.filter ?? QueryFilter())
+        query.id = id
+        return query
+    }
+}
+
+struct FilterBody: Codable {
+    struct Condition: Codable {
+        let fieldPath: String
+        let compOp: Comparison
+        let values: [String]?
+    }
+
+    let boolOp: QueryFilter.Joint?
+    let fieldFilters: [Condition]?
+    let childFilterNodes: [FilterBody]?
+
+    init(_ filter: QueryFilter) {
+        boolOp = filter.joint
+        fieldFilters = filter.conditions.map {
+            Condition(fieldPath: $0.field, compOp: $0.comparison, values: $0.values)
+        }
+        childFilterNodes = filter.children.isEmpty ? nil : filter.children.map(FilterBody.init)
+    }
+
+    var filter: QueryFilter {
+        QueryFilter(
+            boolOp ?? .all,
+            (fieldFilters ?? []).map { QueryFilter.Condition($0.fieldPath, $0.compOp, $0.values ?? []) },
+            children: (childFilterNodes ?? []).map(\.filter))
+    }
+}
+
+// MARK: Records
+
+struct FieldBody: Decodable {
+    let name: String
+    let value: String?
+    let requiredness: String?
+    let requirednessForUser: String?
+    let fieldChoiceList: [String]?
+    let messageText: String?
+
+    var field: Field {
+        let requiredness: Field.Requiredness =
+            switch requirednessForUser ?? requiredness ?? "OPTIONAL" {
+            case "MANDATORY": .mandatory
+            case "OPTIONAL": .optional
+            case "READONLY": .readOnly
+            case let other: .other(other)
+            }
+        return Field(
+            name: name, value: value ?? "", requiredness: requiredness, choices: fieldChoiceList,
+            message: messageText.flatMap { $0.isEmpty ? nil : $0 })
+    }
+}
+
+struct RecordBody: Decodable {
+    let fields: [FieldBody]
+
+    /// What it is called; `nil` when it has no such field, or no value in it.
+    var id: String? { fields.first { $0.name == "id" }?.value.flatMap { $0.isEmpty ? nil : $0 } }
+
+    /// - Parameter asked: The id it was asked for with, where it has none of its own.
+    func record(_ asked: String) -> Record { Record(id: id ?? asked, fields: fields.map(\.field)) }
+}
+
+struct RecordTypeBody: Decodable {
+    struct Action: Decodable {
+        let name: String
+        let actionType: String?
+        let actionSourceStateNames: [String]?
+        let actionDestStateName: String?
+    }
+
+    let name: String?
+    let actions: [Action]?
+    let fieldDefs: [FieldBody]?
+
+    /// - Parameter asked: The name it was asked for with.
+    func type(_ asked: String) -> RecordType {
+        RecordType(
+            name: name ?? asked,
+            actions: (actions ?? []).map {
+                RecordType.Action(
+                    name: $0.name, kind: $0.actionType ?? "", sourceStates: $0.actionSourceStateNames ?? [],
+                    destinationState: $0.actionDestStateName)
+            }, fields: (fieldDefs ?? []).map(\.field))
+    }
+}

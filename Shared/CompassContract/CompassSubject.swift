@@ -1,0 +1,116 @@
+internal import BackendContract
+internal import BackendProtocol
+internal import Compass
+
+/// What a check works with.
+struct CompassSubject: Sendable {
+    let harness: any CompassHarness
+    let client: CompassClient
+
+    init(harness: any CompassHarness) {
+        self.harness = harness
+        client = harness.client(.granted, pageRowsMax: nil)
+    }
+
+    var other: CompassClient { harness.client(.other, pageRowsMax: nil) }
+
+    /// A value that no other check has written.
+    func unique() -> String { "Contract \(UInt64.random(in: .min ... .max))" }
+
+    /// The harness's values with another headline.
+    func values(_ headline: String) -> [FieldValue] {
+        harness.values.map { $0.name == "Headline" ? FieldValue("Headline", headline) : $0 }
+    }
+
+    /// A record that is saved.
+    func record(_ headline: String? = nil) async throws -> String {
+        let session = try await client.create(before: .never)
+        return try await session.commit(values(headline ?? unique()), before: .never).id
+    }
+
+    func read(_ id: String) async throws -> Record {
+        guard let record = try await client.record(id) else {
+            throw Contract.Failure("the record \(id) is absent, though it was just saved")
+        }
+        return record
+    }
+
+    // MARK: Queries
+
+    func personalFolder() async throws -> Folder {
+        guard let folder = try await client.folder(at: [Folder.personalQueries]) else {
+            throw Contract.Failure("there is no folder \(Folder.personalQueries)")
+        }
+        return folder
+    }
+
+    /// Makes a query, lends it, and removes it.
+    func withQuery<Answer>(
+        _ columns: [QueryDefinition.Column], _ filter: QueryFilter, _ body: (QueryDefinition) async throws -> Answer
+    ) async throws -> Answer {
+        let query = try await client.create(try await definition(columns, filter))
+        do {
+            let answer = try await body(query)
+            try await client.deleteQuery(query.id ?? "")
+            return answer
+        } catch {
+            try? await harness.behave(.normal)
+            try? await client.deleteQuery(query.id ?? "")
+            throw error
+        }
+    }
+
+    func definition(
+        _ columns: [QueryDefinition.Column], _ filter: QueryFilter
+    ) async throws -> QueryDefinition {
+        QueryDefinition(
+            name: unique(), folder: try await personalFolder().id, recordType: client.settings.recordType,
+            columns: columns, filter: filter)
+    }
+
+    /// The rows that a query of the records with these headlines has.
+    func rows(
+        headlines: [String], _ columns: [String], and conditions: [QueryFilter.Condition] = []
+    ) async throws -> [ResultRow] {
+        let filter = QueryFilter(.all, [.init("Headline", .isOneOf, headlines)] + conditions)
+        return try await withQuery(columns.map { QueryDefinition.Column($0) }, filter) {
+            try await client.rows(of: $0)
+        }
+    }
+
+    // MARK: Expectations
+
+    func expect(_ condition: Bool, _ problem: @autoclosure () -> String) throws {
+        if !condition { throw Contract.Failure(problem()) }
+    }
+
+    func error<Answer>(of what: String, _ call: () async throws -> Answer) async throws -> BackendError {
+        do {
+            let answer = try await call()
+            throw Contract.Failure("\(what) should throw, but gave \(answer)")
+        } catch let error as BackendError {
+            return error
+        }
+    }
+
+    func expectRefusal<Answer>(of what: String, _ call: () async throws -> Answer) async throws {
+        let error = try await error(of: what, call)
+        guard case .refused(let messages) = error else {
+            throw Contract.Failure("\(what) should be refused, but threw \(error)")
+        }
+        try expect(
+            !messages.isEmpty && messages.allSatisfy { $0.contains { !$0.isWhitespace } },
+            "\(what) is refused without words a person could read: \(messages)")
+    }
+}
+
+/// A call with its name, for checks that make several.
+struct CompassAttempt: Sendable {
+    let name: String
+    let call: @Sendable () async throws -> Void
+
+    init(_ name: String, _ call: @escaping @Sendable () async throws -> Void) {
+        self.name = name
+        self.call = call
+    }
+}

@@ -1,0 +1,172 @@
+import Environments
+import Foundation
+import Model
+import Postgres
+import TestSupport
+import Testing
+
+@testable import Sandbox
+
+/// `fieldpost environment defects`, against Compass's stand-in.
+@Suite(.ownThreads) struct DefectsCommandTests {
+    private let conninfo: String
+    private static let key = Data(repeating: 3, count: 32).base64EncodedString()
+
+    init() throws {
+        conninfo = try makeFoundationDatabase()
+        var connection = try Connection(conninfo)
+        try EnvironmentRows(id: 1, name: "acme").insert(on: &connection)
+    }
+
+    private func run(_ arguments: String..., secret: String = "secret-of-all") throws -> Answer {
+        try fieldpost(
+            ["environment", "defects"] + arguments,
+            environment: [
+                "FIELDPOST_DATABASE_URL": conninfo, "FIELDPOST_SECRET_KEYS": Self.key, "SECRET": secret,
+            ])
+    }
+
+    private func add(port: Int, secret: String = "secret-of-all") throws -> Answer {
+        try run(
+            "add", "acme", "--server", "http://127.0.0.1:\(port)/", "--repository", "CCMRepo", "--user-database",
+            "SAMPL", "--user", "fieldpost", "--password-from", "SECRET", "--json", secret: secret)
+    }
+
+    private func stored() throws -> DefectTracker? {
+        var connection = try Connection(conninfo)
+        return try DefectTracker.load(EnvironmentID(rawValue: 1), on: &connection)
+    }
+
+    private func secret() throws -> String {
+        let sealed = try #require(try stored()?.account?.sealed)
+        let place = DefectTracker.secretPlace(EnvironmentID(rawValue: 1))
+        return try SecretBox([Self.key]).openText(sealed.bytes, at: place)
+    }
+
+    /// Runs `body` with the stand-in.
+    private func withCompass(_ body: @Sendable (CompassSystem, Int) throws -> Void) async throws {
+        let service = try CompassService(CompassService.Configuration())
+        service.system.load(
+            CompassOrganisation(users: [
+                CompassUser(name: "fieldpost", password: "secret-of-all", tokens: ["pat"], isService: true)
+            ]))
+        try await withService({ try await service.run(onRunning: $0) }) { port in
+            try await withOwnThread { try body(service.system, port) }
+        }
+    }
+
+    @Test func whatIsNotGivenStays() throws {
+        let first = try add(port: 8190)
+        #expect(first.status == 0, "\(first.errors)")
+        let row = try #require(try first.rows().first)
+        #expect(row["server"] as? String == "http://127.0.0.1:8190" && row["account"] as? String == "fieldpost")
+        #expect(row["pollInterval"] as? Int == 300 && row["recordType"] as? String == "Defect")
+        #expect(try secret() == "secret-of-all")
+        let second = try run("add", "acme", "--poll-interval", "60", "--record-type", "Bug")
+        #expect(second.status == 0 && second.output.contains("60 s"), "\(second.errors)")
+        #expect(try secret() == "secret-of-all")
+        #expect(try stored()?.recordType == "Bug" && stored()?.database == "SAMPL")
+        #expect(try run("add", "acme", "--password-from", "SECRET", secret: "new").status == 0)
+        #expect(try secret() == "new" && stored()?.account?.user == "fieldpost")
+        #expect(try run("add", "acme", "--token-from", "SECRET", secret: "pat").status == 0)
+        #expect(try secret() == "pat" && stored()?.account?.user == nil)
+        #expect(try run("add", "acme", "--no-account").status == 0)
+        #expect(try stored() != nil && stored()?.account == nil)
+        let shown = try fieldpost(
+            ["environment", "show", "acme"], environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        #expect(shown.output.contains("http://127.0.0.1:8190 CCMRepo/SAMPL Bug"), "\(shown.output) \(shown.errors)")
+        let removed = try run("remove", "acme")
+        #expect(removed.status == 0 && removed.output == "acme has no defects any more\n")
+        #expect(try stored() == nil)
+        #expect(try run("remove", "acme").errors.contains("acme has no defects"))
+        var connection = try Connection(conninfo)
+        let audited = try connection.run(
+            "SELECT detail->>'changed' FROM access.audit WHERE action = 'environment.changed' ORDER BY id")
+        #expect(
+            try audited.map { try $0.value(0, as: String.self) }
+                == Array(repeating: "defects", count: 5) + ["defects removed"])
+    }
+
+    @Test func noSecretIsPrintedOrStoredOpenly() throws {
+        let answer = try add(port: 8190, secret: "very-secret")
+        #expect(answer.status == 0 && !answer.output.contains("very-secret"))
+        let sealed = try #require(try stored()?.account?.sealed.bytes)
+        #expect(!String(decoding: sealed, as: UTF8.self).contains("very-secret"))
+    }
+
+    @Test(arguments: [
+        (["--server", "ftp://x"], 2, "not an https URL"),
+        (["--server", "http://compass.example"], 2, "not an https URL"),
+        (["--server", "https://compass.example/ccmweb"], 2, "without a path"),
+        (["--poll-interval", "4"], 2, "--poll-interval is 5…86400"),
+        (["--repository", ""], 2, "--repository is empty"),
+        (["--user", "a", "--token-from", "SECRET"], 2, "give --user with --password-from"),
+        (["--no-account", "--token-from", "SECRET"], 2, "give --user with --password-from"),
+        (["--user", "a"], 1, "--user a needs --password-from"),
+        (["--password-from", "SECRET"], 1, "--password-from needs --user"),
+        (["--server", "https://c.example"], 1, "missing: --repository, --user-database"),
+        (["--token-from", "NOTHING"], 1, "NOTHING is not set"),
+    ]) func whatCannotBeRightIsRefused(arguments: [String], status: Int32, problem: String) throws {
+        let answer = try fieldpost(
+            ["environment", "defects", "add", "acme"] + arguments,
+            environment: [
+                "FIELDPOST_DATABASE_URL": conninfo, "FIELDPOST_SECRET_KEYS": Self.key, "SECRET": "x",
+            ])
+        #expect(answer.status == status && answer.errors.contains(problem), "\(answer.errors)")
+        #expect(try stored() == nil)
+    }
+
+    @Test func checkSaysWhatItSees() async throws {
+        try await withCompass { compass, port in
+            #expect(try run("check", "acme").errors.contains("acme has no defects"))
+            #expect(try run("check", "other").errors.contains("there is no environment other"))
+            _ = try add(port: port)
+            let empty = try run("check", "acme", "--json")
+            #expect(empty.status == 0, "\(empty.output) \(empty.errors)")
+            #expect(try empty.rows().map { $0["what"] as? String } == ["server", "account", "record type", "queries"])
+            try compass.perform(
+                (1...5).map { CompassChange(user: "x", fields: ["Headline": "\($0)", "Severity": "3-Average"]) })
+            let answer = try run("check", "acme")
+            #expect(answer.status == 0 && answer.output.contains("4 rows in pages of 2"), "\(answer.output)")
+            #expect(compass.withState { $0.workspace.queries.isEmpty }, "its query is removed")
+            #expect(try run("add", "acme", "--token-from", "SECRET", secret: "pat").status == 0)
+            #expect(try run("check", "acme").output.contains("a personal access token"))
+        }
+    }
+
+    @Test func checkSaysWhatDoesNotWork() async throws {
+        try await withCompass { compass, port in
+            func check(_ change: [String], secret: String = "secret-of-all") throws -> Answer {
+                _ = try add(port: port)
+                _ = try fieldpost(
+                    ["environment", "defects", "add", "acme"] + change,
+                    environment: [
+                        "FIELDPOST_DATABASE_URL": conninfo, "FIELDPOST_SECRET_KEYS": Self.key, "SECRET": secret,
+                    ])
+                return try run("check", "acme")
+            }
+            for (change, problem) in [
+                (["--repository", "Other"], "there is no repository Other; there are CCMRepo"),
+                (["--user-database", "OTHER"], "CCMRepo has no database OTHER; it has SAMPL"),
+                (["--record-type", "Bug"], "there are no records of the type Bug; there are Defect"),
+                (["--server", "http://127.0.0.1:1"], "notProcessed"),
+            ] {
+                let answer = try check(change)
+                #expect(answer.status == 1 && answer.output.contains(problem), "\(answer.output)")
+                _ = try run("add", "acme", "--record-type", "Defect")
+            }
+            let refused = try check(["--user", "fieldpost", "--password-from", "SECRET"], secret: "wrong-one")
+            #expect(refused.status == 1 && refused.output.contains("unauthorized"), "\(refused.output)")
+            #expect(!(refused.output + refused.errors).contains("wrong-one"))
+            try compass.perform(
+                (1...5).map { CompassChange(user: "x", fields: ["Headline": "\($0)", "Severity": "3-Average"]) })
+            compass.withDials { $0.switches.pageRowsMax = 3 }
+            let small = try check([])
+            #expect(small.status == 1 && small.output.contains("a page of 500 rows has 3, and another follows"))
+            compass.withDials { ($0.switches.pageRowsMax, $0.switches.ignoresPageNumber) = (10_000, true) }
+            let repeating = try check([])
+            #expect(repeating.status == 1 && repeating.output.contains("is the page before it again"))
+            #expect(compass.withState { $0.workspace.queries.isEmpty }, "its query is removed all the same")
+        }
+    }
+}

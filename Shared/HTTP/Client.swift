@@ -24,8 +24,8 @@ package final class Client: Sendable {
         /// For example `http://proxy.example.com:3128`.
         package var proxy: String?
         package var userAgent = "fieldpost"
-        /// Connects to addresses of the public Internet only, whatever a name leads to: for addresses that somebody else
-        /// has given. What is refused fails as `.notSent`. With a proxy it is the proxy's address that counts.
+        /// Connects to addresses of the public Internet only, whatever a name leads to: for addresses that people have
+        /// given. What is refused fails as `.notSent`. With a proxy it is the proxy's address that counts.
         package var publicAddressesOnly = false
 
         package init() {}

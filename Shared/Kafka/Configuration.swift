@@ -77,10 +77,10 @@ struct ClientProperties {
         // librdkafka waits this long for the answer to a JoinGroup too, which a coordinator that was frozen meanwhile
         // never gives: with the usual 300 s the worker would stand still for five minutes.
         "max.poll.interval.ms": "60000",
-        // What is fetched ahead is memory of each worker's. librdkafka 2.0.2 counts keys and values, not headers and its
-        // own 290 bytes a message; and it stops fetching a partition for a while whenever that has enough: 4 MB gave
-        // 22,000 events/s to one who does nothing with them. A worker decides fewer, and as many with these as with
-        // 64 MB and 100,000 messages of each partition.
+        // What is fetched ahead is memory of each worker's. librdkafka 2.0.2 counts keys and values, not headers and
+        // its own 290 bytes a message; and it stops fetching a partition for a while whenever that has enough: 4 MB
+        // gave 22,000 events/s to one who does nothing with them. A worker decides fewer, and as many with 16 MB as
+        // with 64.
         "queued.max.messages.kbytes": "16384",
         "queued.min.messages": "2000",
         // The mock cluster waits this long in full when it has nothing; a real broker answers at the first byte.

@@ -44,7 +44,8 @@ struct PollPointerSweep: Sweep {
             SELECT position, kind FROM page WHERE changed_at < now() - make_interval(secs => \(keep.inSeconds))
         ), gone AS (
             DELETE FROM store.change c USING old o
-            WHERE c.environment_id = \(environment) AND c.position = o.position AND o.kind = \(Kind.poll)
+            WHERE c.environment_id = \(environment) AND c.position = o.position
+                AND o.kind = ANY (\([Kind.poll, .defectPoll]))
             RETURNING 1
         )
         SELECT (SELECT count(*) FROM gone), count(*), max(position) FROM old

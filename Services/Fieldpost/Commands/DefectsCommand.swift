@@ -12,7 +12,7 @@ import Runtime
 struct DefectsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "defects", abstract: "Where an environment's defects are kept: HCL Compass.",
-        subcommands: [Add.self, Check.self, Remove.self])
+        subcommands: [Add.self, Check.self, Logins.self, Remove.self])
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(

@@ -73,6 +73,13 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     ),
     ("share-fan-out", "ShareFanOut", ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work"]),
     (
+        "defect-notifier", "DefectNotifier",
+        [
+            "BackendProtocol", "Compass", "Environments", "Essentials", "HTTP", "Model", "NameBasedIDs", "Postgres",
+            "Realms", "Runtime", "Work", logging, metrics,
+        ]
+    ),
+    (
         "fieldpost", "Fieldpost",
         [
             "BackendProtocol", "Backends", "Commands", "Compass", "Environments", "Essentials", "HTTP", "Identity",
@@ -202,6 +209,12 @@ let tests: [Target] = [
             "BackendContract", "BackendProtocol", "Compass", "CompassContract", "Essentials", "HTTP", "Sandbox",
             "TestSupport",
         ], path: "Tests/CompassTests"),
+    .testTarget(
+        name: "DefectNotifierTests",
+        dependencies: [
+            "BackendContract", "BackendProtocol", "Compass", "DefectNotifier", "Environments", "Essentials", "HTTP",
+            "Model", "Postgres", "Realms", "Sandbox", "TestSupport", "Work", logging,
+        ], path: "Tests/DefectNotifierTests"),
     .testTarget(
         name: "DeviceClientTests", dependencies: ["DeviceClient", "Essentials", "Model", "TestSupport"],
         path: "Tests/DeviceClientTests"),

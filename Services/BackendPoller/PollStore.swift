@@ -5,11 +5,6 @@ import Realms
 
 /// The SQL of `poll.run`, `poll.finished` and `poll.watermark`.
 enum PollStore {
-    /// One session holds it: the active scheduler.
-    static let lockKey: Int64 = 0x6669_656c_6470_6f6c
-
-    static func tryLock() -> Statement { "SELECT pg_try_advisory_lock(\(lockKey))" }
-
     /// Environments whose next run is due. Rows: environment, the run, whether a full comparison is due, how many
     /// seconds ago the last one was begun; null when there was none, or another one was asked for.
     static let due: Statement = """

@@ -2,17 +2,12 @@ import BackendProtocol
 import Essentials
 import FoundationEssentials
 import Model
+import Work
 
 /// What a run polls.
 enum ScheduleRule {
     /// What is known of a poll.
-    struct Known: Equatable {
-        /// The run it was last written for.
-        var run: Int64
-        var dueAt: Timestamp
-        /// The last run whose findings are written; 0: none.
-        var finishedRun: Int64
-    }
+    typealias Known = KnownRun
 
     /// How an environment is polled.
     struct Beat: Equatable {
@@ -60,17 +55,10 @@ enum ScheduleRule {
         (beat.tellsChanges ? [Poll.ofChanges] : []) + people.filter { beat.isFull || known[$0] == nil }
     }
 
-    /// Those of `polls` that are written for `run`: those that are not there yet, those whose last run is done, and
-    /// those whose last run was begun so long ago that something must be wrong with it. A poll that is still under way
-    /// is left alone: overtaken again and again, it would never get to an end.
+    /// Those of `polls` that are written for `run`: those that are not there yet, and those that are due.
     static func due(
         _ polls: [String], known: [String: Known], run: Int64, now: Timestamp, staleMax: Duration
     ) -> [String] {
-        polls.filter { person in
-            guard let poll = known[person] else { return true }
-            guard poll.run < run else { return false }
-            let age = Duration.milliseconds(now.millisecondsSinceEpoch - poll.dueAt.millisecondsSinceEpoch)
-            return poll.finishedRun >= poll.run || age > staleMax
-        }
+        polls.filter { known[$0]?.isDue(for: run, now: now, staleMax: staleMax) ?? true }
     }
 }

@@ -7,32 +7,27 @@ import Logging
 import Model
 import Postgres
 import Realms
+import Work
 
 /// Writes the polls of each environment's next run as objects. One is active among all instances, others are ready.
 struct Scheduler: ~Copyable {
-    /// Polls written in one transaction.
-    static let batchCountMax = 500
+    /// One session holds it: the active scheduler.
+    private static let lockKey: Int64 = 0x6669_656c_6470_6f6c
 
-    private var connection: Connection
+    private var session: SchedulerSession
     private var directory = RealmDirectory()
     private let fetcher: RealmFetcher
     private let staleMax: Duration
     private let logger: Logger
     private let decoder = JSONDecoder()
     private let encoder = JSONEncoder()
-    private var lockedOpenCount = -1
     private var audiences: CatalogueReconciler
 
     /// - Parameters:
     ///   - conninfo: It has a connection of its own: its session holds the lock of the active scheduler.
     ///   - fetcher: Knows which back ends tell what has changed.
     init(conninfo: String, fetcher: RealmFetcher, staleMax: Duration, logger: Logger) throws {
-        // Environments take turns: one in which somebody holds a lock comes again at the next step.
-        var limits = Limits.ofLockHolder
-        limits.lockMax = .seconds(1)
-        var connection = try Connection(conninfo, limits: limits, check: Lineage.check)
-        try Schema.check(on: &connection)
-        self.connection = connection
+        session = try SchedulerSession(conninfo, lockKey: Self.lockKey, logger: logger)
         self.fetcher = fetcher
         self.staleMax = staleMax
         self.logger = logger
@@ -43,10 +38,12 @@ struct Scheduler: ~Copyable {
     ///
     /// - Returns: Whether this scheduler is the active one.
     mutating func step(now: Timestamp) throws -> Bool {
-        guard try isActive() else { return false }
-        let due = try connection.run(PollStore.due).decode(EnvironmentID.self, Int64.self, Bool.self, Int64?.self)
+        guard try session.isActive() else { return false }
+        let due = try session.connection.run(PollStore.due).decode(
+            EnvironmentID.self, Int64.self, Bool.self, Int64?.self)
         let isDue = Set(due.map(\.0))
-        let unsettled = try connection.run(PollStore.unsettled).decode(EnvironmentID.self, Int64.self, Timestamp.self)
+        let unsettled = try session.connection.run(PollStore.unsettled).decode(
+            EnvironmentID.self, Int64.self, Timestamp.self)
         for (environment, run, since) in unsettled {
             try alone(environment) { scheduler in
                 try scheduler.settle(
@@ -62,46 +59,36 @@ struct Scheduler: ~Copyable {
         return true
     }
 
-    /// What goes wrong in one environment is logged, and tried again at the next step: the others go on.
+    /// The others go on whatever goes wrong in one environment.
     private mutating func alone(
         _ environment: EnvironmentID, _ body: (inout Scheduler) throws -> Void
     ) throws {
-        do {
-            try body(&self)
-        } catch let error as PostgresError where !error.isConnectionLost {
-            logger.error(
-                "an environment's polls, or its catalogues, cannot be brought forward",
-                metadata: ["environment": "\(environment)", "error": "\(error)"])
-        }
+        let logger = logger
+        try SchedulerSession.alone(
+            environment, &self, orLog: "an environment's polls, or its catalogues, cannot be brought forward",
+            to: logger, body)
     }
 
     /// When everybody was read, or nobody is waited for any longer: who was not counts as before.
     private mutating func settle(
         after run: Int64, since: Timestamp, in environment: EnvironmentID, whoeverIsMissing: Bool
     ) throws {
-        guard let polls = try directory.id(of: .polls, in: environment, create: false, on: &connection) else { return }
+        guard let polls = try directory.id(of: .polls, in: environment, create: false, on: &session.connection) else {
+            return
+        }
         if !whoeverIsMissing {
-            let answer = try connection.run(PollStore.isUnderWay(polls: polls, in: environment))
+            let answer = try session.connection.run(PollStore.isUnderWay(polls: polls, in: environment))
             if try answer[0].decode(Bool.self) { return }
         }
-        guard try audiences.settle(environment, since: since, on: &connection) else { return }
-        try audiences.forgetTrees(environment, on: &connection)
-        try connection.run(PollStore.settled(run, in: environment))
-    }
-
-    /// One session holds an advisory lock; it is gone with the connection.
-    private mutating func isActive() throws -> Bool {
-        if lockedOpenCount == connection.openCount { return true }
-        guard try connection.run(PollStore.tryLock())[0].decode(Bool.self) else { return false }
-        lockedOpenCount = connection.openCount
-        logger.notice("this scheduler is the active one")
-        return true
+        guard try audiences.settle(environment, since: since, on: &session.connection) else { return }
+        try audiences.forgetTrees(environment, on: &session.connection)
+        try session.connection.run(PollStore.settled(run, in: environment))
     }
 
     /// One whose adapter cannot be made is polled in full: what is wrong with it is said where it would be called.
     private mutating func capabilities(of environment: EnvironmentID) throws -> BackendCapabilities? {
         do {
-            return try fetcher.adapters.adapter(of: environment, on: &connection).capabilities
+            return try fetcher.adapters.adapter(of: environment, on: &session.connection).capabilities
         } catch is MissingBackend {
             return nil
         }
@@ -111,13 +98,14 @@ struct Scheduler: ~Copyable {
     private mutating func begin(
         _ run: Int64, isFullDue: Bool, fullAge: Duration?, in environment: EnvironmentID, _ now: Timestamp
     ) throws {
-        let realms = try directory.ids(of: [.users, .polls], in: environment, create: true, on: &connection)
+        let realms = try directory.ids(of: [.users, .polls], in: environment, create: true, on: &session.connection)
         guard let users = realms[.users], let polls = realms[.polls] else { return }
-        let people = try connection.run(BackendPeople.initialized(users: users, in: environment)).decode(String.self)
+        let people = try session.connection.run(BackendPeople.initialized(users: users, in: environment)).decode(
+            String.self)
         let beat = ScheduleRule.Beat(
             try capabilities(of: environment), peopleCount: people.count, isFullDue: isFullDue, fullAge: fullAge)
-        if beat.isFull { try connection.run(PollStore.beginFull(in: environment)) }
-        let answers = try connection.run([
+        if beat.isFull { try session.connection.run(PollStore.beginFull(in: environment)) }
+        let answers = try session.connection.run([
             RealmObject.load(kinds: [.poll], realm: polls, in: environment), PollStore.finished(in: environment),
         ])
         let objects = try RealmObject.byKey(answers[0])
@@ -131,19 +119,13 @@ struct Scheduler: ~Copyable {
         }
         let polled = ScheduleRule.polls(of: people, known: known, beat: beat)
         let due = ScheduleRule.due(polled, known: known, run: run, now: now, staleMax: staleMax)
-        var rest = due[...]
-        while !rest.isEmpty {
-            var batch = WriteBatch(environment: environment)
-            for (decision, person) in rest.prefix(Self.batchCountMax).enumerated() {
-                let key = ObjectKey(realm: polls, kind: .poll, id: RealmContents.pollID(of: person))
-                let poll = Poll(run: run, person: person, dueAt: now)
-                batch.expect(key, at: objects[key]?.position ?? 0, decision: decision)
-                batch.put(key, try CanonicalJSON(encoding: poll, by: encoder), decision: decision)
-            }
-            _ = try batch.commit(on: &connection)
-            rest = rest.dropFirst(Self.batchCountMax)
+        let written = try due.map { person in
+            let key = ObjectKey(realm: polls, kind: .poll, id: RealmContents.pollID(of: person))
+            let poll = Poll(run: run, person: person, dueAt: now)
+            return (key, objects[key]?.position ?? 0, try CanonicalJSON(encoding: poll, by: encoder))
         }
-        try connection.run(PollStore.begun(run, isFull: beat.isFull, in: environment))
+        try session.write(written, in: environment)
+        try session.connection.run(PollStore.begun(run, isFull: beat.isFull, in: environment))
         logger.debug(
             "a run has begun",
             metadata: ["environment": "\(environment)", "run": "\(run)", "polls": "\(due.count)"])

@@ -39,7 +39,8 @@ public struct ImageNeeds: Equatable, Sendable {
         case .person: "avatar"
         case .team, .fieldTask: "image"
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
-            .personLookup, .membership, .location, .share, .appointment, .note, .sharedItem, .poll, .seenRecord:
+            .personLookup, .membership, .location, .share, .appointment, .note, .sharedItem, .poll, .seenRecord,
+            .notice, .defect, .defectPoll:
             nil
         }
     }

@@ -34,6 +34,12 @@ public enum Kind: String, Codable, CaseIterable, Sendable {
     case note = "Note"
     /// That a person shares one item with another; fields: ``SharedItem`` (the type).
     case sharedItem = "SharedItem"
+    /// What a person is to know of; fields: ``Notice`` (the type).
+    case notice = "Notice"
+    /// A defect that is assigned to a person, or that they reported; fields: ``Defect`` (the type).
+    case defect = "Defect"
+    /// That the tracker of defects is to be read, in `/polls`; fields: ``DefectPoll`` (the type).
+    case defectPoll = "DefectPoll"
     /// That a person's records in the back end are to be read, in `/polls`; fields: ``Poll`` (the type).
     case poll = "Poll"
     /// What the back end was last seen to hold of an entry; fields: ``SeenRecord`` (the type).
@@ -61,6 +67,9 @@ extension Kind {
         case .appointment: Appointment.row
         case .note: Note.row
         case .sharedItem: SharedItem.row
+        case .notice: Notice.row
+        case .defect: Defect.row
+        case .defectPoll: DefectPoll.row
         case .poll: Poll.row
         case .seenRecord: SeenRecord.row
         }
@@ -91,6 +100,9 @@ extension Kind {
         case .appointment: 17
         case .note: 18
         case .sharedItem: 19
+        case .notice: 20
+        case .defect: 21
+        case .defectPoll: 22
         }
     }
 

@@ -160,10 +160,19 @@ package enum Services {
         summary: "keeps the copies of shared appointments and notes with those they are shared with",
         topics: [Topics.share], needs: [.kafka], localAdminPort: 18099)
 
+    /// Tells of defects.
+    package static let defectNotifier = ServiceDescription(
+        name: "defect-notifier",
+        summary: """
+            tells people of defects that were assigned to them or changed, and mirrors those that they own or \
+            reported: asks HCL Compass for its history since the last round, and on a slower beat for all defects
+            """,
+        topics: [Topics.defectPoll], needs: [.kafka, .backEnds], localAdminPort: 18100)
+
     /// All services.
     package static let all = [
         onboarding, realmGateway, changeRelay, realmInitializer, entrySubmitter, backendPoller, taskFanOut,
-        locationFanOut, shareFanOut,
+        locationFanOut, shareFanOut, defectNotifier,
     ]
 
     /// Those that talk to something.

@@ -5,6 +5,7 @@ import Essentials
 import FoundationEssentials
 import Model
 import Testing
+import Work
 
 @testable import BackendPoller
 

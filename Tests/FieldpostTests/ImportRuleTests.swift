@@ -15,7 +15,8 @@ import Testing
             .reportingContext: Kind.reportingContext.row.realms, .reportingTemplate: Kind.reportingTemplate.row.realms,
             .timeEntry: [.user], .person: [.common], .personLookup: [.common], .team: [.common],
             .membership: [.common], .location: [.user], .fieldTask: [.manager], .appointment: [.user], .note: [.user],
-            .sharedItem: [.user], .share: [], .realms: [], .poll: [], .seenRecord: [],
+            .sharedItem: [.user], .share: [], .realms: [], .poll: [], .seenRecord: [], .notice: [.user], .defect: [],
+            .defectPoll: [],
         ]
         let fromBackend: Set<Kind> = [
             .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
@@ -39,6 +40,7 @@ import Testing
             (.location, .team, "location-fan-out"), (.appointment, .share, "share-fan-out"),
             (.note, .share, "share-fan-out"), (.share, .user, "share-fan-out"), (.share, .share, "share-fan-out"),
             (.realms, .users, "fieldpost environment invite"), (.poll, .user, "services' own"),
+            (.defect, .user, "defect-notifier"), (.defectPoll, .user, "services' own"),
         ]) func aRefusalSaysWhoMakesIt(kind: Kind, realm: RealmClass.Name, who: String) throws
     {
         let reason = try #require(ImportRule.objection(to: kind, in: realm, hasBackend: false))

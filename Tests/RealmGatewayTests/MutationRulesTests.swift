@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test func kindsOfTheServerAreNotWritten() {
-        let own: [Kind] = [.timeEntry, .appointment, .note, .sharedItem, .fieldTask]
+        let own: [Kind] = [.timeEntry, .appointment, .note, .sharedItem, .fieldTask, .notice]
         for kind in Kind.allCases where !own.contains(kind) {
             for operation in Mutation.Operation.allCases {
                 #expect(code(decide(operation, operation == .delete ? nil : "{}", kind: kind)) == .kindNotAllowed)

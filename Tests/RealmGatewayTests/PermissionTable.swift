@@ -37,6 +37,7 @@ enum PermissionTable {
         user person owner Note any put,patch,delete *
         user person owner SharedItem any put,delete kind,item,recipient,since
         user person owner FieldTask any patch isCompleted,completionDate,completedBy
+        user person owner Notice any patch,delete isRead
         common person any Person own put,patch name,avatar
         common admin any Person other patch role
         common manager any Person other patch role
@@ -63,6 +64,7 @@ enum PermissionTable {
         user integration any Appointment any put,patch,delete *
         user integration any Note any put,patch,delete *
         user integration any SharedItem any put,patch,delete *
+        user integration any Notice any put,patch,delete *
         catalogue integration any ReportingTreeNode any put,patch,delete *
         common integration any Person any put,patch,delete *
         common integration any PersonLookup any put,patch,delete *

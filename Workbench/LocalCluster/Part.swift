@@ -57,4 +57,5 @@ extension LocalCluster.Part {
     package static let taskFanOut = Self(Services.taskFanOut)
     package static let locationFanOut = Self(Services.locationFanOut)
     package static let shareFanOut = Self(Services.shareFanOut)
+    package static let defectNotifier = Self(Services.defectNotifier)
 }

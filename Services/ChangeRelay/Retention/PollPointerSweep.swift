@@ -44,7 +44,7 @@ struct PollPointerSweep: Sweep {
             SELECT place, position, kind FROM page WHERE changed_at < now() - make_interval(secs => \(keep.inSeconds))
         ), gone AS (
             DELETE FROM store.change
-            WHERE ctid = ANY (ARRAY(SELECT place FROM old WHERE kind = \(Kind.poll))) RETURNING 1
+            WHERE ctid = ANY (ARRAY(SELECT place FROM old WHERE kind = ANY (\([Kind.poll, .defectPoll])))) RETURNING 1
         )
         SELECT (SELECT count(*) FROM gone), count(*), max(position) FROM old
         """

@@ -49,7 +49,7 @@ struct DefectCheck {
         let http = Client()
         defer { http.shutDown() }
         guard tracker.account != nil else {
-            return [.init(what: "account", works: true, detail: "none: each person's own login is used")]
+            return [.init(what: "account", works: true, detail: "none: nothing is read")]
         }
         let (usual, compass): (CompassClient, CompassClient)
         do {

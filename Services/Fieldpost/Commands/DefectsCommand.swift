@@ -12,14 +12,14 @@ import Runtime
 struct DefectsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "defects", abstract: "Where an environment's defects are kept: HCL Compass.",
-        subcommands: [Add.self, Check.self, Remove.self])
+        subcommands: [Add.self, Check.self, Logins.self, Remove.self])
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Say where an environment's defects are, or bring what is stored of it up to date.",
             discussion: """
                 What is not given stays as it is. The account asks for everybody's defects, so it must see all of them;
-                without one, each person's own login is used. Its secret is never given as an argument: --password-from
+                without one, nothing is read. Its secret is never given as an argument: --password-from
                 and --token-from name an environment variable of this command, whose value is stored sealed with the
                 first of FIELDPOST_SECRET_KEYS.
                 """)
@@ -37,7 +37,7 @@ struct DefectsCommand: ParsableCommand {
                 "Variable of this command that holds a personal access token, instead of user and password.",
                 valueName: "variable"))
         var tokenFrom: String?
-        @Flag(help: "There is no account: each person's own login is used.") var noAccount = false
+        @Flag(help: "There is no account: nothing is read until there is one.") var noAccount = false
         @Option(
             help: ArgumentHelp("Seconds between looks into the tracker, 5…86400. (default: 300)", valueName: "seconds"))
         var pollInterval: Int32?

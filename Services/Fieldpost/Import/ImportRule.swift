@@ -20,7 +20,8 @@ enum ImportRule {
         case .fieldTask: [.manager]
         case .location, .appointment, .note: [.user]
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
-            .person, .personLookup, .team, .membership, .share, .sharedItem, .poll, .seenRecord:
+            .person, .personLookup, .team, .membership, .share, .sharedItem, .poll, .seenRecord, .notice, .defect,
+            .defectPoll:
             kind.row.realms
         }
     }
@@ -31,19 +32,23 @@ enum ImportRule {
         case .location: "those elsewhere are copies, which location-fan-out makes"
         case .appointment, .note: "those elsewhere are copies, which share-fan-out makes"
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
-            .person, .personLookup, .team, .membership, .share, .sharedItem, .poll, .seenRecord:
+            .person, .personLookup, .team, .membership, .share, .sharedItem, .poll, .seenRecord, .notice, .defect,
+            .defectPoll:
             nil
         }
     }
 
     private static func reason(against kind: Kind, _ hasBackend: Bool) -> String? {
         switch kind {
-        case .poll, .seenRecord: "\(kind.rawValue) objects are services' own"
+        case .poll, .seenRecord, .defectPoll: "\(kind.rawValue) objects are services' own"
         case .realms: "Realms objects are made by: fieldpost environment invite"
         case .share: "share-fan-out makes Share objects, of SharedItem objects"
+        case .defect: "defect-notifier makes Defect objects, of what the tracker of defects says"
         case .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus:
             hasBackend ? "\(kind.rawValue) objects come from the environment's back end" : nil
-        case .person, .personLookup, .team, .membership, .location, .fieldTask, .appointment, .note, .sharedItem: nil
+        case .person, .personLookup, .team, .membership, .location, .fieldTask, .appointment, .note, .sharedItem,
+            .notice:
+            nil
         }
     }
 }

@@ -124,6 +124,7 @@ enum Permissions {
         case (.user, .appointment), (.user, .note): return grant(all, when: relation == .owner)
         case (.user, .sharedItem): return grant([.put, .delete], SharedItem.ownerNames, when: relation == .owner)
         case (.user, .fieldTask): return grant([.patch], FieldTask.progressNames, when: relation == .owner)
+        case (.user, .notice): return grant([.patch, .delete], Notice.ownerNames, when: relation == .owner)
         case (.common, .person):
             if object.isOwn { return Grant(operations: [.put, .patch], fields: ["name", "avatar"]) }
             return grant([.patch], ["role"], when: isManager)
@@ -137,12 +138,12 @@ enum Permissions {
         }
     }
 
-    /// All but what the services own that copy tasks, positions and shared items.
+    /// All but what the services own that copy tasks, positions, shared items and defects.
     private static func grantToIntegration(_ kind: Kind, in realm: RealmClass) -> Grant? {
         switch (realm, kind) {
         case (.user, .fieldTask), (.team, .fieldTask), (.archive, .fieldTask): nil
         case (.manager, .location), (.team, .location): nil
-        case (.user, .share), (.share, .appointment), (.share, .note): nil
+        case (.user, .share), (.share, .appointment), (.share, .note), (.user, .defect): nil
         case (.share, .share): Grant(operations: [.delete], fields: [])
         default: Grant(operations: [.put, .patch, .delete], fields: kind.fieldNames)
         }

@@ -1,0 +1,113 @@
+import Compass
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import Work
+
+/// A round: what has happened since the watermark.
+extension DefectHandler {
+    /// Each page is written by itself. The watermark moves with the last one: a round that is broken off begins anew,
+    /// and finds what it has written.
+    mutating func follow(
+        _ page: PageRead, _ reading: Reading, _ turn: Turn, _ writes: inout DefectWrites,
+        _ connection: inout Connection
+    ) throws -> Disposition<Reading> {
+        let people = try KnownPeople(
+            of: page.history.map(\.defect), in: turn.environment, &directory, &connection)
+        writes.expect(
+            DefectStore.expectWatermark(
+                turn.watermark, of: turn.tracker.namespace, in: turn.environment, decision: turn.decision))
+        try tell(page.history, people, turn, &writes, &connection)
+        try mirror(page.history.map(\.defect), people, reading, turn, &writes, &connection)
+        var rest = reading
+        rest.newest = WatermarkRule.newest(
+            reading.newest, of: page.history.lazy.map(\.seconds), now: turn.poll.dueAt)
+        rest.open = page.open
+        guard page.open == nil else { return .call(rest, startBefore: .now + Self.startMax) }
+        moveWatermark(after: rest.newest, turn, &writes)
+        return .finished
+    }
+
+    /// Writes the notices of rows that were not read before.
+    ///
+    /// A row is known by what happened, and not by its owner, who may be another one when it is read again: what
+    /// happened before a defect came to somebody is not told to them.
+    private func tell(
+        _ history: [HistoryRow], _ people: KnownPeople, _ turn: Turn, _ writes: inout DefectWrites,
+        _ connection: inout Connection
+    ) throws {
+        let rows = Dictionary(history.map { (turn.tracker.row($0), $0) }) { first, _ in first }
+        if rows.isEmpty { return }
+        let seen = Set(
+            try connection.run(DefectStore.seen(Array(rows.keys), in: turn.environment)).decode(UUID.self))
+        let fresh = rows.filter { !seen.contains($0.key) }
+        if fresh.isEmpty { return }
+        let ids = Array(fresh.keys)
+        writes.expect(DefectStore.expectUnseen(ids, in: turn.environment, decision: turn.decision))
+        writes.also(
+            DefectStore.see(
+                ids, ids.map { Int64(fresh[$0]?.seconds ?? 0) }, in: turn.environment, decision: turn.decision))
+        // What was there before the tracker was read for the first time is no news.
+        if turn.watermark == nil { return }
+        var notices: [ObjectKey: Notice] = [:]
+        for row in fresh.values {
+            guard let told = NoticeRule.told(of: row), let person = people.byLogin[told.owner] else { continue }
+            let key = ObjectKey(
+                realm: person.realm, kind: .notice, id: turn.tracker.notice(of: row, to: person.email))
+            notices[key] = Notice(
+                about: turn.tracker.defect(row.defect.record), code: told.code, text: told.text,
+                timestamp: turn.poll.dueAt)
+        }
+        try write(notices, turn, &writes, &connection)
+    }
+
+    /// Writes notices where there is neither one nor its tombstone, and removes those that are one too many.
+    private func write(
+        _ notices: [ObjectKey: Notice], _ turn: Turn, _ writes: inout DefectWrites, _ connection: inout Connection
+    ) throws {
+        if notices.isEmpty { return }
+        let there = try Presence.byKey(
+            connection.run(Presence.load(notices.keys, in: turn.environment)))
+        let new = notices.filter { there[$0.key] == nil }
+        if new.isEmpty { return }
+        let realms = Set(new.keys.map(\.realm)).sorted()
+        var kept: [Int32: [NoticeKeepRule.Kept]] = [:]
+        var positions: [ObjectKey: Int64] = [:]
+        for (realm, id, position, time) in try connection.run(
+            MirrorStore.notices(in: realms, of: turn.environment)
+        ).decode(Int32.self, UUID.self, Int64.self, String.self) {
+            positions[ObjectKey(realm: realm, kind: .notice, id: id)] = position
+            // One that does not say when it is of stays.
+            kept[realm, default: []].append(
+                NoticeKeepRule.Kept(id: id, timestamp: Timestamp(time) ?? turn.poll.dueAt))
+        }
+        for (key, notice) in new {
+            kept[key.realm, default: []].append(NoticeKeepRule.Kept(id: key.id, timestamp: notice.timestamp))
+        }
+        var surplus: Set<ObjectKey> = []
+        for (realm, notices) in kept {
+            for id in NoticeKeepRule.surplus(of: notices, now: turn.poll.dueAt) {
+                surplus.insert(ObjectKey(realm: realm, kind: .notice, id: id))
+            }
+        }
+        for (key, notice) in new where !surplus.contains(key) { try writes.put(key, at: 0, notice, turn.decision) }
+        for key in surplus {
+            if let position = positions[key] { writes.delete(key, at: position, turn.decision) }
+        }
+    }
+
+    private func moveWatermark(after newest: Int?, _ turn: Turn, _ writes: inout DefectWrites) {
+        let before = turn.watermark.flatMap(CompassTime.init)?.secondsOfItsClock
+        let after = max(newest ?? .min, before ?? WatermarkRule.beginning(now: turn.poll.dueAt))
+        guard after != before else { return }
+        writes.also(
+            DefectStore.moveWatermark(
+                to: CompassTime(secondsOfItsClock: after).description, of: turn.tracker.namespace,
+                in: turn.environment, decision: turn.decision))
+        writes.also(
+            DefectStore.forget(
+                through: Int64(WatermarkRule.since(after)), in: turn.environment, decision: turn.decision))
+    }
+}

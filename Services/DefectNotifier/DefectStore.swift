@@ -1,0 +1,146 @@
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// The SQL of `defect.run`, `defect.watermark` and `defect.seen`.
+enum DefectStore {
+    // MARK: Runs
+
+    /// The last run of each environment and scope. Rows: environment, scope, run, how many milliseconds ago it was
+    /// begun; null when the next one was asked for.
+    static let runs: Statement = """
+        SELECT environment_id, scope, run,
+            CASE WHEN isfinite(started_at) THEN (extract(epoch FROM now() - started_at) * 1000)::bigint END
+        FROM defect.run
+        """
+
+    /// The last run of each scope whose findings are written. Rows: scope, run.
+    static func finished(in environment: EnvironmentID) -> Statement {
+        "SELECT scope, finished_run FROM defect.run WHERE environment_id = \(environment.rawValue)"
+    }
+
+    static func finishedRuns(_ rows: Rows) throws(PostgresError) -> [DefectPoll.Scope: Int64] {
+        var runs: [DefectPoll.Scope: Int64] = [:]
+        for (scope, run) in try rows.decode(String.self, Int64.self) {
+            if let scope = DefectPoll.Scope(rawValue: scope) { runs[scope] = run }
+        }
+        return runs
+    }
+
+    /// The poll of a run is written.
+    static func begun(_ run: Int64, of scope: DefectPoll.Scope, in environment: EnvironmentID) -> Statement {
+        """
+        INSERT INTO defect.run AS r (environment_id, scope, run, started_at)
+        VALUES (\(environment.rawValue), \(scope.rawValue), \(run), now())
+        ON CONFLICT (environment_id, scope) DO UPDATE SET run = excluded.run, started_at = excluded.started_at
+        WHERE r.run < excluded.run
+        """
+    }
+
+    /// Another worker may have finished the run meanwhile.
+    static func expectUnfinished(
+        _ run: Int64, of scope: DefectPoll.Scope, in environment: EnvironmentID, decision: Int
+    ) -> Statement {
+        """
+        SELECT realm.miss(\([Int32(decision)])) FROM defect.run
+        WHERE environment_id = \(environment.rawValue) AND scope = \(scope.rawValue) AND finished_run >= \(run)
+        """
+    }
+
+    /// A worker may be faster than the scheduler, which says that the run is begun after its poll is written.
+    static func finish(
+        _ run: Int64, of scope: DefectPoll.Scope, in environment: EnvironmentID, decision: Int
+    ) -> Statement {
+        """
+        INSERT INTO defect.run AS r (environment_id, scope, run, started_at, finished_run)
+        SELECT \(environment.rawValue), \(scope.rawValue), \(run), now(), \(run)
+        WHERE \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+        ON CONFLICT (environment_id, scope) DO UPDATE SET finished_run = excluded.finished_run
+        WHERE r.finished_run < excluded.finished_run
+        """
+    }
+
+    // MARK: Watermark
+
+    /// The environment's position, and up to where the history of which tracker was read. Rows: position, tracker,
+    /// time; the last two are null when none was.
+    static func place(of environment: EnvironmentID) -> Statement {
+        """
+        SELECT e.position, w.tracker_id, w.action_timestamp
+        FROM realm.environment e LEFT JOIN defect.watermark w ON w.environment_id = e.id
+        WHERE e.id = \(environment.rawValue)
+        """
+    }
+
+    /// The decision stands only while the tracker's watermark is this one; `nil` means that there is none of it.
+    static func expectWatermark(
+        _ time: String?, of tracker: UUID, in environment: EnvironmentID, decision: Int
+    ) -> Statement {
+        """
+        SELECT realm.miss(\([Int32(decision)]))
+        FROM realm.environment e LEFT JOIN defect.watermark w
+            ON w.environment_id = e.id AND w.tracker_id = \(tracker)
+        WHERE e.id = \(environment.rawValue) AND w.action_timestamp IS DISTINCT FROM \(time)
+        """
+    }
+
+    static func moveWatermark(
+        to time: String, of tracker: UUID, in environment: EnvironmentID, decision: Int
+    ) -> Statement {
+        """
+        INSERT INTO defect.watermark AS w (environment_id, tracker_id, action_timestamp)
+        SELECT \(environment.rawValue), \(tracker), \(time)
+        WHERE \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+        ON CONFLICT (environment_id) DO UPDATE
+        SET tracker_id = excluded.tracker_id, action_timestamp = excluded.action_timestamp
+        """
+    }
+
+    // MARK: Rows of the history
+
+    /// Which of these rows were read before. Rows: row.
+    static func seen(_ rows: [UUID], in environment: EnvironmentID) -> Statement {
+        """
+        SELECT s.row_id FROM unnest(\(rows)) AS i(row_id) CROSS JOIN LATERAL (
+            SELECT row_id FROM defect.seen
+            WHERE environment_id = \(environment.rawValue) AND row_id = i.row_id
+            OFFSET 0
+        ) s
+        """
+    }
+
+    /// The decision stands only while nobody else has read any of these rows.
+    static func expectUnseen(_ rows: [UUID], in environment: EnvironmentID, decision: Int) -> Statement {
+        """
+        SELECT realm.miss(\([Int32(decision)]))
+        WHERE EXISTS (
+            SELECT FROM unnest(\(rows)) AS i(row_id) CROSS JOIN LATERAL (
+                SELECT FROM defect.seen WHERE environment_id = \(environment.rawValue) AND row_id = i.row_id
+                OFFSET 0
+            ) s)
+        """
+    }
+
+    /// - Parameter times: Of each row, in seconds of the tracker's clock.
+    static func see(_ rows: [UUID], _ times: [Int64], in environment: EnvironmentID, decision: Int) -> Statement {
+        """
+        INSERT INTO defect.seen (environment_id, row_id, clock_seconds)
+        SELECT \(environment.rawValue), i.row_id, i.clock_seconds
+        FROM unnest(\(rows), \(times)) AS i(row_id, clock_seconds)
+        WHERE \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+        ORDER BY i.row_id ON CONFLICT DO NOTHING
+        """
+    }
+
+    /// Forgets rows that are not read again.
+    ///
+    /// - Parameter time: In seconds of the tracker's clock: what is later is read again.
+    static func forget(through time: Int64, in environment: EnvironmentID, decision: Int) -> Statement {
+        """
+        DELETE FROM defect.seen
+        WHERE environment_id = \(environment.rawValue) AND clock_seconds <= \(time)
+            AND \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+}

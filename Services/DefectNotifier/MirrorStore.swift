@@ -1,0 +1,103 @@
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// The SQL of `defect.mirror`, and of what is removed from people's realms.
+enum MirrorStore {
+    /// A mirror: the defect's id, and the number of the realm it is in.
+    struct Place: Hashable {
+        let defect: UUID
+        let realm: Int32
+    }
+
+    /// Where defects are mirrored. Rows: defect, realm.
+    static func places(of defects: [UUID], in environment: EnvironmentID) -> Statement {
+        """
+        SELECT m.defect_id, m.realm_id FROM unnest(\(defects)) AS i(defect_id) CROSS JOIN LATERAL (
+            SELECT defect_id, realm_id FROM defect.mirror
+            WHERE environment_id = \(environment.rawValue) AND defect_id = i.defect_id
+            OFFSET 0
+        ) m
+        """
+    }
+
+    static func read(_ rows: Rows) throws(PostgresError) -> [UUID: Set<Int32>] {
+        var places: [UUID: Set<Int32>] = [:]
+        for (defect, realm) in try rows.decode(UUID.self, Int32.self) { places[defect, default: []].insert(realm) }
+        return places
+    }
+
+    /// Mirrors of defects that are no more, but for those that were written after a position. Rows: defect, realm, the
+    /// object's position (0: there is none), whether it is deleted.
+    ///
+    /// - Parameter found: The defects that there are.
+    static func gone(
+        but found: Set<UUID>, through position: Int64, countMax: Int, in environment: EnvironmentID
+    ) -> Statement {
+        """
+        SELECT m.defect_id, m.realm_id, coalesce(o.position, 0), coalesce(o.deleted, true)
+        FROM defect.mirror m LEFT JOIN LATERAL (
+            SELECT position, deleted FROM store.object
+            WHERE environment_id = m.environment_id AND realm_id = m.realm_id AND kind = \(Kind.defect)
+                AND id = m.defect_id
+            OFFSET 0
+        ) o ON true
+        WHERE m.environment_id = \(environment.rawValue) AND coalesce(o.position, 0) <= \(position)
+            AND NOT EXISTS (SELECT FROM unnest(\(Array(found))) AS f(id) WHERE f.id = m.defect_id)
+        LIMIT \(Int64(countMax))
+        """
+    }
+
+    static func hold(_ places: [Place], in environment: EnvironmentID, decision: Int) -> Statement {
+        """
+        INSERT INTO defect.mirror (environment_id, defect_id, realm_id)
+        SELECT \(environment.rawValue), i.defect_id, i.realm_id
+        FROM unnest(\(places.map(\.defect)), \(places.map(\.realm))) AS i(defect_id, realm_id)
+        WHERE \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+        ORDER BY 2, 3 ON CONFLICT DO NOTHING
+        """
+    }
+
+    static func release(_ places: [Place], in environment: EnvironmentID, decision: Int) -> Statement {
+        """
+        DELETE FROM defect.mirror m
+        USING unnest(\(places.map(\.defect)), \(places.map(\.realm))) AS i(defect_id, realm_id)
+        WHERE m.environment_id = \(environment.rawValue) AND m.defect_id = i.defect_id AND m.realm_id = i.realm_id
+            AND \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+
+    // MARK: Notices
+
+    /// The notices of some realms. Rows: realm, id, position, the time as it is stored.
+    static func notices(in realms: [Int32], of environment: EnvironmentID) -> Statement {
+        """
+        SELECT o.realm_id, o.id, o.position, coalesce(o.fields::json->>'timestamp', '')
+        FROM unnest(\(realms)) AS r(id) CROSS JOIN LATERAL (
+            SELECT realm_id, id, position, fields FROM store.object
+            WHERE environment_id = \(environment.rawValue) AND realm_id = r.id
+                AND kind = \(Kind.notice) AND NOT deleted
+            OFFSET 0
+        ) o
+        """
+    }
+
+    /// Notices that are older than a moment: as text, times are in their order. Rows: realm, id, position.
+    static func notices(
+        in realms: [Int32], before time: Timestamp, countMax: Int, of environment: EnvironmentID
+    ) -> Statement {
+        """
+        SELECT o.realm_id, o.id, o.position
+        FROM unnest(\(realms)) AS r(id) CROSS JOIN LATERAL (
+            SELECT realm_id, id, position FROM store.object
+            WHERE environment_id = \(environment.rawValue) AND realm_id = r.id
+                AND kind = \(Kind.notice) AND NOT deleted
+                AND (fields::json->>'timestamp') COLLATE "C" < \(time.description)
+            OFFSET 0
+        ) o
+        LIMIT \(Int64(countMax))
+        """
+    }
+}

@@ -1,0 +1,126 @@
+import BackendProtocol
+import Compass
+import Essentials
+import Logging
+import Model
+import Synchronization
+
+/// Reads one tracker with the environment's service account: a query of its own for each reading, run once, read page
+/// by page, and removed with the last page.
+///
+/// A round takes 3 requests beside its pages: the query is made, run and removed. Once an hour, and at the first round,
+/// the folder is listed as well, and queries in it that were left over are removed.
+final class TrackerSession: Sendable {
+    /// Queries that were made so long ago are left over: no reading takes so long.
+    private static let strayAfter = Duration.seconds(3_600)
+    /// How often they are looked for.
+    private static let sweepInterval = Duration.seconds(3_600)
+
+    private let compass: CompassClient
+    private let logger: Logger
+    private let now: @Sendable () -> Timestamp
+    /// The folder that queries are made in, and when it was listed.
+    private let folder = Mutex<(id: String, listedAt: Timestamp)?>(nil)
+
+    init(_ compass: CompassClient, logger: Logger, now: @escaping @Sendable () -> Timestamp = { Timestamp.now() }) {
+        self.compass = compass
+        self.logger = logger
+        self.now = now
+    }
+
+    func read(_ reading: Reading) async -> ReadAnswer {
+        do throws(BackendError) {
+            return ReadAnswer(reading: reading, result: .success(try await page(of: reading)))
+        } catch {
+            return ReadAnswer(reading: reading, result: .failure(error))
+        }
+    }
+
+    private func page(of reading: Reading) async throws(BackendError) -> PageRead {
+        if reading.isRead { return PageRead() }
+        if let open = reading.open {
+            return try await page(open.pageNumber + 1, of: open.results, after: open.page, reading.scope)
+        }
+        let folder = try await currentFolder()
+        let query: QueryDefinition
+        do throws(BackendError) {
+            query = try await compass.create(definition(for: reading, in: folder))
+        } catch {
+            // The folder may be another one by now.
+            self.folder.withLock { $0 = nil }
+            throw error
+        }
+        do throws(BackendError) {
+            return try await page(1, of: try await compass.run(query), after: nil, reading.scope)
+        } catch {
+            await remove(query.id)
+            throw error
+        }
+    }
+
+    private func page(
+        _ number: Int, of results: ResultSet, after previous: ResultPage?, _ scope: DefectPoll.Scope
+    ) async throws(BackendError) -> PageRead {
+        let page: ResultPage
+        do throws(BackendError) {
+            page = try await compass.page(number, of: results, after: previous)
+        } catch {
+            if number > 1 { await remove(results.query) }
+            throw error
+        }
+        var read = PageRead(page.rows, of: scope)
+        if page.isLast {
+            await remove(results.query)
+        } else {
+            read.open = Reading.Open(results: results, pageNumber: number, page: page)
+        }
+        return read
+    }
+
+    /// What cannot be removed now is removed as a stray one.
+    private func remove(_ query: String?) async {
+        guard let query else { return }
+        do throws(BackendError) {
+            try await compass.deleteQuery(query)
+        } catch {
+            logger.info("a temporary query was left over", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// The folder of the account's own queries.
+    private func currentFolder() async throws(BackendError) -> String {
+        let time = now()
+        if let known = folder.withLock({ $0 }), known.listedAt.adding(Self.sweepInterval) > time { return known.id }
+        guard let found = try await compass.folder(at: [Folder.personalQueries]) else {
+            throw .refused(["The account has no folder named \(Folder.personalQueries)"])
+        }
+        let strayCount = try await compass.removeStrayQueries(
+            in: found, madeBefore: time.adding(.zero - Self.strayAfter))
+        if strayCount > 0 { logger.notice("removed left-over queries", metadata: ["count": "\(strayCount)"]) }
+        folder.withLock { $0 = (found.id, time) }
+        return found.id
+    }
+
+    private func definition(for reading: Reading, in folder: String) -> QueryDefinition {
+        let (columns, condition) =
+            switch reading.scope {
+            case .changes:
+                (
+                    TrackerColumns.ofHistory,
+                    QueryFilter.Condition(TrackerColumns.time, .isAfter, [reading.since.description])
+                )
+            // A query without a condition is not known to be taken.
+            case .comparison:
+                (TrackerColumns.ofDefect, QueryFilter.Condition(TrackerColumns.number, .isAfter, ["0"]))
+            }
+        return QueryDefinition(
+            name: TemporaryQuery.name(at: now()), folder: folder, recordType: compass.settings.recordType,
+            columns: columns.map { QueryDefinition.Column($0) }, filter: QueryFilter(.all, [condition]))
+    }
+}
+
+extension Timestamp {
+    fileprivate func adding(_ duration: Duration) -> Timestamp {
+        Timestamp(millisecondsSinceEpoch: millisecondsSinceEpoch + duration.milliseconds)
+    }
+}

@@ -1,0 +1,32 @@
+import Essentials
+
+/// From where on the history is read. Times are seconds of the tracker's clock, which shows local time: nobody tells
+/// its zone, and it may be wrong.
+enum WatermarkRule {
+    /// Each round reads so much again: in autumn an hour comes twice, a clock may be set back, and a row may be seen
+    /// later than others that were written after it.
+    static let windowSeconds = 90 * 60
+    /// The most that a clock on Earth is ahead of UTC (14 hours), and one more that it may be wrong by.
+    static let aheadSecondsMax = 15 * 3_600
+    /// The most that a clock on Earth is behind UTC (12 hours), and one more that it may be wrong by.
+    static let behindSecondsMax = 13 * 3_600
+
+    /// A round reads what is later than this.
+    static func since(_ watermark: Int) -> Int { watermark - windowSeconds }
+
+    /// The watermark of a tracker that was never read: before anything that happens from now on, in whatever zone.
+    static func beginning(now: Timestamp) -> Int { seconds(now) - behindSecondsMax }
+
+    /// Whether a time can be by a clock of which anything is to be concluded. One far ahead would hide all that is
+    /// written until then.
+    static func isPlausible(_ time: Int, now: Timestamp) -> Bool { time <= seconds(now) + aheadSecondsMax }
+
+    /// The newest of what was read, and of what was read before.
+    static func newest(_ newest: Int?, of times: some Sequence<Int>, now: Timestamp) -> Int? {
+        (times.filter { isPlausible($0, now: now) } + [newest].compactMap(\.self)).max()
+    }
+
+    private static func seconds(_ time: Timestamp) -> Int {
+        floorDivide(Int(time.millisecondsSinceEpoch), by: 1_000)
+    }
+}

@@ -1,0 +1,40 @@
+// Tells people of defects that were assigned to them or changed, and mirrors their defects. The scheduler writes what
+// is to be read, workers read it from HCL Compass and write what differs. Reads `defect-poll.events`.
+
+import Environments
+import Essentials
+import HTTP
+import Model
+import Runtime
+import Work
+
+await serve("defect-notifier", settings: Settings.all) { context in
+    let configuration = context.configuration
+    let conninfo = try configuration.text(.databaseURL)
+    let comparisonInterval = try configuration.duration(Settings.comparisonInterval)
+    let staleMax = try configuration.duration(Settings.staleMax)
+    let place = try WorkerPlace(context, topics: [Topics.defectPoll])
+    let trackers = TrackerDirectory(
+        DefectTrackerRegistry(
+            client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)),
+            callMax: try configuration.duration(.backendCallMax)), logger: context.logger)
+    return [
+        .worker("scheduler", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {
+            control in
+            var scheduler = try Scheduler(
+                conninfo: conninfo, comparisonInterval: comparisonInterval, staleMax: staleMax,
+                logger: control.logger)
+            while !control.isStopping {
+                _ = try scheduler.step(now: Timestamp.now())
+                control.progressed()
+                control.pause(.milliseconds(500))
+            }
+        },
+        .worker("defect-notifier", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
+            let handler = DefectHandler(trackers, logger: control.logger)
+            var worker = try Worker(
+                handler, at: place.member(control.index), limits: WorkerLimits(), logger: control.logger)
+            try worker.run(control)
+        },
+    ]
+}

@@ -1,0 +1,76 @@
+import ArgumentParser
+import Environments
+import FoundationEssentials
+import Model
+import Postgres
+
+extension DefectsCommand {
+    /// `fieldpost environment defects logins`: who is who in the tracker.
+    struct Logins: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List which person is which login of the tracker, or say it.",
+            discussion: """
+                FILE is a JSON object of login names by e-mail address: {"ana@example.com": "ana"}. It takes the place \
+                of what is stored: who is not in it hears of no defects any more. People are told of what their login \
+                owns, so nothing is guessed from their addresses.
+                """)
+        @Argument(help: "The environment.") var name: String
+        @Option(help: ArgumentHelp("Take these, in place of what is stored.", valueName: "file")) var file: String?
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        private struct Row: Encodable {
+            let email, login: String
+        }
+
+        func run() throws {
+            var connection = try database.connect(EnvironmentStore.limits)
+            if file != nil { try EnvironmentStore.lock(name, on: &connection) }
+            let id = try DefectsCommand.environment(name, on: &connection)
+            if let file {
+                let logins = try Self.read(file)
+                try connection.run(
+                    DefectLogins.replace(logins, in: id) + [
+                        Administrator.audit(
+                            .environmentChanged, name, in: id, detail: ["changed": "logins of defects"])
+                    ])
+            }
+            let rows = try connection.run(DefectLogins.people(in: id)).decode(String.self, String.self).map {
+                Row(email: $1, login: $0)
+            }
+            var table = Table(
+                [("PERSON", .left), ("LOGIN", .left)],
+                empty: "nobody; say who is who with: fieldpost environment defects logins \(name) --file FILE")
+            for row in rows { table.add([row.email, row.login]) }
+            try output.show(rows, table)
+        }
+
+        /// Login names by e-mail address.
+        private static func read(_ file: String) throws -> [String: String] {
+            let given: [String: String]
+            do {
+                given = try JSONDecoder().decode(
+                    [String: String].self, from: try Data(contentsOf: URL(fileURLWithPath: file)))
+            } catch {
+                throw CommandFailure("\(file) is no JSON object of login names by e-mail address: \(error)")
+            }
+            var logins: [String: String] = [:]
+            var people: [String: String] = [:]
+            for (text, login) in given.sorted(by: { $0.key < $1.key }) {
+                guard let email = EmailAddress(text)?.description else {
+                    throw CommandFailure("\(file): '\(text)' is no e-mail address")
+                }
+                guard !login.isEmpty, !login.contains(where: \.isWhitespace) else {
+                    throw CommandFailure("\(file): '\(login)' of \(email) is no login name")
+                }
+                if let other = people.updateValue(email, forKey: login) {
+                    throw CommandFailure("\(file): '\(login)' is of \(other) and of \(email)")
+                }
+                guard logins.updateValue(login, forKey: email) == nil else {
+                    throw CommandFailure("\(file): \(email) is there twice")
+                }
+            }
+            return logins
+        }
+    }
+}

@@ -1,0 +1,68 @@
+/// Fields of a `Defect` object: a defect of the environment's tracker that is assigned to a person, or that they
+/// reported. In the person's own realm; `defect-notifier` keeps it as the tracker has it.
+///
+/// Its id is made of the tracker and the record (name-based): it is the same in everybody's realm.
+public struct Defect: Codable, Equatable, Sendable {
+    /// The tracker's id of the record, such as `SAMPL00000001`.
+    public var record: String
+    /// What it is called.
+    public var headline: String
+    /// The tracker's word for what has become of it, such as `Opened`.
+    public var state: String?
+    /// How bad it is, such as `2-Major`.
+    public var severity: String?
+    /// How urgent it is, such as `3-Normal Queue`.
+    public var priority: String?
+    /// The login name, in the tracker, of whom it is assigned to.
+    public var owner: String?
+    /// The login name, in the tracker, of who reported it.
+    public var submitter: String?
+    /// When it was reported, as the tracker writes it: its local time, without a zone.
+    public var submitDate: String?
+    /// Whether it is assigned to the realm's person.
+    public var isAssignedToMe: Bool
+    /// Whether the realm's person reported it.
+    public var isReportedByMe: Bool
+
+    /// A defect.
+    public init(
+        record: String, headline: String, state: String? = nil, severity: String? = nil, priority: String? = nil,
+        owner: String? = nil, submitter: String? = nil, submitDate: String? = nil, isAssignedToMe: Bool = false,
+        isReportedByMe: Bool = false
+    ) {
+        self.record = record
+        self.headline = headline
+        self.state = state
+        self.severity = severity
+        self.priority = priority
+        self.owner = owner
+        self.submitter = submitter
+        self.submitDate = submitDate
+        self.isAssignedToMe = isAssignedToMe
+        self.isReportedByMe = isReportedByMe
+    }
+
+    /// Reads the fields; without `isAssignedToMe` and `isReportedByMe` it is neither.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        record = try container.decode(String.self, forKey: .record)
+        headline = try container.decode(String.self, forKey: .headline)
+        state = try container.decodeIfPresent(String.self, forKey: .state)
+        severity = try container.decodeIfPresent(String.self, forKey: .severity)
+        priority = try container.decodeIfPresent(String.self, forKey: .priority)
+        owner = try container.decodeIfPresent(String.self, forKey: .owner)
+        submitter = try container.decodeIfPresent(String.self, forKey: .submitter)
+        submitDate = try container.decodeIfPresent(String.self, forKey: .submitDate)
+        isAssignedToMe = try container.decodeIfPresent(Bool.self, forKey: .isAssignedToMe) ?? false
+        isReportedByMe = try container.decodeIfPresent(Bool.self, forKey: .isReportedByMe) ?? false
+    }
+}
+
+extension Defect: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case record, headline, state, severity, priority, owner, submitter, submitDate, isAssignedToMe, isReportedByMe
+    }
+
+    /// The row of ``Kind/defect``.
+    package static let row = KindRow(Self.self, CodingKeys.self, in: [.user], ids: .natural)
+}

@@ -1,0 +1,143 @@
+import Compass
+import Environments
+import Essentials
+import FoundationEssentials
+import HTTP
+import Logging
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+
+@testable import DefectNotifier
+@testable import Sandbox
+@testable import Work
+
+/// A stand-in for Compass that a test runs.
+struct StandIn: RunningSandbox {
+    let client: Client
+    let url: String
+    let system: CompassSystem
+
+    static let organisation = CompassOrganisation(
+        users: [
+            CompassUser(name: "ana", password: "a"), CompassUser(name: "bo", password: "b"),
+            CompassUser(name: "fieldpost", password: "secret-of-all", isService: true),
+        ])
+
+    /// Somebody changes a record, or makes one where none is named.
+    struct Change: Encodable {
+        var record: String?
+        var user = "bo"
+        var action: String?
+        var fields: [String: String] = [:]
+    }
+
+    func change(_ changes: [Change]) async throws {
+        for start in stride(from: 0, to: changes.count, by: 200) {
+            let part = Array(changes[start..<min(start + 200, changes.count)])
+            try await post("/sandbox/changes", String(decoding: try JSONEncoder().encode(part), as: UTF8.self))
+        }
+    }
+
+    func setClock(_ time: Timestamp) async throws { try await post("/sandbox/clock", "{\"now\": \"\(time)\"}") }
+
+    var queryCount: Int { system.withState { $0.workspace.queries.count } }
+}
+
+/// The notifier's handler with a real database, and a stand-in for Compass over real HTTP.
+struct CompassWorld: ~Copyable {
+    static let secretKey = Data((0..<32).map { UInt8($0) }).base64EncodedString()
+
+    var acme: TestEnvironment
+    let standIn: StandIn
+    private var handler: DefectHandler
+    private var answer: ReadAnswer?
+    private var run: Int64 = 0
+
+    private init(_ standIn: StandIn) throws {
+        var acme = try TestEnvironment()
+        let secrets = try SecretBox([Self.secretKey])
+        var tracker = DefectTracker(environment: acme.id)
+        (tracker.serverURL, tracker.repository, tracker.database) = (standIn.url, "CCMRepo", "SAMPL")
+        let secret = try secrets.seal("secret-of-all", at: DefectTracker.secretPlace(acme.id))
+        tracker.account = .password(user: "fieldpost", sealed: Bytea(secret))
+        try acme.connection.run(
+            [tracker.save()]
+                + DefectLogins.replace(["ana@example.com": "ana", "bo@example.com": "bo"], in: acme.id))
+        for email in ["ana@example.com", "bo@example.com"] { _ = try acme.realm(.user(email)) }
+        let logger = Logger(label: "notifier")
+        handler = DefectHandler(
+            TrackerDirectory(
+                DefectTrackerRegistry(client: standIn.client, secrets: secrets, callMax: .seconds(20)),
+                logger: logger), logger: logger)
+        self.standIn = standIn
+        self.acme = acme
+    }
+
+    /// Runs `body` with a stand-in of its own.
+    static func run(_ body: @Sendable (inout CompassWorld) async throws -> Void) async throws {
+        let service = try CompassService(CompassService.Configuration())
+        service.system.load(StandIn.organisation)
+        let client = Client()
+        defer { client.shutDown() }
+        try await withService({ try await service.run(onRunning: $0) }) { port in
+            var world = try CompassWorld(
+                StandIn(client: client, url: "http://127.0.0.1:\(port)", system: service.system))
+            try await body(&world)
+        }
+    }
+
+    mutating func begin(_ scope: DefectPoll.Scope = .changes, at now: Timestamp = Timestamp.now()) throws {
+        run += 1
+        answer = nil
+        let json = String(
+            decoding: try JSONEncoder().encode(DefectPoll(run: run, scope: scope, dueAt: now)), as: UTF8.self)
+        try acme.put([(Scheduler.pollID(of: scope), json)], .defectPoll, into: .polls)
+    }
+
+    /// - Returns: What is to be done next, when that is neither a call nor nothing.
+    mutating func finish(_ scope: DefectPoll.Scope = .changes) async throws -> Disposition<Reading>? {
+        while true {
+            var batch = WriteBatch(environment: acme.id)
+            let item = WorkItem<ReadAnswer>(
+                environment: acme.id,
+                subject: EventSubject(realm: .polls, kind: .defectPoll, id: Scheduler.pollID(of: scope)),
+                origin: answer.map { .answer($0) } ?? .event, attemptCount: 0)
+            let disposition = try #require(
+                try handler.decide([item], in: acme.id, batch: &batch, on: &acme.connection).first)
+            #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+            answer = nil
+            switch disposition {
+            case .call(let reading, _):
+                let make = try handler.caller(on: &acme.connection, for: acme.id)
+                answer = await make(reading)
+            case .finished: return nil
+            case .park, .again, .dead: return disposition
+            }
+        }
+    }
+
+    mutating func complete(_ scope: DefectPoll.Scope = .changes, at now: Timestamp = Timestamp.now()) async throws {
+        try begin(scope, at: now)
+        let left = try await finish(scope)
+        #expect(left == nil)
+    }
+
+    /// The texts of all notices, by realm.
+    mutating func notices() throws -> [String] {
+        try acme.connection.run(
+            """
+            SELECT r.path || ': ' || (o.fields::json->>'text') FROM store.object o
+            JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
+            WHERE o.kind = \(Kind.notice) AND NOT o.deleted ORDER BY 1
+            """
+        ).decode(String.self)
+    }
+
+    mutating func mirrorCount() throws -> Int64 {
+        try acme.connection.run("SELECT count(*) FROM store.object WHERE kind = \(Kind.defect) AND NOT deleted")[0]
+            .decode(Int64.self)
+    }
+}

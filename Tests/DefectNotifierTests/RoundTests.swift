@@ -1,0 +1,202 @@
+import BackendProtocol
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+
+@testable import DefectNotifier
+@testable import Work
+
+/// Rounds of the notifier on a real PostgreSQL: what is told to whom, once.
+@Suite(.ownThreads) struct RoundTests {
+    @Test func ownersAreToldOfWhatOthersDoAndNothingIsToldTwice() throws {
+        var world = try NotifierWorld()
+        world.tracker.act("Submit", on: "S1", by: "bo", at: world.now, owner: "ana")
+        try world.complete()
+        #expect(try world.notices().isEmpty, "what was there before is no news")
+        world.now += 300
+        world.tracker.act("Modify", on: "S1", by: "bo", at: world.now)
+        world.tracker.act("Modify", on: "S1", by: "ana", at: world.now + 1)
+        world.tracker.act("Submit", on: "S2", by: "ana", at: world.now + 2, owner: "bo", headline: "New")
+        world.tracker.act("Submit", on: "S3", by: "bo", at: world.now + 3, owner: "stranger")
+        world.now += 10
+        try world.complete()
+        #expect(world.expected.count == 2)
+        try world.expectNotices()
+        let writeCount = try world.noticeWriteCount()
+        for _ in 0..<3 {
+            world.now += 300
+            try world.complete()
+        }
+        try world.expectNotices()
+        #expect(try world.noticeWriteCount() == writeCount)
+    }
+
+    @Test func aRoundThatFindsNothingWritesItsPollAndNothingElse() throws {
+        var world = try NotifierWorld()
+        world.tracker.act("Submit", on: "S1", by: "bo", at: world.now, owner: "ana")
+        try world.complete()
+        world.now += 300
+        let (before, watermark) = (try world.position(), try world.watermark())
+        try world.complete()
+        #expect(try world.position() == before + 1 && world.watermark() == watermark)
+        // The window is over, and with it the rows that are read again.
+        world.now += 7_200
+        try world.complete()
+        #expect(try world.position() == before + 2 && world.watermark() == watermark)
+        #expect(world.tracker.queryCount == 3 && world.tracker.pageCount == 3)
+    }
+
+    @Test func whatHappenedBeforeADefectCameToSomebodyIsNotToldToThem() throws {
+        var world = try NotifierWorld()
+        world.tracker.act("Submit", on: "S1", by: "eva", at: world.now, owner: "ana")
+        try world.complete()
+        world.now += 300
+        world.tracker.act("Modify", on: "S1", by: "eva", at: world.now)
+        try world.complete()
+        world.now += 300
+        // Within the window: the rows before are read again, and tell the new owner.
+        world.tracker.act("Assign", on: "S1", by: "eva", at: world.now, owner: "bo")
+        try world.complete()
+        try world.expectNotices()
+        let codes = try world.notices().map { "\($0.key.path) \($0.value?.code.rawValue ?? "-")" }.sorted()
+        #expect(codes == ["/users/ana@example.com defect-modified", "/users/bo@example.com defect-assigned"])
+        #expect(try world.mirrors() == world.expectedMirrors)
+    }
+
+    @Test func aNoticeThatIsReadStaysAndOneThatIsDeletedDoesNotComeBack() throws {
+        var world = try NotifierWorld()
+        try world.complete()
+        for record in ["S1", "S2"] {
+            world.tracker.act("Submit", on: record, by: "bo", at: world.now, owner: "ana")
+        }
+        world.now += 300
+        try world.complete()
+        let found = try world.notices().keys.sorted { $0.id.text < $1.id.text }
+        try world.write(
+            found[0], #"{"code":"defect-assigned","text":"t","timestamp":"2026-05-28T20:26:40.000Z","isRead":true}"#)
+        try world.write(found[1], nil)
+        // As after a restore, or when another worker had read the rows and was not done.
+        try world.acme.connection.run("DELETE FROM defect.seen")
+        world.now += 300
+        try world.complete()
+        let notices = try world.notices()
+        #expect(notices.count == 2 && notices[found[0]]??.isRead == true && notices[found[1]] == .some(nil))
+    }
+
+    @Test func theWatermarkIsTheNewestTimeAndRowsAreForgottenThatAreNotReadAgain() throws {
+        var world = try NotifierWorld()
+        world.tracker.act("Submit", on: "S1", by: "bo", at: world.now, owner: "ana")
+        try world.complete()
+        let first = try #require(world.tracker.events.last?.time)
+        #expect(try world.watermark() == first)
+        world.now += 7_200
+        world.tracker.act("Modify", on: "S1", by: "bo", at: world.now)
+        // A clock that is a year ahead for a moment.
+        world.tracker.offset += 365 * 86_400
+        world.tracker.act("Modify", on: "S1", by: "bo", at: world.now)
+        world.tracker.offset -= 365 * 86_400
+        let second = world.tracker.events[1].time
+        try world.complete()
+        #expect(try world.watermark() == second)
+        #expect(try world.acme.connection.run("SELECT FROM defect.seen").count == 2)
+        world.now += 300
+        world.tracker.act("Modify", on: "S1", by: "bo", at: world.now)
+        try world.complete()
+        try world.expectNotices()
+    }
+
+    @Test func anotherTrackerIsReadFromItsBeginning() throws {
+        var world = try NotifierWorld()
+        try world.complete()
+        try world.acme.connection.run("UPDATE backend.defect_tracker SET database_name = 'OTHER'")
+        world.tracker.act("Submit", on: "S1", by: "bo", at: world.now, owner: "ana")
+        world.now += 300
+        try world.complete()
+        #expect(try world.notices().isEmpty)
+        world.tracker.act("Modify", on: "S1", by: "bo", at: world.now)
+        world.now += 300
+        try world.complete()
+        #expect(try world.notices().count == 1)
+    }
+
+    @Test func aRowThatCannotBeReadDoesNotHoldUpTheOthers() throws {
+        var world = try NotifierWorld()
+        try world.complete()
+        world.tracker.nonsense = [
+            ["Headline": "without an id"],
+            [
+                "id": "S9", "Owner": "ana", "history.action_name": "Modify", "history.user_name": "bo",
+                "history.action_timestamp": "yesterday",
+            ],
+            ["id": "S9", "Owner": "ana", "history.user_name": "bo", "history.action_timestamp": "2026-01-01 00:00:00"],
+        ]
+        world.tracker.act("Submit", on: "S1", by: "bo", at: world.now, owner: "ana")
+        world.now += 300
+        try world.complete()
+        try world.expectNotices()
+        #expect(try world.notices().count == 1)
+    }
+
+    @Test func aPersonWithoutALoginOrARealmHearsNothing() throws {
+        var world = try NotifierWorld()
+        try world.complete()
+        try world.acme.connection.run(
+            "INSERT INTO backend.defect_login (environment_id, login, email) VALUES (1, 'new', 'new@example.com')")
+        world.tracker.act("Submit", on: "S1", by: "bo", at: world.now, owner: "new")
+        world.tracker.act("Submit", on: "S2", by: "bo", at: world.now, owner: "nobody")
+        world.now += 300
+        try world.complete()
+        #expect(try world.notices().isEmpty)
+        let realms = try world.acme.connection.run("SELECT FROM realm.realm WHERE path = '/users/new@example.com'")
+        #expect(realms.count == 0)
+    }
+
+    @Test func theNewestNoticesAreKept() throws {
+        var world = try NotifierWorld()
+        try world.complete()
+        for part in 0..<3 {
+            for number in 0..<200 {
+                world.tracker.act("Modify", on: "S\(part)-\(number)", by: "eva", at: world.now, owner: "ana")
+            }
+            world.now += 300
+            try world.complete()
+        }
+        let live = try world.notices().values.compactMap(\.self)
+        #expect(live.count == NoticeKeepRule.countMax)
+        #expect(world.expected.count == 600)
+        // Somebody to whom nothing happens any more keeps them no longer than anybody.
+        world.now += 91 * 86_400
+        try world.complete(.comparison)
+        #expect(try world.notices().values.compactMap(\.self).isEmpty)
+    }
+
+    @Test func aRunThatWasOvertakenWritesNothing() throws {
+        var world = try NotifierWorld()
+        try world.complete()
+        world.tracker.act("Submit", on: "S1", by: "bo", at: world.now, owner: "ana")
+        try world.begin()
+        try world.step(.changes)
+        try world.begin()
+        // The answer is of the run before: it is asked anew.
+        #expect(try !world.step(.changes))
+        #expect(try world.notices().isEmpty)
+        while try !world.step(.changes) {}
+        #expect(try world.notices().count == 1)
+    }
+
+    @Test func twoWorkersWithOneAnswerWriteItOnce() throws {
+        var world = try NotifierWorld()
+        try world.complete()
+        world.tracker.act("Submit", on: "S1", by: "bo", at: world.now, owner: "ana")
+        try world.begin()
+        try world.step(.changes)
+        let (_, slow) = try world.decide(.changes)
+        #expect(try world.step(.changes))
+        #expect(try slow.commit(on: &world.acme.connection).missed == [0])
+        #expect(try world.notices().count == 1 && world.noticeWriteCount() == 1)
+    }
+}

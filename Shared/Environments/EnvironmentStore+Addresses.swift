@@ -38,6 +38,9 @@ extension EnvironmentStore {
             SELECT e.id FROM realm.environment e JOIN access.provider p ON p.environment_id = e.id
             WHERE starts_with(p.issuer, \(issuer)) AND p.client_id IS NOT NULL
             ORDER BY e.name = \(name) DESC, e.id LIMIT 1)
+            AND EXISTS (
+                SELECT FROM access.domain d
+                WHERE d.environment_id = a.environment_id AND d.domain = split_part(a.email, '@', 2))
         ORDER BY r.role, a.object_id::text IN (
             SELECT m.fields::json->>'person' FROM store.object m
             WHERE m.kind = \(Kind.membership) AND NOT m.deleted) DESC, a.email

@@ -36,7 +36,7 @@ extension WorkScheduler {
             let parking = parking(refusal.item, refusal.reason, nil, .planned, decision: 0, now: now)
             return .park([parking], in: refusal.item.item.environment)
         }
-        if let part = parts.popLast() { return decide(part) }
+        if let part = parts.popLast() { return decide(part, now: now) }
         guard let index = turns.firstIndex(where: { hasWork($0, now: now) }) else { return nil }
         let environment = turns.remove(at: index)
         var queue = queues.removeValue(forKey: environment) ?? []
@@ -48,26 +48,34 @@ extension WorkScheduler {
             turns.append(environment)
         }
         guard !isAside else {
-            deciding = taken
+            takeUp(taken, now: now)
             return .park(parkings(setAside: taken, in: environment, now: now), in: environment)
         }
-        return decide(taken)
+        return decide(taken, now: now)
     }
 
-    /// Answers that have come no longer keep the places of their calls.
+    /// Answers that have come no longer keep the places of their calls. Those that come later in the round do so when
+    /// they are taken up.
     mutating func freePlaces(now: ContinuousClock.Instant) {
         guard limits.answersKeepPlaces else { return }
-        for (environment, items) in queues {
-            for index in items.indices {
-                guard let since = items[index].placeSince else { continue }
-                calls.ended(in: environment, begunAt: since, now: now)
-                queues[environment]?[index].placeSince = nil
-            }
-        }
+        for environment in queues.keys { queues[environment] = queues[environment]?.map { freed($0, now: now) } }
     }
 
-    private mutating func decide(_ items: [Item]) -> WorkAction<Message, Call> {
-        deciding = items
+    /// An item that keeps no place.
+    private mutating func freed(_ item: Item, now: ContinuousClock.Instant) -> Item {
+        guard let since = item.placeSince else { return item }
+        var item = item
+        calls.ended(in: item.item.environment, begunAt: since, now: now)
+        item.placeSince = nil
+        return item
+    }
+
+    private mutating func takeUp(_ items: [Item], now: ContinuousClock.Instant) {
+        deciding = items.map { freed($0, now: now) }
+    }
+
+    private mutating func decide(_ items: [Item], now: ContinuousClock.Instant) -> WorkAction<Message, Call> {
+        takeUp(items, now: now)
         let environment = items[0].item.environment
         // What is finished is parked no longer: so what may be parked is not finished without a look at it.
         let mayBeParked = mayHaveParked(environment)

@@ -11,7 +11,7 @@ extension EnvironmentCommand {
     struct Invite: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Make people's realms known, so that they are filled from the back end.",
-            discussion: "Who was invited already stays as he is.")
+            discussion: "Nothing changes for those who were invited already.")
         @Argument(help: "E-mail addresses of people that were added with the environment.") var emails: [String] = []
         @Flag(help: "Everybody whom the environment has.") var all = false
         @Option(help: "The environment; needed when there are several.") var environment: String?

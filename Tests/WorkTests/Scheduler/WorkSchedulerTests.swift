@@ -212,6 +212,26 @@ import Testing
         #expect(round(&work) == ["start 2", "decide 1"])
     }
 
+    /// An answer that comes between a round's beginning and its decisions is decided with it. Its place was kept for
+    /// ever, and a worker with as many of them made no call again.
+    @Test func anAnswerThatComesInTheMidstOfARoundGivesItsPlaceBack() throws {
+        var limits = WorkerLimits()
+        (limits.inFlightMax, limits.answersKeepPlaces) = (2, true)
+        var work = Scheduler(limits, now: now)
+        work.assigned([place])
+        let (a, b) = (try key(1), try key(2))
+        hear(&work, "a", a)
+        _ = round(&work)
+        decided(&work, [call("1")])
+        _ = round(&work)
+        // The next round has looked at what is queued, and asks for parked keys.
+        hear(&work, "b", b)
+        while let action = work.next(now: now + .seconds(1)) { if case .takeDue = action { break } }
+        #expect(work.ended(started(a, "1"), answer: "late", now: now) == nil)
+        #expect(restOfRound(&work, at: now + .seconds(1)) == ["decide 2 1"])
+        #expect(work.calls.underWayCount == 0)
+    }
+
     /// A call whose time is over when its turn comes is not made, and its key is decided anew.
     @Test func aCallThatWaitedTooLongIsNotMade() throws {
         var limits = WorkerLimits()

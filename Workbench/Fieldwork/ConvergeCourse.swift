@@ -136,6 +136,7 @@ struct ConvergeCourse: Sendable {
         position = try await comeToRest(players, &history, in: environment)
         if position.position != before {
             position.differences.append("published again, it went from \(before) to \(position.position)")
+            position.differences += try await onItsWay(in: environment)
         }
         print("seed \(seed): \(history.acceptedCount) mutations accepted, refused: \(history.rejectedCounts)")
         return position.differences
@@ -179,6 +180,25 @@ struct ConvergeCourse: Sendable {
                 """)
             let (position, isBusy) = try rows[0].decode(Int64.self, Bool.self)
             return isBusy ? -1 : position
+        }
+    }
+
+    /// What keeps an environment from being at rest.
+    private func onItsWay(in environment: EnvironmentID) async throws -> [String] {
+        try await pool.run { connection in
+            try connection.run(
+                """
+                SELECT 'parked in ' || group_name || ': ' || key || ', ' || reason || ', due ' || next_at - now()
+                FROM pipeline.parked WHERE environment_id = \(environment.rawValue) AND NOT is_dead
+                UNION ALL
+                SELECT 'to be published again: ' || topic FROM realm.republish
+                WHERE environment_id = \(environment.rawValue)
+                UNION ALL
+                SELECT 'published up to ' || r.position || ' of ' || e.position
+                FROM realm.environment e JOIN realm.relay r ON r.environment_id = e.id AND r.position < e.position
+                WHERE e.id = \(environment.rawValue)
+                """
+            ).decode(String.self)
         }
     }
 

@@ -17,7 +17,7 @@ struct ConvergeRun: Sendable {
     let parallelMax: Int
     let killCount: Int
 
-    private static let settleMax = Duration.seconds(120)
+    private static let settleMax = Duration.seconds(300)
     private static let freezeMax = Duration.seconds(4)
     private static let pause = Duration.milliseconds(700)
 

@@ -8,6 +8,7 @@
 /// | A row's values are in the order of the query's shown columns, one for each. | Another number of values fails the reading. Another order of as many would be told by `check`, which compares. |
 /// | `history.action_timestamp`, in rows and in filters, is `yyyy-MM-dd HH:mm:ss` by the server's clock and in the server's zone (`convertToLocalTime`), without saying which. | Another format is no ``CompassTime``. Another zone is a constant shift between a row and the next filter, and at most what is read again; a filter in another zone than the rows would lose or repeat hours. |
 /// | `COMP_OP_LT`, `COMP_OP_IS_NULL`, `COMP_OP_IS_NOT_NULL` and `BOOL_OP_OR` are spelled as ClearQuest's constants. Only `EQ`, `NEQ`, `GT`, `IN` and `BOOL_OP_AND` are seen in REST. | The query is refused when it is made. |
+/// | A path has the record type as queries name it (`Defect`). The sample app writes `defect` in paths. | Every record would be absent (404), which `check` tells. |
 /// | A record's path has its display id (`SAMPL00000001`). DevOps Plan takes a `dbid` with `useDbid=true`. | Every record would be absent (404). |
 /// | A 404 in Compass's own words is about the record, the query or the folder. | With a personal access token, a repository or database that is not there would look like absent records; a password's login says it. |
 /// | The answer to a new record's `Edit` has its `id` before it is committed. | The creation ends as an unknown outcome, and nothing was saved. |

@@ -25,8 +25,9 @@ struct DemoRun: Sendable {
     let hasDeletions: Bool
     let deadline: ContinuousClock.Instant
 
-    /// How long differences may still go away by themselves once the devices are done.
-    private static let settleMax = Duration.seconds(30)
+    /// How long differences may still go away by themselves once the devices are done: a worker that was killed keeps
+    /// its keys for a lease of 30 s, and its partitions until its group has noticed, which another kill may delay.
+    private static let settleMax = Duration.seconds(90)
     private static let troublesShownMax = 5
     /// A wait between two looks at what others are to bring about.
     private static let lookInterval = Duration.milliseconds(500)

@@ -53,6 +53,7 @@ def problem(name, built):
             arguments.append(argument)
     arguments += ["-O", "-whole-module-optimization", "-emit-sil", "-o", os.devnull]
     result = subprocess.run(arguments, capture_output=True, text=True, errors="replace", check=False)
+    print(name, flush=True)
     if result.returncode == 0:
         return None
     said = result.stderr.split("\n")

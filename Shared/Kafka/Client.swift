@@ -54,7 +54,8 @@ import Synchronization
             return
         }
         unsafe rd_kafka_queue_destroy(queue)
-        unsafe rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
+        let ending = unsafe EndingClient(pointer: pointer, context: context)
+        if context is ConsumerContext { ending.endBeside() } else { ending.end() }
     }
 
     /// The error after which librdkafka does nothing more for this client.

@@ -18,6 +18,7 @@ extension EnvironmentStore {
             "UPDATE access.person SET issuer = replace(issuer, \(from), \(to)) WHERE starts_with(issuer, \(from))",
             "UPDATE onboarding.refresh_token SET issuer = replace(issuer, \(from), \(to))",
             "UPDATE backend.connection SET url = replace(url, \(from), \(to))",
+            "UPDATE backend.defect_tracker SET server_url = replace(server_url, \(from), \(to))",
         ]
     }
 

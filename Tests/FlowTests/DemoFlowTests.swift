@@ -5,11 +5,22 @@ import Testing
 extension FlowTests {
     /// The main job: devices, gateway, relay, submitter and SAP, judged by `workbench demo`.
     struct DemoFlowTests {
+        private static let withCompass = {
+            var options = LocalCluster.Options.quick
+            options.services.append(.defectNotifier)
+            options.hasCompass = true
+            return options
+        }()
+
         @Test(.timeLimit(.minutes(20)), arguments: [[], ["--entra"]])
         func devicesRealmsAndBackEndAgree(options: [String]) async throws {
-            try await withCluster("demo\(options.joined())") { cluster in
-                let demo = try cluster.startDemo(["--people", "6"] + options)
+            try await withCluster("demo\(options.joined())", Self.withCompass) { cluster in
+                let demo = try cluster.startDemo(["--people", "6", "--compass", cluster.compassURL] + options)
                 try await demo.expectNoDifferences()
+                let said = demo.logTail(bytesMax: 20_000)
+                for row in ["notices of defects", "defects mirrored"] {
+                    #expect(try said.contains(Regex(row + " +[1-9]")), "\(row): \(said)")
+                }
             }
         }
 
@@ -44,15 +55,16 @@ extension FlowTests {
 
         /// Killed in the midst of tasks and appointments, and run again.
         @Test(.timeLimit(.minutes(20))) func anInterruptedDemoGoesOn() async throws {
-            try await withCluster("interrupted") { cluster in
-                let first = try cluster.startDemo(["--people", "6"])
+            try await withCluster("interrupted", Self.withCompass) { cluster in
+                let options = ["--people", "6", "--compass", cluster.compassURL]
+                let first = try cluster.startDemo(options)
                 try await eventually("calendars are edited", within: .seconds(300)) {
                     let said = first.logTail(bytesMax: 500)
                     return said.contains("edits seen") || !first.isRunning ? nil : said
                 }
                 first.kill9()
                 _ = await onOwnThread { first.waitForEnd() }
-                try await cluster.startDemo(["--people", "6"]).expectNoDifferences()
+                try await cluster.startDemo(options).expectNoDifferences()
             }
         }
 

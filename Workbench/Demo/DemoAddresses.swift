@@ -19,29 +19,41 @@ struct DemoAddresses: Sendable {
     private let client: Client
     private let parts: [Part]
 
-    init(_ client: Client, gateway: String, identity: String, backend: any DemoBackend) {
+    init(
+        _ client: Client, gateway: String, identity: String, backend: any DemoBackend, compass: SandboxCompass?
+    ) {
         self.client = client
         let sort = type(of: backend)
-        parts = [
-            Part(
-                name: "the realm-gateway", url: gateway, path: "/v1/realms", status: 401,
-                option: "--gateway (GATEWAY_URL)"),
-            Part(
-                name: "the sandbox's identity provider", url: identity, path: "/.well-known/openid-configuration",
-                status: 200, option: "--identity (IDENTITY_URL)"),
-            Part(
-                name: "the sandbox of \(sort.name)", url: backend.url, path: "/sandbox/stats", status: 200,
-                option: sort.addressOption),
-        ]
+        parts =
+            [
+                Part(
+                    name: "the realm-gateway", url: gateway, path: "/v1/realms", status: 401,
+                    option: "--gateway (GATEWAY_URL)"),
+                Part(
+                    name: "the sandbox's identity provider", url: identity, path: "/.well-known/openid-configuration",
+                    status: 200, option: "--identity (IDENTITY_URL)"),
+                Part(
+                    name: "the sandbox of \(sort.name)", url: backend.url, path: "/sandbox/stats", status: 200,
+                    option: sort.addressOption),
+            ]
+            + (compass.map {
+                [
+                    Part(
+                        name: "the sandbox of \(SandboxCompass.name)", url: $0.url, path: "/sandbox/stats", status: 200,
+                        option: "--compass")
+                ]
+            } ?? [])
     }
 
     /// An address that was given, else that of the environment's variable, else the default, without a slash at its
     /// end.
     static func url(_ given: String?, _ variable: String, default port: Int) -> String {
         let inherited = ProcessInfo.processInfo.environment[variable].flatMap { $0.isEmpty ? nil : $0 }
-        let url = given ?? inherited ?? "http://127.0.0.1:\(port)"
-        return url.hasSuffix("/") ? String(url.dropLast()) : url
+        return url(given ?? inherited ?? "http://127.0.0.1:\(port)")
     }
+
+    /// Without a slash at its end.
+    static func url(_ given: String) -> String { given.hasSuffix("/") ? String(given.dropLast()) : given }
 
     /// - Throws: ``DemoProblem`` that names each part that does not answer.
     func check() async throws {

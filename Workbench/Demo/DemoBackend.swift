@@ -3,19 +3,22 @@ import FoundationEssentials
 import HTTP
 import Model
 
+/// A stand-in that the demo talks to behind Fieldpost's back.
+protocol DemoStandIn: Sendable {
+    static var name: String { get }
+    var client: Client { get }
+    /// Without a slash at the end.
+    var url: String { get }
+}
+
 /// A back end's stand-in, from its own side: its master data, its faults, and what it really recorded.
-protocol DemoBackend: Sendable {
+protocol DemoBackend: DemoStandIn {
     /// As `environment add --backend` calls it.
     static var kind: String { get }
-    static var name: String { get }
     static var user: String { get }
     /// Names the services' variable with the password of the sandbox's user. Without their prefix: it is none of
     /// their settings.
     static var passwordVariable: String { get }
-
-    var client: Client { get }
-    /// Without a slash at the end.
-    var url: String { get }
 
     /// The organisation as an environment's own, in the back end's ids.
     func placed(_ organisation: Organisation, in environment: String) -> Organisation
@@ -42,7 +45,7 @@ enum DemoSwitches {
         + #""next503":0,"next429":0,"nextLostAfterWrite":0,"nextLateCommit":0}"#
 }
 
-extension DemoBackend {
+extension DemoStandIn {
     /// - Returns: How many milliseconds a late commit may take.
     func setSwitches(_ switches: String) async throws -> Int {
         let answer = try await send("POST", "/sandbox/switches", Array(switches.utf8))

@@ -29,6 +29,8 @@ struct DemoCommand: AsyncParsableCommand {
     var identity: String?
     @Option(help: "The SAP sandbox. (default: SAP_URL, else http://127.0.0.1:8200)") var sap: String?
     @Option(help: "The e-conomic sandbox, to be the environment's back end in place of SAP.") var economic: String?
+    @Option(help: "The sandbox of Compass, to be the environment's tracker of defects; without it there is none.")
+    var compass: String?
     @Option(
         help: """
             The environment, added unless it is there: tock with --data, and demo without, unless given; with \
@@ -76,12 +78,14 @@ struct DemoCommand: AsyncParsableCommand {
         let backend = backend(client)
         let gateway = DemoAddresses.url(gateway, "GATEWAY_URL", default: 8080)
         let identity = DemoAddresses.url(identity, "IDENTITY_URL", default: 8081)
-        try await DemoAddresses(client, gateway: gateway, identity: identity, backend: backend).check()
+        let compass = compass.map { SandboxCompass(client: client, url: DemoAddresses.url($0)) }
+        try await DemoAddresses(client, gateway: gateway, identity: identity, backend: backend, compass: compass)
+            .check()
         let login = try DemoLogin.inherited()
         let run = DemoRun(
             console: DemoConsole(), client: client, pool: try Pool(conninfo, size: 2),
             gateway: GatewayClient(client: client, url: gateway),
-            identity: IdentitySandbox(client: client, url: identity), backend: backend, login: login,
+            identity: IdentitySandbox(client: client, url: identity), backend: backend, compass: compass, login: login,
             isEntra: entra,
             environmentName: environment ?? (data == nil ? "demo" : "tock") + (economic == nil ? "" : "-economic")
                 + (entra ? "-entra" : ""),

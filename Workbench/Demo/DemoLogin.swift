@@ -24,11 +24,16 @@ struct DemoLogin: Sendable {
         return DemoLogin(secret: secret, secrets: secrets)
     }
 
+    /// Seals what the services open.
+    ///
+    /// - Parameter place: What it is sealed for.
+    func seal(_ text: String, at place: String) throws -> Bytea { Bytea(try secrets.seal(text, at: place)) }
+
     /// Gives an environment of this identity provider its login, unless it has one.
     ///
     /// - Parameter issuer: What the issuers of the identity provider begin with.
     func open(_ environment: EnvironmentID, of issuer: String, on connection: inout Connection) throws {
-        let sealed = Bytea(try secrets.seal(secret, at: OAuthClient.secretPlace(environment)))
+        let sealed = try seal(secret, at: OAuthClient.secretPlace(environment))
         try connection.run(OAuthClient.set(Self.clientID, secret: sealed, in: environment, ofIssuer: issuer))
     }
 }

@@ -35,6 +35,8 @@ struct DemoReport: Encodable, Sendable {
     var rowsAccounted = 0
     /// Tasks, positions and appointments.
     var fieldwork = Verdict.Fieldwork()
+    /// Notices and mirrors of defects.
+    var defects = Verdict.Defects()
     var mutations = 0
     /// Changes of published kinds while the devices worked.
     var events = 0
@@ -62,7 +64,7 @@ struct DemoReport: Encodable, Sendable {
         }
         row("mistakes made and deleted", "\(mistakesDeleted)")
         row("source rows accounted for", "\(rowsAccounted) of \(rowsTotal)")
-        for (name, count) in fieldwork.rows { row(name, "\(count)") }
+        for (name, count) in fieldwork.rows + defects.rows { row(name, "\(count)") }
         row("mutations answered", "\(mutations)")
         row("events", "\(events), \(Int(eventsPerSecond)) a second")
         if let released = releasedAfter {
@@ -94,6 +96,7 @@ extension DemoReport {
         let rows = Dictionary(grouping: organisation.entries, by: \.sourceRow)
         rowsAccounted = rows.values.count { $0.allSatisfy { verdict.rightEntries.contains($0.id) } }
         fieldwork = verdict.fieldwork
+        defects = verdict.defects
         differenceCount = verdict.differences.count
         differences = verdict.differences.prefix(Self.differencesShownMax).map(\.description)
     }

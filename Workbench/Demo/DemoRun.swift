@@ -15,6 +15,8 @@ struct DemoRun: Sendable {
     let gateway: GatewayClient
     let identity: IdentitySandbox
     let backend: any DemoBackend
+    /// `nil`: there are no defects.
+    let compass: SandboxCompass?
     /// `nil`: nobody can log in.
     let login: DemoLogin?
     let isEntra: Bool
@@ -43,6 +45,7 @@ struct DemoRun: Sendable {
         report.rowsTotal = organisation.rowsTotal
         let environment = try await prepare(organisation, isVerifyOnly: isVerifyOnly)
         let fieldwork = try await prepare(plan, organisation, in: environment.id, isVerifyOnly: isVerifyOnly)
+        let defects = try await prepareDefects(organisation, in: environment.id, isVerifyOnly: isVerifyOnly)
         let fleet = try await trying {
             let tokens = try await DeviceTokens(identity, environment: environmentName, issuer: environment.issuer)
             return try await DemoFleet.make(
@@ -52,12 +55,18 @@ struct DemoRun: Sendable {
         var failures: [UUID: String] = [:]
         var troubles: [String] = []
         if !isVerifyOnly {
+            let desk = DefectDesk(defects)
+            let untold = Task { try await desk.play(self) }
+            defer { untold.cancel() }
             failures = try await work(fleet, reader, &report)
             let work = try await work(fieldwork, fleet, in: environment.id)
             report.mutations += work.mutations
             troubles = work.troubles
+            if defects != nil {
+                troubles += try await console.step("defects", progress: { desk.progress }) { try await untold.value }
+            }
         }
-        var verdict = try await verdict(fleet, fieldwork, reader)
+        var verdict = try await verdict(fleet, fieldwork, defects, reader)
         verdict.add(failures: failures)
         for line in troubles { verdict.note("device", "tasks and appointments", line) }
         report.take(verdict, organisation)
@@ -187,7 +196,7 @@ struct DemoRun: Sendable {
 
     /// Compares until there is nothing to say, or nothing changes any more.
     private func verdict(
-        _ fleet: DemoFleet, _ fieldwork: DemoFieldwork, _ reader: RealmReader
+        _ fleet: DemoFleet, _ fieldwork: DemoFieldwork, _ defects: DemoDefects?, _ reader: RealmReader
     ) async throws -> Verdict {
         let progress = Mutex(DemoConsole.Progress(done: 0, total: fleet.members.count))
         return try await console.step("verdict", progress: { progress.withLock { $0 } }) {
@@ -195,7 +204,7 @@ struct DemoRun: Sendable {
             while true {
                 let verdict = try await trying {
                     progress.withLock { $0.done = 0 }
-                    return try await judge(fleet, fieldwork, reader) { progress.withLock { $0.done += 1 } }
+                    return try await judge(fleet, fieldwork, defects, reader) { progress.withLock { $0.done += 1 } }
                 }
                 if looks.areEnough(verdict.differences, now: .now) { return verdict }
                 // Said even when it goes away: what differed for a moment may be worth a look.
@@ -207,12 +216,14 @@ struct DemoRun: Sendable {
     }
 
     private func judge(
-        _ fleet: DemoFleet, _ fieldwork: DemoFieldwork, _ reader: RealmReader, _ onEach: () -> Void
+        _ fleet: DemoFleet, _ fieldwork: DemoFieldwork, _ defects: DemoDefects?, _ reader: RealmReader,
+        _ onEach: () -> Void
     ) async throws -> Verdict {
         try await fleet.refresh()
         let people = fleet.members.map(\.device.person)
         var verdict = Verdict(of: people, records: try await backend.recorded())
         let reading = try await reading(in: reader.environment)
+        let told = try await defects?.reading()
         verdict.compare(fieldwork, reading, own: fleet.members.map(\.device.realm))
         var others: [RealmPath: RealmContent] = [:]
         for (member, id) in zip(fleet.members, fieldwork.people) {
@@ -226,6 +237,9 @@ struct DemoRun: Sendable {
                 verdict.compare(person.email, path, device: contents[path] ?? [:], stored: others[path] ?? [:])
             }
             verdict.compare(person, member.plans, realm: stored)
+            if let told {
+                verdict.compare(person.email, login: EmailAddress.lowered(person.email), told, realm: stored)
+            }
             onEach()
         }
         verdict.finish()

@@ -29,6 +29,8 @@ struct Verdict: Sendable {
     private(set) var rightEntries: Set<UUID> = []
     /// How tasks and calendars ended.
     var fieldwork = Fieldwork()
+    /// What people have of defects.
+    var defects = Defects()
     /// Mistakes of which nothing is left.
     private(set) var goneCount = 0
     /// The records that count and belong to no entry seen so far, by marker.

@@ -74,6 +74,7 @@ struct KillTest: Sendable {
     private var options: LocalCluster.Options {
         var options = LocalCluster.Options.quick
         options.services = LocalCluster.Part.services.flatMap { [$0, $0.second] }
+        options.hasCompass = true
         // The demo's entries are some years old.
         options.variables[.poller]?["FIELDPOST_POLLER_ENTRY_DAYS"] = "3660"
         // A few people's entries are to be on their way as long as it takes to kill everything several times.
@@ -87,7 +88,7 @@ struct KillTest: Sendable {
         let demo = try cluster.startCommand(
             [
                 "demo", "--gateway", cluster.gatewayURL, "--identity", cluster.identityURL, "--sap", cluster.sapURL,
-                "--database", cluster.conninfo,
+                "--compass", cluster.compassURL, "--database", cluster.conninfo,
             ] + size, of: "workbench", log: "demo")
         try await wait("entries are on their way", within: Self.beginMax) {
             !demo.isRunning || demo.logTail(bytesMax: 500).contains("entries on their way")

@@ -14,6 +14,8 @@ package final class LocalCluster: Sendable {
         package var showcases: [Part] = []
         /// Whether the sandbox's e-conomic runs beside its SAP.
         package var hasEconomic = false
+        /// Whether the sandbox's Compass runs.
+        package var hasCompass = false
         /// Environment variables per service, beside those that make up the cluster.
         package var variables: [Part: [String: String]] = [:]
         /// Arguments per stand-in, beside those that make up the cluster.
@@ -54,6 +56,7 @@ package final class LocalCluster: Sendable {
     package var identityURL: String { home.url(.identity) }
     package var sapURL: String { home.url(.sap) }
     package var economicURL: String { home.url(.economic) }
+    package var compassURL: String { home.url(.compass) }
     package var onboardingURL: String { home.url(.onboarding) }
     /// The variable under which services find the password of SAP's user `FIELDPOST`.
     package static let passwordVariable = "SANDBOX_SAP_PASSWORD"
@@ -88,7 +91,13 @@ package final class LocalCluster: Sendable {
         }
         self.init(home, server, standby: standby, conninfo: conninfo, options)
         try await runCommand(["migrate", "--schema", Self.schemaFolder])
-        let standIns = Part.standIns.filter { options.hasEconomic || $0 != .economic }
+        let standIns = Part.standIns.filter { part in
+            switch part {
+            case .economic: options.hasEconomic
+            case .compass: options.hasCompass
+            default: true
+            }
+        }
         try await startAll(standIns + options.services)
     }
 
@@ -214,7 +223,7 @@ package final class LocalCluster: Sendable {
         case .database: true  // `start` has waited for it
         case .broker: Ports.isListening(home.ports[.broker] ?? 0)
         case .identity: await answers(identityURL + "/.well-known/openid-configuration")
-        case .sap, .economic: await answers(home.url(part) + "/sandbox/stats")
+        case .sap, .economic, .compass: await answers(home.url(part) + "/sandbox/stats")
         default: await answers(adminURL(part) + "/health/ready")
         }
     }

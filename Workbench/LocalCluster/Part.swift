@@ -34,8 +34,9 @@ extension LocalCluster {
         package static let identity = Part("identity")
         package static let sap = Part("sap")
         package static let economic = Part("economic")
+        package static let compass = Part("compass")
         /// The stand-ins for what is not Fieldpost's: each is `sandbox` with a subcommand of its name.
-        package static let standIns: [Part] = [.broker, .identity, .sap, .economic]
+        package static let standIns: [Part] = [.broker, .identity, .sap, .economic, .compass]
 
         /// The first instance of every service.
         package static let services = Services.all.map { Part($0) }

@@ -35,7 +35,10 @@ struct UpPorts: Equatable, Sendable {
 
     /// All that listens, in the order of the catalogue.
     static var wanted: [(name: String, port: Int)] {
-        [("postgres", 15432), ("broker", 19092), ("identity", 18081), ("sap", 18200), ("economic", 18300)]
+        [
+            ("postgres", 15432), ("broker", 19092), ("identity", 18081), ("sap", 18200), ("economic", 18300),
+            ("compass", 18202),
+        ]
             + Services.all.compactMap(\.endpoint).map { ($0.name, $0.localPort) }
             + Services.all.map { ($0.name, $0.localAdminPort) }
     }

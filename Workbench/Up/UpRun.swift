@@ -39,7 +39,7 @@ final class UpRun: Sendable {
         try await cluster.startAll(LocalCluster.Part.standIns)
         try await setSwitches()
         try await cluster.runCommand(["topics", "apply"], log: "topics")
-        console.say("sandbox: broker, identity provider, SAP and e-conomic")
+        console.say("sandbox: broker, identity provider, SAP, e-conomic and Compass")
         try await cluster.startAll(LocalCluster.Part.services)
         console.say("\(Services.all.map(\.name).formatted(.list(type: .and).locale(Self.english))) are ready")
 
@@ -90,6 +90,7 @@ final class UpRun: Sendable {
         options.services = LocalCluster.Part.services
         options.showcases = options.services
         options.hasEconomic = true
+        options.hasCompass = true
         for part in options.services { options.variables[part] = ["FIELDPOST_SHUTDOWN_MAX": "10s"] }
         // What the demo has made is looked at for as long as the folder is there.
         for name in ["COMPLETED_KEEP", "ARCHIVE_AFTER"] {
@@ -134,7 +135,7 @@ final class UpRun: Sendable {
         }
         let client = Client()
         defer { client.shutDown() }
-        for part in [LocalCluster.Part.sap, .economic] {
+        for part in [LocalCluster.Part.sap, .economic, .compass] {
             let url = state.home.url(part)
             let answer = try await client.send(
                 Request(
@@ -148,7 +149,7 @@ final class UpRun: Sendable {
 
     /// The demo's environment with SAP as its back end, then a small one with e-conomic.
     private func runDemos(_ cluster: LocalCluster) async throws -> Int32 {
-        console.say("the demo begins: an environment with SAP")
+        console.say("the demo begins: an environment with SAP and Compass")
         let first = try await runDemo(plan.demoOptions, cluster)
         console.say("the demo goes on: an environment with e-conomic")
         let chaos = plan.isChaotic ? ["--chaos"] : []
@@ -161,9 +162,10 @@ final class UpRun: Sendable {
         let addresses = [
             "--gateway", cluster.gatewayURL, "--identity", cluster.identityURL,
         ]
-        let sap = options.contains("--economic") ? [] : ["--sap", cluster.sapURL]
+        let standIns =
+            options.contains("--economic") ? [] : ["--sap", cluster.sapURL, "--compass", cluster.compassURL]
         let process = try cluster.startCommand(
-            ["demo"] + addresses + sap + options, of: "workbench", log: nil)
+            ["demo"] + addresses + standIns + options, of: "workbench", log: nil)
         demo.withLock { $0 = process }
         while process.isRunning {
             supervise(cluster)

@@ -80,6 +80,7 @@ struct UpState: Sendable {
         } + [
             ("identity provider", "IDENTITY_URL", home.url(.identity)), ("SAP stand-in", "SAP_URL", home.url(.sap)),
             ("e-conomic stand-in", "ECONOMIC_URL", home.url(.economic)),
+            ("Compass stand-in", "COMPASS_URL", home.url(.compass)),
         ]
     }
 

@@ -1,0 +1,52 @@
+import Model
+
+/// What the history of the tracker says that people are to have, read plainly.
+struct DefectReading: Sendable {
+    /// A notice as a person reads it.
+    struct Told: Hashable, Comparable, Sendable {
+        let code: String
+        let text: String
+
+        static func < (one: Told, other: Told) -> Bool { (one.text, one.code) < (other.text, other.code) }
+    }
+
+    /// By login, in no order.
+    private(set) var notices: [String: [Told]] = [:]
+    /// By login and record.
+    private(set) var mirrors: [String: [String: Defect]] = [:]
+
+    /// - Parameter people: The logins of those who are asked about.
+    init(_ history: [SandboxCompass.Line], people: Set<String>) {
+        var records: [String: Defect] = [:]
+        var deleted: Set<String> = []
+        for line in history.sorted(by: { $0.number < $1.number }) {
+            let isAssigned = line.action == "Submit" || line.action == "Assign"
+            if people.contains(line.owner), line.owner != line.user {
+                notices[line.owner, default: []].append(
+                    Told(
+                        code: isAssigned ? "defect-assigned" : "defect-modified",
+                        text: "\(line.record) (\(line.headline)) has been "
+                            + (isAssigned ? "assigned to you" : "modified")))
+            }
+            var defect = records[line.record] ?? Defect(record: line.record, headline: "")
+            if records[line.record] == nil { (defect.submitter, defect.submitDate) = (line.user, line.timestamp) }
+            defect.headline = line.headline
+            defect.state = line.newState
+            defect.owner = line.owner.isEmpty ? nil : line.owner
+            defect.severity = line.changes["Severity"] ?? defect.severity
+            defect.priority = line.changes["Priority"] ?? defect.priority
+            records[line.record] = defect
+            if line.isDeleted { deleted.insert(line.record) }
+        }
+        for (record, defect) in records where !deleted.contains(record) {
+            for login in Set([defect.owner, defect.submitter].compactMap(\.self)) where people.contains(login) {
+                var mirror = defect
+                mirror.isAssignedToMe = login == defect.owner
+                mirror.isReportedByMe = login == defect.submitter
+                mirrors[login, default: [:]][record] = mirror
+            }
+        }
+    }
+
+    var noticeCount: Int { notices.values.reduce(0) { $0 + $1.count } }
+}

@@ -1,0 +1,48 @@
+import Model
+import Runtime
+import Synchronization
+
+extension DemoRun {
+    /// - Returns: `nil` where there are no defects: without Compass, or without a key to seal its account with.
+    func prepareDefects(
+        _ organisation: Organisation, in environment: EnvironmentID, isVerifyOnly: Bool
+    ) async throws -> DemoDefects? {
+        guard let compass else { return nil }
+        let defects = DemoDefects(
+            compass, pool: pool, environment: environment, named: environmentName,
+            people: organisation.people.map(\.email))
+        if isVerifyOnly { return defects }
+        guard let login else {
+            console.say(
+                "there are no defects: \(DemoLogin.secretVariable) and \(Setting.secretKeys.variable) are not both set")
+            return nil
+        }
+        try await trying { try await defects.prepare(names: organisation.people.map(\.name), login) }
+        return defects
+    }
+}
+
+/// The people at their desks, while the demo goes on.
+final class DefectDesk: Sendable {
+    private let defects: DemoDefects?
+    private let doneCount = Atomic<Int>(0)
+
+    init(_ defects: DemoDefects?) { self.defects = defects }
+
+    var progress: DemoConsole.Progress {
+        DemoConsole.Progress(done: doneCount.load(ordering: .relaxed), total: defects?.stepCount ?? 0)
+    }
+
+    /// They work, however often something on the way is away.
+    ///
+    /// - Returns: What was not done in time.
+    func play(_ run: DemoRun) async throws -> [String] {
+        guard let defects else { return [] }
+        let isDone = try await run.beforeDeadline {
+            try await run.trying { try await defects.play { self.doneCount.store($0, ordering: .relaxed) } }
+            return true
+        }
+        if isDone == true { return [] }
+        return ["only \(progress.done) of \(progress.total) changes of defects were told of in time"]
+    }
+}

@@ -169,9 +169,9 @@ let tools: [Target] = [
     .executableTarget(
         name: "Workbench",
         dependencies: [
-            "BackendProtocol", "Backends", "Catalogues", "Commands", "DataFiles", "DeviceClient", "Environments",
-            "Essentials", "HTTP", "Identity", "ImportSources", "Kafka", "LocalCluster", "Model", "Postgres", "Realms",
-            "Runtime", "Work", algorithms, argumentParser, crypto, logging, nio, nioPosix, signals,
+            "BackendProtocol", "Backends", "Catalogues", "Commands", "Compass", "DataFiles", "DeviceClient",
+            "Environments", "Essentials", "HTTP", "Identity", "ImportSources", "Kafka", "LocalCluster", "Model",
+            "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto, logging, nio, nioPosix, signals,
         ],
         path: "Workbench", exclude: ["LocalCluster"]),
 ]

@@ -8,8 +8,9 @@ import Synchronization
 /// Reads one tracker with the environment's service account: a query of its own for each reading, run once, read page
 /// by page, and removed with the last page.
 ///
-/// A round takes 3 requests beside its pages: the query is made, run and removed. Once an hour, and at the first round,
-/// the folder is listed as well, and queries in it that were left over are removed.
+/// A round takes 3 requests beside its pages: the query is made, run and removed. While a page is compared and written,
+/// the next one is asked for. Once an hour, and at the first round, the folder is listed as well, and queries in it that
+/// were left over are removed.
 final class TrackerSession: Sendable {
     /// Queries that were made so long ago are left over: no reading takes so long.
     private static let strayAfter = Duration.seconds(3_600)
@@ -21,6 +22,8 @@ final class TrackerSession: Sendable {
     private let now: @Sendable () -> Timestamp
     /// The folder that queries are made in, and when it was listed.
     private let folder = Mutex<(id: String, listedAt: Timestamp)?>(nil)
+    /// The page that comes next of each scope's reading.
+    private let ahead = Mutex<[DefectPoll.Scope: PageAhead]>([:])
 
     init(_ compass: CompassClient, logger: Logger, now: @escaping @Sendable () -> Timestamp = { Timestamp.now() }) {
         self.compass = compass
@@ -63,7 +66,11 @@ final class TrackerSession: Sendable {
     ) async throws(BackendError) -> PageRead {
         let page: ResultPage
         do throws(BackendError) {
-            page = try await compass.page(number, of: results, after: previous)
+            if let asked = try await asked(number, of: results, scope) {
+                page = asked
+            } else {
+                page = try await compass.page(number, of: results, after: previous)
+            }
         } catch {
             if number > 1 { await remove(results.query) }
             throw error
@@ -73,8 +80,42 @@ final class TrackerSession: Sendable {
             await remove(results.query)
         } else {
             read.open = Reading.Open(results: results, pageNumber: number, page: page)
+            ask(for: number + 1, of: results, after: page, scope)
         }
         return read
+    }
+
+    /// A page that is asked for before anybody waits for it, and where it belongs.
+    private struct PageAhead {
+        let results: String
+        let number: Int
+        let task: Task<Result<ResultPage, BackendError>, Never>
+    }
+
+    private func ask(for number: Int, of results: ResultSet, after page: ResultPage, _ scope: DefectPoll.Scope) {
+        let task = Task { [compass] in
+            do throws(BackendError) {
+                return Result<ResultPage, BackendError>.success(
+                    try await compass.page(number, of: results, after: page))
+            } catch {
+                return .failure(error)
+            }
+        }
+        let next = PageAhead(results: results.id, number: number, task: task)
+        // That of a reading which was given up is nobody's.
+        ahead.withLock { $0.updateValue(next, forKey: scope) }?.task.cancel()
+    }
+
+    /// - Returns: `nil` when it was not asked for yet.
+    private func asked(
+        _ number: Int, of results: ResultSet, _ scope: DefectPoll.Scope
+    ) async throws(BackendError) -> ResultPage? {
+        let next = ahead.withLock { $0.removeValue(forKey: scope) }
+        guard let next, next.results == results.id, next.number == number else {
+            next?.task.cancel()
+            return nil
+        }
+        return try await next.task.value.get()
     }
 
     /// What cannot be removed now is removed as a stray one.

@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 import HTTP
 
@@ -28,6 +29,8 @@ struct SandboxCompass: DemoStandIn {
         let user: String
         let action: String
         let fields: [String: String]
+        /// When it was; `nil`: now.
+        var at: Timestamp?
     }
 
     /// A row of the history as it truly is. `headline` and `isDeleted` are those of the record by now.

@@ -241,7 +241,8 @@ let tests: [Target] = [
             "BackendProtocol", "Backends", "DeviceClient", "Essentials", "HTTP", "LocalCluster", "Model", "Postgres",
             "Realms",
         ], path: "Tests/FlowTests"),
-    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "Model", "TestSupport"], path: "Tests/HTTPTests"),
+    .testTarget(
+        name: "HTTPTests", dependencies: ["HTTP", "LocalCluster", "Model", "TestSupport"], path: "Tests/HTTPTests"),
     .testTarget(
         name: "InterleavingTests",
         dependencies: [

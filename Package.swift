@@ -82,8 +82,8 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "fieldpost", "Fieldpost",
         [
-            "BackendProtocol", "Backends", "Commands", "Compass", "Environments", "Essentials", "HTTP", "Identity",
-            "ImportSources", "Kafka", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser,
+            "BackendProtocol", "Backends", "Commands", "Compass", "Deliveries", "Environments", "Essentials", "HTTP",
+            "Identity", "ImportSources", "Kafka", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser,
             crypto,
         ]
     ),
@@ -231,9 +231,8 @@ let tests: [Target] = [
         name: "FieldpostTests",
         dependencies: [
             "Backends", "Environments", "Essentials", "Fieldpost", "HTTP", "Identity", "ImportSources", "Kafka",
-            "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", httpTypes, hummingbird,
-            lifecycle, logging,
-            nioPosix,
+            "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", crypto, httpTypes,
+            hummingbird, lifecycle, logging, nioPosix,
         ], path: "Tests/FieldpostTests"),
     .testTarget(
         name: "FlowTests",

@@ -80,10 +80,18 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         ]
     ),
     (
+        "notice-deliverer", "NoticeDeliverer",
+        [
+            "BackendHTTP", "Deliveries", "Environments", "Essentials", "HTTP", "Model", "NameBasedIDs", "Postgres",
+            "Realms", "Runtime", "Work", crypto, logging, metrics,
+        ]
+    ),
+    (
         "fieldpost", "Fieldpost",
         [
             "BackendProtocol", "Backends", "Commands", "Compass", "Deliveries", "Environments", "Essentials", "HTTP",
-            "Identity", "ImportSources", "Kafka", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser,
+            "Identity", "ImportSources", "Kafka", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms,
+            argumentParser,
             crypto,
         ]
     ),
@@ -257,6 +265,12 @@ let tests: [Target] = [
     .testTarget(
         name: "ModelTests", dependencies: ["Essentials", "Model", "ProjectDocuments", "TestSupport", yams],
         path: "Tests/ModelTests", exclude: ["Golden"]),
+    .testTarget(
+        name: "NoticeDelivererTests",
+        dependencies: [
+            "Deliveries", "Environments", "Essentials", "HTTP", "LocalCluster", "Model", "NoticeDeliverer", "Postgres",
+            "Realms", "TestSupport", "Work", crypto, logging,
+        ], path: "Tests/NoticeDelivererTests"),
     .testTarget(
         name: "OnboardingTests",
         dependencies: [

@@ -27,8 +27,6 @@ final class Couriers: Sendable {
     ) {
         var configuration = Client.Configuration()
         configuration.caFile = caFile
-        // Of one receiver: whoever is slow has few connections.
-        configuration.connectionsPerHostMax = 8
         inner = Client(configuration: configuration)
         mail = MailClient(configuration: configuration)
         configuration.publicAddressesOnly = true

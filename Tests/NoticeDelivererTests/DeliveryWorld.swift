@@ -32,8 +32,8 @@ struct DeliveryWorld: ~Copyable {
     var acme: TestEnvironment
     let receivers: NoticeReceivers
     let time: Time
-    let person = UUID()
-    let path: RealmPath
+    private(set) var person = UUID()
+    private(set) var path: RealmPath
     private var handler: DeliveryHandler
     private var answer: DispatchAnswer?
 
@@ -66,7 +66,7 @@ struct DeliveryWorld: ~Copyable {
         self.acme = acme
     }
 
-    private static func handler(_ receivers: NoticeReceivers, _ time: Time) throws -> DeliveryHandler {
+    static func handler(_ receivers: NoticeReceivers, _ time: Time) throws -> DeliveryHandler {
         let couriers = Couriers(
             caFile: receivers.certificateFile, callMax: .seconds(5), secrets: try SecretBox([key]),
             now: { time.now })
@@ -76,6 +76,9 @@ struct DeliveryWorld: ~Copyable {
     }
 
     // MARK: What people and other services do
+
+    /// From now on it is about somebody else.
+    mutating func become(_ email: String) throws { (person, path) = (UUID(), try .user(email)) }
 
     func browser(_ path: String = "/push") -> PushTarget {
         PushTarget(

@@ -166,9 +166,13 @@ def main():
 
     ports = {"web": web.server_address[1]}
     for sort in ["starttls", "tls", "plain"]:
-        post = Post(sort, context)
-        post.start()
-        ports[sort] = post.port
+        while sort not in ports:
+            try:
+                post = Post(sort, context)
+                post.start()
+                ports[sort] = post.port
+            except OSError:
+                pass  # somebody else was faster to take it
     ports |= {"p256dh": base64url(browser_point), "auth": base64url(browser_secret)}
     with open(f"{folder}/ports.new", "w") as file:
         json.dump(ports, file)

@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 from standardwebhooks import Webhook
 
-folder = sys.argv[1]
+folder, parent = sys.argv[1], os.getppid()
 lock, counts = threading.Lock(), Counter()
 
 
@@ -177,7 +177,10 @@ def main():
     with open(f"{folder}/ports.new", "w") as file:
         json.dump(ports, file)
     os.rename(f"{folder}/ports.new", f"{folder}/ports")
-    threading.Event().wait()
+    # It ends with whoever started it, however that ends.
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(0)
 
 
 main()

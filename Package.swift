@@ -80,10 +80,18 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         ]
     ),
     (
+        "notice-deliverer", "NoticeDeliverer",
+        [
+            "BackendHTTP", "Deliveries", "Environments", "Essentials", "HTTP", "Model", "NameBasedIDs", "Postgres",
+            "Realms", "Runtime", "Work", crypto, logging, metrics,
+        ]
+    ),
+    (
         "fieldpost", "Fieldpost",
         [
-            "BackendProtocol", "Backends", "Commands", "Compass", "Environments", "Essentials", "HTTP", "Identity",
-            "ImportSources", "Kafka", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser,
+            "BackendProtocol", "Backends", "Commands", "Compass", "Deliveries", "Environments", "Essentials", "HTTP",
+            "Identity", "ImportSources", "Kafka", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms,
+            argumentParser,
             crypto,
         ]
     ),
@@ -231,9 +239,8 @@ let tests: [Target] = [
         name: "FieldpostTests",
         dependencies: [
             "Backends", "Environments", "Essentials", "Fieldpost", "HTTP", "Identity", "ImportSources", "Kafka",
-            "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", httpTypes, hummingbird,
-            lifecycle, logging,
-            nioPosix,
+            "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", crypto, httpTypes,
+            hummingbird, lifecycle, logging, nioPosix,
         ], path: "Tests/FieldpostTests"),
     .testTarget(
         name: "FlowTests",
@@ -241,7 +248,8 @@ let tests: [Target] = [
             "BackendProtocol", "Backends", "DeviceClient", "Essentials", "HTTP", "LocalCluster", "Model", "Postgres",
             "Realms",
         ], path: "Tests/FlowTests"),
-    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "Model", "TestSupport"], path: "Tests/HTTPTests"),
+    .testTarget(
+        name: "HTTPTests", dependencies: ["HTTP", "LocalCluster", "Model", "TestSupport"], path: "Tests/HTTPTests"),
     .testTarget(
         name: "InterleavingTests",
         dependencies: [
@@ -257,6 +265,12 @@ let tests: [Target] = [
     .testTarget(
         name: "ModelTests", dependencies: ["Essentials", "Model", "ProjectDocuments", "TestSupport", yams],
         path: "Tests/ModelTests", exclude: ["Golden"]),
+    .testTarget(
+        name: "NoticeDelivererTests",
+        dependencies: [
+            "Deliveries", "Environments", "Essentials", "HTTP", "LocalCluster", "Model", "NoticeDeliverer", "Postgres",
+            "Realms", "TestSupport", "Work", crypto, logging,
+        ], path: "Tests/NoticeDelivererTests"),
     .testTarget(
         name: "OnboardingTests",
         dependencies: [

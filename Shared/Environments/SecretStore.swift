@@ -9,6 +9,9 @@ package enum SecretStore {
         case clientSecrets = "client secrets"
         case backendPasswords = "back ends' passwords"
         case defectAccounts = "defects' accounts"
+        case webhookSecrets = "webhooks' secrets"
+        case mailPasswords = "mail servers' passwords"
+        case pushKeys = "keys for push services"
         case refreshTokens = "refresh tokens"
     }
 
@@ -33,6 +36,9 @@ package enum SecretStore {
             case .clientSecrets: OAuthClient.secretPlace(environment)
             case .backendPasswords: BackendConfiguration.secretPlace(environment)
             case .defectAccounts: DefectTracker.secretPlace(environment)
+            case .webhookSecrets: DeliverySettings.Secret.webhook.place(environment)
+            case .mailPasswords: DeliverySettings.Secret.mail.place(environment)
+            case .pushKeys: DeliverySettings.Secret.push.place(environment)
             case .refreshTokens: RefreshTokens.secretPlace(environment, person: person)
             }
         }
@@ -88,6 +94,9 @@ package enum SecretStore {
             WHERE environment_id > \(last.environment) AND secret IS NOT NULL
             ORDER BY environment_id LIMIT \(pageCountMax)
             """
+        case .webhookSecrets: load(delivery: "webhook_secret", after: last.environment)
+        case .mailPasswords: load(delivery: "smtp_password", after: last.environment)
+        case .pushKeys: load(delivery: "push_key", after: last.environment)
         case .refreshTokens:
             """
             SELECT environment_id, id, person_id, token FROM onboarding.refresh_token
@@ -120,6 +129,9 @@ package enum SecretStore {
                 FROM unnest(\(environments), \(old), \(new)) AS c(environment_id, old, new)
                 WHERE d.environment_id = c.environment_id AND d.secret = c.old
                 """
+        case .webhookSecrets: return save(delivery: "webhook_secret", environments, old, new)
+        case .mailPasswords: return save(delivery: "smtp_password", environments, old, new)
+        case .pushKeys: return save(delivery: "push_key", environments, old, new)
         case .refreshTokens:
             return """
                 UPDATE onboarding.refresh_token t SET token = c.new
@@ -128,5 +140,23 @@ package enum SecretStore {
                 WHERE t.environment_id = c.environment_id AND t.id = c.id AND t.token = c.old
                 """
         }
+    }
+
+    private static func load(delivery column: StaticString, after last: Int32) -> Statement {
+        """
+        SELECT environment_id, 0::bigint, 0, \(sql: column) FROM backend.delivery
+        WHERE environment_id > \(last) AND \(sql: column) IS NOT NULL
+        ORDER BY environment_id LIMIT \(pageCountMax)
+        """
+    }
+
+    private static func save(
+        delivery column: StaticString, _ environments: [Int32], _ old: [Bytea], _ new: [Bytea]
+    ) -> Statement {
+        """
+        UPDATE backend.delivery d SET \(sql: column) = c.new
+        FROM unnest(\(environments), \(old), \(new)) AS c(environment_id, old, new)
+        WHERE d.environment_id = c.environment_id AND d.\(sql: column) = c.old
+        """
     }
 }

@@ -51,8 +51,11 @@ package final class Client: Sendable {
     /// - Throws: What is known of a request that got no whole answer.
     package func send(_ request: Request) async throws(HTTPError) -> Response {
         try request.validate()
-        let order = Order(request)
-        return try await withTaskCancellationHandler {
+        return try await send(Order(request))
+    }
+
+    func send(_ order: Order) async throws(HTTPError) -> Response {
+        try await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 if !inbox.post(.send(order, continuation)) {
                     continuation.resume(returning: .failure(.shutDown(.notSent)))

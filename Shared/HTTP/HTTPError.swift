@@ -26,13 +26,19 @@ package struct HTTPError: Error, Equatable, Sendable {
     package let message: String
     /// It was not sent, because `Request.sendBefore` had passed.
     package let isTooLate: Bool
+    /// It was not connected to, because its address is not public: `Client.Configuration.publicAddressesOnly`.
+    package let isPrivate: Bool
 
-    package init(outcome: Outcome, code: UInt32, status: Int? = nil, message: String, isTooLate: Bool = false) {
+    package init(
+        outcome: Outcome, code: UInt32, status: Int? = nil, message: String, isTooLate: Bool = false,
+        isPrivate: Bool = false
+    ) {
         self.outcome = outcome
         self.code = code
         self.status = status
         self.message = message
         self.isTooLate = isTooLate
+        self.isPrivate = isPrivate
     }
 
     /// The connection could not be had, or the answer did not come, in the time allowed.

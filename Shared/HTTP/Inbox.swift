@@ -6,6 +6,8 @@ import Synchronization
 final class Order: Sendable {
     let id: UInt64
     let request: Request
+    /// What is sent instead of a request, to the same address.
+    let mail: Mail?
     /// Set before the cancellation is posted, so that it is seen even when it overtakes the start.
     let isCancelled = Atomic<Bool>(false)
 
@@ -14,6 +16,13 @@ final class Order: Sendable {
     init(_ request: Request) {
         id = Order.lastID.wrappingAdd(1, ordering: .relaxed).newValue
         self.request = request
+        mail = nil
+    }
+
+    init(_ mail: Mail) {
+        id = Order.lastID.wrappingAdd(1, ordering: .relaxed).newValue
+        request = Request("MAIL", mail.server, connectMax: mail.connectMax, totalMax: mail.totalMax)
+        self.mail = mail
     }
 }
 

@@ -26,6 +26,7 @@ internal import Essentials
     private(set) var id: UInt64 = 0
     private var sink = Sink.none
     private var session: Session?
+    private var upload: MailUpload?
     private var head: [UInt8] = []
     private var body: [UInt8] = []
     private var answerBytesMax = 0
@@ -112,7 +113,7 @@ internal import Essentials
             curl_set_number(easy, CURLOPT_TIMEOUT_MS, totalMax == .zero ? 0 : totalMax.curlMilliseconds),
             // Over TLS a request may wait for a connection that it can share.
             curl_set_number(easy, CURLOPT_PIPEWAIT, request.url.hasPrefix("https") ? 1 : 0),
-            setMethod(of: request),
+            order.mail.map { attach($0) } ?? setMethod(of: request),
             setHeaders(of: request),
             request.session?.attach(to: unsafe easy) ?? CURLE_OK,
         ]
@@ -123,6 +124,12 @@ internal import Essentials
         session = request.session
         self.sink = sink
         return nil
+    }
+
+    private func attach(_ mail: Mail) -> CURLcode {
+        let upload = MailUpload(mail)
+        self.upload = upload
+        return unsafe upload.attach(to: easy)
     }
 
     private func setMethod(of request: Request) -> CURLcode {
@@ -182,6 +189,7 @@ internal import Essentials
             }
         }
         sink = .none
+        upload = nil
         head = []
         body = []
     }
@@ -203,7 +211,7 @@ internal import Essentials
         }
         if isPrivate, !hasBegun {
             let message = "the address is not public, and others are not connected to"
-            return .failure(HTTPError(outcome: .notSent, code: code.rawValue, message: message))
+            return .failure(HTTPError(outcome: .notSent, code: code.rawValue, message: message, isPrivate: true))
         }
         if wasRepeated {
             let message = "the connection was lost after the request had been sent"

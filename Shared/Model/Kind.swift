@@ -40,6 +40,8 @@ public enum Kind: String, Codable, CaseIterable, Sendable {
     case defect = "Defect"
     /// That the tracker of defects is to be read, in `/polls`; fields: ``DefectPoll`` (the type).
     case defectPoll = "DefectPoll"
+    /// How a person wants to be told of notices outside of their devices; fields: ``DeliveryChoice`` (the type).
+    case deliveryChoice = "DeliveryChoice"
     /// That a person's records in the back end are to be read, in `/polls`; fields: ``Poll`` (the type).
     case poll = "Poll"
     /// What the back end was last seen to hold of an entry; fields: ``SeenRecord`` (the type).
@@ -70,6 +72,7 @@ extension Kind {
         case .notice: Notice.row
         case .defect: Defect.row
         case .defectPoll: DefectPoll.row
+        case .deliveryChoice: DeliveryChoice.row
         case .poll: Poll.row
         case .seenRecord: SeenRecord.row
         }
@@ -103,6 +106,7 @@ extension Kind {
         case .notice: 20
         case .defect: 21
         case .defectPoll: 22
+        case .deliveryChoice: 25
         }
     }
 

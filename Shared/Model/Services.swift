@@ -169,10 +169,19 @@ package enum Services {
             """,
         topics: [Topics.defectPoll], needs: [.kafka, .backEnds], localAdminPort: 18100)
 
+    /// Carries notices outside.
+    package static let noticeDeliverer = ServiceDescription(
+        name: "notice-deliverer",
+        summary: """
+            carries notices outside as each person chose, by webhook, e-mail and web push: at least once, under an id \
+            that stays the same, until it went or its age is over
+            """,
+        topics: [Topics.notice], needs: [.kafka], localAdminPort: 18102)
+
     /// All services.
     package static let all = [
         onboarding, realmGateway, changeRelay, realmInitializer, entrySubmitter, backendPoller, taskFanOut,
-        locationFanOut, shareFanOut, defectNotifier,
+        locationFanOut, shareFanOut, defectNotifier, noticeDeliverer,
     ]
 
     /// Those that talk to something.

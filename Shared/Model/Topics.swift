@@ -74,7 +74,7 @@ public enum Topics {
     public static let share = Topic(name: "share.events", partitions: 12)
     /// What is to be read from trackers of defects, for those who read it. Not on ``poll``, which it would wake.
     public static let defectPoll = Topic(name: "defect-poll.events", partitions: 6)
-    /// What people are to know of, for those who carry it outside; no service of this suite reads it yet.
+    /// What people are to know of, for those who carry it outside.
     public static let notice = Topic(name: "notice.events", partitions: 12)
 
     /// All topics.

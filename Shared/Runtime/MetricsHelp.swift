@@ -4,6 +4,8 @@ enum MetricsHelp {
     static let texts: [String: String] = [
         "fieldpost_calls_in_flight": "Calls to back ends under way.",
         "fieldpost_defects_unreadable_rows_total": "Rows of a tracker of defects that cannot be understood, when read.",
+        "fieldpost_deliveries_oldest_seconds": "For how long the oldest of what is due to be delivered waits.",
+        "fieldpost_deliveries_total": "Notices that were delivered, failed to be, or were given up, by way.",
         "fieldpost_parked_keys_total": "Keys that were put aside because they could not be handled.",
         "fieldpost_partitions_taken_away_total": "Partitions that a rebalance of the group gave to other workers.",
         "fieldpost_poll_dangling_references_total": "References of a back end's own data that lead nowhere, when read.",

@@ -16,7 +16,7 @@ import Testing
             .timeEntry: [.user], .person: [.common], .personLookup: [.common], .team: [.common],
             .membership: [.common], .location: [.user], .fieldTask: [.manager], .appointment: [.user], .note: [.user],
             .sharedItem: [.user], .share: [], .realms: [], .poll: [], .seenRecord: [], .notice: [.user], .defect: [],
-            .defectPoll: [],
+            .defectPoll: [], .deliveryChoice: [],
         ]
         let fromBackend: Set<Kind> = [
             .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,

@@ -35,6 +35,9 @@ import Testing
             let secret = Bytea(try box.seal("client-\(id)", at: OAuthClient.secretPlace(environment)))
             let password = Bytea(try box.seal("password-\(id)", at: BackendConfiguration.secretPlace(environment)))
             let account = Bytea(try box.seal("account-\(id)", at: DefectTracker.secretPlace(environment)))
+            let deliveries = try DeliverySettings.Secret.allCases.map {
+                Bytea(try box.seal("\($0)-\(id)", at: $0.place(environment)))
+            }
             let tokens = try (1...600).map { number in
                 Bytea(try box.seal("token-\(number)", at: RefreshTokens.secretPlace(environment, person: 7)))
             }
@@ -51,6 +54,12 @@ import Testing
                 VALUES (\(id), 'https://compass.example', 'r', 'd', 'Defect', 'fieldpost', \(account), 300)
                 """,
                 """
+                INSERT INTO backend.delivery (environment_id, webhook_hosts, webhook_secret, smtp_url, mail_from,
+                    smtp_user, smtp_password, push_contact, push_public_key, push_key)
+                VALUES (\(id), '{a.b}', \(deliveries[0]), 'smtps://a.b', 'a@b.c', 'a', \(deliveries[1]),
+                    'mailto:a@b.c', 'k', \(deliveries[2]))
+                """,
+                """
                 INSERT INTO onboarding.refresh_token (environment_id, person_id, token)
                 SELECT \(id), 7, t FROM unnest(\(tokens)) AS u(t)
                 """,
@@ -62,8 +71,11 @@ import Testing
         try addSecrets()
         let first = try seal(new, old)
         #expect(first.status == 0, "\(first.errors)")
-        #expect(try counts(first) == [[2, 0, 0], [2, 0, 0], [2, 0, 0], [1_200, 0, 0]])
-        #expect(try counts(seal(new, old)) == [[0, 2, 0], [0, 2, 0], [0, 2, 0], [0, 1_200, 0]])
+        #expect(
+            try counts(first) == [
+                [2, 0, 0], [2, 0, 0], [2, 0, 0], [2, 0, 0], [2, 0, 0], [2, 0, 0], [1_200, 0, 0],
+            ])
+        #expect(try counts(seal(new, old)) == Array(repeating: [0, 2, 0], count: 6) + [[0, 1_200, 0]])
         // The old key is not needed any more.
         let box = try SecretBox([new])
         var connection = try Connection(conninfo)
@@ -82,6 +94,13 @@ import Testing
             #expect(
                 try box.openText(secrets[2], at: DefectTracker.secretPlace(environment)) == "account-\(environment)")
         }
+        for (id, webhook, mail, push) in try connection.run(
+            "SELECT environment_id, webhook_secret, smtp_password, push_key FROM backend.delivery"
+        ).decode(EnvironmentID.self, Bytea.self, Bytea.self, Bytea.self) {
+            for (sealed, secret) in zip([webhook, mail, push], DeliverySettings.Secret.allCases) {
+                #expect(try box.openText(sealed.bytes, at: secret.place(id)) == "\(secret)-\(id)")
+            }
+        }
         let tokens = try connection.run(
             "SELECT token FROM onboarding.refresh_token WHERE environment_id = 2 ORDER BY id"
         ).map { row in
@@ -92,7 +111,7 @@ import Testing
         #expect(tokens == (1...600).map { "token-\($0)" })
         let audit = try fieldpost(
             ["audit", "list", "--action", "secrets", "--json"], environment: ["FIELDPOST_DATABASE_URL": conninfo])
-        #expect(try audit.rows().map { $0["subject"] as? String } == ["1206", "0"])
+        #expect(try audit.rows().map { $0["subject"] as? String } == ["1212", "0"])
     }
 
     /// What no key opens stays as it is; the rest is sealed anew all the same.
@@ -102,7 +121,10 @@ import Testing
         try connection.run("UPDATE access.provider SET client_secret = '\\x0102' WHERE environment_id = 1")
         let answer = try seal(new, old)
         #expect(answer.status == 1)
-        #expect(try counts(answer) == [[1, 0, 1], [2, 0, 0], [2, 0, 0], [1_200, 0, 0]])
+        #expect(
+            try counts(answer) == [
+                [1, 0, 1], [2, 0, 0], [2, 0, 0], [2, 0, 0], [2, 0, 0], [2, 0, 0], [1_200, 0, 0],
+            ])
         let rows = try connection.run("SELECT client_secret FROM access.provider WHERE environment_id = 1")
         #expect(try rows[0].value(0, as: Bytea.self).bytes == [1, 2])
         #expect(try seal().errors.contains("FIELDPOST_SECRET_KEYS is not set"))

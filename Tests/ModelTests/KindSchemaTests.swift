@@ -56,7 +56,7 @@ import Yams
         }
         let services = try #require(try document("deploy/asyncapi.yaml").root["components"]?["schemas"])
         for kind in ofServices.map(\.rawValue) { schemas[kind] = try Schema(try #require(services[kind], "\(kind)")) }
-        for part in ["ReportingSelection", "ReportingSection"] {
+        for part in ["ReportingSelection", "ReportingSection", "PushTarget"] {
             schemas[part] = try Schema(try #require(all[part], "\(part)"))
         }
         return schemas
@@ -64,7 +64,7 @@ import Yams
 
     @Test func everyKindHasItsSchema() throws {
         let schemas = try Self.schemas()
-        let parts = ["ReportingSelection", "ReportingSection"]
+        let parts = ["ReportingSelection", "ReportingSection", "PushTarget"]
         #expect(Set(schemas.keys) == Set(Kind.allCases.map(\.rawValue) + parts))
         for kind in Kind.allCases {
             let schema = try #require(schemas[kind.rawValue])
@@ -89,6 +89,7 @@ import Yams
     /// What stands in an array of a kind.
     @Test(arguments: [
         (Kind.timeEntry, "reporting", "ReportingSelection"), (.reportingContext, "sections", "ReportingSection"),
+        (.deliveryChoice, "pushes", "PushTarget"),
     ])
     func partsHaveTheirSchema(kind: Kind, field: String, name: String) throws {
         let schema = try #require(try Self.schemas()[name])

@@ -39,6 +39,8 @@ import Yams
             let cases: [(GatewayDevice, String, String, String?)] = [
                 (ana, "GET", "/v1/realms", nil), (ana, "GET", "/v1/realms?after=x", nil),
                 (nobody, "GET", "/v1/realms", nil), (stranger, "GET", "/v1/realms", nil),
+                (ana, "GET", "/v1/deliveries", nil), (nobody, "GET", "/v1/deliveries", nil),
+                (stranger, "GET", "/v1/deliveries", nil),
                 (ana, "POST", "/v1/sync", "{}"), (ana, "POST", "/v1/sync", "["), (nobody, "POST", "/v1/sync", "{}"),
                 (stranger, "POST", "/v1/sync", "{}"), (ana, "POST", "/v1/sync", "{\"all\":true}"),
                 (ana, "POST", "/v1/sync", "{\"x\":\"\(String(repeating: "x", count: 600_000))\"}"),
@@ -64,7 +66,8 @@ import Yams
             let ana = try await GatewayDevice(fixture, "ana@example.com")
             let blob = "/v1/blobs/\(UUID().text)"
             let routes = [
-                ("GET", "/v1/realms"), ("POST", "/v1/sync"), ("POST", "/v1/mutations"), ("PUT", blob), ("GET", blob),
+                ("GET", "/v1/realms"), ("GET", "/v1/deliveries"), ("POST", "/v1/sync"), ("POST", "/v1/mutations"),
+                ("PUT", blob), ("GET", blob),
             ]
             for (method, path) in routes {
                 log.check(method, path, Answer(try await fixture.client.send(ana.request(method, path, "{}"))))

@@ -134,10 +134,12 @@ struct PermissionPlaces: Sendable {
         user.also = ["catalogue"]
         let kinds = Permissions.kinds(in: .user).filter { ![.user, .share, .sharedItem].contains($0) }
         let item = Target(.sharedItem, PermissionBodies.sharedItem(UUID(), other))
+        // Those that there is one of, under the person's id.
+        let (person, ownKinds) = (try #require(caller.person), [Kind.location, .deliveryChoice])
         places.append(
             Place(
                 path: try .user(email), relations: [caller.name: .owner],
-                stored: [user, item, Target(.location, try #require(caller.person))] + kinds.map { Target($0) }))
+                stored: [user, item] + ownKinds.map { Target($0, person) } + kinds.map { Target($0) }))
         places.append(
             Place(
                 path: .catalogue(catalogue), relations: [caller.name: .referrer],

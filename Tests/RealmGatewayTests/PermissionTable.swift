@@ -38,6 +38,7 @@ enum PermissionTable {
         user person owner SharedItem any put,delete kind,item,recipient,since
         user person owner FieldTask any patch isCompleted,completionDate,completedBy
         user person owner Notice any patch,delete isRead
+        user person owner DeliveryChoice own put,patch,delete webhook,email,pushes,digestAt,quietHours,timeZone
         common person any Person own put,patch name,avatar
         common admin any Person other patch role
         common manager any Person other patch role

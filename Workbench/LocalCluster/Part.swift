@@ -59,4 +59,5 @@ extension LocalCluster.Part {
     package static let locationFanOut = Self(Services.locationFanOut)
     package static let shareFanOut = Self(Services.shareFanOut)
     package static let defectNotifier = Self(Services.defectNotifier)
+    package static let noticeDeliverer = Self(Services.noticeDeliverer)
 }

@@ -13,7 +13,7 @@ struct EnvironmentCommand: ParsableCommand {
             Add.self, Edit.self, Show.self, List.self, Check.self, Invite.self, Devices.self, Revoke.self,
             Unbind.self, Templates.self, People.self,
             RoleCommand.self,
-            IntegrationCommand.self, DefectsCommand.self,
+            IntegrationCommand.self, DefectsCommand.self, DeliveriesCommand.self,
         ])
 
     struct Add: AsyncParsableCommand {

@@ -28,6 +28,15 @@ static inline CURLcode curl_set_body(CURL *easy, const void *bytes, size_t count
     return code ? code : (curl_easy_setopt)(easy, CURLOPT_COPYPOSTFIELDS, count ? bytes : "");
 }
 
+/// `count` bytes are asked of `read`, with `context`, while they are sent.
+static inline CURLcode curl_set_upload(CURL *easy, curl_read_callback read, void *context, size_t count) {
+    CURLcode code = (curl_easy_setopt)(easy, CURLOPT_UPLOAD, 1L);
+    if (!code) code = (curl_easy_setopt)(easy, CURLOPT_READFUNCTION, read);
+    if (!code) code = (curl_easy_setopt)(easy, CURLOPT_READDATA, context);
+    if (!code) code = (curl_easy_setopt)(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)count);
+    return code;
+}
+
 static inline CURLcode curl_set_no_body(CURL *easy) {
     CURLcode code = (curl_easy_setopt)(easy, CURLOPT_POSTFIELDS, (void *)0);
     return code ? code : (curl_easy_setopt)(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)-1);

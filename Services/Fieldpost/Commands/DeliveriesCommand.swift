@@ -1,0 +1,114 @@
+import ArgumentParser
+import Crypto
+import Deliveries
+import Environments
+import Model
+import Postgres
+import Runtime
+
+/// `fieldpost environment deliveries`: by which ways an environment's people can be told of notices.
+struct DeliveriesCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "deliveries",
+        abstract: "By which ways an environment's people can be told of notices outside of their devices.",
+        subcommands: [Set.self, Show.self, Secret.self, Remove.self])
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Show what an environment offers.")
+        @Argument(help: "The environment.") var name: String
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            var connection = try database.connect()
+            let id = try DefectsCommand.environment(name, on: &connection)
+            try DeliveriesCommand.show(
+                try DeliverySettings.load(id, on: &connection) ?? DeliverySettings(environment: id), output)
+        }
+    }
+
+    struct Secret: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print the secret that webhooks are signed with, for those who receive them.",
+            discussion: """
+                With --renew there is a new one from now on: whoever receives webhooks must be told, and takes both for
+                a while.
+                """)
+        @Argument(help: "The environment.") var name: String
+        @Flag(help: "Make a new secret.") var renew = false
+        @OptionGroup var database: DatabaseOptions
+
+        func run() throws {
+            var connection = try database.connect(EnvironmentStore.limits)
+            if renew { try EnvironmentStore.lock(name, on: &connection) }
+            let id = try DefectsCommand.environment(name, on: &connection)
+            guard var settings = try DeliverySettings.load(id, on: &connection), let sealed = settings.webhookSecret
+            else { throw CommandFailure("\(name) has no webhooks: environment deliveries set --webhook-host") }
+            guard renew else {
+                return print(
+                    try SecretOptions.box().openText(sealed.bytes, at: DeliverySettings.Secret.webhook.place(id)))
+            }
+            let secret = WebhookSignature.newSecret()
+            settings.webhookSecret = try DeliveriesCommand.sealed(Array(secret.utf8), .webhook, of: id)
+            try connection.run([
+                settings.save(),
+                Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "webhook secret"]),
+            ])
+            print(secret)
+        }
+    }
+
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Offer nothing any more, and forget the secrets.",
+            discussion: """
+                Notices stay in people's realms; what waits to be sent is dropped. With another key, browsers have to
+                subscribe anew.
+                """)
+        @Argument(help: "The environment.") var name: String
+        @OptionGroup var database: DatabaseOptions
+
+        func run() throws {
+            var connection = try database.connect(EnvironmentStore.limits)
+            try EnvironmentStore.lock(name, on: &connection)
+            let id = try DefectsCommand.environment(name, on: &connection)
+            guard try DeliverySettings.load(id, on: &connection) != nil else {
+                throw CommandFailure("\(name) has no deliveries")
+            }
+            try connection.run([
+                DeliverySettings.remove(from: id),
+                Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "deliveries removed"]),
+            ])
+            print("\(name) has no deliveries any more")
+        }
+    }
+
+    static func sealed(_ secret: [UInt8], _ which: DeliverySettings.Secret, of id: EnvironmentID) throws -> Bytea {
+        let secrets = try SecretOptions.box()
+        guard secrets.canSeal else { throw CommandFailure("\(Setting.secretKeys.variable) is not set") }
+        return Bytea(try secrets.seal(secret, at: which.place(id)))
+    }
+
+    /// What is stored, for a person or a script, without the secrets.
+    private struct Row: Encodable {
+        let webhookHosts: [String]
+        let privateAddresses: Bool
+        let smtp, smtpUser, mailFrom, pushContact, pushKey: String?
+    }
+
+    static func show(_ settings: DeliverySettings, _ output: OutputOptions) throws {
+        let row = Row(
+            webhookHosts: settings.webhookHosts, privateAddresses: settings.allowsPrivate, smtp: settings.mailServer,
+            smtpUser: settings.mailUser, mailFrom: settings.mailFrom, pushContact: settings.pushContact,
+            pushKey: settings.pushPublicKey)
+        var table = Table([("SETTING", .left), ("VALUE", .left)], empty: "")
+        table.add(["webhooks on", row.webhookHosts.isEmpty ? "no host" : row.webhookHosts.joined(separator: ", ")])
+        table.add(["private addresses", row.privateAddresses ? "are called" : "are not called"])
+        table.add(["mail server", row.smtp ?? "none"])
+        table.add(["its user", row.smtpUser ?? "-"])
+        table.add(["e-mails from", row.mailFrom ?? "-"])
+        table.add(["push services write to", row.pushContact ?? "none: there is no web push"])
+        table.add(["browsers subscribe with", row.pushKey ?? "-"])
+        try output.show([row], table)
+    }
+}

@@ -1,0 +1,141 @@
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import Work
+
+/// The SQL of `delivery.shipment`.
+enum DeliveryStore {
+    /// What of one person is looked at at a time: more than the notices that one keeps, so that an e-mail is whole.
+    static let rowsMax: Int64 = 2_000
+
+    /// The choices of people, with where they are. Rows: as `RealmObject` reads them.
+    static func choices(in realms: [Int32], of environment: EnvironmentID) -> Statement {
+        """
+        SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
+        FROM (SELECT DISTINCT id FROM unnest(\(realms)) AS r(id)) r CROSS JOIN LATERAL (
+            SELECT * FROM store.object
+            WHERE environment_id = \(environment.rawValue) AND realm_id = r.id AND kind = \(Kind.deliveryChoice)
+                AND NOT deleted
+            ORDER BY id LIMIT 1
+        ) o
+        """
+    }
+
+    /// What waits for people. Rows: as ``read(_:)`` reads them.
+    static func waiting(in realms: [Int32], of environment: EnvironmentID) -> Statement {
+        """
+        SELECT s.realm_id, s.notice_id, s.target_id, s.way, s.is_digest, s.due_at, s.next_at, s.attempts, s.last_error
+        FROM (SELECT DISTINCT id FROM unnest(\(realms)) AS r(id)) r CROSS JOIN LATERAL (
+            SELECT * FROM delivery.shipment
+            WHERE environment_id = \(environment.rawValue) AND realm_id = r.id AND state = 'waiting'
+            ORDER BY next_at LIMIT \(rowsMax)
+        ) s
+        """
+    }
+
+    static func read(_ rows: Rows) throws(PostgresError) -> [Int32: [WaitingRow]] {
+        var found: [Int32: [WaitingRow]] = [:]
+        for row in rows {
+            var columns = row.columns
+            let realm: Int32 = try columns.next()
+            let (notice, target): (UUID, UUID) = (try columns.next(), try columns.next())
+            guard let way = Way(rawValue: try columns.next()) else { continue }
+            var waiting = WaitingRow(
+                notice: notice, target: target, way: way, isDigest: try columns.next(), dueAt: try columns.next(),
+                nextAt: try columns.next())
+            waiting.attempts = Int(try columns.next(Int32.self))
+            waiting.lastError = try columns.next()
+            found[realm, default: []].append(waiting)
+        }
+        return found
+    }
+
+    /// A notice begins its way to a target.
+    struct New {
+        let realm: Int32
+        let row: WaitingRow
+        let decision: Int
+    }
+
+    /// A notice that is on its way, or was, does not begin again.
+    static func begin(_ new: [New], in environment: EnvironmentID) -> Statement {
+        """
+        INSERT INTO delivery.shipment (environment_id, realm_id, notice_id, target_id, way, is_digest, due_at, next_at)
+        SELECT \(environment.rawValue), i.realm_id, i.notice_id, i.target_id, i.way, i.is_digest, i.due_at, i.due_at
+        FROM unnest(\(new.map(\.realm)), \(new.map(\.row.notice)), \(new.map(\.row.target)),
+            \(new.map(\.row.way.rawValue)), \(new.map(\.row.isDigest)), \(new.map(\.row.dueAt)),
+            \(new.map { Int32($0.decision) }))
+            AS i(realm_id, notice_id, target_id, way, is_digest, due_at, decision)
+        WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
+        ORDER BY i.realm_id, i.notice_id, i.target_id ON CONFLICT DO NOTHING
+        """
+    }
+
+    /// What of these notices waits is not sent any more.
+    static func drop(
+        _ notices: [(key: ObjectKey, decision: Int)], at now: Timestamp, in environment: EnvironmentID
+    ) -> Statement {
+        """
+        UPDATE delivery.shipment s SET state = 'dropped', ended_at = \(now)
+        FROM unnest(\(notices.map(\.key.realm)), \(notices.map(\.key.id)), \(notices.map { Int32($0.decision) }))
+            AS i(realm_id, notice_id, decision)
+        WHERE s.environment_id = \(environment.rawValue) AND s.realm_id = i.realm_id AND s.notice_id = i.notice_id
+            AND s.state = 'waiting' AND i.decision <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+
+    /// What becomes of a person's rows. One that is not waiting any more stays as it is.
+    static func save(
+        _ changes: [RowChange], of realm: Int32, at now: Timestamp, in environment: EnvironmentID, decision: Int
+    ) -> Statement {
+        """
+        UPDATE delivery.shipment s
+        SET state = i.state, next_at = i.next_at, attempts = i.attempts, last_error = i.last_error,
+            ended_at = CASE WHEN i.state <> 'waiting' THEN \(now) END
+        FROM unnest(\(changes.map(\.row.notice)), \(changes.map(\.row.target)), \(changes.map(\.state.rawValue)),
+            \(changes.map(\.row.nextAt)), \(changes.map { Int32($0.row.attempts) }),
+            \(changes.map { String(($0.row.lastError ?? "").prefix(errorLengthMax)) }))
+            AS i(notice_id, target_id, state, next_at, attempts, last_error)
+        WHERE s.environment_id = \(environment.rawValue) AND s.realm_id = \(realm) AND s.notice_id = i.notice_id
+            AND s.target_id = i.target_id AND s.state = 'waiting'
+            AND \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+
+    private static let errorLengthMax = 500
+
+    /// People's choices are decided about: there is something to be sent.
+    static func cascade(
+        to choices: [(subject: EventSubject, decision: Int)], in environment: EnvironmentID
+    ) -> Statement {
+        Cascade.due(
+            group: Services.noticeDeliverer.name, topic: Topics.notice, in: environment,
+            """
+            SELECT i.key, i.id, 'a notice is to be delivered', i.decision
+            FROM unnest(\(choices.map(\.subject.description)), \(choices.map(\.subject.id)),
+                \(choices.map { Int32($0.decision) })) AS i(key, id, decision)
+            """)
+    }
+
+    // MARK: All environments
+
+    /// For how long the oldest of what is due waits, in seconds, by way. Rows: way, seconds.
+    static let oldest: Statement = """
+        SELECT w.way, coalesce((
+            SELECT greatest(extract(epoch FROM now() - min(due_at)), 0)::float8 FROM delivery.shipment s
+            WHERE s.state = 'waiting' AND s.way = w.way AND s.due_at <= now()), 0)
+        FROM unnest('{webhook,email,push}'::text[]) AS w(way)
+        """
+
+    /// Removes what ended long ago, at most so many.
+    static func removeOld(_ keep: Duration, countMax: Int64) -> Statement {
+        """
+        DELETE FROM delivery.shipment WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM delivery.shipment
+            WHERE ended_at IS NOT NULL AND ended_at < now() - make_interval(secs => \(keep.inSeconds))
+            ORDER BY ended_at LIMIT \(countMax)))
+        """
+    }
+}

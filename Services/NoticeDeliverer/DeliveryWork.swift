@@ -1,0 +1,51 @@
+import Environments
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// What a batch of decisions is made from, read in a few round trips for all.
+struct DeliveryWork {
+    let environment: EnvironmentID
+    let settings: DeliverySettings?
+    let now: Timestamp
+    private(set) var realms: [RealmPath: Int32] = [:]
+    /// Notices by their keys, with tombstones, and the choices that inputs are about.
+    private(set) var objects: [ObjectKey: RealmObject] = [:]
+    /// The choice of each realm's person.
+    private(set) var choices: [Int32: RealmObject] = [:]
+    /// What waits, of the people whose choices are inputs.
+    private(set) var waiting: [Int32: [WaitingRow]] = [:]
+
+    init(environment: EnvironmentID, settings: DeliverySettings?, now: Timestamp) {
+        self.environment = environment
+        self.settings = settings
+        self.now = now
+    }
+
+    mutating func load(
+        _ subjects: [EventSubject], _ directory: inout RealmDirectory, on connection: inout Connection
+    ) throws {
+        realms = try directory.ids(
+            of: Set(subjects.map(\.realm)), in: environment, create: false, on: &connection)
+        let keys = subjects.compactMap { subject in
+            realms[subject.realm].map { ObjectKey(realm: $0, kind: subject.kind, id: subject.id) }
+        }
+        let lanes = keys.filter { $0.kind == .deliveryChoice }.map(\.realm)
+        let answers = try connection.run([
+            RealmObject.load(keys, in: environment), DeliveryStore.choices(in: keys.map(\.realm), of: environment),
+            DeliveryStore.waiting(in: lanes, of: environment),
+        ])
+        objects = try RealmObject.byKey(answers[0])
+        for object in try RealmObject.byKey(answers[1]).values { choices[object.key.realm] = object }
+        waiting = try DeliveryStore.read(answers[2])
+        let notices = Set(
+            waiting.flatMap { realm, rows in
+                rows.map { ObjectKey(realm: realm, kind: .notice, id: $0.notice) }
+            })
+        guard !notices.isEmpty else { return }
+        let found = try RealmObject.byKey(connection.run(RealmObject.load(notices, in: environment)))
+        objects.merge(found) { $1 }
+    }
+}

@@ -1,0 +1,45 @@
+import Environments
+import FoundationEssentials
+import HTTP
+import Hummingbird
+import Identity
+import Model
+import NIOCore
+import Postgres
+import Runtime
+
+/// `GET /v1/deliveries`: the ways by which people can be told of notices outside of their devices.
+struct DeliveriesRoute: Sendable {
+    let authentication: Authentication
+    let pool: Pool
+
+    private struct Offer: Encodable {
+        let webhookHosts: [String]
+        let email: Bool
+        let pushKey: String?
+    }
+
+    @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        let caller = try await authentication.login(request, context).caller
+        let settings = try await answering {
+            try await pool.run { connection in try Self.load(caller.environment, &connection) }
+        }
+        let offer = Offer(
+            webhookHosts: settings?.webhookHosts ?? [], email: settings?.mailServer != nil,
+            pushKey: settings?.pushContact == nil ? nil : settings?.pushPublicKey)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return Response(
+            status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder.encode(offer))))
+    }
+
+    /// Where the database is not migrated yet nothing is offered.
+    private static func load(_ environment: EnvironmentID, _ connection: inout Connection) throws -> DeliverySettings? {
+        do throws(PostgresError) {
+            return try DeliverySettings.load(environment, on: &connection)
+        } catch  where error.sqlState == "42P01" {
+            return nil
+        }
+    }
+}

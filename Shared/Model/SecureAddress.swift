@@ -1,0 +1,47 @@
+/// An `https` address that somebody gave and a server is to call: written so plainly that no two programs can
+/// understand another host by it.
+///
+/// Its authority is a name or an IPv4 address with or without a port: no user, no escapes, no brackets. Bytes are those
+/// of a URL (RFC 3986, 2), and there is no fragment.
+public struct SecureAddress: Equatable, Sendable {
+    /// The most bytes of an address.
+    public static let bytesMax = 2_048
+
+    /// The address as it was given.
+    public let text: String
+    /// The name or the IPv4 address that is called, in lower case.
+    public let host: String
+
+    /// Reads an address; `nil` when it is none of these.
+    public init?(_ text: String) {
+        guard text.utf8.count <= Self.bytesMax, text.hasPrefix(Self.scheme), text.utf8.allSatisfy(Self.isAllowed) else {
+            return nil
+        }
+        let authority = text.dropFirst(Self.scheme.count).prefix { $0 != "/" && $0 != "?" }
+        let parts = authority.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count <= 2, !parts[0].isEmpty, parts[0].utf8.count <= 253, parts[0].utf8.allSatisfy(Self.isOfName)
+        else { return nil }
+        if parts.count == 2 {
+            guard parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(parts[1]), port > 0 else {
+                return nil
+            }
+        }
+        self.text = text
+        host = EmailAddress.lowered(String(parts[0]))
+    }
+
+    private static let scheme = "https://"
+
+    private static func isOfName(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"):
+            true
+        default: false
+        }
+    }
+
+    private static func isAllowed(_ byte: UInt8) -> Bool {
+        isOfName(byte) || "_~:/?[]@!$&'()*+,;=%".utf8.contains(byte)
+    }
+}

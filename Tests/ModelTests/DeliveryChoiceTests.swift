@@ -1,0 +1,67 @@
+import Foundation
+import Model
+import Testing
+
+@Suite struct DeliveryChoiceTests {
+    private static let point = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
+    private static let auth = "BTBZMqHH6r4Tts7J_aSIgg"
+
+    private static func objection(_ json: String) -> String? {
+        Kind.deliveryChoice.objection(to: Array(json.utf8))
+    }
+
+    private static func push(
+        _ endpoint: String = "https://push.example.net/1", _ point: String = point, _ auth: String = auth
+    ) -> String {
+        #"{"endpoint":"\#(endpoint)","p256dh":"\#(point)","auth":"\#(auth)"}"#
+    }
+
+    @Test(arguments: [
+        "{}", #"{"webhook":null,"email":null,"pushes":null,"digestAt":null,"quietHours":null,"timeZone":null}"#,
+        #"{"webhook":"https://hooks.example.com:8443/a/b?c=d%20e"}"#,
+        #"{"digestAt":"00:00","quietHours":"23:59-00:00"}"#,
+        #"{"timeZone":"UTC"}"#, #"{"timeZone":"America/Argentina/Buenos_Aires"}"#, #"{"timeZone":"Etc/GMT+5"}"#,
+    ]) func aChoiceIsTaken(json: String) { #expect(Self.objection(json) == nil) }
+
+    @Test(arguments: [
+        "http://hooks.example.com/", "https://", "https:///a", "https://me@hooks.example.com/",
+        "https://me:secret@hooks.example.com/", "https://hooks.example.com/#a", "https://hooks.example.com\\\\@evil/",
+        "https://[::1]/", "https://hooks.example.com:0/", "https://hooks.example.com:65536/", "https://a:b:1/",
+        "https://hooks.example.com:/", "https://hooks.example.com/a b", "https://hooks%2eexample.com/",
+        "https://zähler.example.com/", "HTTPS://hooks.example.com/", "https://a/\\r\\nX: y",
+        "https://a/" + String(repeating: "a", count: 2_048),
+    ]) func anAddressThatIsNotPlainIsRefused(address: String) {
+        #expect(Self.objection(#"{"webhook":"\#(address)"}"#)?.contains("'webhook'") == true)
+        let push = Self.push(address)
+        #expect(Self.objection(#"{"pushes":[\#(push)]}"#)?.contains("'endpoint'") == true)
+    }
+
+    @Test func browsersAreChecked() {
+        #expect(Self.objection(#"{"pushes":[\#(Self.push())]}"#) == nil)
+        let wrong = [
+            (Self.push("https://a/", "AA"), "'p256dh'"), (Self.push("https://a/", Self.auth), "'p256dh'"),
+            (Self.push("https://a/", Self.point, "AA"), "'auth'"), (Self.push() + "," + Self.push(), "twice"),
+            ((0..<9).map { Self.push("https://a/\($0)") }.joined(separator: ","), "more than 8"),
+        ]
+        for (pushes, reason) in wrong {
+            #expect(Self.objection(#"{"pushes":[\#(pushes)]}"#)?.contains(reason) == true, "\(reason)")
+        }
+    }
+
+    @Test(arguments: [
+        (#"{"digestAt":"7:30"}"#, "'digestAt'"), (#"{"digestAt":"24:00"}"#, "'digestAt'"),
+        (#"{"digestAt":"07:60"}"#, "'digestAt'"), (#"{"digestAt":"07:3٠"}"#, "'digestAt'"),
+        (#"{"quietHours":"22:00"}"#, "'quietHours'"), (#"{"quietHours":"22:00-22:00"}"#, "'quietHours'"),
+        (#"{"quietHours":"22:00-25:00"}"#, "'quietHours'"), (#"{"quietHours":"22:00-06:00-07:00"}"#, "'quietHours'"),
+        (#"{"timeZone":"+02:00"}"#, "'timeZone'"), (#"{"timeZone":""}"#, "'timeZone'"),
+        (#"{"timeZone":"../../etc/passwd"}"#, "'timeZone'"), (#"{"timeZone":"Europe//Oslo"}"#, "'timeZone'"),
+    ]) func timesAreChecked(json: String, reason: String) {
+        #expect(Self.objection(json)?.contains(reason) == true, "\(Self.objection(json) ?? "taken")")
+    }
+
+    @Test func theHostIsTheOneThatIsCalled() {
+        #expect(SecureAddress("https://Hooks.Example.com:8443/a")?.host == "hooks.example.com")
+        #expect(SecureAddress("https://hooks.example.com?a=https://b")?.host == "hooks.example.com")
+        #expect(SecureAddress("https://hooks.example.com")?.host == "hooks.example.com")
+    }
+}

@@ -1,0 +1,170 @@
+import Environments
+import Essentials
+import FoundationEssentials
+import HTTP
+import LocalCluster
+import Model
+import TestSupport
+import Testing
+
+@testable import NoticeDeliverer
+
+/// Notices on their ways to a real mail server, a receiver of webhooks and a push service.
+@Suite(.ownThreads) struct DeliveryTests {
+    /// What makes a shipment known: `webhook-id`, `Message-ID` or `Topic`.
+    private func ids(_ received: [NoticeReceivers.Received]) -> [String: [String]] {
+        Dictionary(grouping: received, by: \.kind).mapValues { all in
+            all.map { one in
+                one.headers["webhook-id"] ?? one.headers["topic"]
+                    ?? one.text.split(separator: "\r\n").first { $0.hasPrefix("Message-ID:") }.map(String.init) ?? ""
+            }
+        }
+    }
+
+    @Test func aNoticeGoesAllThreeWays() async throws {
+        var world = try DeliveryWorld()
+        try world.choose(
+            DeliveryChoice(
+                webhook: world.receivers.webURL + "/hook?of=ana", email: true, pushes: [world.browser()]))
+        let id = try world.tell("SAMPL1 (Zähler) has been modified")
+        #expect(try world.ledger() == ["email waiting 0", "push waiting 0", "webhook waiting 0"])
+        #expect(try world.parked() == ["/users/ana@example.com/DeliveryChoice/\(world.person.text)"])
+        #expect(try await world.settle().wait == nil)
+        #expect(try world.ledger() == ["email sent 0", "push sent 0", "webhook sent 0"])
+        let received = try world.receivers.received()
+        #expect(Set(received.map(\.kind)) == ["webhook", "mail", "push"], "\(received)")
+        let hook = try #require(received.first { $0.kind == "webhook" })
+        #expect(hook.path == "/hook?of=ana" && hook.headers["content-type"] == "application/json")
+        #expect(hook.text.contains("\"id\":\"\(id.text)\"") && hook.text.contains("SAMPL1 (Zähler)"))
+        let push = try #require(received.first { $0.kind == "push" })
+        #expect(push.text.contains("SAMPL1 (Zähler)") && push.headers["ttl"].flatMap { Int($0) } ?? 0 > 3_000)
+        #expect(push.headers["topic"]?.utf8.count == 22)
+        #expect(push.claims?.contains("\"aud\": \"\(world.receivers.webURL)\"") == true, "\(push.claims ?? "")")
+        #expect(push.claims?.contains("mailto:it@example.com") == true)
+        let mail = try #require(received.first { $0.kind == "mail" })
+        #expect(mail.path == "ana@example.com" && mail.isTLS == true && mail.login == "fieldpost")
+        #expect(mail.text.contains("SAMPL1 (Z=C3=A4hler) has been modified"))
+        // The same event once more, and an edit: nothing begins again.
+        try world.handle(id)
+        try await world.settle()
+        #expect(try world.receivers.received().count == 3)
+    }
+
+    @Test func afterACrashWhatWasSentIsSentUnderTheSameID() async throws {
+        var world = try DeliveryWorld()
+        try world.choose(
+            DeliveryChoice(webhook: world.receivers.webURL + "/hook", email: true, pushes: [world.browser()]))
+        for text in ["one", "two"] { try world.tell(text) }
+        for _ in 0..<3 {
+            #expect(try await world.step().sent.count == 3)
+            try world.crash()
+        }
+        try await world.settle()
+        let ids = ids(try world.receivers.received())
+        #expect(Set(ids.keys) == ["webhook", "mail", "push"])
+        for (kind, ids) in ids {
+            #expect(ids.count == 5 && Set(ids).count == 2 && Set(ids.prefix(4)).count == 1, "\(kind): \(ids)")
+        }
+        let bodies = Set(try world.receivers.received().filter { $0.kind == "webhook" }.map(\.text))
+        #expect(bodies.count == 2, "a repeat is the same to the byte")
+    }
+
+    @Test func whatFailsIsTriedAgainWhenTheReceiverSays() async throws {
+        var world = try DeliveryWorld(email: "busy@example.com")
+        try world.choose(
+            DeliveryChoice(
+                webhook: world.receivers.webURL + "/hook?status=503&times=2&retry=120", email: true,
+                pushes: [world.browser("/push?status=429&times=1&retry=60")]))
+        try world.tell("one")
+        let (wait, reason) = try await world.settle()
+        #expect(try #require(wait) <= .seconds(15) && reason != nil, "\(wait.map { "\($0)" } ?? "")")
+        #expect(
+            try world.ledger()
+                == [
+                    "email waiting 1 the mail server: DATA failed: 451", "push waiting 1 the push service answers 429",
+                    "webhook waiting 1 the receiver answers 503",
+                ].sorted() || world.ledger().contains { $0.hasPrefix("email waiting 1 the mail server:") })
+        world.time.pass(.seconds(15))
+        try await world.settle()
+        #expect(
+            try world.ledger().map { $0.split(separator: " ").prefix(3).joined(separator: " ") } == [
+                "email sent 1", "push waiting 1", "webhook waiting 1",
+            ])
+        world.time.pass(.seconds(45))
+        try await world.settle()
+        world.time.pass(.seconds(60))
+        try await world.settle()
+        #expect(
+            try world.ledger().map { $0.split(separator: " ").prefix(3).joined(separator: " ") } == [
+                "email sent 1", "push sent 1", "webhook waiting 2",
+            ])
+        world.time.pass(.seconds(120))
+        try await world.settle()
+        let ids = ids(try world.receivers.received())
+        #expect(ids["webhook"]?.count == 3 && Set(ids["webhook"] ?? []).count == 1)
+        #expect(ids["mail"]?.count == 2 && Set(ids["mail"] ?? []).count == 1)
+        #expect(ids["push"]?.count == 2 && Set(ids["push"] ?? []).count == 1)
+    }
+
+    @Test func whatIsRefusedIsToldToItsPersonUntilItWorks() async throws {
+        var world = try DeliveryWorld()
+        let address = world.receivers.webURL + "/hook?status=404&times=1"
+        try world.choose(DeliveryChoice(webhook: address))
+        try world.tell("one")
+        #expect(try await world.settle().wait == nil)
+        #expect(try world.ledger() == ["webhook failed 1 the receiver answers 404"])
+        #expect(try world.choice() == DeliveryChoice(webhook: address, problem: "webhook: the receiver answers 404"))
+        try world.tell("two")
+        try await world.settle()
+        #expect(try world.choice()?.problem == nil)
+    }
+
+    @Test func aPersonWhoIsNotThereIsGivenUp() async throws {
+        var world = try DeliveryWorld(email: "nobody@example.com")
+        try world.choose(DeliveryChoice(email: true))
+        try world.tell("one")
+        #expect(try await world.settle().wait == nil)
+        #expect(try world.ledger().first?.hasPrefix("email failed 1 the mail server refuses it: ") == true)
+        #expect(try world.choice()?.problem?.hasPrefix("email: the mail server refuses it: ") == true)
+    }
+
+    @Test(arguments: [404, 410]) func aSubscriptionThatIsOverIsRemoved(status: Int) async throws {
+        var world = try DeliveryWorld()
+        let (gone, there) = (world.browser("/push?status=\(status)"), world.browser("/push"))
+        try world.choose(DeliveryChoice(email: true, pushes: [gone, there]))
+        try world.tell("one")
+        try await world.settle()
+        let choice = try #require(try world.choice())
+        #expect(choice.pushes == [there] && choice.email)
+        #expect(choice.problem == "push: the browser has ended its subscription (\(status))")
+        try world.tell("two")
+        try await world.settle()
+        #expect(try world.receivers.received().count { $0.path != "/push" && $0.kind == "push" } == 1)
+        #expect(try world.receivers.received().count { $0.path == "/push" } == 2)
+    }
+
+    @Test func whatIsReadOrDeletedInTimeIsNotSent() async throws {
+        var world = try DeliveryWorld()
+        try world.choose(DeliveryChoice(webhook: world.receivers.webURL + "/hook", email: true))
+        let (read, deleted) = (try world.tell("read"), try world.tell("deleted"))
+        try world.tell("was read at once", isRead: true)
+        try world.tell("read", isRead: true, id: read)
+        try world.delete(deleted)
+        #expect(try await world.settle().wait == nil)
+        #expect(try world.receivers.received().isEmpty)
+        #expect(Set(try world.ledger()) == ["email dropped 0", "webhook dropped 0"])
+    }
+
+    @Test func whatIsTooOldIsGivenUp() async throws {
+        var world = try DeliveryWorld { $0.mailServer = "smtp://127.0.0.1:9" }
+        try world.choose(DeliveryChoice(email: true))
+        try world.tell("one")
+        for _ in 0..<3 {
+            #expect(try await world.settle().wait != nil)
+            world.time.pass(.seconds(1_000))
+        }
+        world.time.pass(.seconds(1_000))
+        #expect(try await world.settle().wait == nil)
+        #expect(try world.ledger().first?.hasPrefix("email failed 3 not delivered in time: the mail server: ") == true)
+    }
+}

@@ -1,0 +1,191 @@
+import Crypto
+import Deliveries
+import Environments
+import Essentials
+import FoundationEssentials
+import LocalCluster
+import Logging
+import Model
+import Postgres
+import Realms
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import NoticeDeliverer
+@testable import Work
+
+/// The deliverer's handler with a real database, and real servers that notices are carried to. A worker's steps are
+/// taken one by one, so that anything can happen between them.
+struct DeliveryWorld: ~Copyable {
+    static let secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
+    private static let key = Data(repeating: 5, count: 32).base64EncodedString()
+
+    /// What the handler takes for the time.
+    final class Time: Sendable {
+        private let value: Mutex<Timestamp>
+        init(_ time: Timestamp) { value = Mutex(time) }
+        var now: Timestamp { value.withLock { $0 } }
+        func pass(_ duration: Duration) { value.withLock { $0 = $0.adding(duration) } }
+    }
+
+    var acme: TestEnvironment
+    let receivers: NoticeReceivers
+    let time: Time
+    private(set) var person = UUID()
+    private(set) var path: RealmPath
+    private var handler: DeliveryHandler
+    private var answer: DispatchAnswer?
+
+    init(email: String = "ana@example.com", _ change: (inout DeliverySettings) -> Void = { _ in }) throws {
+        var acme = try TestEnvironment()
+        let receivers = try NoticeReceivers(secret: Self.secret)
+        let path = try RealmPath.user(email)
+        let box = try SecretBox([Self.key])
+        let environment = acme.id
+        var settings = DeliverySettings(environment: environment)
+        func sealed(_ secret: [UInt8], _ which: DeliverySettings.Secret) throws -> Bytea {
+            Bytea(try box.seal(secret, at: which.place(environment)))
+        }
+        settings.webhookHosts = ["127.0.0.1", "localhost"]
+        settings.webhookSecret = try sealed(Array(Self.secret.utf8), .webhook)
+        settings.allowsPrivate = true
+        settings.mailServer = receivers.startTLSServer
+        (settings.mailUser, settings.mailPassword) = ("fieldpost", try sealed(Array("post".utf8), .mail))
+        settings.mailFrom = "post@example.com"
+        let key = P256.Signing.PrivateKey()
+        settings.pushContact = "mailto:it@example.com"
+        settings.pushPublicKey = PushSender(key: key, contact: "").applicationServerKey
+        settings.pushKey = try sealed(Array(key.rawRepresentation), .push)
+        change(&settings)
+        try acme.connection.run(settings.save())
+        let time = Time(Timestamp.now())
+        let handler = try Self.handler(receivers, time)
+        (self.receivers, self.path, self.time) = (receivers, path, time)
+        self.handler = handler
+        self.acme = acme
+    }
+
+    static func handler(_ receivers: NoticeReceivers, _ time: Time) throws -> DeliveryHandler {
+        let couriers = Couriers(
+            caFile: receivers.certificateFile, callMax: .seconds(5), secrets: try SecretBox([key]),
+            now: { time.now })
+        var limits = DeliveryHandler.Limits()
+        limits.ageMax = .seconds(3_600)
+        return DeliveryHandler(couriers, limits: limits, logger: Logger(label: "deliverer"), now: { time.now })
+    }
+
+    // MARK: What people and other services do
+
+    /// From now on it is about somebody else.
+    mutating func become(_ email: String) throws { (person, path) = (UUID(), try .user(email)) }
+
+    func browser(_ path: String = "/push") -> PushTarget {
+        PushTarget(
+            endpoint: receivers.webURL + path, p256dh: receivers.browser.p256dh, auth: receivers.browser.auth)
+    }
+
+    mutating func choose(_ choice: DeliveryChoice) throws {
+        let json = String(decoding: try JSONEncoder().encode(choice), as: UTF8.self)
+        try #require(Kind.deliveryChoice.objection(to: Array(json.utf8)) == nil)
+        try acme.put([(person, json)], .deliveryChoice, into: path)
+    }
+
+    mutating func choice() throws -> DeliveryChoice? {
+        let key = ObjectKey(realm: try acme.realm(path), kind: .deliveryChoice, id: person)
+        let object = try RealmObject.byKey(acme.connection.run(RealmObject.load([key], in: acme.id)))[key]
+        return try object?.decoded(as: DeliveryChoice.self, by: JSONDecoder())
+    }
+
+    /// Writes a notice, and has its event handled.
+    @discardableResult
+    mutating func tell(_ text: String, isRead: Bool = false, id: UUID = UUID()) throws -> UUID {
+        let notice = Notice(about: nil, code: .defectModified, text: text, timestamp: time.now, isRead: isRead)
+        try acme.put([(id, String(decoding: try JSONEncoder().encode(notice), as: UTF8.self))], .notice, into: path)
+        try handle(id)
+        return id
+    }
+
+    mutating func delete(_ id: UUID) throws {
+        var batch = WriteBatch(environment: acme.id)
+        batch.delete(ObjectKey(realm: try acme.realm(path), kind: .notice, id: id), decision: 0)
+        _ = try batch.commit(on: &acme.connection)
+    }
+
+    // MARK: The worker
+
+    /// The event of a notice.
+    mutating func handle(_ id: UUID) throws {
+        let subject = EventSubject(realm: path, kind: .notice, id: id)
+        guard case .finished = try decide(subject, .event) else {
+            Issue.record("a notice's event is finished at once")
+            return
+        }
+    }
+
+    private mutating func decide(
+        _ subject: EventSubject, _ origin: WorkItem<DispatchAnswer>.Origin
+    ) throws -> Disposition<Dispatch> {
+        var batch = WriteBatch(environment: acme.id)
+        let item = WorkItem(environment: acme.id, subject: subject, origin: origin, attemptCount: 0)
+        let dispositions = try handler.decide([item], in: acme.id, batch: &batch, on: &acme.connection)
+        let missed = try batch.commit(on: &acme.connection).missed
+        try #require(missed.isEmpty)
+        return try #require(dispositions.first)
+    }
+
+    /// Decides about the person with the last answer, and makes the call that was decided.
+    ///
+    /// - Returns: What was sent; or for how long, and why, the person waits.
+    mutating func step() async throws -> (sent: [Shipment], wait: Duration?, reason: String?) {
+        let subject = EventSubject(realm: path, kind: .deliveryChoice, id: person)
+        let disposition = try decide(subject, answer.map { .answer($0) } ?? .retry)
+        answer = nil
+        switch disposition {
+        case .call(let dispatch, _):
+            let call = try handler.caller(on: &acme.connection, for: acme.id)
+            answer = await call(dispatch)
+            return (dispatch.shipments, nil, nil)
+        case .park(let reason, let wait, _): return ([], wait, reason)
+        case .finished: return ([], nil, nil)
+        case .again, .dead:
+            Issue.record("\(disposition)")
+            return ([], nil, nil)
+        }
+    }
+
+    /// Goes on until nothing is to be sent now.
+    ///
+    /// - Returns: For how long, and why, the person waits.
+    @discardableResult
+    mutating func settle() async throws -> (wait: Duration?, reason: String?) {
+        while true {
+            let (sent, wait, reason) = try await step()
+            if sent.isEmpty { return (wait, reason) }
+        }
+    }
+
+    /// The process ends, before what was answered is recorded.
+    mutating func crash() throws {
+        answer = nil
+        handler = try Self.handler(receivers, time)
+    }
+
+    // MARK: What is stored
+
+    /// `way state attempts`, sorted, with the reasons.
+    mutating func ledger() throws -> [String] {
+        try acme.connection.run("SELECT way, state, attempts, coalesce(last_error, '') FROM delivery.shipment")
+            .decode(String.self, String.self, Int32.self, String.self)
+            .map { "\($0) \($1) \($2) \($3)".trimmed }.sorted()
+    }
+
+    /// The keys that are decided next.
+    mutating func parked() throws -> [String] {
+        try acme.connection.run("SELECT key FROM pipeline.parked ORDER BY key").decode(String.self)
+    }
+}
+
+extension String {
+    fileprivate var trimmed: String { hasSuffix(" ") ? String(dropLast()) : self }
+}

@@ -1,0 +1,32 @@
+import Environments
+import Foundation
+import HTTP
+import Model
+import Postgres
+import TestSupport
+import Testing
+
+@testable import RealmGateway
+
+/// How a person chooses where notices go.
+@Suite(.ownThreads) struct GatewayDeliveryTests {
+    @Test func whatIsOfferedIsTold() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            func offer() async throws -> String {
+                Answer(try await fixture.client.send(ana.request("GET", "/v1/deliveries"))).body
+            }
+            #expect(try await offer() == #"{"email":false,"webhookHosts":[]}"#)
+            try fixture.withDatabase { connection in
+                var settings = DeliverySettings(environment: EnvironmentID(rawValue: 1))
+                settings.webhookHosts = ["hooks.example.com"]
+                settings.webhookSecret = Bytea([1])
+                (settings.mailServer, settings.mailFrom) = ("smtps://mail.example.com", "a@example.com")
+                (settings.pushContact, settings.pushPublicKey, settings.pushKey) = ("https://a.b", "BCV", Bytea([2]))
+                _ = try connection.run(settings.save())
+            }
+            #expect(
+                try await offer() == #"{"email":true,"pushKey":"BCV","webhookHosts":["hooks.example.com"]}"#)
+        }
+    }
+}

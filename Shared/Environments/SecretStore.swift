@@ -9,6 +9,7 @@ package enum SecretStore {
         case clientSecrets = "client secrets"
         case backendPasswords = "back ends' passwords"
         case defectAccounts = "defects' accounts"
+        case ownDefectLogins = "people's own logins of defects"
         case refreshTokens = "refresh tokens"
     }
 
@@ -23,7 +24,7 @@ package enum SecretStore {
     /// The key of a row, with its secret.
     private struct Stored {
         package let environment: EnvironmentID
-        /// A refresh token's number and person.
+        /// A refresh token's number and person; the number of the realm of a person's own login.
         package var number: Int64 = 0
         package var person: Int32 = 0
         package let sealed: Bytea
@@ -33,6 +34,7 @@ package enum SecretStore {
             case .clientSecrets: OAuthClient.secretPlace(environment)
             case .backendPasswords: BackendConfiguration.secretPlace(environment)
             case .defectAccounts: DefectTracker.secretPlace(environment)
+            case .ownDefectLogins: OwnDefectLogin.secretPlace(environment, realm: person)
             case .refreshTokens: RefreshTokens.secretPlace(environment, person: person)
             }
         }
@@ -88,6 +90,12 @@ package enum SecretStore {
             WHERE environment_id > \(last.environment) AND secret IS NOT NULL
             ORDER BY environment_id LIMIT \(pageCountMax)
             """
+        case .ownDefectLogins:
+            """
+            SELECT environment_id, realm_id::bigint AS number, realm_id, secret FROM backend.defect_account
+            WHERE (environment_id, realm_id) > (\(last.environment), \(last.number))
+            ORDER BY environment_id, realm_id LIMIT \(pageCountMax)
+            """
         case .refreshTokens:
             """
             SELECT environment_id, id, person_id, token FROM onboarding.refresh_token
@@ -119,6 +127,13 @@ package enum SecretStore {
                 UPDATE backend.defect_tracker d SET secret = c.new
                 FROM unnest(\(environments), \(old), \(new)) AS c(environment_id, old, new)
                 WHERE d.environment_id = c.environment_id AND d.secret = c.old
+                """
+        case .ownDefectLogins:
+            return """
+                UPDATE backend.defect_account a SET secret = c.new
+                FROM unnest(\(environments), \(changes.map(\.stored.person)), \(old), \(new))
+                    AS c(environment_id, realm_id, old, new)
+                WHERE a.environment_id = c.environment_id AND a.realm_id = c.realm_id AND a.secret = c.old
                 """
         case .refreshTokens:
             return """

@@ -38,6 +38,10 @@ public enum Kind: String, Codable, CaseIterable, Sendable {
     case notice = "Notice"
     /// A defect that is assigned to a person, or that they reported; fields: ``Defect`` (the type).
     case defect = "Defect"
+    /// What a person wants to be done with a defect; fields: ``DefectCommand`` (the type).
+    case defectCommand = "DefectCommand"
+    /// A person's own login in the tracker of defects; fields: ``DefectAccount`` (the type).
+    case defectAccount = "DefectAccount"
     /// That the tracker of defects is to be read, in `/polls`; fields: ``DefectPoll`` (the type).
     case defectPoll = "DefectPoll"
     /// That a person's records in the back end are to be read, in `/polls`; fields: ``Poll`` (the type).
@@ -69,6 +73,8 @@ extension Kind {
         case .sharedItem: SharedItem.row
         case .notice: Notice.row
         case .defect: Defect.row
+        case .defectCommand: DefectCommand.row
+        case .defectAccount: DefectAccount.row
         case .defectPoll: DefectPoll.row
         case .poll: Poll.row
         case .seenRecord: SeenRecord.row
@@ -103,6 +109,8 @@ extension Kind {
         case .notice: 20
         case .defect: 21
         case .defectPoll: 22
+        case .defectCommand: 23
+        case .defectAccount: 24
         }
     }
 

@@ -169,10 +169,19 @@ package enum Services {
             """,
         topics: [Topics.defectPoll], needs: [.kafka, .backEnds], localAdminPort: 18100)
 
+    /// Carries people's commands to trackers.
+    package static let defectSubmitter = ServiceDescription(
+        name: "defect-submitter",
+        summary: """
+            does at HCL Compass what people want to be done with defects, as themselves: creates, changes, deletes, \
+            and reads what can be chosen; says whether their own logins are good
+            """,
+        topics: [Topics.defect], needs: [.kafka, .backEnds], localAdminPort: 18101)
+
     /// All services.
     package static let all = [
         onboarding, realmGateway, changeRelay, realmInitializer, entrySubmitter, backendPoller, taskFanOut,
-        locationFanOut, shareFanOut, defectNotifier,
+        locationFanOut, shareFanOut, defectNotifier, defectSubmitter,
     ]
 
     /// Those that talk to something.

@@ -71,7 +71,7 @@ extension LocalCluster {
                     "--key-file", folder.path + "/identity-keys", "--client",
                     "\(Self.clientID),\(home.clientSecret),\(onboardingURL)/auth_callback",
                 ]
-            case .sap, .economic: ["--state", "\(folder.path)/\(part.name).journal"]
+            case .sap, .economic, .compass: ["--state", "\(folder.path)/\(part.name).journal"]
             default: []
             }
         let port = home.ports[part].map { ["--port", "\($0)"] } ?? []

@@ -14,6 +14,8 @@ package final class LocalCluster: Sendable {
         package var showcases: [Part] = []
         /// Whether the sandbox's e-conomic runs beside its SAP.
         package var hasEconomic = false
+        /// Whether the sandbox's Compass runs too.
+        package var hasCompass = false
         /// Environment variables per service, beside those that make up the cluster.
         package var variables: [Part: [String: String]] = [:]
         /// Arguments per stand-in, beside those that make up the cluster.
@@ -40,6 +42,9 @@ package final class LocalCluster: Sendable {
             options.variables[.submitter, default: [:]].merge([
                 "FIELDPOST_SUBMITTER_SETTLE_MIN": "2s", "FIELDPOST_SUBMITTER_RETRY_MAX": "2s",
             ]) { $1 }
+            options.variables[.defectSubmitter, default: [:]].merge([
+                "FIELDPOST_DEFECTS_SETTLE_MIN": "2s", "FIELDPOST_DEFECTS_RETRY_MAX": "2s",
+            ]) { $1 }
             return options
         }
     }
@@ -54,6 +59,7 @@ package final class LocalCluster: Sendable {
     package var identityURL: String { home.url(.identity) }
     package var sapURL: String { home.url(.sap) }
     package var economicURL: String { home.url(.economic) }
+    package var compassURL: String { home.url(.compass) }
     package var onboardingURL: String { home.url(.onboarding) }
     /// The variable under which services find the password of SAP's user `FIELDPOST`.
     package static let passwordVariable = "SANDBOX_SAP_PASSWORD"
@@ -89,7 +95,7 @@ package final class LocalCluster: Sendable {
         self.init(home, server, standby: standby, conninfo: conninfo, options)
         try await runCommand(["migrate", "--schema", Self.schemaFolder])
         let standIns = Part.standIns.filter { options.hasEconomic || $0 != .economic }
-        try await startAll(standIns + options.services)
+        try await startAll(standIns + (options.hasCompass ? [.compass] : []) + options.services)
     }
 
     /// A cluster of which only the database runs so far.
@@ -214,7 +220,7 @@ package final class LocalCluster: Sendable {
         case .database: true  // `start` has waited for it
         case .broker: Ports.isListening(home.ports[.broker] ?? 0)
         case .identity: await answers(identityURL + "/.well-known/openid-configuration")
-        case .sap, .economic: await answers(home.url(part) + "/sandbox/stats")
+        case .sap, .economic, .compass: await answers(home.url(part) + "/sandbox/stats")
         default: await answers(adminURL(part) + "/health/ready")
         }
     }

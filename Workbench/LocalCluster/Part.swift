@@ -34,7 +34,9 @@ extension LocalCluster {
         package static let identity = Part("identity")
         package static let sap = Part("sap")
         package static let economic = Part("economic")
-        /// The stand-ins for what is not Fieldpost's: each is `sandbox` with a subcommand of its name.
+        package static let compass = Part("compass")
+        /// The stand-ins for what is not Fieldpost's: each is `sandbox` with a subcommand of its name. So is
+        /// ``compass``, which runs where it is asked for.
         package static let standIns: [Part] = [.broker, .identity, .sap, .economic]
 
         /// The first instance of every service.
@@ -58,4 +60,5 @@ extension LocalCluster.Part {
     package static let locationFanOut = Self(Services.locationFanOut)
     package static let shareFanOut = Self(Services.shareFanOut)
     package static let defectNotifier = Self(Services.defectNotifier)
+    package static let defectSubmitter = Self(Services.defectSubmitter)
 }

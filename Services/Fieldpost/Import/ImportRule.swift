@@ -21,7 +21,7 @@ enum ImportRule {
         case .location, .appointment, .note: [.user]
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
             .person, .personLookup, .team, .membership, .share, .sharedItem, .poll, .seenRecord, .notice, .defect,
-            .defectPoll:
+            .defectPoll, .defectCommand, .defectAccount:
             kind.row.realms
         }
     }
@@ -33,7 +33,7 @@ enum ImportRule {
         case .appointment, .note: "those elsewhere are copies, which share-fan-out makes"
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
             .person, .personLookup, .team, .membership, .share, .sharedItem, .poll, .seenRecord, .notice, .defect,
-            .defectPoll:
+            .defectPoll, .defectCommand, .defectAccount:
             nil
         }
     }
@@ -43,6 +43,8 @@ enum ImportRule {
         case .poll, .seenRecord, .defectPoll: "\(kind.rawValue) objects are services' own"
         case .realms: "Realms objects are made by: fieldpost environment invite"
         case .share: "share-fan-out makes Share objects, of SharedItem objects"
+        case .defectCommand: "DefectCommand objects are handed in by their people, to be done once"
+        case .defectAccount: "DefectAccount objects are made by: PUT /v1/credentials/compass"
         case .defect: "defect-notifier makes Defect objects, of what the tracker of defects says"
         case .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus:
             hasBackend ? "\(kind.rawValue) objects come from the environment's back end" : nil

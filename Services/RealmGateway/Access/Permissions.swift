@@ -125,6 +125,7 @@ enum Permissions {
         case (.user, .sharedItem): return grant([.put, .delete], SharedItem.ownerNames, when: relation == .owner)
         case (.user, .fieldTask): return grant([.patch], FieldTask.progressNames, when: relation == .owner)
         case (.user, .notice): return grant([.patch, .delete], Notice.ownerNames, when: relation == .owner)
+        case (.user, .defectCommand): return grant(all, DefectCommand.ownerNames, when: relation == .owner)
         case (.common, .person):
             if object.isOwn { return Grant(operations: [.put, .patch], fields: ["name", "avatar"]) }
             return grant([.patch], ["role"], when: isManager)
@@ -138,12 +139,14 @@ enum Permissions {
         }
     }
 
-    /// All but what the services own that copy tasks, positions, shared items and defects.
+    /// All but what the services own that copy tasks, positions, shared items and defects; and but what is done with a
+    /// person's own login.
     private static func grantToIntegration(_ kind: Kind, in realm: RealmClass) -> Grant? {
         switch (realm, kind) {
         case (.user, .fieldTask), (.team, .fieldTask), (.archive, .fieldTask): nil
         case (.manager, .location), (.team, .location): nil
         case (.user, .share), (.share, .appointment), (.share, .note), (.user, .defect): nil
+        case (.user, .defectCommand), (.user, .defectAccount): nil
         case (.share, .share): Grant(operations: [.delete], fields: [])
         default: Grant(operations: [.put, .patch, .delete], fields: kind.fieldNames)
         }

@@ -87,6 +87,13 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         ]
     ),
     (
+        "defect-submitter", "DefectSubmitter",
+        [
+            "BackendProtocol", "Compass", "Environments", "Essentials", "HTTP", "Model", "Postgres", "Realms",
+            "Runtime", "Work",
+        ]
+    ),
+    (
         "fieldpost", "Fieldpost",
         [
             "BackendProtocol", "Backends", "Commands", "Compass", "Deliveries", "Environments", "Essentials", "HTTP",
@@ -223,6 +230,12 @@ let tests: [Target] = [
             "BackendContract", "BackendProtocol", "Compass", "DefectNotifier", "Environments", "Essentials", "HTTP",
             "Model", "Postgres", "Realms", "Sandbox", "TestSupport", "Work", logging,
         ], path: "Tests/DefectNotifierTests"),
+    .testTarget(
+        name: "DefectSubmitterTests",
+        dependencies: [
+            "BackendProtocol", "Compass", "DefectSubmitter", "Environments", "Essentials", "HTTP", "Model", "Postgres",
+            "Realms", "Sandbox", "TestSupport", "Work",
+        ], path: "Tests/DefectSubmitterTests"),
     .testTarget(
         name: "DeviceClientTests", dependencies: ["DeviceClient", "Essentials", "Model", "TestSupport"],
         path: "Tests/DeviceClientTests"),

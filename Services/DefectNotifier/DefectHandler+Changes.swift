@@ -1,4 +1,5 @@
 import Compass
+import Environments
 import Essentials
 import FoundationEssentials
 import Model

@@ -1,5 +1,6 @@
 import BackendProtocol
 import Compass
+import Environments
 import FoundationEssentials
 import Model
 

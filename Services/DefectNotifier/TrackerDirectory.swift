@@ -30,8 +30,3 @@ final class TrackerDirectory: Sendable {
         return session
     }
 }
-
-extension DefectTracker {
-    /// The ids of what is made of its records.
-    var ids: TrackerIDs { TrackerIDs(server: serverURL, repository: repository, database: database) }
-}

@@ -16,15 +16,18 @@ struct Gateway: Sendable {
     private let sync: SyncRoute
     private let mutations: MutationsRoute
     private let blobs: BlobsRoute
+    private let credentials: CredentialsRoute
     private let pools: [Pool]
     private let commits: CommitPools
 
     /// Opens the database's connections, checks its schema and reads the environments.
     ///
-    /// - Parameter fetch: Reads a JWKS document.
+    /// - Parameters:
+    ///   - secrets: Seals what people entrust to it; it opens nothing.
+    ///   - fetch: Reads a JWKS document.
     init(
         database: String, limits: GatewayLimits, tokens: TokenVerifier.Limits,
-        clients: ClientAddress = ClientAddress(), health: Health? = nil, logger: Logger,
+        clients: ClientAddress = ClientAddress(), health: Health? = nil, secrets: SecretBox, logger: Logger,
         fetch: @escaping @Sendable (String) async throws -> [UInt8]
     ) async throws {
         let pool = try Pool(database, size: limits.poolSize, check: Lineage.check)
@@ -52,6 +55,8 @@ struct Gateway: Sendable {
         blobs = BlobsRoute(
             authentication: authentication, pool: pool, numbers: numbers,
             store: PostgresBlobs(pool: pool, unnamedCountMax: limits.unnamedBlobCountMax))
+        credentials = CredentialsRoute(
+            authentication: authentication, pool: pool, numbers: numbers, secrets: secrets)
         mutations = MutationsRoute(authentication: authentication, limits: limits) { environment in
             let store = MutationStore(environment: environment, answersKeptMax: limits.answersKeptMax)
             return GroupCommit(
@@ -90,5 +95,7 @@ struct Gateway: Sendable {
         router.post("/v1/mutations") { request, context in try await mutations.handle(request, context) }
         router.put("/v1/blobs/{id}") { request, context in try await blobs.put(request, context) }
         router.get("/v1/blobs/{id}") { request, context in try await blobs.get(request, context) }
+        router.put("/v1/credentials/compass") { request, context in try await credentials.put(request, context) }
+        router.delete("/v1/credentials/compass") { request, context in try await credentials.delete(request, context) }
     }
 }

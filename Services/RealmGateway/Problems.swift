@@ -30,6 +30,13 @@ enum Problems {
             and may name others in 'realms'.
             """)
 
+    static let personOnly = Problem(
+        .forbidden, name: "person-only", detail: "This is for people: an integration has no login of its own.")
+
+    static let credentialsUnavailable = Problem(
+        .serviceUnavailable, name: "credentials-unavailable",
+        detail: "The server cannot keep secrets at the moment: it has no key for them.", headers: [.retryAfter: "60"])
+
     static func refused(_ refusal: BindingRefusal) -> Problem {
         switch refusal {
         case .boundElsewhere: boundElsewhere

@@ -38,7 +38,8 @@ enum Settings {
 
     static let all: [Setting] =
         [
-            httpPort, .databaseURL, poolSize, commitPoolSize, livePoolSize, waitingMax, catchUpMax, queueBytesMax,
+            httpPort, .databaseURL, .secretKeys, poolSize, commitPoolSize, livePoolSize, waitingMax, catchUpMax,
+            queueBytesMax,
             lagMax, liveInterval, liveIdleInterval, keepalive, tokenSkewMax, .httpHeadMax, .httpBodyMax,
         ] + Setting.edge
 }

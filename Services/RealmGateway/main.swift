@@ -13,7 +13,8 @@ await serve("realm-gateway", settings: Settings.all) { context in
     let gateway = try await Gateway(
         database: configuration.text(.databaseURL), limits: GatewayLimits(configuration), tokens: tokens,
         clients: ClientAddress(proxyCount: configuration.integer(.httpProxies)), health: context.health,
-        logger: context.logger, fetch: { try await keys.fetch($0) })
+        secrets: SecretBox(configuration.list(.secretKeys)), logger: context.logger,
+        fetch: { try await keys.fetch($0) })
     var http = HTTPLimits()
     http.connectionCountMax = try configuration.integer(.httpConnectionsMax)
     http.headMax = try configuration.duration(.httpHeadMax)

@@ -15,6 +15,7 @@
 /// | An edit session belongs to the account, and outlives its token: `Revert` by a new login ends it. A session that nobody ends is ended by the server in time. | A revert that is refused counts as done. The record can be edited by others all the while: sessions do not lock. |
 /// | `Edit` may bring fields, which lists of choices then depend on; DevOps Plan's client sends some. | The list that is read is that of the record as it was. |
 /// | `Commit` needs no `actionName`: the session knows it. | Compass says what it misses, and the commit is refused. |
+/// | After a `Revert`, a `Commit` of that session which arrives late is refused. | A command of unknown outcome could be done twice. |
 /// | A commit that comes second is refused with a message and a 4xx. | With a 5xx it is an unknown outcome: the caller reads and compares, as it does anyway. |
 /// | A refused login is 400, 401 or 403; a refused token is 401. | 403 for an expired token would not lead to a new login, and show as `unauthorized`. |
 /// | A personal access token is sent as it is given, `Basic <token>`. | The account is refused. |

@@ -40,7 +40,7 @@ public struct ImageNeeds: Equatable, Sendable {
         case .team, .fieldTask: "image"
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
             .personLookup, .membership, .location, .share, .appointment, .note, .sharedItem, .poll, .seenRecord,
-            .notice, .defect, .defectPoll, .deliveryChoice:
+            .notice, .defect, .defectPoll, .defectCommand, .defectAccount, .deliveryChoice:
             nil
         }
     }

@@ -9,6 +9,7 @@ package enum SecretStore {
         case clientSecrets = "client secrets"
         case backendPasswords = "back ends' passwords"
         case defectAccounts = "defects' accounts"
+        case ownDefectLogins = "people's own logins of defects"
         case webhookSecrets = "webhooks' secrets"
         case mailPasswords = "mail servers' passwords"
         case pushKeys = "keys for push services"
@@ -26,7 +27,7 @@ package enum SecretStore {
     /// The key of a row, with its secret.
     private struct Stored {
         package let environment: EnvironmentID
-        /// A refresh token's number and person.
+        /// A refresh token's number and person; the number of the realm of a person's own login.
         package var number: Int64 = 0
         package var person: Int32 = 0
         package let sealed: Bytea
@@ -36,6 +37,7 @@ package enum SecretStore {
             case .clientSecrets: OAuthClient.secretPlace(environment)
             case .backendPasswords: BackendConfiguration.secretPlace(environment)
             case .defectAccounts: DefectTracker.secretPlace(environment)
+            case .ownDefectLogins: OwnDefectLogin.secretPlace(environment, realm: person)
             case .webhookSecrets: DeliverySettings.Secret.webhook.place(environment)
             case .mailPasswords: DeliverySettings.Secret.mail.place(environment)
             case .pushKeys: DeliverySettings.Secret.push.place(environment)
@@ -94,6 +96,12 @@ package enum SecretStore {
             WHERE environment_id > \(last.environment) AND secret IS NOT NULL
             ORDER BY environment_id LIMIT \(pageCountMax)
             """
+        case .ownDefectLogins:
+            """
+            SELECT environment_id, realm_id::bigint AS number, realm_id, secret FROM backend.defect_account
+            WHERE (environment_id, realm_id) > (\(last.environment), \(last.number))
+            ORDER BY environment_id, realm_id LIMIT \(pageCountMax)
+            """
         case .webhookSecrets: load(delivery: "webhook_secret", after: last.environment)
         case .mailPasswords: load(delivery: "smtp_password", after: last.environment)
         case .pushKeys: load(delivery: "push_key", after: last.environment)
@@ -128,6 +136,13 @@ package enum SecretStore {
                 UPDATE backend.defect_tracker d SET secret = c.new
                 FROM unnest(\(environments), \(old), \(new)) AS c(environment_id, old, new)
                 WHERE d.environment_id = c.environment_id AND d.secret = c.old
+                """
+        case .ownDefectLogins:
+            return """
+                UPDATE backend.defect_account a SET secret = c.new
+                FROM unnest(\(environments), \(changes.map(\.stored.person)), \(old), \(new))
+                    AS c(environment_id, realm_id, old, new)
+                WHERE a.environment_id = c.environment_id AND a.realm_id = c.realm_id AND a.secret = c.old
                 """
         case .webhookSecrets: return save(delivery: "webhook_secret", environments, old, new)
         case .mailPasswords: return save(delivery: "smtp_password", environments, old, new)

@@ -38,6 +38,10 @@ public enum Kind: String, Codable, CaseIterable, Sendable {
     case notice = "Notice"
     /// A defect that is assigned to a person, or that they reported; fields: ``Defect`` (the type).
     case defect = "Defect"
+    /// What a person wants to be done with a defect; fields: ``DefectCommand`` (the type).
+    case defectCommand = "DefectCommand"
+    /// A person's own login in the tracker of defects; fields: ``DefectAccount`` (the type).
+    case defectAccount = "DefectAccount"
     /// That the tracker of defects is to be read, in `/polls`; fields: ``DefectPoll`` (the type).
     case defectPoll = "DefectPoll"
     /// How a person wants to be told of notices outside of their devices; fields: ``DeliveryChoice`` (the type).
@@ -71,6 +75,8 @@ extension Kind {
         case .sharedItem: SharedItem.row
         case .notice: Notice.row
         case .defect: Defect.row
+        case .defectCommand: DefectCommand.row
+        case .defectAccount: DefectAccount.row
         case .defectPoll: DefectPoll.row
         case .deliveryChoice: DeliveryChoice.row
         case .poll: Poll.row
@@ -107,6 +113,8 @@ extension Kind {
         case .defect: 21
         case .defectPoll: 22
         case .deliveryChoice: 25
+        case .defectCommand: 23
+        case .defectAccount: 24
         }
     }
 

@@ -177,11 +177,19 @@ package enum Services {
             that stays the same, until it went or its age is over
             """,
         topics: [Topics.notice], needs: [.kafka], localAdminPort: 18102)
+    /// Carries people's commands to trackers.
+    package static let defectSubmitter = ServiceDescription(
+        name: "defect-submitter",
+        summary: """
+            does at HCL Compass what people want to be done with defects, as themselves: creates, changes, deletes, \
+            and reads what can be chosen; says whether their own logins are good
+            """,
+        topics: [Topics.defect], needs: [.kafka, .backEnds], localAdminPort: 18101)
 
     /// All services.
     package static let all = [
         onboarding, realmGateway, changeRelay, realmInitializer, entrySubmitter, backendPoller, taskFanOut,
-        locationFanOut, shareFanOut, defectNotifier, noticeDeliverer,
+        locationFanOut, shareFanOut, defectNotifier, defectSubmitter, noticeDeliverer,
     ]
 
     /// Those that talk to something.

@@ -74,11 +74,13 @@ public enum Topics {
     public static let share = Topic(name: "share.events", partitions: 12)
     /// What is to be read from trackers of defects, for those who read it. Not on ``poll``, which it would wake.
     public static let defectPoll = Topic(name: "defect-poll.events", partitions: 6)
+    /// What people want to be done with defects, and their own logins for it, for those who carry it to trackers.
+    public static let defect = Topic(name: "defect.events", partitions: 12)
     /// What people are to know of, for those who carry it outside.
     public static let notice = Topic(name: "notice.events", partitions: 12)
 
     /// All topics.
-    public static let all = [realm, entry, poll, task, team, location, share, defectPoll, notice]
+    public static let all = [realm, entry, poll, task, team, location, share, defectPoll, defect, notice]
 
     /// The topic on which changes of objects of `kind` are published, of the realms that the kind's row names; `nil`
     /// when nobody reacts to them.

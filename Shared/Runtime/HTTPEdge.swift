@@ -82,7 +82,7 @@ struct EdgeMiddleware<Context: RequestContext>: RouterMiddleware {
             response = Response(
                 status: .noContent,
                 headers: [
-                    .accessControlAllowMethods: "GET, POST, PUT",
+                    .accessControlAllowMethods: "GET, POST, PUT, DELETE",
                     .accessControlAllowHeaders: "authorization, content-type, if-none-match, traceparent",
                     .accessControlMaxAge: "600",
                 ])

@@ -1,5 +1,6 @@
 import BackendContract
 import Compass
+import Environments
 import Essentials
 import FoundationEssentials
 import Logging

@@ -35,6 +35,42 @@ import Testing
         #expect(try world.noticeWriteCount() == writeCount)
     }
 
+    /// The sample app moves its watermark when its query is made, and loses what a result set did not bring.
+    @Test func whatAFailedResultSetDidNotBringIsToldByTheNext() throws {
+        var world = try NotifierWorld()
+        world.tracker.act("Submit", on: "S1", by: "bo", at: world.now, owner: "ana")
+        try world.complete()
+        world.now += 300
+        world.tracker.act("Modify", on: "S1", by: "bo", at: world.now)
+        try world.begin()
+        let watermark = try world.watermark()
+        try world.step(.changes, .afterReading)
+        #expect(try world.watermark() == watermark && world.notices().isEmpty)
+        world.now += 300
+        try world.complete()
+        #expect(world.expected.count == 1)
+        try world.expectNotices()
+    }
+
+    /// The sample app tells again of what happens between its query and the result.
+    @Test func whatHappensWhileARoundIsReadIsToldOnce() throws {
+        var world = try NotifierWorld()
+        world.tracker.act("Submit", on: "S1", by: "bo", at: world.now, owner: "ana")
+        try world.complete()
+        world.now += 300
+        try world.begin()
+        try world.step(.changes)
+        world.tracker.act("Modify", on: "S1", by: "bo", at: world.now)
+        while try !world.step(.changes) {}
+        for _ in 0..<3 {
+            world.now += 300
+            try world.complete()
+        }
+        #expect(world.expected.count == 1)
+        try world.expectNotices()
+        #expect(try world.noticeWriteCount() == 1)
+    }
+
     @Test func aRoundThatFindsNothingWritesItsPollAndNothingElse() throws {
         var world = try NotifierWorld()
         world.tracker.act("Submit", on: "S1", by: "bo", at: world.now, owner: "ana")

@@ -16,7 +16,7 @@ import Testing
             .timeEntry: [.user], .person: [.common], .personLookup: [.common], .team: [.common],
             .membership: [.common], .location: [.user], .fieldTask: [.manager], .appointment: [.user], .note: [.user],
             .sharedItem: [.user], .share: [], .realms: [], .poll: [], .seenRecord: [], .notice: [.user], .defect: [],
-            .defectPoll: [], .deliveryChoice: [],
+            .defectPoll: [], .defectCommand: [], .defectAccount: [], .deliveryChoice: [],
         ]
         let fromBackend: Set<Kind> = [
             .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
@@ -41,6 +41,7 @@ import Testing
             (.note, .share, "share-fan-out"), (.share, .user, "share-fan-out"), (.share, .share, "share-fan-out"),
             (.realms, .users, "fieldpost environment invite"), (.poll, .user, "services' own"),
             (.defect, .user, "defect-notifier"), (.defectPoll, .user, "services' own"),
+            (.defectCommand, .user, "handed in"), (.defectAccount, .user, "PUT /v1/credentials/compass"),
         ]) func aRefusalSaysWhoMakesIt(kind: Kind, realm: RealmClass.Name, who: String) throws
     {
         let reason = try #require(ImportRule.objection(to: kind, in: realm, hasBackend: false))

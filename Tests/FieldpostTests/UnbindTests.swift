@@ -50,6 +50,26 @@ import Testing
         #expect(try unbind("acme", "p7@example.com").output == "0 people unbound\n")
     }
 
+    /// Whoever comes in with the new account does nothing with the old one's login.
+    @Test func theirOwnLoginsOfDefectsGo() throws {
+        var connection = try Connection(conninfo)
+        try connection.run([
+            """
+            INSERT INTO realm.realm (environment_id, id, path)
+            SELECT e, n, '/users/p' || n || '@example.com' FROM generate_series(1, 2) e, generate_series(7, 8) n
+            """,
+            """
+            INSERT INTO backend.defect_account (environment_id, realm_id, user_name, secret)
+            SELECT e, n, 'p', '\\x01' FROM generate_series(1, 2) e, generate_series(7, 8) n
+            """,
+        ])
+        #expect(try unbind("acme", "p7@example.com").status == 0)
+        let left = try connection.run(
+            "SELECT environment_id, realm_id FROM backend.defect_account ORDER BY environment_id, realm_id"
+        ).decode(Int32.self, Int32.self).map { "\($0) \($1)" }
+        #expect(left == ["1 8", "2 7", "2 8"])
+    }
+
     @Test func everybodyIsEverybodyOfTheEnvironment() throws {
         #expect(try unbind("acme", "--all").output == "1200 people unbound\n")
         #expect(try bound(1) == 0 && bound(2) == 1)

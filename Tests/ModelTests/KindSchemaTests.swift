@@ -20,11 +20,14 @@ import Yams
         let isDescribed: Bool
         /// What an array holds.
         let items: Node?
+        /// What stands under any name of an object.
+        let values: Node?
 
         init(_ node: Node) throws {
             types = try #require(node["type"], "\(node)").texts
             words = node["enum"]?.texts.subtracting(["null"])
             items = node["items"]
+            values = node["additionalProperties"]
             hasFormat = !node.names.isDisjoint(with: ["format", "pattern"])
             isDescribed = node["description"] != nil
         }
@@ -144,15 +147,21 @@ import Yams
             for (type, value) in samples {
                 let isNumber = type == "integer" && property.types.contains("number")
                 let isFree = type != "string" || property.words == nil && !property.hasFormat
-                let isAllowed = (property.types.contains(type) || isNumber) && isFree
+                let isOfTexts = type != "object" || property.values.map { $0["type"]?.texts == ["string"] } ?? true
+                let isAllowed = (property.types.contains(type) || isNumber) && isFree && isOfTexts
                 #expect(try takes(with: value) == isAllowed, "\(name).\(field): \(type)")
+            }
+            if let lists = property.values?["items"] {
+                #expect(lists["type"]?.texts == ["string"], "\(name).\(field)")
+                #expect(try takes(with: ["no": ["field"]]) && !takes(with: ["no": [7]]), "\(name).\(field)")
             }
             for word in property.words ?? [] { #expect(try takes(with: word), "\(name).\(field): \(word)") }
             #expect((property.items != nil) == (whole[field] is [Any]), "\(name).\(field)")
             guard let items = property.items else { continue }
             #expect(try takes(with: [Any]()) && !takes(with: [7]), "\(name).\(field)")
-            #expect(items["format"]?.string == "uuid" || items["$ref"] != nil, "\(name).\(field)")
-            #expect(try !takes(with: ["no id"]), "\(name).\(field)")
+            let isOfTexts = items["type"]?.texts == ["string"] && items["format"] == nil
+            #expect(isOfTexts || items["format"]?.string == "uuid" || items["$ref"] != nil, "\(name).\(field)")
+            #expect(try takes(with: ["no id"]) == isOfTexts, "\(name).\(field)")
         }
     }
 

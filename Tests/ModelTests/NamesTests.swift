@@ -61,7 +61,7 @@ import Testing
                 "FieldTask": [.manager, .team, .user], "Location": [.user],
                 "Person": [.common], "Team": [.common], "Membership": [.common],
                 "Appointment": [.user, .share], "Note": [.user, .share], "SharedItem": [.user], "Share": [.share],
-                "DefectPoll": [.system], "Notice": [.user],
+                "DefectPoll": [.system], "Notice": [.user], "DefectCommand": [.user], "DefectAccount": [.user],
             ])
         #expect(RealmPath.polls.realmClass.name == .system)
         #expect(RealmPath("/seen/ana@example.com")?.realmClass.name == .system)

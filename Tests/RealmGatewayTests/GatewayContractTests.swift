@@ -60,6 +60,7 @@ import Yams
             let without = Answer(try await fixture.client.send(Request(fixture.url("/v1/realms"))))
             log.check("GET", "/v1/realms", without)
             try await Self.answersOfBlobs(ana, nobody, stranger, log)
+            try await Self.answersOfCredentials(ana, nobody, stranger, log)
         }
         struct Away: Error {}
         try await withGateway(fetch: { _ in throw Away() }) { fixture in
@@ -68,6 +69,7 @@ import Yams
             let routes = [
                 ("GET", "/v1/realms"), ("GET", "/v1/deliveries"), ("POST", "/v1/sync"), ("POST", "/v1/mutations"),
                 ("PUT", blob), ("GET", blob),
+                ("PUT", "/v1/credentials/compass"), ("DELETE", "/v1/credentials/compass"),
             ]
             for (method, path) in routes {
                 log.check(method, path, Answer(try await fixture.client.send(ana.request(method, path, "{}"))))
@@ -98,6 +100,25 @@ import Yams
         for _ in 0..<GatewayLimits().unnamedBlobCountMax {
             log.check("PUT", "/v1/blobs/\(id)", try await ana.putBlob(UUID()))
         }
+    }
+
+    private static func answersOfCredentials(
+        _ ana: GatewayDevice, _ nobody: GatewayDevice, _ stranger: GatewayDevice, _ log: ContractLog
+    ) async throws {
+        let path = "/v1/credentials/compass"
+        let good = #"{"user":"ana","password":"secret"}"#
+        let long = #"{"user":"ana","password":"\#(String(repeating: "x", count: 5_000))"}"#
+        let cases: [(GatewayDevice, String, String?)] = [
+            (ana, "PUT", good), (ana, "PUT", "{}"), (ana, "PUT", long), (nobody, "PUT", good),
+            (stranger, "PUT", good), (ana, "DELETE", nil), (nobody, "DELETE", nil), (stranger, "DELETE", nil),
+        ]
+        for (device, method, body) in cases {
+            let request = device.request(method, path, body)
+            log.check(method, path, Answer(try await ana.fixture.client.send(request)))
+        }
+        var request = ana.request("PUT", path, good)
+        request.headers = [("Authorization", "Bearer \(ana.token)"), ("Content-Type", "text/plain")]
+        log.check("PUT", path, Answer(try await ana.fixture.client.send(request)))
     }
 
     /// Why a mutation is rejected is one of the document's list.

@@ -28,6 +28,7 @@ struct GatewayFixture: Sendable {
 
     static let issuer = "https://idp.example.test"
     static let audience = "fieldpost"
+    static let secretKey = Data((0..<32).map { UInt8($0) }).base64EncodedString()
 
     func url(_ path: String, gateway: Int = 0) -> String { "http://127.0.0.1:\(ports[gateway])\(path)" }
 
@@ -60,7 +61,8 @@ struct GatewayFixture: Sendable {
 /// Starts gateways, lends them, and stops them.
 func withGateway(
     count: Int = 1, limits: GatewayLimits = GatewayLimits(), proxyCount: Int = 0,
-    fetch: (@Sendable (String) async throws -> [UInt8])? = nil, _ body: @Sendable (GatewayFixture) async throws -> Void
+    secretKeys: [String] = [GatewayFixture.secretKey], fetch: (@Sendable (String) async throws -> [UInt8])? = nil,
+    _ body: @Sendable (GatewayFixture) async throws -> Void
 ) async throws {
     let database = try makeFoundationDatabase()
     try addEnvironment(to: database)
@@ -77,7 +79,7 @@ func withGateway(
     for index in 0..<count {
         let gateway = try await Gateway(
             database: database, limits: limits, tokens: TokenVerifier.Limits(),
-            clients: ClientAddress(proxyCount: proxyCount), logger: logger,
+            clients: ClientAddress(proxyCount: proxyCount), secrets: SecretBox(secretKeys), logger: logger,
             fetch: fetch ?? { _ in jwks })
         gateways.append(gateway)
         services += gateway.components(host: "127.0.0.1", port: 0) { announce.yield((index, $0)) }

@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test func kindsOfTheServerAreNotWritten() {
-        let own: [Kind] = [.timeEntry, .appointment, .note, .sharedItem, .fieldTask, .notice]
+        let own: [Kind] = [.timeEntry, .appointment, .note, .sharedItem, .fieldTask, .notice, .defectCommand]
         for kind in Kind.allCases where !own.contains(kind) {
             for operation in Mutation.Operation.allCases {
                 #expect(code(decide(operation, operation == .delete ? nil : "{}", kind: kind)) == .kindNotAllowed)

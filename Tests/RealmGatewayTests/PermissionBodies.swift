@@ -17,6 +17,8 @@ enum PermissionBodies {
         }
         samples[.timeEntry]?["status"] = "\"draft\""
         samples[.person]?["role"] = "\"worker\""
+        // One that is handed in stays as it is.
+        samples[.defectCommand]?["submitRequested"] = "false"
         // On a copy it is nobody else's than the writer's.
         samples[.fieldTask]?["completedBy"] = "null"
         return samples

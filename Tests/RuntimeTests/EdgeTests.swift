@@ -124,7 +124,7 @@ import Testing
             #expect(preflight.hasPrefix("http/1.1 204") && preflight.contains(allowed))
             let fields = "authorization, content-type, if-none-match, traceparent"
             #expect(preflight.contains("access-control-allow-headers: \(fields)\r\n"))
-            #expect(preflight.contains("access-control-allow-methods: get, post, put\r\n"))
+            #expect(preflight.contains("access-control-allow-methods: get, post, put, delete\r\n"))
             #expect(preflight.contains("access-control-expose-headers: etag, retry-after, www-authenticate\r\n"))
             #expect(!preflight.contains("allow-credentials"))
             #expect(await ask("GET", "/page", origin: "https://app.example.com").contains(allowed))

@@ -42,6 +42,9 @@ package final class LocalCluster: Sendable {
             options.variables[.submitter, default: [:]].merge([
                 "FIELDPOST_SUBMITTER_SETTLE_MIN": "2s", "FIELDPOST_SUBMITTER_RETRY_MAX": "2s",
             ]) { $1 }
+            options.variables[.defectSubmitter, default: [:]].merge([
+                "FIELDPOST_DEFECTS_SETTLE_MIN": "2s", "FIELDPOST_DEFECTS_RETRY_MAX": "2s",
+            ]) { $1 }
             return options
         }
     }

@@ -59,5 +59,6 @@ extension LocalCluster.Part {
     package static let locationFanOut = Self(Services.locationFanOut)
     package static let shareFanOut = Self(Services.shareFanOut)
     package static let defectNotifier = Self(Services.defectNotifier)
+    package static let defectSubmitter = Self(Services.defectSubmitter)
     package static let noticeDeliverer = Self(Services.noticeDeliverer)
 }

@@ -35,14 +35,16 @@ extension EnvironmentCommand {
                 throw CommandFailure("there is no environment \(name)")
             }
             let people = all ? nil : try EnvironmentStore.people(emails, in: environment, on: &connection)
+            let hasLogins = try OwnDefectLogin.areKept(on: &connection)
             var (last, count) = (Int32(0), 0)
             while true {
                 let bound = try PersonBinding.bound(
                     after: last, of: people, countMax: Self.pageCountMax, in: environment, on: &connection)
                 guard let newest = bound.last else { break }
                 last = newest.id
+                let logins = hasLogins ? [OwnDefectLogin.forget(bound.map(\.id), in: environment)] : []
                 try connection.run(
-                    PersonBinding.unbind(bound.map(\.id), in: environment) + [
+                    PersonBinding.unbind(bound.map(\.id), in: environment) + logins + [
                         Administrator.audit(.unbound, bound.map(\.email), in: environment)
                     ])
                 count += bound.count

@@ -21,7 +21,7 @@ enum ImportRule {
         case .location, .appointment, .note: [.user]
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
             .person, .personLookup, .team, .membership, .share, .sharedItem, .poll, .seenRecord, .notice, .defect,
-            .defectPoll, .deliveryChoice:
+            .defectPoll, .defectCommand, .defectAccount, .deliveryChoice:
             kind.row.realms
         }
     }
@@ -33,7 +33,7 @@ enum ImportRule {
         case .appointment, .note: "those elsewhere are copies, which share-fan-out makes"
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
             .person, .personLookup, .team, .membership, .share, .sharedItem, .poll, .seenRecord, .notice, .defect,
-            .defectPoll, .deliveryChoice:
+            .defectPoll, .defectCommand, .defectAccount, .deliveryChoice:
             nil
         }
     }
@@ -44,6 +44,8 @@ enum ImportRule {
         case .realms: "Realms objects are made by: fieldpost environment invite"
         case .share: "share-fan-out makes Share objects, of SharedItem objects"
         case .deliveryChoice: "people choose for themselves how they are told of notices"
+        case .defectCommand: "DefectCommand objects are handed in by their people, to be done once"
+        case .defectAccount: "DefectAccount objects are made by: PUT /v1/credentials/compass"
         case .defect: "defect-notifier makes Defect objects, of what the tracker of defects says"
         case .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus:
             hasBackend ? "\(kind.rawValue) objects come from the environment's back end" : nil

@@ -127,6 +127,7 @@ enum Permissions {
         case (.user, .notice): return grant([.patch, .delete], Notice.ownerNames, when: relation == .owner)
         case (.user, .deliveryChoice):
             return grant(all, DeliveryChoice.ownerNames, when: relation == .owner && object.isOwn)
+        case (.user, .defectCommand): return grant(all, DefectCommand.ownerNames, when: relation == .owner)
         case (.common, .person):
             if object.isOwn { return Grant(operations: [.put, .patch], fields: ["name", "avatar"]) }
             return grant([.patch], ["role"], when: isManager)
@@ -140,14 +141,15 @@ enum Permissions {
         }
     }
 
-    /// All but what the services own that copy tasks, positions, shared items and defects, and what people choose
-    /// for themselves.
+    /// All but what the services own that copy tasks, positions, shared items and defects, what people choose for
+    /// themselves, and what is done with a person's own login.
     private static func grantToIntegration(_ kind: Kind, in realm: RealmClass) -> Grant? {
         switch (realm, kind) {
         case (.user, .fieldTask), (.team, .fieldTask), (.archive, .fieldTask): nil
         case (.manager, .location), (.team, .location): nil
         case (.user, .share), (.share, .appointment), (.share, .note), (.user, .defect): nil
         case (.user, .deliveryChoice): nil
+        case (.user, .defectCommand), (.user, .defectAccount): nil
         case (.share, .share): Grant(operations: [.delete], fields: [])
         default: Grant(operations: [.put, .patch, .delete], fields: kind.fieldNames)
         }

@@ -107,6 +107,11 @@ struct MutationPlan: Sendable {
 
     private(set) var results: [Result] = []
     private(set) var targets: [TargetKey: FoldedTarget] = [:]
+    /// The targets in the order of the last mutation of each: so they get their positions. Whoever works on a person's
+    /// objects in turn goes by these.
+    var inOrder: [TargetKey] { order.sorted { $0.value < $1.value }.map(\.key) }
+    private var order: [TargetKey: Int] = [:]
+    private var appliedCount = 0
     /// The sequence each client is to go on from, where that changes.
     private(set) var nextSequences: [ClientKey: Int64] = [:]
     /// Who wrote each target; a batch has one caller for each object.
@@ -191,6 +196,8 @@ struct MutationPlan: Sendable {
                 }
                 if let problem = name(target, key, by: caller) { return .rejected(Rejection(problem)) }
                 targets[key] = target
+                appliedCount += 1
+                order[key] = appliedCount
                 writers[key] = caller
                 let told = PermissionAudit(change, in: realm, before: before, after: target.object, request)
                 if decided != .none, let record = told.record { audit.append((caller, record)) }

@@ -32,7 +32,7 @@ struct MutationProblem: Error, Equatable, Sendable {
         case deleted = "deleted"
         /// The object's deletion is under way.
         case deletionPending = "deletion-pending"
-        /// The entry is recorded: nothing changes it any more.
+        /// The entry is recorded, or the command handed in: nothing changes it any more.
         case closed = "closed"
         /// The stored object cannot be understood by this version.
         case unreadable = "unreadable"

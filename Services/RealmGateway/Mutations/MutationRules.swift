@@ -138,6 +138,9 @@ enum MutationRules {
     private static func edit(
         _ fields: JSONObject, of stored: JSONObject, _ mutation: Mutation, _ writer: Writer
     ) throws(MutationProblem) -> [UInt8] {
+        if mutation.kind == .defectCommand, stored.isTrue("submitRequested") {
+            throw MutationProblem(.closed, "the command is handed in, and done as it is; make another one")
+        }
         let whole = stored.merging(fields)
         try DeviceWrites.checkSize(whole.count, of: mutation.kind, "the object would have")
         if mutation.kind == .timeEntry, case .person = writer {

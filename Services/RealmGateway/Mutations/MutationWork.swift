@@ -44,7 +44,8 @@ struct MutationWork {
         var batch = WriteBatch(environment: store.environment)
         batch.traceparent = requests.lazy.compactMap(\.traceparent).first
         let gone = Set(plan.targets.lazy.filter { $0.value.write == .delete }.map { key($0.key) })
-        for (target, folded) in plan.targets {
+        for target in plan.inOrder {
+            guard let folded = plan.targets[target] else { continue }
             let decision = Int(decision(target))
             batch.expect(key(target), at: folded.loadedPosition, decision: decision)
             switch folded.write {

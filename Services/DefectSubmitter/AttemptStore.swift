@@ -1,0 +1,148 @@
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// The SQL of `defect.attempt`, and of the order of a person's commands.
+enum AttemptStore {
+    /// A row as it is stored.
+    struct Stored: Equatable {
+        let target: UUID
+        let realm: Int32
+        let command: UUID
+        let attempt: Attempt
+    }
+
+    /// A row that is to be written.
+    struct Write {
+        let target: UUID
+        let realm: Int32
+        let command: UUID
+        let call: UUID
+        let record: String?
+        let lease: Duration
+        let decision: Int
+    }
+
+    /// The rows of some commands, and of some records. Rows: as ``read(_:)`` reads them.
+    static func load(
+        commands: [(realm: Int32, id: UUID)], targets: [UUID], in environment: EnvironmentID
+    ) -> Statement {
+        """
+        SELECT a.target_id, a.realm_id, a.command_id, a.call_id, a.record,
+            greatest(extract(epoch FROM a.lease_until - now()), 0)::float8
+        FROM (
+            SELECT a.* FROM unnest(\(commands.map(\.realm)), \(commands.map(\.id))) AS c(realm_id, id)
+            CROSS JOIN LATERAL (
+                SELECT * FROM defect.attempt
+                WHERE environment_id = \(environment) AND realm_id = c.realm_id AND command_id = c.id
+                OFFSET 0
+            ) a
+            UNION
+            SELECT a.* FROM unnest(\(targets)) AS t(id)
+            CROSS JOIN LATERAL (
+                SELECT * FROM defect.attempt WHERE environment_id = \(environment) AND target_id = t.id
+                OFFSET 0
+            ) a
+        ) a
+        """
+    }
+
+    static func read(_ rows: Rows) throws(PostgresError) -> [Stored] {
+        try rows.decode(UUID.self, Int32.self, UUID.self, UUID.self, String?.self, Double.self).map {
+            target, realm, command, call, record, seconds in
+            Stored(
+                target: target, realm: realm, command: command,
+                attempt: Attempt(
+                    call: call, record: record, leaseRemaining: .milliseconds(Int64((seconds * 1_000).rounded(.up)))))
+        }
+    }
+
+    /// Of each record, where a person's first command about it was handed in that is not done. Rows: realm, record,
+    /// position.
+    static func first(in realms: [Int32], of environment: EnvironmentID) -> Statement {
+        """
+        SELECT r.id, o.fields::json->>'record', min(o.edit_position)
+        FROM unnest(\(realms)) AS r(id) CROSS JOIN LATERAL (
+            SELECT fields, edit_position FROM store.object
+            WHERE environment_id = \(environment) AND realm_id = r.id AND kind = \(Kind.defectCommand) AND NOT deleted
+                AND fields::json->>'submitRequested' = 'true'
+                AND coalesce(fields::json->>'status', 'waiting') = 'waiting'
+                AND fields::json->>'record' IS NOT NULL
+            OFFSET 0
+        ) o
+        GROUP BY 1, 2
+        """
+    }
+
+    // MARK: Writing
+
+    /// A decision stands only while the row of its record is that of the call it was made from; `nil`: there is none.
+    static func expect(
+        _ calls: [(target: UUID, call: UUID?, decision: Int)], in environment: EnvironmentID
+    ) -> Statement {
+        var expected = BinaryArray(of: UUID.self)
+        for call in calls { expected.append(call.call) }
+        return """
+            SELECT realm.miss(array_agg(g.decision))
+            FROM unnest(\(calls.map(\.target)), \(expected), \(calls.map { Int32($0.decision) }))
+                AS g(target_id, call_id, decision)
+            LEFT JOIN LATERAL (
+                SELECT a.call_id FROM defect.attempt a
+                WHERE a.environment_id = \(environment) AND a.target_id = g.target_id
+                OFFSET 0
+            ) a ON true
+            WHERE a.call_id IS DISTINCT FROM g.call_id
+            """
+    }
+
+    static func save(_ writes: [Write], in environment: EnvironmentID) -> Statement {
+        var records = BinaryArray(of: String.self)
+        for write in writes { records.append(write.record) }
+        return """
+            INSERT INTO defect.attempt (environment_id, target_id, realm_id, command_id, call_id, record, lease_until)
+            SELECT \(environment), i.target_id, i.realm_id, i.command_id, i.call_id, i.record,
+                now() + make_interval(secs => i.lease)
+            FROM unnest(\(writes.map(\.target)), \(writes.map(\.realm)), \(writes.map(\.command)),
+                \(writes.map(\.call)), \(records), \(writes.map { $0.lease.inSeconds }),
+                \(writes.map { Int32($0.decision) }))
+                AS i(target_id, realm_id, command_id, call_id, record, lease, decision)
+            WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
+            ORDER BY i.target_id
+            ON CONFLICT (environment_id, target_id) DO UPDATE SET
+                call_id = excluded.call_id, record = excluded.record, lease_until = excluded.lease_until
+            """
+    }
+
+    static func forget(_ targets: [(target: UUID, decision: Int)], in environment: EnvironmentID) -> Statement {
+        """
+        DELETE FROM defect.attempt a
+        USING unnest(\(targets.map(\.target)), \(targets.map { Int32($0.decision) })) AS i(target_id, decision)
+        WHERE a.environment_id = \(environment) AND a.target_id = i.target_id
+            AND i.decision <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+
+    /// What has changed is to be read: the next round of `defect-notifier` is asked for.
+    static func askForRound(_ decisions: [Int], in environment: EnvironmentID) -> Statement {
+        """
+        UPDATE defect.run SET started_at = '-infinity'
+        WHERE environment_id = \(environment) AND scope = \(DefectPoll.Scope.changes.rawValue) AND EXISTS (
+            SELECT FROM unnest(\(decisions.map { Int32($0) })) AS i(decision)
+            WHERE i.decision <> ALL ((SELECT realm.missed())::int[]))
+        """
+    }
+
+    /// People's accounts. Rows: as `RealmObject.byKey` reads them.
+    static func accounts(in realms: [Int32], of environment: EnvironmentID) -> Statement {
+        """
+        SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
+        FROM unnest(\(realms)) AS r(id) CROSS JOIN LATERAL (
+            SELECT * FROM store.object
+            WHERE environment_id = \(environment) AND realm_id = r.id AND kind = \(Kind.defectAccount) AND NOT deleted
+            OFFSET 0
+        ) o
+        """
+    }
+}

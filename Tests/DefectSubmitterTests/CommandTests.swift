@@ -1,0 +1,204 @@
+import Compass
+import Essentials
+import FoundationEssentials
+import Model
+import TestSupport
+import Testing
+
+@testable import DefectSubmitter
+@testable import Sandbox
+
+/// Every action of the vendor's sample app, by a device's command.
+@Suite(.ownThreads) struct CommandTests {
+    private static let values = ["Headline": "The crane stands still", "Severity": "3-Average"]
+
+    @Test func aDefectIsCreated() async throws {
+        try await CommandWorld.run { world in
+            let done = try await world.perform(DefectCommand(operation: .create, fields: Self.values))
+            #expect(done.status == .done && done.messages.isEmpty)
+            let record = try #require(done.record.flatMap { world.standIn.record($0) })
+            #expect(record.fields["Submitter"] == "ana", "as the person themselves")
+            #expect(world.standIn.records("The crane stands still").count == 1)
+            try world.expectNothingOpen()
+        }
+    }
+
+    @Test func aDefectIsModified() async throws {
+        try await CommandWorld.run { world in
+            let id = try await world.standIn.add("Old")
+            let done = try await world.perform(
+                DefectCommand(
+                    operation: .modify, record: id, fields: ["Headline": "New", "Description": "a\r\nb"],
+                    base: ["Headline": "Old", "Severity": "3-Average"]))
+            #expect(done.status == .done && done.record == id)
+            #expect(world.standIn.record(id)?.fields["Headline"] == "New")
+            #expect(world.standIn.saveCount(id) == 2)
+            try world.expectNothingOpen()
+        }
+    }
+
+    /// The action's name is what is sent, and not the state.
+    @Test func theStateIsChangedByAnActionsName() async throws {
+        try await CommandWorld.run { world in
+            let id = try await world.standIn.add("H")
+            let steps: [(String, [String: String], String)] = [
+                ("Open", ["Owner": "bo"], "Opened"), ("Resolve", ["Resolution": "Fixed"], "Resolved"),
+                ("Validate", [:], "Closed"),
+            ]
+            for (action, fields, state) in steps {
+                let done = try await world.perform(
+                    DefectCommand(operation: .changeState, record: id, actionName: action, fields: fields))
+                #expect(done.status == .done, "\(action): \(done.messages)")
+                #expect(world.standIn.record(id)?.fields["State"] == state)
+            }
+            try world.expectNothingOpen()
+        }
+    }
+
+    /// From a state that is not among its sources it is not even tried.
+    @Test func anActionIsOnlyDoneFromItsSourceStates() async throws {
+        try await CommandWorld.run { world in
+            let id = try await world.standIn.add("H")
+            for action in ["Validate", "Opened", "Modify", "Nonsense"] {
+                let refused = try await world.perform(
+                    DefectCommand(operation: .changeState, record: id, actionName: action))
+                #expect(refused.status == .refused)
+                #expect(
+                    refused.messages == [
+                        "'\(action)' cannot be done in the state 'Submitted'; there are: Assign, Open, Postpone"
+                    ])
+            }
+            #expect(try await world.standIn.stats()["edits"] ?? 0 == 0)
+        }
+    }
+
+    @Test func aDefectIsDeletedAndOneThatIsNotThereCountsAsDeleted() async throws {
+        try await CommandWorld.run { world in
+            let id = try await world.standIn.add("H")
+            let mirror = try world.addMirror(of: id)
+            for _ in 0..<2 {
+                let done = try await world.perform(DefectCommand(operation: .delete, record: id))
+                #expect(done.status == .done)
+            }
+            #expect(world.standIn.record(id) == nil)
+            #expect(try world.hasMirror(mirror) == false, "it is gone on the device at once")
+            let again = try await world.perform(DefectCommand(operation: .delete, record: id, base: ["Headline": "H"]))
+            #expect(again.status == .done)
+            try world.expectNothingOpen()
+        }
+    }
+
+    /// A list that depends on another field is read in a session, which saves nothing and is not left open.
+    @Test func choicesDependOnOtherFields() async throws {
+        try await CommandWorld.run { world in
+            let id = try await world.standIn.add("H")
+            for (project, components) in [("Harbour", ["Cranes", "Piers"]), ("Overhead", ["Meetings"])] {
+                let done = try await world.perform(
+                    DefectCommand(
+                        operation: .choices, record: id, fields: ["Project": project],
+                        choicesOf: ["Component", "Headline", "Nothing", "Component"]))
+                #expect(done.status == .done && done.choices == ["Component": components, "Headline": []], "\(done)")
+            }
+            let ofNew = try await world.perform(
+                DefectCommand(operation: .choices, choicesOf: ["Severity", "Priority"]))
+            #expect(ofNew.choices?["Severity"] == CompassSchema.severities && ofNew.record == nil)
+            #expect(world.standIn.saveCount(id) == 1)
+            try world.expectNothingOpen()
+        }
+    }
+
+    /// Also one that the action, or another field's value, has made mandatory.
+    @Test func mandatoryFieldsAreCheckedAsTheEditHasThem() async throws {
+        try await CommandWorld.run { world in
+            let id = try await world.standIn.add("H", [FieldValue("Owner", "bo")])
+            let cases: [(DefectCommand, [String])] = [
+                (DefectCommand(operation: .create, fields: ["Headline": " "]), ["Headline", "Severity"]),
+                (DefectCommand(operation: .modify, record: id, fields: ["Headline": ""]), ["Headline"]),
+                (DefectCommand(operation: .modify, record: id, fields: ["Severity": "1-Critical"]), ["Priority"]),
+                (DefectCommand(operation: .changeState, record: id, actionName: "Assign"), ["Priority"]),
+            ]
+            for (command, names) in cases {
+                let refused = try await world.perform(command)
+                #expect(refused.status == .refused)
+                #expect(refused.messages == names.map { "\($0) must have a value" })
+            }
+            #expect(try await world.standIn.stats()["commits"] == 1, "none was tried")
+            let own = try await world.perform(
+                DefectCommand(operation: .create, fields: ["Headline": "H2", "Severity": "1-Critical"]))
+            #expect(own.status == .refused && own.messages.contains { $0.contains("Priority") }, "in Compass's words")
+            #expect(world.standIn.records("H2").isEmpty)
+            try world.expectNothingOpen()
+        }
+    }
+
+    /// What the tracker's rules refuse is refused in its words, and no session stays open.
+    @Test func whatCompassRefusesIsToldInItsWords() async throws {
+        try await CommandWorld.run { world in
+            let id = try await world.standIn.add("H")
+            let cases: [(DefectCommand, String)] = [
+                (DefectCommand(operation: .modify, record: id, fields: ["Priority": "9-Whenever"]), "not in its list"),
+                (DefectCommand(operation: .modify, record: id, fields: ["Nonsense": "x"]), "does not exist"),
+                (DefectCommand(operation: .modify, record: id, fields: ["dbid": "7"]), "read-only"),
+                (DefectCommand(operation: .create, fields: ["Headline": "H", "Severity": "9"]), "not in its list"),
+                (DefectCommand(operation: .modify, record: "SAMPL99999999", fields: ["Headline": "x"]), "no record"),
+                (DefectCommand(operation: .modify, record: "../..", fields: ["Headline": "x"]), ""),
+                (DefectCommand(operation: .modify, record: "..", fields: ["Headline": "x"]), "is no id"),
+                (DefectCommand(operation: .delete, record: id, actionName: "Modify"), "does not delete"),
+            ]
+            for (command, words) in cases {
+                let refused = try await world.perform(command)
+                #expect(refused.status == .refused, "\(refused)")
+                #expect(refused.messages.joined().contains(words) || words.isEmpty, "\(refused.messages)")
+            }
+            #expect(world.standIn.saveCount(id) == 1)
+            try world.expectNothingOpen()
+        }
+    }
+
+    @Test func garbageIsRefusedWithoutACall() async throws {
+        try await CommandWorld.run { world in
+            let many = Dictionary(uniqueKeysWithValues: (0...200).map { ("f\($0)", "x") })
+            let commands = [
+                DefectCommand(operation: .create), DefectCommand(operation: .modify, fields: ["Headline": "x"]),
+                DefectCommand(operation: .modify, record: "  ", fields: ["Headline": "x"]),
+                DefectCommand(operation: .modify, record: "SAMPL00000001"),
+                DefectCommand(operation: .changeState, record: "SAMPL00000001", actionName: " "),
+                DefectCommand(operation: .delete), DefectCommand(operation: .choices, record: "SAMPL00000001"),
+                DefectCommand(operation: .choices, choicesOf: Array(repeating: "x", count: 21)),
+                DefectCommand(operation: .create, record: "SAMPL00000001", fields: ["Headline": "x"]),
+                DefectCommand(operation: .create, fields: many),
+            ]
+            for command in commands {
+                let refused = try await world.perform(command)
+                #expect(refused.status == .refused && !refused.messages.isEmpty, "\(refused)")
+            }
+            #expect(world.gate.count == 0)
+            // What no service could have written waits for a person, by itself.
+            let strange = UUID()
+            try world.acme.put(
+                [(strange, #"{"operation": "explode", "submitRequested": true}"#)], .defectCommand,
+                into: .user("ana@example.com"))
+            await #expect(throws: CommandWorld.Dead.self) {
+                try await world.finish(CommandWorld.Place(email: "ana@example.com", id: strange))
+            }
+        }
+    }
+
+    /// Until it is handed in, and when it is done, nothing is done with it.
+    @Test func aCommandIsDoneOnceWhenItIsHandedIn() async throws {
+        try await CommandWorld.run { world in
+            let id = UUID()
+            let draft = #"{"operation": "create", "fields": {"Headline": "H", "Severity": "3-Average"}}"#
+            try world.acme.put([(id, draft)], .defectCommand, into: .user("ana@example.com"))
+            let place = CommandWorld.Place(email: "ana@example.com", id: id)
+            try await world.finish(place)
+            #expect(world.gate.count == 0)
+            let handedIn = try world.handIn(DefectCommand(operation: .create, fields: Self.values))
+            for _ in 0..<3 { try await world.finish(handedIn) }
+            #expect(world.standIn.records("The crane stands still").count == 1)
+            try world.delete(handedIn)
+            try await world.finish(handedIn)
+            #expect(world.standIn.records("The crane stands still").count == 1)
+        }
+    }
+}

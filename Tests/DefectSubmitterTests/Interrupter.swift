@@ -1,0 +1,62 @@
+import BackendProtocol
+import Compass
+import Environments
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import TestSupport
+
+@testable import DefectSubmitter
+
+/// A tracker in which something happens right before a commit.
+struct Interrupter: RecordEditing {
+    let tracker: CompassClient
+    let interrupt: @Sendable () async -> Void
+
+    init(_ tracker: CompassClient, _ interrupt: @escaping @Sendable () async -> Void) {
+        self.tracker = tracker
+        self.interrupt = interrupt
+    }
+
+    func logIn() async throws(BackendError) { try await tracker.logIn() }
+    func record(_ id: String) async throws(BackendError) -> Record? { try await tracker.record(id) }
+    func recordType() async throws(BackendError) -> RecordType { try await tracker.recordType() }
+    func openNew(before deadline: WriteDeadline) async throws(BackendError) -> Record {
+        try await tracker.openNew(before: deadline)
+    }
+    func open(
+        _ id: String, action: String?, _ values: [FieldValue], before deadline: WriteDeadline
+    ) async throws(BackendError) -> Record {
+        try await tracker.open(id, action: action, values, before: deadline)
+    }
+    func field(_ name: String, of id: String) async throws(BackendError) -> Field? {
+        try await tracker.field(name, of: id)
+    }
+    func commit(
+        _ id: String, _ values: [FieldValue], before deadline: WriteDeadline
+    ) async throws(BackendError) -> Record {
+        await interrupt()
+        return try await tracker.commit(id, values, before: deadline)
+    }
+    func revert(_ id: String) async throws(BackendError) { try await tracker.revert(id) }
+    func delete(_ id: String, action: String, before deadline: WriteDeadline) async throws(BackendError) {
+        try await tracker.delete(id, action: action, before: deadline)
+    }
+}
+
+extension CommandWorld {
+    /// A mirror of a record in Ana's realm, as the notifier makes it.
+    mutating func addMirror(of record: String) throws -> UUID {
+        let id = TrackerIDs(server: standIn.url, repository: "CCMRepo", database: "SAMPL").defect(record)
+        let json = #"{"record": "\#(record)", "headline": "H", "isAssignedToMe": false, "isReportedByMe": true}"#
+        try acme.put([(id, json)], .defect, into: .user("ana@example.com"))
+        return id
+    }
+
+    mutating func hasMirror(_ id: UUID) throws -> Bool {
+        try acme.connection.run(
+            "SELECT count(*) FROM store.object WHERE kind = \(Kind.defect) AND id = \(id) AND NOT deleted"
+        )[0].decode(Int64.self) > 0
+    }
+}

@@ -1,0 +1,94 @@
+import DeviceClient
+import Foundation
+import HTTP
+import LocalCluster
+import Model
+import Testing
+
+/// A phone that hands commands about defects in; what it wants while it is offline waits in its queue.
+struct DefectPhone {
+    let phone: IntegrationPhone
+    private let realm: RealmPath
+    private var device = DeviceState(clientID: UUID())
+
+    init(_ cluster: LocalCluster, _ email: String) async throws {
+        phone = try await IntegrationPhone(cluster, email)
+        realm = try RealmPath.user(email)
+    }
+
+    /// - Returns: The command's id.
+    @discardableResult
+    mutating func handIn(_ command: DefectCommand) throws -> String {
+        var command = command
+        command.submitRequested = true
+        let id = UUID()
+        let own = ["operation", "record", "actionName", "fields", "base", "choicesOf", "submitRequested"]
+        let all = try JSONSerialization.jsonObject(with: try JSONEncoder().encode(command)) as? [String: Any] ?? [:]
+        let fields = try JSONSerialization.data(withJSONObject: all.filter { own.contains($0.key) })
+        _ = try device.enqueue(
+            Mutation(operation: .put, kind: .defectCommand, id: id, fields: Array(fields)), in: realm)
+        return id.uuidString.lowercased()
+    }
+
+    /// It is online: the queue goes out, again and again while nobody answers.
+    mutating func send() async throws {
+        let deadline = ContinuousClock.now + .seconds(240)
+        while let request = device.nextRequest() {
+            try #require(ContinuousClock.now < deadline)
+            let answer = try? await phone.client.send(
+                Request(
+                    "POST", phone.cluster.gatewayURL + "/v1/mutations", headers: phone.headers, body: request.body))
+            guard let answer, let read = try QueueAnswer.read(status: answer.status, body: answer.body) else {
+                try await Task.sleep(for: .milliseconds(100))
+                continue
+            }
+            _ = device.take(read, to: request, newClientID: UUID())
+        }
+    }
+
+    /// The fields of the objects of a kind, by their ids.
+    func objects(_ kind: Kind) async throws -> [String: [String: Any]] {
+        let found = try await phone.read().filter { $0.kind == kind.rawValue }
+        return Dictionary(found.map { ($0.id, $0.fields) }) { first, _ in first }
+    }
+
+    func storeLogin(_ user: String, _ password: String) async throws {
+        let answer = try await phone.client.send(
+            Request(
+                "PUT", phone.cluster.gatewayURL + "/v1/credentials/compass", headers: phone.headers,
+                body: Array(#"{"user": "\#(user)", "password": "\#(password)"}"#.utf8)))
+        try #require(answer.status == 204, "\(String(decoding: answer.body, as: UTF8.self))")
+    }
+}
+
+/// The stand-in for Compass, and what its own side tells.
+struct CompassSide {
+    let cluster: LocalCluster
+    let client = Client()
+
+    /// A row of the history.
+    struct Row: Decodable {
+        let record, action, user, newState, headline: String
+        let isDeleted: Bool
+        let changes: [String: String]
+    }
+
+    func post(_ path: String, _ json: String) async throws {
+        let answer = try await client.send(Request("POST", cluster.compassURL + path, body: Array(json.utf8)))
+        try #require(answer.status == 200, "\(path): \(String(decoding: answer.body, as: UTF8.self))")
+    }
+
+    func history() async throws -> [Row] {
+        let answer = try await client.send(Request(cluster.compassURL + "/sandbox/history"))
+        return try answer.body.split(separator: UInt8(ascii: "\n")).map {
+            try JSONDecoder().decode(Row.self, from: Data($0))
+        }
+    }
+
+    /// Open edit sessions of records that are there.
+    func openSessions() async throws -> Int {
+        struct Session: Decodable { let isNew: Bool }
+        let answer = try await client.send(Request(cluster.compassURL + "/sandbox/sessions"))
+        return try JSONDecoder().decode([Session].self, from: Data(answer.body)).count { !$0.isNew }
+    }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import HTTP
+import LocalCluster
+import Model
+import Testing
+
+extension FlowTests {
+    /// A person's commands about defects, handed in by a device that was offline, while what carries them is killed.
+    @Test(.timeLimit(.minutes(20))) func commandsAboutDefectsAreDoneOnceWhateverIsKilled() async throws {
+        var options = LocalCluster.Options.quick
+        options.services = [.relay, .gateway, .defectSubmitter, .defectNotifier]
+        options.hasCompass = true
+        // An attempt of a process that was killed is taken over after nine calls' time.
+        options.variables[.defectSubmitter, default: [:]]["FIELDPOST_BACKEND_CALL_MAX"] = "1s"
+        try await withCluster("defects", options) { cluster in
+            let compass = CompassSide(cluster: cluster)
+            try await Self.prepare(cluster, compass)
+            var ana = try await DefectPhone(cluster, "ana@example.com")
+            try await eventually("the gateway knows the environment") {
+                let status = try await ana.phone.status()
+                return status == 200 ? nil : "\(status)"
+            }
+            try await ana.storeLogin("ana", "secret-of-ana")
+            try await eventually("the login is checked") {
+                let accounts = try await ana.objects(.defectAccount).values
+                return accounts.first?["status"] as? String == "good" ? nil : "\(accounts)"
+            }
+            // Offline: new defects, and three things in a row that are done with each of those there are.
+            let (new, known) = (20, 10)
+            var ids = try (1...new).map { number in
+                try ana.handIn(
+                    DefectCommand(operation: .create, fields: ["Headline": "new \(number)", "Severity": "3-Average"]))
+            }
+            for number in 1...known { ids += try Self.steps(of: number, &ana) }
+            // Calls that take a while are those in which a process dies.
+            try await compass.post("/sandbox/switches", #"{"latencyMs": 40}"#)
+            async let kills: Void = Killer(
+                cluster: cluster, parts: [.defectSubmitter, .relay, .defectSubmitter], seed: 7, pause: .seconds(1)
+            ).kill(9)
+            try await ana.send()
+            try await kills
+            let phone = ana
+            try await eventually("all of it is done", within: .seconds(180)) {
+                let commands = try await phone.objects(.defectCommand)
+                let left = ids.filter { commands[$0]?["status"] as? String != "done" }
+                return left.isEmpty ? nil : "\(left.count) left, of them \(left.prefix(3).compactMap { commands[$0] })"
+            }
+            try await Self.check(compass, new: new, known: known)
+            try await eventually("the phone shows what it has made, long before the next look into the tracker") {
+                let headlines = try await phone.objects(.defect).values.compactMap { $0["headline"] as? String }
+                let missing = (1...new).filter { !headlines.contains("new \($0)") }
+                return missing.isEmpty ? nil : "\(missing)"
+            }
+        }
+    }
+
+    private static func prepare(_ cluster: LocalCluster, _ compass: CompassSide) async throws {
+        try await compass.post(
+            "/sandbox/organisation",
+            #"{"users": [{"name": "ana", "password": "secret-of-ana"}, {"name": "bo", "password": "secret-of-bo"}]}"#)
+        let records = (1...10).map {
+            #"{"user": "bo", "fields": {"Headline": "known \#($0)", "Severity": "3-Average"}}"#
+        }
+        try await compass.post("/sandbox/changes", "[\(records.joined(separator: ","))]")
+        let people = cluster.folder.path + "/people.json"
+        try Data(#"[{"email": "ana@example.com", "reference": {}}]"#.utf8).write(to: URL(filePath: people))
+        try await cluster.runCommand([
+            "environment", "add", "outside", "--domain", "example.com", "--issuer", cluster.identityURL, "--audience",
+            "fieldpost", "--jwks-url", cluster.identityURL + "/jwks", "--backend", "none", "--people", people,
+        ])
+        let logins = cluster.folder.path + "/logins.json"
+        try Data(#"{"ana@example.com": "ana"}"#.utf8).write(to: URL(filePath: logins))
+        // The stand-in's service account has the password of the stand-in for SAP.
+        try await cluster.runCommand([
+            "environment", "defects", "add", "outside", "--server", cluster.compassURL, "--repository", "CCMRepo",
+            "--user-database", "SAMPL", "--user", "fieldpost", "--password-from", LocalCluster.passwordVariable,
+            "--poll-interval", "3600",
+        ])
+        try await cluster.runCommand(["environment", "defects", "logins", "outside", "--file", logins])
+    }
+
+    /// What is done with a defect, in this order.
+    private static func steps(of number: Int, _ phone: inout DefectPhone) throws -> [String] {
+        let record = "SAMPL" + String(String(100_000_000 + number).dropFirst())
+        return [
+            try phone.handIn(
+                DefectCommand(
+                    operation: .modify, record: record, fields: ["Severity": "2-Major"],
+                    base: ["Severity": "3-Average", "State": "Submitted"])),
+            try phone.handIn(
+                DefectCommand(
+                    operation: .changeState, record: record, actionName: "Open", fields: ["Owner": "ana"],
+                    base: ["State": "Submitted"])),
+            try phone.handIn(
+                DefectCommand(
+                    operation: .modify, record: record, fields: ["Severity": "4-Minor"],
+                    base: ["Severity": "2-Major", "State": "Opened"])),
+        ]
+    }
+
+    /// No record twice, nothing done twice, no session left.
+    private static func check(_ compass: CompassSide, new: Int, known: Int) async throws {
+        let history = try await compass.history()
+        for number in 1...new {
+            let rows = history.filter { $0.headline == "new \(number)" }
+            #expect(rows.map(\.action) == ["Submit"] && rows.first?.user == "ana", "new \(number): \(rows)")
+        }
+        for number in 1...known {
+            let rows = history.filter { $0.headline == "known \(number)" }
+            #expect(rows.map(\.action) == ["Submit", "Modify", "Open", "Modify"], "known \(number): \(rows)")
+            #expect(rows.map { $0.changes["Severity"] } == ["3-Average", "2-Major", nil, "4-Minor"])
+        }
+        let open = try await compass.openSessions()
+        #expect(open == 0)
+    }
+}

@@ -1,1 +1,0 @@
--- Nothing: the number is taken by another change, which replaces this file.

@@ -7,7 +7,7 @@ extension FlowTests {
     struct DemoFlowTests {
         private static let withCompass = {
             var options = LocalCluster.Options.quick
-            options.services.append(.defectNotifier)
+            options.services += [.defectNotifier, .defectSubmitter]
             options.hasCompass = true
             return options
         }()
@@ -18,7 +18,7 @@ extension FlowTests {
                 let demo = try cluster.startDemo(["--people", "6", "--compass", cluster.compassURL] + options)
                 try await demo.expectNoDifferences()
                 let said = demo.logTail(bytesMax: 20_000)
-                for row in ["notices of defects", "defects mirrored"] {
+                for row in ["notices of defects", "defects mirrored", "changes of defects from devices"] {
                     #expect(try said.contains(Regex(row + " +[1-9]")), "\(row): \(said)")
                 }
             }

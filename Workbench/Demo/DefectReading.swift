@@ -15,11 +15,15 @@ struct DefectReading: Sendable {
     /// By login and record.
     private(set) var mirrors: [String: [String: Defect]] = [:]
 
+    /// What was done and by whom, in order, by headline.
+    private(set) var actions: [String: [String]] = [:]
+
     /// - Parameter people: The logins of those who are asked about.
     init(_ history: [SandboxCompass.Line], people: Set<String>) {
         var records: [String: Defect] = [:]
         var deleted: Set<String> = []
         for line in history.sorted(by: { $0.number < $1.number }) {
+            actions[line.headline, default: []].append("\(line.action) by \(line.user)")
             let isAssigned = line.action == "Submit" || line.action == "Assign"
             if people.contains(line.owner), line.owner != line.user {
                 notices[line.owner, default: []].append(

@@ -22,6 +22,36 @@ extension DemoRun {
     }
 }
 
+extension DemoRun {
+    /// `nil` without Compass.
+    func defectShift(_ fleet: DemoFleet) -> DefectShift? {
+        guard compass != nil else { return nil }
+        let members = fleet.members.prefix(DefectShift.peopleMax)
+        return DefectShift(
+            people: members.map { ($0.device, EmailAddress.lowered($0.device.person.email)) },
+            environment: environmentName)
+    }
+
+    /// - Returns: What was not done in time, or refused.
+    func handIn(_ shift: DefectShift) async throws -> [String] {
+        let doneCount = Counter()
+        return try await console.step(
+            "defects from devices",
+            progress: { DemoConsole.Progress(done: doneCount.value, total: shift.commandCount) }
+        ) {
+            try await beforeDeadline { try await shift.work { doneCount.add() } }
+                ?? ["only \(doneCount.value) of \(shift.commandCount) commands about defects were done in time"]
+        }
+    }
+}
+
+/// Counts what several tasks do.
+private final class Counter: Sendable {
+    private let count = Atomic<Int>(0)
+    var value: Int { count.load(ordering: .relaxed) }
+    func add() { count.add(1, ordering: .relaxed) }
+}
+
 /// The people at their desks, while the demo goes on.
 final class DefectDesk: Sendable {
     private let defects: DemoDefects?

@@ -64,6 +64,7 @@ struct DemoRun: Sendable {
             troubles = work.troubles
             if defects != nil {
                 troubles += try await console.step("defects", progress: { desk.progress }) { try await untold.value }
+                if let shift = defectShift(fleet) { troubles += try await handIn(shift) }
             }
         }
         var verdict = try await verdict(fleet, fieldwork, defects, reader)
@@ -226,6 +227,7 @@ struct DemoRun: Sendable {
         let told = try await defects?.reading()
         verdict.compare(fieldwork, reading, own: fleet.members.map(\.device.realm))
         var others: [RealmPath: RealmContent] = [:]
+        if let told, let shift = defectShift(fleet) { verdict.compare(shift, told) }
         for (member, id) in zip(fleet.members, fieldwork.people) {
             let (person, own) = (member.device.person, member.device.realm)
             let contents = await member.device.contents

@@ -194,6 +194,19 @@ actor Device {
         }
     }
 
+    /// Stores the person's own login of Compass, however often something on the way is away.
+    func storeCompassLogin(_ user: String, password: String) async throws {
+        var backoff = Device.backoff
+        while true {
+            do {
+                return try await gateway.putCompassLogin(user, password: password, token: currentToken())
+            } catch {
+                hearTrouble(error)
+                try await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
+            }
+        }
+    }
+
     private func follow(_ onlineTicks: AsyncStream<Void>) async throws {
         var backoff = Device.backoff
         while true {

@@ -75,6 +75,16 @@ struct GatewayClient: Sendable {
         return response.body
     }
 
+    /// Stores the person's own login of Compass. To send it again is harmless.
+    ///
+    /// - Throws: `HTTPError` or ``Refusal``.
+    func putCompassLogin(_ user: String, password: String, token: String) async throws {
+        let body = Array(try JSONEncoder().encode(["user": user, "password": password]))
+        let response = try await client.send(
+            Request("PUT", url + "/v1/credentials/compass", headers: headers(token), body: body))
+        guard response.status == 204 else { throw Refusal(response) }
+    }
+
     private func address(ofImage id: UUID) -> String { url + "/v1/blobs/\(id.text)" }
 
     private func headers(

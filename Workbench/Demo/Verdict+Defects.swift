@@ -7,9 +7,15 @@ extension Verdict {
     struct Defects: Encodable, Sendable {
         var notices = 0
         var mirrors = 0
+        /// What people did from their devices.
+        var commands = 0
 
         var rows: [(name: String, count: Int)] {
-            notices + mirrors == 0 ? [] : [("notices of defects", notices), ("defects mirrored", mirrors)]
+            if notices + mirrors + commands == 0 { return [] }
+            return [
+                ("notices of defects", notices), ("defects mirrored", mirrors),
+                ("changes of defects from devices", commands),
+            ]
         }
     }
 
@@ -47,6 +53,16 @@ extension Verdict {
         for record in mirrors.keys.sorted() { note(person, "defect \(record)", "is not in the realm") }
         defects.notices += told.count
         compare(person, told.sorted(), (reading.notices[login] ?? []).sorted())
+    }
+
+    /// What people handed in at their devices was done once, and in its order.
+    mutating func compare(_ shift: DefectShift, _ reading: DefectReading) {
+        for login in shift.people.map(\.login) {
+            let done = reading.actions[shift.headline(of: login)] ?? []
+            let wanted = DefectShift.actions.map { "\($0) by \(login)" }
+            defects.commands += done.count
+            if done != wanted { note(login, "commands", "Compass has \(done), not \(wanted)") }
+        }
     }
 
     /// Both are sorted; what comes twice counts twice.

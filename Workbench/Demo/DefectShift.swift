@@ -1,0 +1,120 @@
+import DeviceClient
+import FoundationEssentials
+import Model
+import Synchronization
+
+/// What people do with defects from their devices, as themselves: each reports one while offline, changes it, and
+/// opens it.
+struct DefectShift: Sendable {
+    /// So many people do.
+    static let peopleMax = 12
+    /// What history then has of each one's defect.
+    static let actions = ["Submit", "Modify", "Open"]
+    private static let severities = (reported: "2-Major", changed: "1-Critical")
+    /// How long they are offline.
+    private static let absence = Duration.milliseconds(500)
+
+    /// With what each is called in Compass.
+    let people: [(device: Device, login: String)]
+    /// The name by which their defects are known.
+    let environment: String
+
+    var commandCount: Int { people.count * Self.actions.count }
+
+    func headline(of login: String) -> String { "\(environment): found by \(login)" }
+
+    /// - Parameter onEach: Is told of each command that is done.
+    /// - Returns: What was not done, a line each.
+    func work(_ onEach: @escaping @Sendable () -> Void) async throws -> [String] {
+        try await Device.whileRunning(people.map(\.device)) {
+            try await withThrowingTaskGroup(of: [String].self) { group in
+                for index in people.indices { group.addTask { try await work(index, onEach) } }
+                return try await group.reduce(into: []) { $0 += $1 }
+            }
+        }
+    }
+
+    private func work(_ index: Int, _ onEach: @Sendable () -> Void) async throws -> [String] {
+        let (device, login) = people[index]
+        if let trouble = try await logIn(device, login) { return [trouble] }
+        var record: String?
+        for action in Self.actions {
+            let command = command(action, on: record, of: index)
+            let id = StableID.uuid("defect-command", "\(environment) \(login) \(action)")
+            let (status, messages, made) = try await carry(command, id, by: device)
+            guard status == .done else {
+                return ["\(login): \(action) is \(status.rawValue): \(messages.joined(separator: "; "))"]
+            }
+            record = record ?? made
+            onEach()
+        }
+        return []
+    }
+
+    private func command(_ action: String, on record: String?, of index: Int) -> DefectCommand {
+        let login = people[index].login
+        switch action {
+        case "Submit":
+            return DefectCommand(
+                operation: .create,
+                fields: [
+                    "Headline": headline(of: login), "Owner": people[(index + 1) % people.count].login,
+                    "Severity": Self.severities.reported, "Priority": "3-Normal Queue",
+                    "Project": DefectPlan.project, "Component": DefectPlan.components[0],
+                ], submitRequested: true)
+        case "Modify":
+            return DefectCommand(
+                operation: .modify, record: record, fields: ["Severity": Self.severities.changed],
+                base: ["Severity": Self.severities.reported], submitRequested: true)
+        default:
+            return DefectCommand(operation: .changeState, record: record, actionName: action, submitRequested: true)
+        }
+    }
+
+    /// - Returns: Why the login is refused.
+    private func logIn(_ device: Device, _ login: String) async throws -> String? {
+        let realm = device.realm
+        @Sendable func account(_ state: DeviceState) -> DefectAccount? {
+            state.copy.contents[realm]?.first { $0.key.kind == .defectAccount }.flatMap {
+                try? JSONDecoder().decode(DefectAccount.self, from: Data($0.value.fields))
+            }
+        }
+        let isStored = Mutex(false)
+        try await device.until { state in
+            isStored.withLock { $0 = account(state) != nil }
+            return state.copy.contents[realm] != nil
+        }
+        if !isStored.withLock({ $0 }) { try await device.storeCompassLogin(login, password: DemoLogin.password) }
+        let refusal = Mutex<String?>(nil)
+        try await device.until { state in
+            guard let account = account(state), account.status != .unchecked else { return false }
+            if account.status == .refused { refusal.withLock { $0 = account.reason ?? "refused" } }
+            return true
+        }
+        return refusal.withLock { $0 }.map { "\(login): the login is refused: \($0)" }
+    }
+
+    /// Hands a command in while the device is offline, and waits for what comes of it. One of an earlier run is not
+    /// handed in again.
+    private func carry(
+        _ command: DefectCommand, _ id: UUID, by device: Device
+    ) async throws -> (DefectCommand.Status, [String], record: String?) {
+        let (realm, object) = (device.realm, ObjectID(kind: .defectCommand, id: id))
+        if await device.copy[realm, object] == nil {
+            let comesBack = await device.leave(for: Self.absence)
+            try await device.enqueue([.put(.defectCommand, id, command)])
+            try await comesBack.value
+        }
+        let last = Mutex<DefectCommand?>(nil)
+        try await device.until { state in
+            let held = state.copy[realm, object].flatMap {
+                try? JSONDecoder().decode(DefectCommand.self, from: Data($0.fields))
+            }
+            guard let held, held.status != .waiting else { return false }
+            last.withLock { $0 = held }
+            return true
+        }
+        let ended = last.withLock { $0 }
+        return (ended?.status ?? .waiting, ended?.messages ?? [], ended?.record)
+    }
+}

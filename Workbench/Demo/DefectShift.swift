@@ -39,9 +39,9 @@ struct DefectShift: Sendable {
         if let trouble = try await logIn(device, login) { return [trouble] }
         var record: String?
         for action in Self.actions {
-            let command = command(action, on: record, of: index)
+            let wish = wish(action, on: record, of: index)
             let id = StableID.uuid("defect-command", "\(environment) \(login) \(action)")
-            let (status, messages, made) = try await carry(command, id, by: device)
+            let (status, messages, made) = try await carry(wish, id, by: device)
             guard status == .done else {
                 return ["\(login): \(action) is \(status.rawValue): \(messages.joined(separator: "; "))"]
             }
@@ -51,23 +51,33 @@ struct DefectShift: Sendable {
         return []
     }
 
-    private func command(_ action: String, on record: String?, of index: Int) -> DefectCommand {
+    /// What a person writes of a `DefectCommand`.
+    private struct Wish: Encodable {
+        let operation: DefectCommand.Operation
+        var record: String?
+        var actionName: String?
+        var fields: [String: String] = [:]
+        var base: [String: String] = [:]
+        let submitRequested = true
+    }
+
+    private func wish(_ action: String, on record: String?, of index: Int) -> Wish {
         let login = people[index].login
         switch action {
         case "Submit":
-            return DefectCommand(
+            return Wish(
                 operation: .create,
                 fields: [
                     "Headline": headline(of: login), "Owner": people[(index + 1) % people.count].login,
                     "Severity": Self.severities.reported, "Priority": "3-Normal Queue",
                     "Project": DefectPlan.project, "Component": DefectPlan.components[0],
-                ], submitRequested: true)
+                ])
         case "Modify":
-            return DefectCommand(
+            return Wish(
                 operation: .modify, record: record, fields: ["Severity": Self.severities.changed],
-                base: ["Severity": Self.severities.reported], submitRequested: true)
+                base: ["Severity": Self.severities.reported])
         default:
-            return DefectCommand(operation: .changeState, record: record, actionName: action, submitRequested: true)
+            return Wish(operation: .changeState, record: record, actionName: action)
         }
     }
 
@@ -97,13 +107,19 @@ struct DefectShift: Sendable {
     /// Hands a command in while the device is offline, and waits for what comes of it. One of an earlier run is not
     /// handed in again.
     private func carry(
-        _ command: DefectCommand, _ id: UUID, by device: Device
+        _ wish: Wish, _ id: UUID, by device: Device
     ) async throws -> (DefectCommand.Status, [String], record: String?) {
         let (realm, object) = (device.realm, ObjectID(kind: .defectCommand, id: id))
         if await device.copy[realm, object] == nil {
             let comesBack = await device.leave(for: Self.absence)
-            try await device.enqueue([.put(.defectCommand, id, command)])
+            let fields = Array(try JSONEncoder().encode(wish))
+            try await device.enqueue([Mutation(operation: .put, kind: .defectCommand, id: id, fields: fields)])
             try await comesBack.value
+            try await device.until { $0.queue.count == 0 }
+            for answer in await device.takeNews().answers {
+                guard case .rejected(let code, let detail) = answer.outcome else { continue }
+                return (.refused, ["\(code): \(detail)"], nil)
+            }
         }
         let last = Mutex<DefectCommand?>(nil)
         try await device.until { state in

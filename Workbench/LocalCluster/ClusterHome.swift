@@ -27,8 +27,7 @@ package struct ClusterHome: Sendable {
     ///
     /// - Parameter services: Those that are going to run.
     init(temporary name: String, services: [LocalCluster.Part]) throws {
-        let listening =
-            LocalCluster.Part.standIns + [.compass] + LocalCluster.Part.services.filter { $0.service?.endpoint != nil }
+        let listening = LocalCluster.Part.standIns + LocalCluster.Part.services.filter { $0.service?.endpoint != nil }
         let others = services.filter { $0.service?.endpoint != nil && !listening.contains($0) }
         folder = try ClusterFolder(name)
         ports = Dictionary(uniqueKeysWithValues: try (listening + others).map { ($0, try Ports.free()) })

@@ -186,7 +186,8 @@ let tools: [Target] = [
         dependencies: [
             "BackendProtocol", "Backends", "Catalogues", "Commands", "Compass", "DataFiles", "DeviceClient",
             "Environments", "Essentials", "HTTP", "Identity", "ImportSources", "Kafka", "LocalCluster", "Model",
-            "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto, logging, nio, nioPosix, signals,
+            "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto, logging, nio, nioPosix,
+            signals,
         ],
         path: "Workbench", exclude: ["LocalCluster"]),
 ]

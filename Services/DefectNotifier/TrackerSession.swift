@@ -9,8 +9,8 @@ import Synchronization
 /// by page, and removed with the last page.
 ///
 /// A round takes 3 requests beside its pages: the query is made, run and removed. While a page is compared and written,
-/// the next one is asked for. Once an hour, and at the first round, the folder is listed as well, and queries in it that
-/// were left over are removed.
+/// the next one is asked for. Once an hour, and at the first round, the folder is listed as well, and queries in it
+/// that were left over are removed.
 final class TrackerSession: Sendable {
     /// Queries that were made so long ago are left over: no reading takes so long.
     private static let strayAfter = Duration.seconds(3_600)

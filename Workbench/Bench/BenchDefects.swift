@@ -53,8 +53,8 @@ struct BenchDefects: AsyncParsableCommand {
         print(
             figures.table(
                 title:
-                    "defects: \(people) people, \(defects) defects, \(changes) changes a round, \(latency) ms an answer; medians "
-                    + "of \(rounds) rounds, on \(BenchCluster.place)"))
+                    "defects: \(people) people, \(defects) defects, \(changes) changes a round, \(latency) ms an answer; "
+                    + "medians of \(rounds) rounds, on \(BenchCluster.place)"))
         let name = "\(people) people"
         func ratio(_ what: String, _ one: String, aim: Double) {
             let value = figures.median("\(name), \(one)") / figures.median("\(name), \(one), read alone")

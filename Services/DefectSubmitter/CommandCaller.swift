@@ -127,7 +127,7 @@ struct CommandCaller: Sendable {
             if job.command.operation == .choices {
                 let lists = try await lists(job)
                 try await revert(job.record)
-                return .choices(lists)
+                return .choices(lists.choices, messages: lists.messages)
             }
             let missing = ComparisonRule.missing(mandatory, wanted: job.command.fields)
             if !missing.isEmpty {
@@ -142,18 +142,15 @@ struct CommandCaller: Sendable {
         }
     }
 
-    private func lists(_ job: Job) async throws(BackendError) -> [String: [String]] {
-        var lists: [String: [String]] = [:]
-        for name in job.command.choicesOf where lists[name] == nil {
-            lists[name] = try await tracker.field(name, of: job.record)?.choices.map {
-                Array($0.prefix(Self.choiceCountMax))
-            }
+    private func lists(_ job: Job) async throws(BackendError) -> ChoiceLists {
+        var lists = ChoiceLists()
+        for name in job.command.choicesOf where lists.choices[name] == nil {
+            try deadline.check()
+            guard let field = try await tracker.field(name, of: job.record) else { continue }
+            lists.add(field.choices ?? [], of: name)
         }
         return lists
     }
-
-    /// Choices of one list that are told.
-    static let choiceCountMax = 1_000
 
     /// A commit is refused for what it says, or because somebody else's was faster: then what they changed tells.
     private func refusal(_ messages: [String], _ job: Job, before: [String: String]?) async -> CommandAnswer {
@@ -195,7 +192,9 @@ extension CommandAnswer {
                     : .notProcessed(reason: reason, retryAfter: retryAfter)
             case .outcomeUnknown(let reason, let retryAfter): .unknown(reason: reason, retryAfter: retryAfter)
             case .unauthorized(let reason): .unauthorized(reason: reason, isUncertain: isUncertain)
-            case .tooLate: .notMade(isUncertain: isUncertain)
+            // Something was called before: a tracker that takes so long is not asked for ever.
+            case .tooLate:
+                isUncertain ? .unknown(reason: "it took too long", retryAfter: nil) : .notMade(isUncertain: false)
             }
     }
 }

@@ -108,20 +108,23 @@ struct CommandHandler: Handler {
         var decision = rule.decide(state, origin, attemptCount: turn.input.attemptCount)
         // Another login was stored meanwhile.
         if !isSameLogin { decision.loginRefused = nil }
-        let call = UUID()
-        writes.add(decision, turn.key, state, target: target, call: call, turn.decision)
+        let id = UUID()
+        let step: Disposition<Call>
         switch decision.step {
-        case .finished: return .finished
-        case .again: return .again
-        case .park(let reason, let after, let cause): return .park(reason: reason, after: after, cause: cause)
+        case .finished: step = .finished
+        case .again: step = .again
+        case .park(let reason, let after, let cause): step = .park(reason: reason, after: after, cause: cause)
         case .call(let action):
             let deadline = turn.started + callMax * Settings.leaseCallsMax.sending
-            return .call(
+            // A call that cannot be made begins nothing: without a tracker nothing is written either.
+            let tracker = try loaded.tracker(of: turn.key.realm, trackers)
+            step = .call(
                 Call(
-                    work: .command(action, id: call, account: account),
-                    tracker: try loaded.tracker(of: turn.key.realm, trackers), deadline: WriteDeadline(deadline)),
-                startBefore: deadline)
+                    work: .command(action, id: id, account: account), tracker: tracker,
+                    deadline: WriteDeadline(deadline)), startBefore: deadline)
         }
+        writes.add(decision, turn.key, state, target: target, call: id, turn.decision)
+        return step
     }
 
     // MARK: Calling

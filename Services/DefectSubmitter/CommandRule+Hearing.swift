@@ -9,7 +9,7 @@ extension CommandRule {
         switch answer {
         case .begun(let record, let mandatory): return begun(record, mandatory, state)
         case .done(let record): return end(.done, [], state, record: record)
-        case .choices(let choices): return end(.done, [], state, choices: choices)
+        case .choices(let choices, let messages): return end(.done, messages, state, choices: choices)
         case .refused(let messages):
             // What the tracker does not say cannot be shown: then at least that it refused.
             return end(.refused, messages.isEmpty ? ["The tracker refuses it without a reason"] : messages, state)
@@ -25,7 +25,7 @@ extension CommandRule {
         case .unknown(let reason, let retryAfter):
             return later(reason, retryAfter, isUncertain: true, state, attemptCount)
         case .unauthorized(let reason, let isUncertain):
-            return refuseLogin(reason, isUncertain: isUncertain && attempt.record != nil, state)
+            return refuseLogin(reason, isUncertain: isUncertain && state.mayBeSaved, state)
         case .notMade(let isUncertain):
             return CommandDecision(
                 ledger: isUncertain ? .keep(record: attempt.record, lease: .zero) : .forget,
@@ -54,14 +54,15 @@ extension CommandRule {
         _ reason: String, _ retryAfter: Duration? = nil, isUncertain: Bool, cause: ParkCause? = nil,
         _ state: CommandState, _ attemptCount: Int
     ) -> CommandDecision {
-        let mayBeSaved = isUncertain && state.attempt?.record != nil
+        let mayBeOpen = isUncertain && state.attempt?.record != nil
+        let mayBeSaved = mayBeOpen && state.mayBeSaved
         guard attemptCount + 1 < attemptsMax else {
             guard mayBeSaved else { return end(.refused, ["It could not be done: \(reason)"], state) }
             return end(.unknown, ["Whether it was done cannot be found out: \(reason)"], state)
         }
-        let wait = max(mayBeSaved ? settleMin : retryWait(attemptCount), retryAfter ?? .zero)
+        let wait = max(mayBeOpen ? settleMin : retryWait(attemptCount), retryAfter ?? .zero)
         return CommandDecision(
-            ledger: mayBeSaved ? .keep(record: state.attempt?.record, lease: settleMin) : .forget,
+            ledger: mayBeOpen ? .keep(record: state.attempt?.record, lease: settleMin) : .forget,
             step: .park(reason: reason, after: wait, cause: cause ?? .away(askingFor: retryAfter)))
     }
 

@@ -78,10 +78,9 @@ struct CommandRule: Sendable {
 
     /// An attempt of which nobody heard the end.
     private func resume(_ command: DefectCommand, _ attempt: Attempt, _ state: CommandState) -> CommandDecision {
-        let mayBeSaved = attempt.record != nil && command.operation != .choices
         if state.isTrackerAnother || state.objection != nil {
             let reason = state.objection ?? "the environment's tracker is another one by now"
-            guard mayBeSaved else { return end(.refused, [reason], state) }
+            guard state.mayBeSaved else { return end(.refused, [reason], state) }
             return end(.unknown, ["Whether it was done cannot be found out: \(reason)"], state)
         }
         // A new record without an id was not saved.

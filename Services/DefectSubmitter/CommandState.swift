@@ -19,6 +19,13 @@ struct CommandState: Equatable, Sendable {
     var objection: String?
     /// The attempt is of a tracker that the environment does not have any more.
     var isTrackerAnother = false
+    /// Whether what was begun may have saved something.
+    var mayBeSaved: Bool {
+        guard attempt?.record != nil else { return false }
+        if case .live(let command) = command { return command.operation != .choices }
+        return true
+    }
+
     /// Calls can be made now: a decision to make one is taken back else, with all that it writes.
     var canCall = true
 }
@@ -62,7 +69,7 @@ enum CommandAnswer: Equatable, Sendable {
     /// A new record has this id, and these fields must have a value, with those that they have.
     case begun(record: String, mandatory: [String: String])
     case done(record: String)
-    case choices([String: [String]])
+    case choices([String: [String]], messages: [String] = [])
     case refused([String])
     case conflict([String])
     /// It was tried before, and the record is neither as it was nor as it was to be.

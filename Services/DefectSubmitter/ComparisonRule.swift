@@ -76,6 +76,7 @@ enum ComparisonRule {
 
     /// A message names values, and not whole descriptions.
     private static func quoted(_ text: String) -> String {
-        text.isEmpty ? "empty" : "'\(text.count > 100 ? text.prefix(99) + "…" : text[...])'"
+        text.isEmpty
+            ? "empty" : "'\(text.unicodeScalars.count > 100 ? String(text.unicodeScalars.prefix(99)) + "…" : text)'"
     }
 }

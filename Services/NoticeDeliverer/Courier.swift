@@ -14,7 +14,12 @@ struct Courier: Sendable {
         let sender: String
     }
 
-    let client: Client
+    /// Calls what people name freely: addresses of the public Internet only.
+    let open: Client
+    /// Calls the hosts that the environment names.
+    let named: Client
+    /// Those hosts.
+    let namedHosts: [String]
     let mail: MailClient
     let callMax: Duration
     let metrics: DeliveryMetrics
@@ -62,18 +67,23 @@ struct Courier: Sendable {
         return await answer(
             to: Request(
                 "POST", address.text, headers: headers + [("content-type", "application/json")], body: body,
-                totalMax: callMax, answerBytesMax: Self.answerBytesMax), OutcomeRule.ofWebhook)
+                connectMax: callMax, totalMax: callMax, answerBytesMax: Self.answerBytesMax), OutcomeRule.ofWebhook)
     }
 
     private func answer(to request: Request, _ rule: (Int, Duration?) -> Outcome) async -> Outcome {
         do throws(HTTPError) {
-            let response = try await client.send(request)
+            let response = try await client(for: request.url).send(request)
             return rule(response.status, HTTPAnswer.retryAfter(of: response))
         } catch {
             // An answer that is too long is one.
             if let status = error.status { return rule(status, nil) }
             return OutcomeRule.ofNoAnswer(error.message, isPrivate: error.isPrivate)
         }
+    }
+
+    private func client(for address: String) -> Client {
+        let host = SecureAddress(address)?.host ?? ""
+        return namedHosts.contains(host) ? named : open
     }
 
     // MARK: E-mail
@@ -86,7 +96,7 @@ struct Courier: Sendable {
             try await mail.send(
                 Mail(
                     server: post.server, login: post.login, sender: post.sender, recipients: [address],
-                    message: message.bytes, totalMax: callMax))
+                    message: message.bytes, connectMax: callMax, totalMax: callMax))
             return .delivered
         } catch {
             return OutcomeRule.ofMail(error.status, isAboutMail: error.outcome == .maybeSent, reason: error.message)
@@ -118,7 +128,7 @@ struct Courier: Sendable {
         ]
         return await answer(
             to: Request(
-                "POST", browser.endpoint, headers: headers, body: body, totalMax: callMax,
+                "POST", browser.endpoint, headers: headers, body: body, connectMax: callMax, totalMax: callMax,
                 answerBytesMax: Self.answerBytesMax), OutcomeRule.ofPush)
     }
 

@@ -45,7 +45,8 @@ final class Couriers: Sendable {
             try secrets.open(sealed, at: which.place(settings.environment))
         }
         var courier = Courier(
-            client: settings.allowsPrivate ? inner : open, mail: mail, callMax: callMax, metrics: metrics, now: now)
+            open: open, named: settings.allowsPrivate ? inner : open, namedHosts: settings.webhookHosts, mail: mail,
+            callMax: callMax, metrics: metrics, now: now)
         if let sealed = settings.webhookSecret {
             let secret = String(decoding: try opened(sealed.bytes, .webhook), as: UTF8.self)
             courier.signature = WebhookSignature(secret: secret)

@@ -96,17 +96,19 @@ struct DeliveryHandler: Handler {
         let rows: [WaitingRow]
     }
 
-    /// - Returns: `nil` when the notice is read, deleted or old, or nothing is chosen.
+    /// - Returns: `nil` when the notice is read or deleted, or nothing is chosen. An old one begins no new way; what
+    ///   waits of it has a time of its own.
     private mutating func begin(
         _ key: ObjectKey, of realm: RealmPath, _ work: DeliveryWork
     ) throws -> Beginning? {
         guard let object = work.choices[key.realm],
             let notice = try work.objects[key]?.decoded(as: Notice.self, by: decoder), !notice.isRead,
-            notice.timestamp.adding(limits.ageMax) > work.now,
             let choice = try object.decoded(as: DeliveryChoice.self, by: decoder)
         else { return nil }
         let zone = zone(of: choice).zone
-        let rows = TargetRule.targets(choice, work.settings, email: realm.email ?? "").map { target in
+        let isOld = notice.timestamp.adding(limits.ageMax) <= work.now
+        let targets = isOld ? [] : TargetRule.targets(choice, work.settings, email: realm.email ?? "")
+        let rows = targets.map { target in
             let digest = target.way == .email ? choice.digestAt.flatMap { MinuteOfDay($0) } : nil
             let dueAt = digest.map { LocalTimeRule.next($0, after: work.now, zone) } ?? work.now
             return WaitingRow(

@@ -92,7 +92,7 @@ enum DeliveryStore {
     ) -> Statement {
         """
         UPDATE delivery.shipment s
-        SET state = i.state, next_at = i.next_at, attempts = i.attempts, last_error = i.last_error,
+        SET state = i.state, next_at = i.next_at, attempts = i.attempts, last_error = nullif(i.last_error, ''),
             ended_at = CASE WHEN i.state <> 'waiting' THEN \(now) END
         FROM unnest(\(changes.map(\.row.notice)), \(changes.map(\.row.target)), \(changes.map(\.state.rawValue)),
             \(changes.map(\.row.nextAt)), \(changes.map { Int32($0.row.attempts) }),

@@ -115,9 +115,8 @@ enum LaneRule {
                 rows.change(row)
             }
         case .retry(let reason, let asked):
-            let failureCount = (all.map(\.attempts).max() ?? 0) + 1
             let wait = RetryRule.wait(
-                after: failureCount, first: lane.retryFirst, asked: asked, chance: lane.chance)
+                after: failureCount(of: all) + 1, first: lane.retryFirst, asked: asked, chance: lane.chance)
             let next = lane.now.adding(wait)
             for var row in all {
                 if sent.contains(row.notice) { (row.attempts, row.lastError) = (row.attempts + 1, reason) }
@@ -132,6 +131,13 @@ enum LaneRule {
             if case .push(let browser) = shipment.target { plan.goneEndpoints.insert(browser.endpoint) }
             for row in all { rows.change(row.failed(reason), to: .failed) }
         }
+    }
+
+    /// How often what waits for a target was sent in vain: a digest goes as one.
+    private static func failureCount(of rows: [WaitingRow]) -> Int {
+        let digests = Dictionary(grouping: rows.filter(\.isDigest), by: \.dueAt).values
+        return rows.filter { !$0.isDigest }.reduce(0) { $0 + $1.attempts }
+            + digests.reduce(0) { $0 + ($1.map(\.attempts).max() ?? 0) }
     }
 
     /// What was read or deleted, is not wanted any more, or is too old, is not sent.

@@ -24,11 +24,14 @@ enum OutcomeRule {
     /// A mail server's answer to the e-mail itself: what begins with 5 is for good (RFC 5321, 4.2.1). What went wrong
     /// before, while connecting or at the login, is no word about the e-mail.
     static func ofMail(_ status: Int?, isAboutMail: Bool, reason: String) -> Outcome {
-        if isAboutMail, let status, (500..<600).contains(status) {
+        if isAboutMail, let status, (500..<600).contains(status), !loginStatuses.contains(status) {
             return .refused(reason: "the mail server refuses it: \(reason)")
         }
         return .retry(reason: "the mail server: \(reason)", after: nil)
     }
+
+    /// A server that wants a login, or another one, says so when an e-mail is begun (RFC 4954, 6).
+    private static let loginStatuses: Set = [530, 534, 535, 538]
 
     /// A call that had no answer.
     static func ofNoAnswer(_ reason: String, isPrivate: Bool) -> Outcome {

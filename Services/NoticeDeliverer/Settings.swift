@@ -16,7 +16,7 @@ enum Settings {
         help: "how long it is remembered what came of a delivery: what is not remembered could be sent again")
     static let caFile = Setting(
         "deliverer.ca.file", .text(lengthMax: 4096), default: "",
-        help: "PEM file of the certificate authorities to trust instead of the system's")
+        help: "PEM file of certificate authorities to trust beside those of /etc/ssl/certs")
 
     static let all = Setting.worker + [.secretKeys, callMax, ageMax, retryFirst, keep, caFile]
 }

@@ -44,6 +44,11 @@ package struct DefectTracker: Sendable, Equatable {
     /// What the account's secret is sealed for.
     package static func secretPlace(_ environment: EnvironmentID) -> String { "defects/\(environment)/secret" }
 
+    /// Whether both lead to the same database: people's own logins are for this one alone.
+    package func isSameDatabase(as other: DefectTracker) -> Bool {
+        (serverURL, repository, database) == (other.serverURL, other.repository, other.database)
+    }
+
     // MARK: Storing
 
     /// - Returns: `nil` when the environment has none.

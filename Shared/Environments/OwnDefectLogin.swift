@@ -81,6 +81,11 @@ package struct OwnDefectLogin: Sendable, Equatable {
         """
     }
 
+    /// Removes all of an environment: they were given for its tracker, and for no other.
+    package static func forgetAll(in environment: EnvironmentID) -> Statement {
+        "DELETE FROM backend.defect_account WHERE environment_id = \(environment)"
+    }
+
     /// Whether the database has a place for them: since schema 23.
     package static func areKept(on connection: inout Connection) throws(PostgresError) -> Bool {
         try connection.run("SELECT to_regclass('backend.defect_account') IS NOT NULL")[0].decode(Bool.self)

@@ -233,6 +233,8 @@ internal import Essentials
             isPrivate = true
             return CURL_SOCKET_BAD
         }
+        // That one of a name's addresses is not public says nothing of one that is, and does not answer.
+        isPrivate = false
         return unsafe curl_open_socket(address)
     }
 

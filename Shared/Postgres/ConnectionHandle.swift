@@ -8,12 +8,12 @@ import Glibc
 @safe struct ConnectionHandle: ~Copyable {
     private let pointer: OpaquePointer
 
-    /// Connects and waits for it, at most `limits.connectMax`.
+    /// Connects and waits for it, at most `limits.connectMax`, or the `connect_timeout` of `conninfo`.
     init(conninfo: String, limits: Limits) throws(PostgresError) {
         try Self.check(conninfo)
         let settings = [
-            ("dbname", conninfo),
-            ("connect_timeout", String(max(2, limits.connectMax.components.seconds))),
+            // What comes later counts: a connection string may say another time.
+            ("connect_timeout", String(max(2, limits.connectMax.components.seconds))), ("dbname", conninfo),
             ("tcp_user_timeout", String(limits.tcpUserMax.milliseconds)),
             ("keepalives_idle", "30"), ("client_encoding", "UTF8"), ("fallback_application_name", "fieldpost"),
         ]

@@ -86,6 +86,19 @@ import Work
         }
     }
 
+    /// Reading what can be chosen saves nothing, whatever became of it.
+    @Test func choicesAreNeverUnknown() {
+        let choices = DefectCommand(
+            operation: .choices, record: "R1", choicesOf: ["Severity"], submitRequested: true)
+        let open = state(choices, record: "R1", isOpen: true, lease: .seconds(9))
+        for answer in [
+            CommandAnswer.unauthorized(reason: "r", isUncertain: true), .unknown(reason: "r", retryAfter: nil),
+        ] {
+            let decision = rule.decide(open, .answer(answer), attemptCount: rule.attemptsMax)
+            #expect(decision.outcome?.status == .refused, "\(answer)")
+        }
+    }
+
     @Test func triesAreBounded() {
         let open = state(modify, record: "R1", isOpen: true, lease: .seconds(9))
         let away = CommandAnswer.notProcessed(reason: "r", retryAfter: .seconds(100))

@@ -134,6 +134,8 @@ import Work
             }
             #expect(reason.contains("belongs to another place"))
             #expect(try world.command(place).status == .waiting && world.gate.count == 0)
+            // Nothing was begun: the record is free for others.
+            #expect(try world.acme.connection.run("SELECT FROM defect.attempt").count == 0)
         }
     }
 

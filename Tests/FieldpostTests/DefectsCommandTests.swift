@@ -87,6 +87,27 @@ import Testing
                 == Array(repeating: "defects", count: 5) + ["defects removed"])
     }
 
+    /// Passwords of people go nowhere but to the database that they were given for.
+    @Test func anotherTrackerHasNoneOfPeoplesLogins() throws {
+        var connection = try Connection(conninfo)
+        func logins(after answer: Answer) throws -> Int {
+            #expect(answer.status == 0, "\(answer.errors)")
+            return try connection.run("SELECT FROM backend.defect_account").count
+        }
+        #expect(try add(port: 8190).status == 0)
+        let login: Statement = """
+            INSERT INTO backend.defect_account (environment_id, realm_id, user_name, secret) VALUES (1, 7, 'ana', '')
+            """
+        try connection.run(login)
+        #expect(try logins(after: add(port: 8190)) == 1)
+        #expect(try logins(after: run("add", "acme", "--poll-interval", "60")) == 1)
+        #expect(try logins(after: add(port: 8191)) == 0)
+        try connection.run(login)
+        #expect(try logins(after: run("add", "acme", "--user-database", "OTHER")) == 0)
+        try connection.run(login)
+        #expect(try logins(after: run("remove", "acme")) == 0)
+    }
+
     @Test func noSecretIsPrintedOrStoredOpenly() throws {
         let answer = try add(port: 8190, secret: "very-secret")
         #expect(answer.status == 0 && !answer.output.contains("very-secret"))

@@ -36,6 +36,16 @@ import Testing
         #expect(try world.receivers.received().isEmpty)
     }
 
+    /// What people name freely stays outside, also where the environment's own hosts are inside.
+    @Test func aBrowserIsInsideOnlyOnANamedHost() async throws {
+        var world = try DeliveryWorld { $0.webhookHosts = ["hooks.example.com"] }
+        try world.choose(DeliveryChoice(pushes: [world.browser()]))
+        try world.tell("one")
+        #expect(try await world.settle().wait == nil)
+        #expect(try world.ledger().map { $0.hasPrefix("push failed 1 the address is not public") } == [true])
+        #expect(try world.receivers.received().isEmpty)
+    }
+
     @Test func aRedirectIsNotFollowed() async throws {
         var world = try DeliveryWorld()
         let to = world.receivers.webURL + "/hook/elsewhere"

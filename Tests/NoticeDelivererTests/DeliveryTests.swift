@@ -50,6 +50,16 @@ import Testing
         #expect(try world.receivers.received().count == 3)
     }
 
+    /// All is published again: what waits of an old notice has a time of its own.
+    @Test func anOldNoticesEventDropsNothing() async throws {
+        var world = try DeliveryWorld { $0.mailServer = "smtps://127.0.0.1:9" }
+        try world.choose(DeliveryChoice(email: true))
+        let id = try world.tell("one")
+        world.time.pass(.seconds(3_601))
+        try world.handle(id)
+        #expect(try world.ledger() == ["email waiting 0"])
+    }
+
     @Test func afterACrashWhatWasSentIsSentUnderTheSameID() async throws {
         var world = try DeliveryWorld()
         try world.choose(

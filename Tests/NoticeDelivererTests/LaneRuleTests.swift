@@ -50,6 +50,23 @@ import Testing
         #expect(Shipment.id(of: first, to: hook.id, person: "1 bo@example.com") != plan.shipments[0].id)
     }
 
+    /// Whichever of its notices is tried, a target that is away is asked less and less often.
+    @Test func theWaitGrowsWithEachNoticeThatFails() {
+        var rows = (0..<3).map { row(UUID(), Self.email, due: Int64($0) - 5) }
+        for wait in [10, 20, 40, 80, 160] {
+            let shipments = LaneRule.plan(lane(rows, [Self.email])).shipments
+            #expect(shipments.count == 1)
+            let plan = LaneRule.plan(
+                lane(rows, [Self.email], outcomes: shipments.map { ($0, .retry(reason: "away", after: nil)) }))
+            #expect(plan.waitUntil == now.adding(.seconds(wait)), "\(wait)")
+            rows = plan.changes.map(\.row).map { changed in
+                var changed = changed
+                changed.nextAt = now
+                return changed
+            }
+        }
+    }
+
     @Test func whatFailedWaitsLongerEachTimeAndTheTargetsOthersWithIt() throws {
         let (first, second) = (UUID(), UUID())
         var rows = [row(first, Self.email, due: -5), row(second, Self.email, due: -4)]

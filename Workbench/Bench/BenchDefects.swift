@@ -4,15 +4,26 @@ import FoundationEssentials
 import LocalCluster
 import Model
 
-/// Rounds of the notifier, against reading the same pages alone.
+/// Rounds of the notifier, against reading the same pages alone; and commands, against what their window allows.
 struct BenchDefects: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "defects",
-        abstract: "Rounds over what changed, comparisons of a whole tracker, and what they cost.",
+        abstract: "Rounds over what changed, comparisons of a whole tracker, commands, and what they cost.",
         discussion: """
-            The tracker is the sandbox's Compass; the notifier has one worker. A run is measured from when its poll is \
-            written until its last page is.
+            The tracker is the sandbox's Compass; the service has one worker. A run is measured from when its poll is \
+            written until its last page is; commands from when all are handed in until all are done.
             """)
+
+    /// What is measured.
+    enum Row: String, CaseIterable, ExpressibleByArgument {
+        /// Rounds and comparisons of the notifier.
+        case rounds
+        /// Commands that the submitter does.
+        case commands
+    }
+
+    @Option(help: "What is measured, several times for several. (default: rounds)")
+    var row: [Row] = []
 
     @Option(help: "People; with a hundredth of them the memory is measured too.")
     var people = 10_000
@@ -48,13 +59,22 @@ struct BenchDefects: AsyncParsableCommand {
     }
 
     func run() async throws {
+        for row in row.isEmpty ? [.rounds] : row {
+            switch row {
+            case .rounds: try await runRounds()
+            case .commands: try await BenchDefectCommands(rounds: rounds, latency: latency).run()
+            }
+        }
+    }
+
+    private func runRounds() async throws {
         var figures = BenchFigures()
         for count in [people / 100, people] { try await measure(count, &figures) }
         print(
             figures.table(
                 title:
-                    "defects: \(people) people, \(defects) defects, \(changes) changes a round, \(latency) ms an answer; "
-                    + "medians of \(rounds) rounds, on \(BenchCluster.place)"))
+                    "defects: \(people) people, \(defects) defects, \(changes) changes a round, \(latency) ms an "
+                    + "answer; medians of \(rounds) rounds, on \(BenchCluster.place)"))
         let name = "\(people) people"
         func ratio(_ what: String, _ one: String, aim: Double) {
             let value = figures.median("\(name), \(one)") / figures.median("\(name), \(one), read alone")
@@ -79,7 +99,9 @@ struct BenchDefects: AsyncParsableCommand {
 
     private func measure(_ count: Int, _ figures: inout BenchFigures) async throws {
         print("\(count) people: loading \(defects) defects")
-        let bench = try await BenchTracker(people: count, defects: defects)
+        let bench = try await BenchTracker(
+            people: count, defects: defects, service: .defectNotifier,
+            ["FIELDPOST_NOTIFIER_COMPARISON_INTERVAL": "604800s"])
         do {
             try await bench.setLatency(latency)
             try await measure(bench, "\(count) people", &figures)

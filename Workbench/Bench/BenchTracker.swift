@@ -8,15 +8,15 @@ import Model
 import Postgres
 import Realms
 
-/// `defect-notifier` with a large tracker behind it.
+/// A service of defects with a large tracker behind it.
 struct BenchTracker: Sendable {
     let cluster: LocalCluster
-    private let pool: Pool
+    let pool: Pool
+    let environment: EnvironmentID
+    /// E-mail addresses, which are their logins as well.
+    let people: [String]
     private let client = Client()
     private let compass: SandboxCompass
-    private let environment: EnvironmentID
-    private let people: [String]
-    private let defectCount: Int
 
     private static let changesPerRequest = 2_000
     private static let runMax = Duration.seconds(900)
@@ -28,19 +28,21 @@ struct BenchTracker: Sendable {
     /// - Parameters:
     ///   - people: All of them own defects and have reported some.
     ///   - defects: So many, which nothing happened to for days.
-    init(people count: Int, defects: Int) async throws {
+    ///   - service: What is measured, with one worker.
+    ///   - settings: Of it.
+    init(
+        people count: Int, defects: Int, service: LocalCluster.Part, _ settings: [String: String]
+    ) async throws {
         var options = LocalCluster.Options()
         options.hasCompass = true
-        options.services = [.relay, .defectNotifier]
-        options.variables = [
-            .defectNotifier: ["FIELDPOST_WORKER_COUNT": "1", "FIELDPOST_NOTIFIER_COMPARISON_INTERVAL": "604800s"]
-        ]
+        options.services = [.relay, service]
+        options.variables = [service: settings.merging(["FIELDPOST_WORKER_COUNT": "1"]) { $1 }]
         options.database = ["fsync": "on", "shared_buffers": "512MB", "max_wal_size": "4GB"]
         let cluster = try await LocalCluster("bench-defects", options)
         let pool = try Pool(cluster.conninfo, size: 2)
         let compass = SandboxCompass(client: client, url: cluster.compassURL)
         let people = (1...count).map { "u\($0)@bench.example" }
-        (self.cluster, self.pool, self.compass, self.people, defectCount) = (cluster, pool, compass, people, defects)
+        (self.cluster, self.pool, self.compass, self.people) = (cluster, pool, compass, people)
         try await Self.load(defects, of: people, into: compass)
         environment = try await Self.makeEnvironment(people, compass, cluster, pool)
     }
@@ -105,11 +107,13 @@ struct BenchTracker: Sendable {
             try await compass.perform(
                 (first...min(count, first + Self.changesPerRequest - 1)).map { number in
                     SandboxCompass.Change(
-                        record: "SAMPL" + String(100_000_000 + number).dropFirst(), user: Self.desk, action: "Modify",
-                        fields: ["Severity": severity])
+                        record: Self.record(number), user: Self.desk, action: "Modify", fields: ["Severity": severity])
                 })
         }
     }
+
+    /// - Parameter number: From 1 on.
+    static func record(_ number: Int) -> String { "SAMPL" + String(100_000_000 + number).dropFirst() }
 
     func setLatency(_ milliseconds: Int) async throws {
         _ = try await compass.setSwitches(#"{"latencyMs":\#(milliseconds)}"#)

@@ -141,7 +141,8 @@ package final class ClusterServer: Sendable {
     /// A connection string for one of the server's databases.
     package func conninfo(_ database: String) -> String {
         if let password { return "postgresql://\(Self.user):\(password)@127.0.0.1:\(port)/\(database)" }
-        return "host=\(folder) port=\(port) user=\(Self.user) dbname=\(database)"
+        // A server that runs answers: beside many others on a small machine it may take its time.
+        return "host=\(folder) port=\(port) user=\(Self.user) dbname=\(database) connect_timeout=60"
     }
 
     /// The same for whichever of the two is a primary.

@@ -71,10 +71,14 @@ struct DefectsCommand: ParsableCommand {
             let id = try DefectsCommand.environment(name, on: &connection)
             let stored = try DefectTracker.load(id, on: &connection) ?? DefectTracker(environment: id)
             let tracker = try changed(stored)
-            try connection.run([
+            var statements = [
                 tracker.save(),
                 Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "defects"]),
-            ])
+            ]
+            if !stored.serverURL.isEmpty, !tracker.isSameDatabase(as: stored) {
+                statements += try DefectsCommand.forgettingLogins(in: id, &connection)
+            }
+            try connection.run(statements)
             try DefectsCommand.show(tracker, output)
         }
 
@@ -125,12 +129,20 @@ struct DefectsCommand: ParsableCommand {
             guard try DefectTracker.load(id, on: &connection) != nil else {
                 throw CommandFailure("\(name) has no defects")
             }
-            try connection.run([
-                DefectTracker.remove(from: id),
-                Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "defects removed"]),
-            ])
+            try connection.run(
+                [
+                    DefectTracker.remove(from: id),
+                    Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "defects removed"]),
+                ] + DefectsCommand.forgettingLogins(in: id, &connection))
             print("\(name) has no defects any more")
         }
+    }
+
+    /// People gave their own logins for this tracker, and for no other.
+    private static func forgettingLogins(
+        in environment: EnvironmentID, _ connection: inout Connection
+    ) throws -> [Statement] {
+        try OwnDefectLogin.areKept(on: &connection) ? [OwnDefectLogin.forgetAll(in: environment)] : []
     }
 
     static func environment(_ name: String, on connection: inout Connection) throws -> EnvironmentID {

@@ -34,7 +34,7 @@ struct FieldworkPlay: Sendable {
             if await player.device.isOnline { await player.device.goOffline() } else { await player.device.comeBack() }
         }
         let contents = await player.device.contents
-        let act = contents[.manager] != nil && random.happens(60) ? manage(contents) : work(player, contents)
+        let act = contents[.manager] != nil && random.happens(60) ? manage(player, contents) : work(player, contents)
         guard let (realm, mutation) = act else { return nil }
         try await player.device.enqueue([mutation], in: realm)
         return nil
@@ -69,8 +69,10 @@ struct FieldworkPlay: Sendable {
 
     // MARK: Managers
 
-    private mutating func manage(_ contents: [RealmPath: RealmContent]) -> Act? {
-        if random.happens(4), let other = players.filter({ !$0.isManager }).randomElement(using: &random) {
+    private mutating func manage(_ player: Player, _ contents: [RealmPath: RealmContent]) -> Act? {
+        // Nobody changes their own role: somebody who was made a manager neither.
+        let others = players.filter { !$0.isManager && $0.id != player.id }
+        if random.happens(4), let other = others.randomElement(using: &random) {
             let role: Role = random.happens(50) ? .manager : .worker
             return patch(.person, other.id, "{\"role\":\"\(role.rawValue)\"}", in: .common)
         }

@@ -137,14 +137,16 @@ struct ConvergeCourse: Sendable {
         if position.position != before {
             position.differences.append("published again, it went from \(before) to \(position.position)")
             position.differences += try await onItsWay(in: environment)
+            position.differences += try await written(after: before, in: environment)
         }
         print("seed \(seed): \(history.acceptedCount) mutations accepted, refused: \(history.rejectedCounts)")
         return position.differences
     }
 
     private static let topics = [Topics.task, Topics.team, Topics.location, Topics.share]
-    /// So many looks one after the other find nothing to do, and no difference.
-    private static let restCount = 5
+    /// So many looks one after the other find nothing to do, and no difference: longer than it takes a group to notice
+    /// that a member was killed (6 s), whose partitions nobody reads until then.
+    private static let restCount = 20
 
     /// Waits until nothing happens any more.
     ///
@@ -197,6 +199,20 @@ struct ConvergeCourse: Sendable {
                 SELECT 'published up to ' || r.position || ' of ' || e.position
                 FROM realm.environment e JOIN realm.relay r ON r.environment_id = e.id AND r.position < e.position
                 WHERE e.id = \(environment.rawValue)
+                """
+            ).decode(String.self)
+        }
+    }
+
+    /// What was written since, as far as it was not written again.
+    private func written(after position: Int64, in environment: EnvironmentID) async throws -> [String] {
+        try await pool.run { connection in
+            try connection.run(
+                """
+                SELECT 'written: ' || r.path || '/' || o.kind || '/' || o.id || ' ' || o.fields || ' ' || o.deleted
+                FROM realm.object o JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
+                WHERE o.environment_id = \(environment.rawValue) AND o.position > \(position)
+                ORDER BY o.position LIMIT 10
                 """
             ).decode(String.self)
         }

@@ -37,10 +37,15 @@ struct ConvergeRun: Sendable {
             await cluster.stop()
             return differing
         } catch {
-            for part in options.services { print(cluster.process(part)?.logTail() ?? "") }
+            tellLogs(of: cluster, options.services)
             await cluster.stop()
             throw error
         }
+    }
+
+    /// What each service said last: why something is not done is said there.
+    private func tellLogs(of cluster: LocalCluster, _ services: [LocalCluster.Part]) {
+        for part in services { print("--- \(part.name)\n\(cluster.process(part)?.logTail() ?? "")") }
     }
 
     private func run(on cluster: LocalCluster, _ services: [LocalCluster.Part]) async throws -> [UInt64] {
@@ -82,6 +87,7 @@ struct ConvergeRun: Sendable {
                 }
             }
             while let result = try await group.next() { take(result) }
+            if !differing.isEmpty { tellLogs(of: cluster, services) }
             return differing
         }
     }

@@ -94,10 +94,14 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         ]
     ),
     (
+        "lag-monitor", "LagMonitor",
+        ["Essentials", "Kafka", "Lag", "Model", "Postgres", "Realms", "Runtime", "Work", logging]
+    ),
+    (
         "fieldpost", "Fieldpost",
         [
             "BackendProtocol", "Backends", "Commands", "Compass", "Deliveries", "Environments", "Essentials", "HTTP",
-            "Identity", "ImportSources", "Kafka", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms,
+            "Identity", "ImportSources", "Kafka", "Lag", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms,
             argumentParser,
             crypto,
         ]
@@ -126,6 +130,7 @@ let shared: [Target] = [
     .target(name: "DeviceClient", dependencies: ["Essentials", "Model"], path: "Shared/DeviceClient"),
     .target(name: "Postgres", dependencies: ["CPostgres", "Essentials", deque], path: "Shared/Postgres"),
     .target(name: "Kafka", dependencies: ["CKafka", deque], path: "Shared/Kafka"),
+    .target(name: "Lag", dependencies: ["Essentials", "Kafka"], path: "Shared/Lag"),
     .target(name: "HTTP", dependencies: ["CCurl", "Essentials"], path: "Shared/HTTP"),
     .target(name: "Realms", dependencies: ["Essentials", "Model", "Postgres"], path: "Shared/Realms"),
     .target(
@@ -272,6 +277,7 @@ let tests: [Target] = [
             "TestSupport", "Work", logging,
         ], path: "Tests/InterleavingTests"),
     .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
+    .testTarget(name: "LagTests", dependencies: ["Kafka", "Lag", "TestSupport"], path: "Tests/LagTests"),
     .testTarget(
         name: "LocationFanOutTests",
         dependencies: ["Essentials", "LocationFanOut", "Model", "Postgres", "Realms", "TestSupport", "Work"],

@@ -177,6 +177,7 @@ package enum Services {
             that stays the same, until it went or its age is over
             """,
         topics: [Topics.notice], needs: [.kafka], localAdminPort: 18102)
+
     /// Carries people's commands to trackers.
     package static let defectSubmitter = ServiceDescription(
         name: "defect-submitter",
@@ -186,10 +187,19 @@ package enum Services {
             """,
         topics: [Topics.defect], needs: [.kafka, .backEnds], localAdminPort: 18101)
 
+    /// Tells how the others fare.
+    package static let lagMonitor = ServiceDescription(
+        name: "lag-monitor",
+        summary: """
+            tells how far every consumer group is behind, Fieldpost's and others': in messages and in seconds, whether \
+            it keeps up, and what is parked or not published yet; it reads only
+            """,
+        sources: ["Kafka's offsets", "PostgreSQL"], needs: [.kafka], localAdminPort: 18103)
+
     /// All services.
     package static let all = [
         onboarding, realmGateway, changeRelay, realmInitializer, entrySubmitter, backendPoller, taskFanOut,
-        locationFanOut, shareFanOut, defectNotifier, defectSubmitter, noticeDeliverer,
+        locationFanOut, shareFanOut, defectNotifier, defectSubmitter, noticeDeliverer, lagMonitor,
     ]
 
     /// Those that talk to something.

@@ -11,6 +11,7 @@ package final class MetricsRegistry: MetricsFactory {
     package static let seriesMax = 10_000
 
     private let families = Mutex<[String: Family]>([:])
+    private let page = Mutex(MetricsPage())
 
     struct Family {
         enum Kind: String { case counter, gauge, histogram }
@@ -45,6 +46,9 @@ package final class MetricsRegistry: MetricsFactory {
         }
     }
 
+    /// Shows a page beside what is recorded, instead of the one before.
+    package func show(_ page: MetricsPage) { self.page.withLock { $0 = page } }
+
     /// All metrics in Prometheus' text format, sorted, without those of the process itself.
     package func text() -> String {
         let families = families.withLock { $0 }
@@ -55,7 +59,7 @@ package final class MetricsRegistry: MetricsFactory {
                 series.write(name: name, labels: labels, to: &text)
             }
         }
-        return text
+        return text + page.withLock { $0 }.text
     }
 }
 

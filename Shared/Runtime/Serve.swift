@@ -13,6 +13,7 @@ package struct Context: Sendable {
     package let configuration: Configuration
     package let logger: Logger
     package let health: Health
+    package let metrics: MetricsRegistry
 }
 
 /// Runs a service until SIGTERM or SIGINT. Every `main.swift` is one call of it.
@@ -71,7 +72,7 @@ private func run(
     let hostName = ProcessInfo.processInfo.hostName
     let context = Context(
         name: name, instance: "\(hostName):\(getpid())", hostName: hostName, configuration: configuration,
-        logger: Logger(label: name), health: Health(stallMax: try configuration.duration(.stallMax)))
+        logger: Logger(label: name), health: Health(stallMax: try configuration.duration(.stallMax)), metrics: metrics)
     let admin = AdminServer.component(
         host: try configuration.text(.adminHost), port: try configuration.integer(.adminPort),
         health: context.health, metrics: metrics)

@@ -5,14 +5,16 @@ import Testing
 @Suite struct MetricsHelpTests {
     @Test func everyMetricHasItsText() throws {
         let help = try #require(projectText("Shared/Runtime/MetricsHelp.swift"))
-        let texts = Set(help.matches(of: /"([a-z_]+)": "[^"\\]+[.]",/).map { String($0.1) })
+        let texts = Set(help.matches(of: /"([a-z_]+)":\s*"[^"\\]+[.]",/).map { String($0.1) })
         var names: Set<String> = []
         for file in SourceFile.all where file.path.hasPrefix("Services/") || file.path.hasPrefix("Shared/") {
             for made in file.text.matches(of: /(Counter|Gauge|Meter|Recorder|Timer)\(\s*label: "([^"]+)"/) {
                 let name = String(made.2.map { $0 == "." ? "_" : $0 })
                 names.insert(name + (made.1 == "Counter" ? "_total" : made.1 == "Timer" ? "_seconds" : ""))
             }
-            for made in file.text.matches(of: /add\("(process_[a-z_]+)"/) { names.insert(String(made.1)) }
+            for made in file.text.matches(of: /add\(\s*"((?:process|kafka|fieldpost)_[a-z_]+)"/) {
+                names.insert(String(made.1))
+            }
         }
         #expect(names.count >= 10)
         #expect(names.subtracting(texts) == [], "these need a text in Shared/Runtime/MetricsHelp.swift")

@@ -1,8 +1,8 @@
 import ArgumentParser
 import Essentials
-import FoundationEssentials
 import Glibc
 import Kafka
+import Lag
 import Model
 import Runtime
 
@@ -33,9 +33,11 @@ struct LagCommand: ParsableCommand {
 
     func run() throws {
         let (addresses, properties) = try brokers.resolved()
-        let admin = try brokers.admin()
+        let reader = try LagReader(brokers: addresses, properties: properties, waitMax: BrokerOptions.waitMax)
+        var history = LagHistory()
         while true {
-            let (rows, failure) = try load(admin, addresses, properties)
+            let failure = look(reader, &history)
+            let rows = rows(history)
             let shown = behind ? rows.filter { $0.lag != 0 || $0.expired != 0 } : rows
             if watch, !output.json, isatty(STDOUT_FILENO) == 1 { print("\u{1B}[2J\u{1B}[H", terminator: "") }
             try output.show(shown, table(shown))
@@ -48,42 +50,59 @@ struct LagCommand: ParsableCommand {
         }
     }
 
-    /// - Returns: A row for every partition of the catalogue, and why some are unknown.
-    private func load(
-        _ admin: borrowing Admin, _ addresses: String, _ properties: [String: String]
-    ) throws -> (rows: [LagRow], failure: KafkaError?) {
-        var rows: [LagRow] = []
-        var failure: KafkaError?
+    /// The catalogue's groups that are asked for, with their topics.
+    private var groups: [String: [String]] {
+        var groups: [String: [String]] = [:]
         for topic in Topics.all where self.topic == nil || self.topic == topic.name {
             for group in topic.consumers where self.group == nil || self.group == group {
-                let partitions = (0..<Int32(topic.partitions)).map { TopicPartition(topic: topic.name, partition: $0) }
-                var group = GroupLag(group: group, partitions: partitions)
-                do {
-                    // One that does not answer is not asked again for every partition.
-                    if failure == nil { try group.load(admin) }
-                } catch {
-                    failure = error
-                }
-                let times = try WrittenTimes.load(
-                    group.unfinished, brokers: addresses, properties: properties, waitMax: BrokerOptions.waitMax)
-                rows += group.rows(times, now: Int64(Date().timeIntervalSince1970 * 1_000))
+                groups[group, default: []].append(topic.name)
             }
         }
-        return (rows, failure)
+        return groups
+    }
+
+    /// - Returns: Why something is unknown.
+    private func look(_ reader: borrowing LagReader, _ history: inout LagHistory) -> KafkaError? {
+        do {
+            let look = try reader.look(at: groups, others: false)
+            history.take(look)
+            for group in groups.keys.sorted() {
+                history.learn(try reader.writtenTimes(of: history.unknownAges(of: group)), of: group)
+            }
+            return look.problems.min { $0.key < $1.key }?.value
+        } catch {
+            history = LagHistory()
+            return error
+        }
+    }
+
+    /// A row for every partition of the catalogue, also for those of which nothing is known.
+    private func rows(_ history: LagHistory) -> [LagRow] {
+        let lags = Dictionary(grouping: history.lags, by: \.group).mapValues { lags in
+            Dictionary(lags.map { ($0.partition, $0) }) { first, _ in first }
+        }
+        return Topics.all.flatMap { topic in
+            groups.filter { $0.value.contains(topic.name) }.keys.sorted().flatMap { group in
+                (0..<Int32(topic.partitions)).map { number in
+                    let partition = TopicPartition(topic: topic.name, partition: number)
+                    return LagRow(partition, group: group, lags[group]?[partition])
+                }
+            }
+        }
     }
 
     private func table(_ rows: [LagRow]) -> Table {
         var table = Table(
             [
                 ("TOPIC", .left), ("PARTITION", .right), ("GROUP", .left), ("COMMITTED", .right), ("END", .right),
-                ("LAG", .right), ("OLDEST", .right), ("EXPIRED", .right),
+                ("LAG", .right), ("OLDEST", .right), ("EXPIRED", .right), ("STATUS", .left),
             ], empty: "no group is behind")
         for row in rows {
             table.add([
                 row.topic, String(row.partition), row.group, row.committed.map(String.init) ?? "-",
                 row.end.map(String.init) ?? "unknown", row.lag.map(String.init) ?? "unknown",
                 row.oldestAgeMs.map { Duration.milliseconds($0).shortText } ?? (row.lag == 0 ? "-" : "unknown"),
-                row.expired.map(String.init) ?? "unknown",
+                row.expired.map(String.init) ?? "unknown", row.status ?? "-",
             ])
         }
         return table
@@ -103,42 +122,20 @@ private struct LagRow: Encodable {
     let oldestAgeMs: Int64?
     /// Messages that were removed before the group has read them. The group asks for them when it runs.
     let expired: Int64?
-}
+    /// How it fares, by what was seen while it was watched (`--watch`).
+    let status: String?
 
-/// What the broker tells of one group on one topic.
-private struct GroupLag {
-    let group: String
-    let partitions: [TopicPartition]
-    private var beginnings: [TopicPartition: Beginning] = [:]
-
-    init(group: String, partitions: [TopicPartition]) {
+    init(_ partition: TopicPartition, group: String, _ lag: PartitionLag?) {
+        topic = partition.topic
+        self.partition = partition.partition
         self.group = group
-        self.partitions = partitions
-    }
-
-    mutating func load(_ admin: borrowing Admin) throws(KafkaError) {
-        // The committed offsets first: read afterwards they could lie above the ends.
-        let committed = try admin.committed(group: group, partitions)
-        for partition in partitions {
-            beginnings[partition] = Beginning(
-                partition: partition, committed: committed[partition], available: try admin.watermarks(partition))
+        committed = lag?.beginning.committed
+        end = lag?.beginning.end
+        self.lag = lag?.count
+        oldestAgeMs = lag?.age.flatMap { age in
+            if case .exact(let seconds) = age { Int64(seconds * 1_000) } else { nil }
         }
-    }
-
-    /// Where each partition with a lag goes on.
-    var unfinished: [TopicPartition: Int64] {
-        beginnings.mapValues(\.start).filter { partition, start in start < beginnings[partition]?.end ?? start }
-    }
-
-    func rows(_ times: [TopicPartition: Int64], now: Int64) -> [LagRow] {
-        partitions.map { partition in
-            let beginning = beginnings[partition]
-            let lag = beginning.map { $0.end - $0.start }
-            let time = times[partition].flatMap { $0 < 0 ? nil : $0 }
-            return LagRow(
-                topic: partition.topic, partition: partition.partition, group: group, committed: beginning?.committed,
-                end: beginning?.end, lag: lag, oldestAgeMs: lag == 0 ? nil : time.map { max(0, now - $0) },
-                expired: beginning.map { Int64($0.expired.count) })
-        }
+        expired = lag?.expiredCount
+        status = lag?.status?.rawValue
     }
 }

@@ -1,0 +1,31 @@
+// Tells how far every consumer group is behind, in messages and in seconds, how it fares, and what waits in PostgreSQL.
+// It reads only.
+
+import Essentials
+import Kafka
+import Model
+import Runtime
+import Work
+
+await serve("lag-monitor", settings: Settings.all) { context in
+    let configuration = context.configuration
+    let (conninfo, brokers) = (try configuration.text(.databaseURL), try configuration.text(.kafkaBrokers))
+    let properties = try configuration.properties(under: "kafka.", problem: Property.problem)
+    let interval = try configuration.duration(Settings.interval)
+    let cluster = try configuration.text(Settings.clusterName)
+    let others = try configuration.text(Settings.others) == "true"
+    let metrics = context.metrics
+    return [
+        .worker("lag-monitor", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {
+            control in
+            var monitor = try Monitor(
+                conninfo: conninfo, brokers: brokers, properties: properties, cluster: cluster, others: others,
+                logger: control.logger)
+            while !control.isStopping {
+                metrics.show(try monitor.step())
+                if let problem = monitor.problem { control.impaired(problem) } else { control.progressed() }
+                control.pause(interval)
+            }
+        }
+    ]
+}

@@ -1,0 +1,37 @@
+package import Kafka
+
+/// What brokers told of groups and partitions at one time.
+package struct LagLook: Sendable {
+    /// What one group has to read, and has read.
+    package struct Group: Sendable {
+        package let name: String
+        /// What is known of how far it is; all partitions that it has to read are here.
+        package var offsets: [TopicPartition: Int64?]
+        /// How many members it has; `nil` when the brokers do not tell.
+        package var memberCount: Int?
+
+        package init(name: String, offsets: [TopicPartition: Int64?], memberCount: Int?) {
+            self.name = name
+            self.offsets = offsets
+            self.memberCount = memberCount
+        }
+    }
+
+    /// Milliseconds since 1970, when the last answer was there.
+    package let milliseconds: Int64
+    /// Of each partition that told it, the offset of its first message, and that after its last one.
+    package let available: [TopicPartition: Range<Int64>]
+    package let groups: [Group]
+    /// Why something is not known, by what was asked for.
+    package let problems: [String: KafkaError]
+
+    package init(
+        milliseconds: Int64, available: [TopicPartition: Range<Int64>], groups: [Group],
+        problems: [String: KafkaError] = [:]
+    ) {
+        self.milliseconds = milliseconds
+        self.available = available
+        self.groups = groups
+        self.problems = problems
+    }
+}

@@ -1,0 +1,89 @@
+import Kafka
+import Lag
+import Testing
+
+struct LagHistoryTests {
+    private static let place = TopicPartition(topic: "t", partition: 0)
+
+    /// - Parameter second: When it is looked.
+    private func look(
+        _ second: Int64, committed: Int64?, _ available: Range<Int64>, members: Int? = 1
+    ) -> LagLook {
+        LagLook(
+            milliseconds: second * 1_000, available: [Self.place: available],
+            groups: [LagLook.Group(name: "g", offsets: [Self.place: committed], memberCount: members)])
+    }
+
+    private func lag(_ looks: [LagLook]) throws -> PartitionLag {
+        var history = LagHistory()
+        for look in looks { history.take(look) }
+        return try #require(history.lags.first)
+    }
+
+    @Test func messagesAreCountedFromWhereTheGroupGoesOn() throws {
+        #expect(try lag([look(0, committed: 3, 0..<10)]).count == 7)
+        #expect(try lag([look(0, committed: nil, 2..<10)]).count == 8)
+        let expired = try lag([look(0, committed: 3, 5..<10)])
+        #expect(expired.count == 5 && expired.expiredCount == 2)
+        // What was committed in content that the broker has lost says nothing.
+        #expect(try lag([look(0, committed: 30, 0..<10)]).count == 10)
+    }
+
+    @Test func anAgeIsEstimatedByWhenThePartitionGrew() throws {
+        let looks = [
+            look(0, committed: 0, 0..<10), look(10, committed: 10, 0..<10), look(20, committed: 10, 0..<20),
+            look(30, committed: 15, 0..<20),
+        ]
+        // The sixth of ten messages that came in ten seconds.
+        #expect(try lag(looks).age == .estimated(seconds: 14))
+        // The first of them came after a tenth of the time.
+        #expect(try lag(Array(looks.prefix(3))).age == .estimated(seconds: 9))
+        // Nothing is known of what was there from the beginning on.
+        #expect(try lag([look(0, committed: 4, 0..<10), look(10, committed: 4, 0..<10)]).age == .atLeast(seconds: 10))
+        #expect(try lag([look(0, committed: 10, 0..<10)]).age == nil)
+    }
+
+    @Test func whatTheMessageItselfSaysGoesBeforeThat() throws {
+        var history = LagHistory()
+        history.take(look(100, committed: 4, 0..<10))
+        #expect(history.unknownAges(of: "g") == [Self.place: 4])
+        history.learn([Self.place: 58_000], of: "g")
+        #expect(history.unknownAges(of: "g").isEmpty)
+        #expect(history.lags.first?.age == .exact(seconds: 42))
+        // It is remembered while the group stays there.
+        history.take(look(110, committed: 4, 0..<11))
+        #expect(history.unknownAges(of: "g").isEmpty && history.lags.first?.age == .exact(seconds: 52))
+        history.take(look(120, committed: 5, 0..<11))
+        #expect(history.unknownAges(of: "g") == [Self.place: 5])
+    }
+
+    @Test func contentThatWasLostIsNotEstimatedBy() throws {
+        let looks = [
+            look(0, committed: 0, 0..<10), look(10, committed: 0, 0..<20), look(20, committed: nil, 0..<5),
+        ]
+        #expect(try lag(looks).age == .atLeast(seconds: 0))
+    }
+
+    @Test func aGroupIsJudgedWhenItWasSeenForLongEnough() throws {
+        func status(_ count: Int64, members: Int?, _ committed: (Int64) -> Int64) throws -> LagStatus? {
+            try lag((0..<count).map { look($0 * 10, committed: committed($0), 0..<(100 + $0 * 10), members: members) })
+                .status
+        }
+        // It is there and does not go on: stalled. Nobody is there: stopped.
+        #expect(try status(9, members: 1, { _ in 7 }) == nil)
+        #expect(try status(10, members: 1, { _ in 7 }) == .stall)
+        #expect(try status(10, members: 0, { _ in 7 }) == .stop)
+        // Who is not told by the brokers to be there is known by its commits alone.
+        #expect(try status(10, members: nil, { _ in 7 }) == .stop)
+        #expect(try status(10, members: nil, { 7 + $0 }) == .warn)
+        #expect(try status(10, members: 1, { 7 + $0 * 20 }) == .ok)
+        #expect(try status(10, members: 1, { $0 == 8 ? 3 : 7 + $0 }) == .rewind)
+    }
+
+    @Test func aGroupThatIsGoneIsForgotten() {
+        var history = LagHistory()
+        history.take(look(0, committed: 3, 0..<10))
+        history.take(LagLook(milliseconds: 10_000, available: [:], groups: []))
+        #expect(history.lags.isEmpty)
+    }
+}

@@ -1,0 +1,92 @@
+import Foundation
+import HTTP
+import LocalCluster
+import Model
+import Testing
+
+extension FlowTests {
+    /// A group's worker is away, then the broker is, and both come back: the monitor tells it as it is.
+    @Test(.timeLimit(.minutes(20))) func theMonitorTellsWhoIsBehindAndFromWhen() async throws {
+        let monitor = LocalCluster.Part(Services.lagMonitor)
+        var options = LocalCluster.Options.withoutGateway
+        options.services.append(monitor)
+        options.variables[monitor, default: [:]]["FIELDPOST_MONITOR_INTERVAL"] = "200ms"
+        try await withCluster("monitor", options) { cluster in
+            let flow = try await DirectFlow(cluster, people: 2, entries: 40, seed: 9)
+            try await flow.write(through: 20, pause: .milliseconds(5))
+            try await flow.verify(through: 20)
+            let group = Services.entrySubmitter.name
+            try await eventually("nothing waits") {
+                let seen = try await MonitorFigures(cluster, monitor)
+                return seen.lag(group) == 0 && seen.seconds(group) == 0 && seen.problems == 0 ? nil : seen.text
+            }
+
+            await cluster.kill9(.submitter)
+            let before = Date()
+            try await flow.write(from: 20, pause: .milliseconds(5))
+            try await eventually("the monitor tells what fieldpost lag tells, of entries that are all published") {
+                let text = try await cluster.runCommand(["lag", "--group", group, "--json"])
+                let said = try JSONDecoder().decode([LagFigures].self, from: Data(text.utf8)).compactMap(\.lag)
+                let seen = try await MonitorFigures(cluster, monitor)
+                let lag = said.reduce(0, +)
+                return lag >= 20 && seen.lag(group) == Double(lag) && seen.behind == 0 ? nil : "\(lag): \(seen.text)"
+            }
+            // The oldest message was written after `before`; it is as old as that at most, and grows older.
+            let seconds = try await MonitorFigures(cluster, monitor).seconds(group)
+            #expect((0.001...Date().timeIntervalSince(before)).contains(seconds), "\(seconds)")
+            try await eventually("it grows older by the second") {
+                let seen = try await MonitorFigures(cluster, monitor)
+                return seen.seconds(group) >= seconds + 1 ? nil : seen.text
+            }
+            #expect(try await MonitorFigures(cluster, monitor).sum("fieldpost_lag_seconds_are_exact", of: group) == 24)
+
+            try cluster.start(.submitter)
+            try await flow.verify()
+            try await eventually("nothing waits any more") {
+                let seen = try await MonitorFigures(cluster, monitor)
+                return seen.lag(group) == 0 && seen.seconds(group) == 0 ? nil : seen.text
+            }
+
+            await cluster.kill9(.broker)
+            try await eventually("it says that it does not see Kafka, and nothing of what was") {
+                let seen = try await MonitorFigures(cluster, monitor)
+                return seen.problems > 0 && !seen.text.contains("kafka_consumergroup") ? nil : seen.text
+            }
+            try cluster.start(.broker)
+            try await eventually("it sees all again") {
+                let seen = try await MonitorFigures(cluster, monitor)
+                return seen.problems == 0 && seen.text.contains("kafka_consumergroup") ? nil : seen.text
+            }
+        }
+    }
+}
+
+/// What `lag-monitor` shows.
+private struct MonitorFigures {
+    /// Its own lines, and not those of its process.
+    let text: String
+
+    init(_ cluster: LocalCluster, _ monitor: LocalCluster.Part) async throws {
+        let client = Client()
+        defer { client.shutDown() }
+        let response = try await client.send(Request(cluster.adminURL(monitor) + "/metrics"))
+        text = String(decoding: response.body, as: UTF8.self).split(separator: "\n")
+            .filter { $0.hasPrefix("kafka_") || $0.hasPrefix("fieldpost_") }.joined(separator: "\n")
+    }
+
+    /// The sum over the label sets of a group; of all of them without one.
+    func sum(_ name: String, of group: String? = nil) -> Double {
+        text.split(separator: "\n")
+            .filter { line in
+                line.prefix { $0 != "{" && $0 != " " } == name
+                    && group.map { line.contains("group=\"\($0)\"") } ?? true
+            }
+            .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0, +)
+    }
+
+    func lag(_ group: String) -> Double { sum("kafka_consumergroup_group_sum_lag", of: group) }
+    func seconds(_ group: String) -> Double { sum("kafka_consumergroup_group_max_lag_seconds", of: group) }
+    var behind: Double { sum("fieldpost_relay_behind_positions") }
+    /// -1 before its first look.
+    var problems: Double { text.contains("fieldpost_monitor_problems") ? sum("fieldpost_monitor_problems") : -1 }
+}

@@ -14,6 +14,7 @@ import Synchronization
     private let context: ClientContext
     /// librdkafka writes to its descriptor, which must not be closed before the queue forgets it.
     private let wakeup: Wakeup?
+    private let isConsumer: Bool
 
     init(
         _ type: rd_kafka_type_t, _ properties: ClientProperties, context: ClientContext, wakeup: Wakeup?
@@ -38,6 +39,7 @@ import Synchronization
         unsafe self.queue = queue
         self.context = context
         self.wakeup = wakeup
+        isConsumer = type == RD_KAFKA_CONSUMER
         if let wakeup { unsafe wakeup.attach(to: queue) }
     }
 
@@ -55,7 +57,7 @@ import Synchronization
         }
         unsafe rd_kafka_queue_destroy(queue)
         let ending = unsafe EndingClient(pointer: pointer, context: context)
-        if context is ConsumerContext { ending.endBeside() } else { ending.end() }
+        if isConsumer { ending.endBeside() } else { ending.end() }
     }
 
     /// The error after which librdkafka does nothing more for this client.

@@ -14,8 +14,8 @@ internal import Glibc
     /// Waits for the client's threads.
     func end() { unsafe rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE) }
 
-    /// Waits on a thread of its own, for a consumer that was closed, or that was in no group: it has committed and left,
-    /// so nothing depends on the rest.
+    /// Waits on a thread of its own, for a consumer that was closed, or was in no group: it has committed and left, so
+    /// nothing depends on the rest.
     ///
     /// librdkafka 2.0.2 sometimes waits there for ever: the thread of a broker does not end that was killed and came
     /// back empty while it was read from.

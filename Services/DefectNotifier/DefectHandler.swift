@@ -9,8 +9,8 @@ import Realms
 import Work
 
 /// Reads what has happened to the defects of an environment, page by page, and writes notices and mirrors; or reads all
-/// of them, and compares the mirrors. It does so with the environment's account for everybody, or with each person's own
-/// login for them alone.
+/// of them, and compares the mirrors. It does so with the environment's account for everybody, or with each person's
+/// own login for them alone.
 struct DefectHandler: Handler {
     static let schemaOldest: Int32 = 25
 

@@ -4,8 +4,8 @@ import Model
 import Postgres
 import Realms
 
-/// The SQL of `defect.own_run` and `defect.own_watermark`: what `DefectStore` has of an environment's account, of people
-/// who are told by their own logins. People are named by the numbers of their realms.
+/// The SQL of `defect.own_run` and `defect.own_watermark`: what `DefectStore` has of an environment's account, of
+/// people who are told by their own logins. People are named by the numbers of their realms.
 enum OwnStore {
     // MARK: Runs
 
@@ -111,7 +111,8 @@ enum OwnStore {
         """
     }
 
-    /// Moves the environment's watermark, where this is later: that of all who read. As texts, times are in their order.
+    /// Moves the environment's watermark, that of all who read, where this is later. As texts, times are in their
+    /// order.
     static func raiseWatermark(
         to time: String, of tracker: UUID, in environment: EnvironmentID, decision: Int
     ) -> Statement {

@@ -5,10 +5,10 @@ import Logging
 import Model
 import Synchronization
 
-/// Reads one tracker with the environment's service account, or with a person's own login: a query of its own for each reading, run once, read page
-/// by page, and removed with the last page.
+/// Reads one tracker with the environment's service account, or with a person's own login: a query of its own for each
+/// reading (two for a person's), run once, read page by page, and removed with the last page.
 ///
-/// A round takes 3 requests beside its pages: the query is made, run and removed. While a page is compared and written,
+/// A query takes 3 requests beside its pages: the query is made, run and removed. While a page is compared and written,
 /// the next one is asked for. Once an hour, and at the first round, the folder is listed as well, and queries in it
 /// that were left over are removed.
 final class TrackerSession: Sendable {

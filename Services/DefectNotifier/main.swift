@@ -1,6 +1,6 @@
 // Tells people of defects that were assigned to them or changed, and mirrors their defects. The scheduler writes what
-// is to be read, workers read it from HCL Compass, with the environment's account or with people's own logins, and write
-// what differs. Reads `defect-poll.events`.
+// is to be read, workers read it from HCL Compass, with the environment's account or with people's own logins, and
+// write what differs. Reads `defect-poll.events`.
 
 import Environments
 import Essentials

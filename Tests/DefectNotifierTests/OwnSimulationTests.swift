@@ -5,8 +5,8 @@ import Testing
 
 @testable import DefectNotifier
 
-/// People who are told by their own logins, under all that goes wrong, from seeds: what is told is what readers tell who
-/// read the whole history, each at what is theirs.
+/// People who are told by their own logins, under all that goes wrong, from seeds: what is told is what readers tell
+/// who read the whole history, each at what is theirs.
 @Suite(.ownThreads) struct OwnSimulationTests {
     @Test func nothingIsLostAndNothingIsToldTwice() throws {
         for seed in Seeds.random(4, for: "own") {

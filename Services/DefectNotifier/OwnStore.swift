@@ -76,14 +76,13 @@ enum OwnStore {
         """
     }
 
-    /// Whether the environment's account has begun a round, or was asked for one, within the window that each round
-    /// reads again. Rows: one boolean.
+    /// Whether a round of the environment's account was begun within the window that each round reads again. Rows: one
+    /// boolean.
     static func hasAccountReadLately(in environment: EnvironmentID) -> Statement {
         """
         SELECT EXISTS (SELECT FROM defect.run
             WHERE environment_id = \(environment) AND scope = \(DefectPoll.Scope.changes.rawValue)
-                AND (started_at > now() - make_interval(secs => \(Double(WatermarkRule.windowSeconds)))
-                    OR NOT isfinite(started_at)))
+                AND started_at > now() - make_interval(secs => \(Double(WatermarkRule.windowSeconds))))
         """
     }
 

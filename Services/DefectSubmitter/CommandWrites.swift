@@ -1,3 +1,4 @@
+import Environments
 import Essentials
 import FoundationEssentials
 import Model
@@ -97,6 +98,11 @@ struct CommandWrites {
         if !expected.isEmpty { batch.expect(AttemptStore.expect(expected, in: environment)) }
         if !saved.isEmpty { batch.also(AttemptStore.save(saved, in: environment)) }
         if !forgotten.isEmpty { batch.also(AttemptStore.forget(forgotten, in: environment)) }
-        for statement in done.isEmpty ? [] : AttemptStore.askForRound(done, in: environment) { batch.also(statement) }
+        if !done.isEmpty {
+            batch.also(
+                loaded.stored?.account == nil
+                    ? AttemptStore.askForOwnRounds(done, in: environment)
+                    : AttemptStore.askForRound(done.map(\.decision), in: environment))
+        }
     }
 }

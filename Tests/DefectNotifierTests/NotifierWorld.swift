@@ -103,6 +103,23 @@ struct NotifierWorld: ~Copyable {
         return (disposition, batch)
     }
 
+    /// What several people's rounds have read, decided and written together.
+    mutating func stepTogether(as logins: [String]) throws {
+        let ids = logins.map { Scheduler.pollID(of: .changes, people[$0]) }
+        var batch = WriteBatch(environment: acme.id)
+        let items = ids.map { id in
+            WorkItem<ReadAnswer>(
+                environment: acme.id, subject: EventSubject(realm: .polls, kind: .defectPoll, id: id),
+                origin: answers[id].map { .answer($0) } ?? .event, attemptCount: 0)
+        }
+        let next = try handler.decide(items, in: acme.id, batch: &batch, on: &acme.connection)
+        #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+        for (id, disposition) in zip(ids, next) {
+            answers[id] = nil
+            if case .call(let reading, _) = disposition { answers[id] = tracker.read(reading, at: now) }
+        }
+    }
+
     /// A worker's next step with a poll.
     ///
     /// - Returns: Whether the poll is done.

@@ -168,6 +168,25 @@ import Testing
         }
     }
 
+    /// A defect changes hands between two people's readings, and both are decided together: what happened before is
+    /// told to one of them.
+    @Test func roundsThatAreDecidedTogetherTellARowOnce() throws {
+        var world = try NotifierWorld.withOwnLogins()
+        try world.completeAll()
+        world.tracker.act("Modify", on: "S1", by: "eva", at: world.now, owner: "ana")
+        world.now += 300
+        try world.begin(as: "ana")
+        try world.step(.changes, as: "ana")
+        world.tracker.act("Assign", on: "S1", by: "eva", at: world.now, owner: "bo")
+        try world.begin(as: "bo")
+        try world.step(.changes, as: "bo")
+        for _ in 0..<3 { try world.stepTogether(as: ["ana", "bo"]) }
+        let told = try world.notices().map { "\($0.key.path) \($0.value?.code.rawValue ?? "-")" }.sorted()
+        #expect(told == ["/users/ana@example.com defect-modified", "/users/bo@example.com defect-assigned"])
+        try world.completeAll()
+        #expect(try world.mirrors() == world.expectedMirrors && world.notices().count == 2)
+    }
+
     @Test func twoWorkersWithOneAnswerWriteItOnce() throws {
         var world = try NotifierWorld.withOwnLogins()
         try world.completeAll()

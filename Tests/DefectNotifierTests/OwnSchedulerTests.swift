@@ -95,6 +95,62 @@ import Testing
         #expect(try Self.polls(&world.acme).count == 4)
     }
 
+    @Test func itIsSaidWhenPeopleAreToldLateAndWhenTheyAreNotAnyMore() throws {
+        var world = try NotifierWorld.withOwnLogins()
+        var scheduler = try SchedulerTests.scheduler(world.acme)
+        func isLate(_ second: Int64, after statement: Statement) throws -> Bool? {
+            try world.acme.connection.run(statement)
+            try Self.step(&scheduler, second)
+            return scheduler.own[world.acme.id]?.isLate
+        }
+        for second in 0..<4 { try Self.step(&scheduler, Int64(second)) }
+        let age: Statement = "UPDATE defect.own_run SET started_at = now() - interval '599 seconds'"
+        #expect(try isLate(10, after: age) == false)
+        // Under way for so long, as when the tracker is away.
+        #expect(try isLate(20, after: "UPDATE defect.own_run SET started_at = now() - interval '601 seconds'") == true)
+        #expect(try isLate(30, after: "UPDATE defect.own_run SET finished_run = run") == true)
+        // Those begin one after the other; with the last one nobody is late any more.
+        for second in 31..<40 { try Self.step(&scheduler, Int64(second)) }
+        #expect(scheduler.own[world.acme.id]?.isLate == false)
+        // Somebody who has no good login waits for nothing.
+        #expect(try isLate(100, after: "UPDATE defect.own_run SET started_at = now() - interval '1 day'") == true)
+        for email in world.people.values {
+            try OwnLogins.store("x", status: .refused, of: email, in: &world.acme)
+        }
+        #expect(try isLate(110, after: "SELECT 1") == false)
+    }
+
+    /// The most that a step of the scheduler does, whoever waits.
+    @Test func tenThousandPeopleBeginOverTheInterval() throws {
+        var world = try NotifierWorld.withOwnLogins(people: [:])
+        try world.acme.connection.run([
+            """
+            INSERT INTO realm.realm (environment_id, id, path)
+            SELECT \(world.acme.id), 100000 + i, '/users/p' || i || '@example.com' FROM generate_series(1, 10000) i
+            """,
+            """
+            INSERT INTO backend.defect_account (environment_id, realm_id, user_name, secret)
+            SELECT \(world.acme.id), 100000 + i, 'p' || i, '' FROM generate_series(1, 10000) i
+            """,
+            """
+            INSERT INTO store.object (environment_id, realm_id, kind, id, position, source_position, edit_position,
+                deleted, fields)
+            SELECT \(world.acme.id), 100000 + i, \(Kind.defectAccount), gen_random_uuid(), 1, 1, 1, false,
+                '{"status":"good"}' FROM generate_series(1, 10000) i
+            """,
+        ])
+        var scheduler = try SchedulerTests.scheduler(world.acme)
+        try Self.step(&scheduler, 0)
+        let count = { (acme: inout TestEnvironment, scope: String) in
+            try acme.connection.run("SELECT FROM defect.own_run WHERE scope = \(scope)").count
+        }
+        #expect(try count(&world.acme, "changes") == 67 && count(&world.acme, "comparison") == 6)
+        let started = ContinuousClock.now
+        for second in 1...5 { try Self.step(&scheduler, Int64(second)) }
+        print("a step with 10,000 people: \((ContinuousClock.now - started) / 5)")
+        #expect(try count(&world.acme, "changes") == 67 * 6 && count(&world.acme, "comparison") == 36)
+    }
+
     // MARK: The rule
 
     private static func begun(_ age: Duration?, isDone: Bool = true) -> OwnScheduleRule.Begun {

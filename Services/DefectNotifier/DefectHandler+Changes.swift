@@ -15,20 +15,40 @@ extension DefectHandler {
         _ page: PageRead, _ reading: Reading, _ turn: Turn, _ writes: inout DefectWrites,
         _ connection: inout Connection
     ) throws -> Disposition<Reading> {
-        let people = try KnownPeople(
-            of: page.history.map(\.defect), in: turn.environment, &directory, &connection)
-        writes.expect(
-            DefectStore.expectWatermark(
-                turn.watermark, of: turn.tracker.namespace, in: turn.environment, decision: turn.decision))
-        try tell(page.history, people, turn, &writes, &connection)
-        try mirror(page.history.map(\.defect), people, reading, turn, &writes, &connection)
+        let defects = page.history.map(\.defect)
+        let people = try people(of: defects, reading, turn.environment, &connection)
+        writes.expect(expectWatermark(turn))
+        // Rows of what a person reported, or has lost, are others' news.
+        if reading.part != .reported { try tell(page.history, people, reading, turn, &writes, &connection) }
+        try mirror(defects, people, reading, turn, &writes, &connection)
         var rest = reading
         rest.newest = WatermarkRule.newest(
             reading.newest, of: page.history.lazy.map(\.seconds), now: turn.poll.dueAt)
         rest.open = page.open
-        guard page.open == nil else { return .call(rest, startBefore: .now + Self.startMax) }
-        moveWatermark(after: rest.newest, turn, &writes)
-        return .finished
+        if reading.part == .assigned { rest.names.formUnion(defects.lazy.compactMap(\.owner)) }
+        if page.open == nil {
+            guard let own = reading.own, reading.part == .assigned else {
+                moveWatermark(after: rest.newest, reading, turn, &writes)
+                return .finished
+            }
+            try rest.goOn(
+                with: connection.run(
+                    MirrorStore.mirrored(in: own.person.realm, countMax: Self.mirroredMax, of: turn.environment)))
+        }
+        return .call(rest, startBefore: .now + Self.startMax)
+    }
+
+    /// Records that are asked for by their ids in one query: those of a person's mirrors that were written last. What
+    /// others have become is seen by the next comparison.
+    private static let mirroredMax = 500
+
+    private func expectWatermark(_ turn: Turn) -> Statement {
+        let (tracker, environment, decision) = (turn.tracker.namespace, turn.environment, turn.decision)
+        guard let own = turn.own else {
+            return DefectStore.expectWatermark(turn.watermark, of: tracker, in: environment, decision: decision)
+        }
+        return OwnStore.expectWatermark(
+            turn.watermark, of: tracker, own.person.realm, in: environment, decision: decision)
     }
 
     /// Writes the notices of rows that were not read before.
@@ -36,14 +56,15 @@ extension DefectHandler {
     /// A row is known by what happened, and not by its owner, who may be another one when it is read again: what
     /// happened before a defect came to somebody is not told to them.
     private func tell(
-        _ history: [HistoryRow], _ people: KnownPeople, _ turn: Turn, _ writes: inout DefectWrites,
-        _ connection: inout Connection
+        _ history: [HistoryRow], _ people: KnownPeople, _ reading: Reading, _ turn: Turn,
+        _ writes: inout DefectWrites, _ connection: inout Connection
     ) throws {
         let rows = Dictionary(history.map { (turn.tracker.row($0), $0) }) { first, _ in first }
         if rows.isEmpty { return }
         let seen = Set(
             try connection.run(DefectStore.seen(Array(rows.keys), in: turn.environment)).decode(UUID.self))
-        let fresh = rows.filter { !seen.contains($0.key) }
+        var fresh: [UUID: HistoryRow] = [:]
+        for (id, row) in rows where !seen.contains(id) && writes.see(id) { fresh[id] = row }
         if fresh.isEmpty { return }
         let ids = Array(fresh.keys)
         writes.expect(DefectStore.expectUnseen(ids, in: turn.environment, decision: turn.decision))
@@ -51,7 +72,7 @@ extension DefectHandler {
             DefectStore.see(
                 ids, ids.map { Int64(fresh[$0]?.seconds ?? 0) }, in: turn.environment, decision: turn.decision))
         // What was there before the tracker was read for the first time is no news.
-        if turn.watermark == nil { return }
+        if reading.isFirst { return }
         var notices: [ObjectKey: Notice] = [:]
         for row in fresh.values {
             guard let told = NoticeRule.told(of: row), let person = people.byLogin[told.owner] else { continue }
@@ -99,16 +120,46 @@ extension DefectHandler {
         }
     }
 
-    private func moveWatermark(after newest: Int?, _ turn: Turn, _ writes: inout DefectWrites) {
+    private func moveWatermark(
+        after newest: Int?, _ reading: Reading, _ turn: Turn, _ writes: inout DefectWrites
+    ) {
+        let (tracker, environment, decision) = (turn.tracker.namespace, turn.environment, turn.decision)
         let before = turn.watermark.flatMap(CompassTime.init)?.secondsOfItsClock
-        let after = max(newest ?? .min, before ?? WatermarkRule.beginning(now: turn.poll.dueAt))
-        guard after != before else { return }
-        writes.also(
-            DefectStore.moveWatermark(
-                to: CompassTime(secondsOfItsClock: after).description, of: turn.tracker.namespace,
-                in: turn.environment, decision: turn.decision))
+        let after = max(newest ?? .min, reading.reached)
+        let time = CompassTime(secondsOfItsClock: after).description
+        guard let own = turn.own else {
+            guard after != before else { return }
+            writes.also(DefectStore.moveWatermark(to: time, of: tracker, in: environment, decision: decision))
+            forget(after: after, turn, &writes)
+            return
+        }
+        if after != before {
+            writes.also(
+                OwnStore.moveWatermark(
+                    to: time, of: tracker, own.person.realm, in: environment, decision: decision))
+        }
+        guard after > turn.everybodys.flatMap(CompassTime.init)?.secondsOfItsClock ?? .min else { return }
+        writes.also(OwnStore.raiseWatermark(to: time, of: tracker, in: environment, decision: decision))
+        // Others may read much later than this person.
+        forget(after: after - WatermarkRule.lateSecondsMax, turn, &writes)
+    }
+
+    private func forget(after watermark: Int, _ turn: Turn, _ writes: inout DefectWrites) {
         writes.also(
             DefectStore.forget(
-                through: Int64(WatermarkRule.since(after)), in: turn.environment, decision: turn.decision))
+                through: Int64(WatermarkRule.since(watermark)), in: turn.environment, decision: turn.decision))
+    }
+}
+
+extension Reading {
+    /// Asks for what else may concern a person, when what is assigned to them is read.
+    ///
+    /// - Parameter mirrored: Rows of `MirrorStore.mirrored`.
+    fileprivate mutating func goOn(with mirrored: Rows) throws {
+        part = .reported
+        for (record, owner, submitter) in try mirrored.decode(String.self, String?.self, String?.self) {
+            self.mirrored.append(record)
+            names.formUnion([owner, submitter].compactMap(\.self))
+        }
     }
 }

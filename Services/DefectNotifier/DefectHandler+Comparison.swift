@@ -22,8 +22,10 @@ extension DefectHandler {
         // All rows of a result set tell what a record is by now.
         let byID = Dictionary(defects.map { (turn.tracker.defect($0.record), $0) }) { _, last in last }
         if byID.isEmpty { return [] }
-        let held = try MirrorStore.read(
+        var held = try MirrorStore.read(
             connection.run(MirrorStore.places(of: Array(byID.keys), in: turn.environment)))
+        // What one person sees says nothing of what others have.
+        if let own = reading.own { held = held.mapValues { $0.intersection([own.person.realm]) } }
         let realms = people.realms
         let wanted = byID.mapValues { MirrorRule.mirrors(of: $0, people: realms) }
         var places: [MirrorStore.Place] = []
@@ -54,6 +56,21 @@ extension DefectHandler {
         return Set(wanted.filter { !$0.value.isEmpty }.keys)
     }
 
+    /// Who the owners and submitters of defects are, as far as this reading is about them.
+    mutating func people(
+        of defects: [TrackedDefect], _ reading: Reading, _ environment: EnvironmentID, _ connection: inout Connection
+    ) throws -> KnownPeople {
+        guard let own = reading.own else {
+            return try KnownPeople(of: defects, in: environment, &directory, &connection)
+        }
+        // What a query asked for names the person, but for where it asked for records as well.
+        return switch reading.part {
+        case .everybodys, .assigned: KnownPeople(own.person, as: defects.compactMap(\.owner))
+        case .reported where reading.mirrored.isEmpty: KnownPeople(own.person, as: defects.compactMap(\.submitter))
+        case .reported: KnownPeople(own.person, as: reading.names)
+        }
+    }
+
     /// - Parameters:
     ///   - mirror: What is wanted; `nil`: nothing.
     ///   - object: What is stored, a tombstone too.
@@ -82,12 +99,15 @@ extension DefectHandler {
     ) throws -> Disposition<Reading> {
         var rest = reading
         if !reading.isRead {
-            let people = try KnownPeople(of: page.defects, in: turn.environment, &directory, &connection)
+            let people = try people(of: page.defects, reading, turn.environment, &connection)
             rest.found.formUnion(try mirror(page.defects, people, reading, turn, &writes, &connection))
             rest.isSure = reading.isSure && page.unreadable.isEmpty
             rest.open = page.open
-            // What is removed is removed after what was found is written.
-            rest.isRead = page.open == nil
+            if page.open == nil {
+                // What is removed is removed after what was found is written.
+                rest.isRead = reading.part != .assigned
+                rest.part = reading.part == .assigned ? .reported : reading.part
+            }
             return .call(rest, startBefore: .now + Self.startMax)
         }
         let isAllGone = try !reading.isSure || removeGone(reading, turn, &writes, &connection)
@@ -101,7 +121,8 @@ extension DefectHandler {
     ) throws -> Bool {
         let rows = try connection.run(
             MirrorStore.gone(
-                but: reading.found, through: reading.askedAt, countMax: Self.removedMax, in: turn.environment))
+                but: reading.found, in: turn.own?.person.realm, through: reading.askedAt, countMax: Self.removedMax,
+                of: turn.environment))
         var released: [MirrorStore.Place] = []
         for (defect, realm, position, isDeleted) in try rows.decode(UUID.self, Int32.self, Int64.self, Bool.self) {
             let place = MirrorStore.Place(defect: defect, realm: realm)
@@ -121,10 +142,12 @@ extension DefectHandler {
     private mutating func removeOld(
         _ turn: Turn, _ writes: inout DefectWrites, _ connection: inout Connection
     ) throws -> Bool {
-        let people = try KnownPeople(in: turn.environment, &directory, &connection)
+        let realms =
+            try turn.own.map { [$0.person.realm] }
+            ?? Array(KnownPeople(in: turn.environment, &directory, &connection).realms.values)
         let rows = try connection.run(
             MirrorStore.notices(
-                in: Array(people.realms.values), before: NoticeKeepRule.oldest(now: turn.poll.dueAt),
+                in: realms, before: NoticeKeepRule.oldest(now: turn.poll.dueAt),
                 countMax: Self.removedMax, of: turn.environment))
         for (realm, id, position) in try rows.decode(Int32.self, UUID.self, Int64.self) {
             let key = ObjectKey(realm: realm, kind: .notice, id: id)

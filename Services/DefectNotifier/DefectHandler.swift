@@ -9,9 +9,10 @@ import Realms
 import Work
 
 /// Reads what has happened to the defects of an environment, page by page, and writes notices and mirrors; or reads all
-/// of them, and compares the mirrors.
+/// of them, and compares the mirrors. It does so with the environment's account for everybody, or with each person's
+/// own login for them alone.
 struct DefectHandler: Handler {
-    static let schemaOldest: Int32 = 22
+    static let schemaOldest: Int32 = 25
 
     /// A poll that is decided, and what its decision is made from.
     struct Turn {
@@ -22,8 +23,15 @@ struct DefectHandler: Handler {
         let tracker: TrackerIDs
         /// The environment's, now.
         let position: Int64
-        /// The tracker's, as it is stored.
+        /// Up to where this poll's login has read the tracker, as it is stored.
         let watermark: String?
+        /// Up to where anybody has.
+        let everybodys: String?
+        /// Of a person's poll.
+        let own: OwnReader?
+        /// The number of the realm of whose poll it is.
+        let realm: Int32?
+        let comesAfterAccount: Bool
     }
 
     private let trackers: TrackerDirectory
@@ -33,8 +41,7 @@ struct DefectHandler: Handler {
     /// Where each environment's tracker is, and how many others it was before.
     private var known: [EnvironmentID: (tracker: DefectTracker?, revision: Int64)] = [:]
     private var reported = ReportedRows()
-    /// Environments whose service account was refused, which was said.
-    private var refused: Set<EnvironmentID> = []
+    var complaints = Complaints()
 
     init(_ trackers: TrackerDirectory, logger: Logger) {
         self.trackers = trackers
@@ -47,34 +54,24 @@ struct DefectHandler: Handler {
     ) throws -> [Disposition<Reading>] {
         let stored = try DefectTracker.load(environment, on: &connection)
         note(stored, of: environment)
-        // Without a tracker, or an account for it, there is nothing to read.
-        guard let stored, stored.account != nil,
-            let polls = try directory.id(of: .polls, in: environment, create: false, on: &connection)
+        // Without a tracker there is nothing to read.
+        guard let stored, let polls = try directory.id(of: .polls, in: environment, create: false, on: &connection)
         else { return inputs.map { _ in .finished } }
         let keys = inputs.map { ObjectKey(realm: polls, kind: .defectPoll, id: $0.subject.id) }
-        let answers = try connection.run([
-            RealmObject.load(keys, in: environment), DefectStore.finished(in: environment),
-            DefectStore.place(of: environment),
-        ])
-        let objects = try RealmObject.byKey(answers[0])
-        let finishedRuns = try DefectStore.finishedRuns(answers[1])
-        let (position, reader, watermark) = try answers[2][0].decode(Int64.self, UUID?.self, String?.self)
+        let loaded = try LoadedPolls(keys, at: stored, &directory, decoder, &connection)
         var writes = DefectWrites(batch)
         var dispositions: [Disposition<Reading>] = []
         for (decision, input) in inputs.enumerated() {
             let key = keys[decision]
-            writes.expect(key, at: objects[key]?.position ?? 0, decision)
+            writes.expect(key, at: loaded.objects[key]?.position ?? 0, decision)
             do {
-                guard let object = objects[key], let poll = try object.decoded(as: DefectPoll.self, by: decoder),
-                    poll.run > finishedRuns[poll.scope] ?? 0
-                else {
+                guard let turn = try loaded.turn(of: key, decision, decoder) else {
                     dispositions.append(.finished)
                     continue
                 }
-                let turn = Turn(
-                    environment: environment, decision: decision, object: object, poll: poll, tracker: stored.ids,
-                    position: position, watermark: reader == stored.ids.namespace ? watermark : nil)
-                dispositions.append(try decide(turn, input, &writes, &connection))
+                // Whose login it was to be read with is not how the tracker is read by now.
+                let isCurrent = turn.poll.person == nil ? stored.account != nil : turn.own != nil
+                dispositions.append(isCurrent ? try decide(turn, input, stored, &writes, &connection) : .finished)
                 if case .finished? = dispositions.last { finish(turn, &writes) }
             } catch let error as Undecodable {
                 dispositions.append(.dead(reason: error.description))
@@ -97,8 +94,7 @@ struct DefectHandler: Handler {
         on connection: inout Connection, for environment: EnvironmentID
     ) throws -> @Sendable (Reading) async -> ReadAnswer {
         do {
-            let session = try trackers.session(of: environment, on: &connection)
-            return { reading in await session.read(reading) }
+            return try trackers.reader(of: environment, on: &connection)
         } catch let error as MissingBackend {
             throw CallerUnavailable(reason: error.description)
         }
@@ -106,69 +102,114 @@ struct DefectHandler: Handler {
 
     private func finish(_ turn: Turn, _ writes: inout DefectWrites) {
         let (run, scope) = (turn.poll.run, turn.poll.scope)
-        writes.expect(
-            DefectStore.expectUnfinished(run, of: scope, in: turn.environment, decision: turn.decision))
-        writes.also(DefectStore.finish(run, of: scope, in: turn.environment, decision: turn.decision))
+        let (environment, decision) = (turn.environment, turn.decision)
+        if let realm = turn.realm {
+            writes.expect(
+                OwnStore.expectUnfinished(run, of: scope, realm, in: environment, decision: decision))
+            writes.also(OwnStore.finish(run, of: scope, realm, in: environment, decision: decision))
+        } else {
+            writes.expect(DefectStore.expectUnfinished(run, of: scope, in: environment, decision: decision))
+            writes.also(DefectStore.finish(run, of: scope, in: environment, decision: decision))
+        }
     }
 
     private mutating func decide(
-        _ turn: Turn, _ input: WorkItem<ReadAnswer>, _ writes: inout DefectWrites, _ connection: inout Connection
+        _ turn: Turn, _ input: WorkItem<ReadAnswer>, _ stored: DefectTracker, _ writes: inout DefectWrites,
+        _ connection: inout Connection
     ) throws -> Disposition<Reading> {
-        // What was read for an earlier run, of another tracker, or before somebody else moved the watermark says
-        // nothing any more.
+        // What was read for an earlier run, of another tracker or with another login, or before somebody else moved the
+        // watermark says nothing any more.
         guard case .answer(let answer) = input.origin, answer.reading.isOf(turn) else {
+            if let own = turn.own, let problem = trackers.problem(with: own, at: stored) {
+                // The key may be configured later.
+                return .park(reason: problem, after: Self.keyWait, cause: .planned)
+            }
             return .call(Reading(turn), startBefore: .now + Self.startMax)
         }
         switch answer.result {
         case .success(let page):
-            refused.remove(turn.environment)
+            complaints.forget(turn.environment, turn.realm)
             reported.report(page.unreadable, in: turn.environment, logger)
             switch turn.poll.scope {
             case .changes: return try follow(page, answer.reading, turn, &writes, &connection)
             case .comparison: return try compare(page, answer.reading, turn, &writes, &connection)
             }
         case .failure(let error):
-            return next(after: error, input.attemptCount, turn)
+            return try next(after: error, input.attemptCount, turn, &writes)
         }
     }
 
+    /// How long a poll waits for a key that opens its person's login.
+    private static let keyWait = Duration.seconds(60)
     /// A call that has waited for longer is decided anew.
     static let startMax = Duration.seconds(600)
 
     /// What happens after a page that could not be read: the reading begins anew.
     private mutating func next(
-        after error: BackendError, _ attemptCount: Int, _ turn: Turn
-    ) -> Disposition<Reading> {
-        if case .unauthorized(let reason) = error, refused.insert(turn.environment).inserted {
-            logger.error(
-                "the tracker refuses the service account; it is asked again and again until it does not",
-                metadata: ["environment": "\(turn.environment)", "reason": "\(reason)"])
+        after error: BackendError, _ attemptCount: Int, _ turn: Turn, _ writes: inout DefectWrites
+    ) throws -> Disposition<Reading> {
+        if case .unauthorized(let reason) = error {
+            if let own = turn.own {
+                try refuse(own, reason, turn, &writes)
+                return .finished
+            }
+            if complaints.isNew(turn.environment, turn.realm) {
+                logger.error(
+                    "the tracker refuses the service account; it is asked again and again until it does not",
+                    metadata: ["environment": "\(turn.environment)", "reason": "\(reason)"])
+            }
         }
         if let retry = error.retry(afterAttempts: attemptCount) {
             return .park(reason: retry.reason, after: retry.wait, cause: .away(askingFor: retry.asked))
         }
-        logger.error(
-            "the tracker refuses to be read; the next run asks again",
-            metadata: [
-                "environment": "\(turn.environment)", "scope": "\(turn.poll.scope.rawValue)", "error": "\(error)",
-            ])
+        if turn.own == nil || complaints.isNew(turn.environment, turn.realm) {
+            logger.error(
+                "the tracker refuses to be read; the next run asks again",
+                metadata: [
+                    "environment": "\(turn.environment)", "scope": "\(turn.poll.scope.rawValue)", "error": "\(error)",
+                ])
+        }
         return .finished
+    }
+
+    /// The person is told by their account, and not asked for again until they store another login: trackers lock
+    /// accounts.
+    private func refuse(
+        _ own: OwnReader, _ reason: String, _ turn: Turn, _ writes: inout DefectWrites
+    ) throws {
+        struct Refusal: Encodable {
+            let status = DefectAccount.Status.refused
+            let reason: String
+        }
+        try writes.patch(own.account, Refusal(reason: reason), turn.decision)
+        logger.notice(
+            "the tracker refuses a person's own login; they are told by nobody until they store another one",
+            metadata: ["environment": "\(turn.environment)", "realm": "\(own.person.realm)"])
     }
 }
 
 extension Reading {
     /// The first page of a poll.
     init(_ turn: DefectHandler.Turn) {
-        let watermark = turn.watermark.flatMap(CompassTime.init)?.secondsOfItsClock
-        let since = WatermarkRule.since(watermark ?? WatermarkRule.beginning(now: turn.poll.dueAt))
+        let own = turn.watermark.flatMap(CompassTime.init)?.secondsOfItsClock
+        let everybodys = turn.everybodys.flatMap(CompassTime.init)?.secondsOfItsClock
+        let now = turn.poll.dueAt
+        let start =
+            turn.own == nil
+            ? WatermarkRule.start(account: own, now: now)
+            : WatermarkRule.start(
+                own: own, everybodys: everybodys, comesAfterAccount: turn.comesAfterAccount, now: now)
+        let since = WatermarkRule.since(start.time ?? WatermarkRule.beginning(now: now))
         self.init(
-            scope: turn.poll.scope, tracker: turn.tracker, position: turn.object.position, askedAt: turn.position,
-            watermark: turn.watermark, since: CompassTime(secondsOfItsClock: since))
+            scope: turn.poll.scope, own: turn.own, part: turn.own == nil ? .everybodys : .assigned,
+            tracker: turn.tracker, position: turn.object.position, askedAt: turn.position, watermark: turn.watermark,
+            since: CompassTime(secondsOfItsClock: since), reached: start.reached, isFirst: start.time == nil)
     }
 
     /// Whether a page that was read for this is what a poll waits for.
     func isOf(_ turn: DefectHandler.Turn) -> Bool {
         position == turn.object.position && tracker == turn.tracker && scope == turn.poll.scope
             && (scope == .comparison || watermark == turn.watermark)
+            && own?.account.position == turn.own?.account.position
     }
 }

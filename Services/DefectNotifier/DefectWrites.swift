@@ -9,6 +9,7 @@ struct DefectWrites {
     let environment: EnvironmentID
     private(set) var batch: WriteBatch
     private var written: Set<ObjectKey> = []
+    private var seen: Set<UUID> = []
     private let encoder = JSONEncoder()
 
     init(_ batch: WriteBatch) { (environment, self.batch) = (batch.environment, batch) }
@@ -32,6 +33,17 @@ struct DefectWrites {
         batch.expect(key, at: position, decision: decision)
         batch.delete(key, decision: decision)
     }
+
+    /// Replaces some fields of an object that was loaded.
+    mutating func patch(_ object: RealmObject, _ fields: some Encodable, _ decision: Int) throws {
+        guard written.insert(object.key).inserted else { return }
+        try batch.patch(object, try CanonicalJSON(encoding: fields, by: encoder), decision: decision)
+    }
+
+    /// Remembers rows of the history that a decision of this batch has read.
+    ///
+    /// - Returns: Whether none had before.
+    mutating func see(_ row: UUID) -> Bool { seen.insert(row).inserted }
 
     /// A guard on another table; see `WriteBatch`.
     mutating func expect(_ statement: Statement) { batch.expect(statement) }

@@ -6,7 +6,7 @@ import Realms
 /// People of an environment who have a login in its tracker, and a realm.
 struct KnownPeople {
     /// A person.
-    struct Person: Equatable {
+    struct Person: Equatable, Sendable {
         let email: String
         /// The number of their own realm.
         let realm: Int32
@@ -34,6 +34,11 @@ struct KnownPeople {
         in environment: EnvironmentID, _ directory: inout RealmDirectory, _ connection: inout Connection
     ) throws {
         try add(DefectLogins.people(in: environment), environment, &directory, &connection)
+    }
+
+    /// One person alone, whom the tracker calls by these names.
+    init(_ person: Person, as logins: some Sequence<String>) {
+        for login in logins { byLogin[login] = person }
     }
 
     private mutating func add(

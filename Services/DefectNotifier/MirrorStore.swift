@@ -32,21 +32,43 @@ enum MirrorStore {
     /// Mirrors of defects that are no more, but for those that were written after a position. Rows: defect, realm, the
     /// object's position (0: there is none), whether it is deleted.
     ///
-    /// - Parameter found: The defects that there are.
+    /// - Parameters:
+    ///   - found: The defects that there are.
+    ///   - realm: Only in this one; `nil`: in all.
     static func gone(
-        but found: Set<UUID>, through position: Int64, countMax: Int, in environment: EnvironmentID
+        but found: Set<UUID>, in realm: Int32?, through position: Int64, countMax: Int, of environment: EnvironmentID
     ) -> Statement {
+        let there: Statement = realm.map { "AND m.realm_id = \($0)" } ?? ""
+        return """
+            SELECT m.defect_id, m.realm_id, coalesce(o.position, 0), coalesce(o.deleted, true)
+            FROM defect.mirror m LEFT JOIN LATERAL (
+                SELECT position, deleted FROM store.object
+                WHERE environment_id = m.environment_id AND realm_id = m.realm_id AND kind = \(Kind.defect)
+                    AND id = m.defect_id
+                OFFSET 0
+            ) o ON true
+            WHERE m.environment_id = \(environment.rawValue) AND coalesce(o.position, 0) <= \(position) \(there)
+                AND NOT EXISTS (SELECT FROM unnest(\(Array(found))) AS f(id) WHERE f.id = m.defect_id)
+            LIMIT \(Int64(countMax))
+            """
+    }
+
+    /// The mirrors of one realm, those first that were written last. Rows: record, owner where it is assigned to the
+    /// realm's person, submitter where they reported it; null otherwise.
+    static func mirrored(in realm: Int32, countMax: Int, of environment: EnvironmentID) -> Statement {
         """
-        SELECT m.defect_id, m.realm_id, coalesce(o.position, 0), coalesce(o.deleted, true)
-        FROM defect.mirror m LEFT JOIN LATERAL (
-            SELECT position, deleted FROM store.object
+        SELECT o.fields::json->>'record',
+            CASE WHEN (o.fields::json->>'isAssignedToMe')::boolean THEN o.fields::json->>'owner' END,
+            CASE WHEN (o.fields::json->>'isReportedByMe')::boolean THEN o.fields::json->>'submitter' END
+        FROM defect.mirror m CROSS JOIN LATERAL (
+            SELECT fields, position FROM store.object
             WHERE environment_id = m.environment_id AND realm_id = m.realm_id AND kind = \(Kind.defect)
-                AND id = m.defect_id
+                AND id = m.defect_id AND NOT deleted
             OFFSET 0
-        ) o ON true
-        WHERE m.environment_id = \(environment.rawValue) AND coalesce(o.position, 0) <= \(position)
-            AND NOT EXISTS (SELECT FROM unnest(\(Array(found))) AS f(id) WHERE f.id = m.defect_id)
-        LIMIT \(Int64(countMax))
+        ) o
+        WHERE m.environment_id = \(environment.rawValue) AND m.realm_id = \(realm)
+            AND o.fields::json->>'record' IS NOT NULL
+        ORDER BY o.position DESC LIMIT \(Int64(countMax))
         """
     }
 

@@ -14,7 +14,21 @@ struct Reading: Sendable {
         let page: ResultPage
     }
 
+    /// Whose defects a query is about. A person's own login asks for what concerns them alone, by queries as the
+    /// vendor's sample app has them; so what the rows say of their owner, or of who reported them, names the person.
+    enum Part {
+        /// All there are: the account's only query.
+        case everybodys
+        /// Those assigned to the person.
+        case assigned
+        /// Those they reported; of changes also those that they have a mirror of, and that may be somebody else's now.
+        case reported
+    }
+
     let scope: DefectPoll.Scope
+    /// Whose login reads it; `nil`: the environment's account.
+    let own: OwnReader?
+    var part: Part
     let tracker: TrackerIDs
     /// That of the poll it is made for.
     let position: Int64
@@ -24,6 +38,13 @@ struct Reading: Sendable {
     let watermark: String?
     /// Of changes: only what happened after this is asked for.
     let since: CompassTime
+    /// Of changes, the watermark that there is at least when all is read, in seconds of the tracker's clock.
+    let reached: Int
+    /// Whether nothing was read before: then nothing is news.
+    let isFirst: Bool
+    /// Of a person's changes, the records that they have mirrors of, and the person's login name as their rows have it.
+    var mirrored: [String] = []
+    var names: Set<String> = []
     /// `nil`: the first page is to be read.
     var open: Open?
     /// The newest time of the pages before, in seconds of the tracker's clock.

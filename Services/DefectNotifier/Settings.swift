@@ -9,5 +9,9 @@ enum Settings {
         "notifier.overdue.max", .duration(.seconds(1) ... .seconds(86_400)), default: "30m",
         help: "a poll that is not done after so long is begun anew by the next run; must be longer than a run takes")
 
-    static let all = Setting.callingWorker + [comparisonInterval, staleMax]
+    static let inFlightMax = Setting(
+        "notifier.inflight.max", .integer(1...1_024), default: "16",
+        help: "people of one tracker who are read for at a time with their own logins, per worker")
+
+    static let all = Setting.callingWorker + [comparisonInterval, staleMax, inFlightMax]
 }

@@ -5,10 +5,10 @@ import Logging
 import Model
 import Synchronization
 
-/// Reads one tracker with the environment's service account: a query of its own for each reading, run once, read page
-/// by page, and removed with the last page.
+/// Reads one tracker with the environment's service account, or with a person's own login: a query of its own for each
+/// reading (two for a person's), run once, read page by page, and removed with the last page.
 ///
-/// A round takes 3 requests beside its pages: the query is made, run and removed. While a page is compared and written,
+/// A query takes 3 requests beside its pages: the query is made, run and removed. While a page is compared and written,
 /// the next one is asked for. Once an hour, and at the first round, the folder is listed as well, and queries in it
 /// that were left over are removed.
 final class TrackerSession: Sendable {
@@ -143,20 +143,35 @@ final class TrackerSession: Sendable {
     }
 
     private func definition(for reading: Reading, in folder: String) -> QueryDefinition {
-        let (columns, condition) =
-            switch reading.scope {
-            case .changes:
-                (
-                    TrackerColumns.ofHistory,
-                    QueryFilter.Condition(TrackerColumns.time, .isAfter, [reading.since.description])
-                )
-            // A query without a condition is not known to be taken.
-            case .comparison:
-                (TrackerColumns.ofDefect, QueryFilter.Condition(TrackerColumns.number, .isAfter, ["0"]))
-            }
+        let columns = reading.scope == .changes ? TrackerColumns.ofHistory : TrackerColumns.ofDefect
         return QueryDefinition(
             name: TemporaryQuery.name(at: now()), folder: folder, recordType: compass.settings.recordType,
-            columns: columns.map { QueryDefinition.Column($0) }, filter: QueryFilter(.all, [condition]))
+            columns: columns.map { QueryDefinition.Column($0) }, filter: reading.filter)
+    }
+}
+
+extension Reading {
+    /// What is asked for.
+    fileprivate var filter: QueryFilter {
+        let time = QueryFilter.Condition(TrackerColumns.time, .isAfter, [since.description])
+        switch (part, scope) {
+        case (.everybodys, .changes): return QueryFilter(.all, [time])
+        // A query without a condition is not known to be taken.
+        case (.everybodys, .comparison):
+            return QueryFilter(.all, [QueryFilter.Condition(TrackerColumns.number, .isAfter, ["0"])])
+        case (.assigned, .changes): return QueryFilter(.all, [Self.isOwn(TrackerColumns.owner), time])
+        case (.assigned, .comparison): return QueryFilter(.all, [Self.isOwn(TrackerColumns.owner)])
+        case (.reported, .changes) where !mirrored.isEmpty:
+            let records = QueryFilter.Condition(TrackerColumns.record, .isOneOf, mirrored)
+            return QueryFilter(
+                .all, [time], children: [QueryFilter(.any, [Self.isOwn(TrackerColumns.submitter), records])])
+        case (.reported, .changes): return QueryFilter(.all, [Self.isOwn(TrackerColumns.submitter), time])
+        case (.reported, .comparison): return QueryFilter(.all, [Self.isOwn(TrackerColumns.submitter)])
+        }
+    }
+
+    private static func isOwn(_ field: String) -> QueryFilter.Condition {
+        QueryFilter.Condition(field, .equals, [QueryFilter.currentUser])
     }
 }
 

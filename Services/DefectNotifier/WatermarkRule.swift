@@ -6,6 +6,8 @@ enum WatermarkRule {
     /// Each round reads so much again: in autumn an hour comes twice, a clock may be set back, and a row may be seen
     /// later than others that were written after it.
     static let windowSeconds = 90 * 60
+    /// How long after others' a person's own round may be read, and still know what others have seen.
+    static let lateSecondsMax = 86_400
     /// The most that a clock on Earth is ahead of UTC (14 hours), and one more that it may be wrong by.
     static let aheadSecondsMax = 15 * 3_600
     /// The most that a clock on Earth is behind UTC (12 hours), and one more that it may be wrong by.
@@ -16,6 +18,29 @@ enum WatermarkRule {
 
     /// The watermark of a tracker that was never read: before anything that happens from now on, in whatever zone.
     static func beginning(now: Timestamp) -> Int { seconds(now) - behindSecondsMax }
+
+    /// Where a reading begins, and what it has reached when nothing newer is found.
+    struct Start: Equatable {
+        /// `nil`: nothing was read before.
+        let time: Int?
+        let reached: Int
+    }
+
+    /// Of a person's own login: from their own watermark on, or from the environment's where its account has read for
+    /// them until a short while ago. Whatever anybody had seen when it begins, it has seen when it ends.
+    ///
+    /// - Parameters:
+    ///   - own: The person's watermark.
+    ///   - everybodys: The newest time that anybody has read.
+    static func start(own: Int?, everybodys: Int?, comesAfterAccount: Bool, now: Timestamp) -> Start {
+        let time = [own, comesAfterAccount ? everybodys : nil].compactMap(\.self).max()
+        return Start(time: time, reached: max(time ?? beginning(now: now), everybodys ?? .min))
+    }
+
+    /// Of the environment's account.
+    static func start(account watermark: Int?, now: Timestamp) -> Start {
+        Start(time: watermark, reached: watermark ?? beginning(now: now))
+    }
 
     /// Whether a time can be by a clock of which anything is to be concluded. One far ahead would hide all that is
     /// written until then.

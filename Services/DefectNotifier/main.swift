@@ -1,5 +1,6 @@
 // Tells people of defects that were assigned to them or changed, and mirrors their defects. The scheduler writes what
-// is to be read, workers read it from HCL Compass and write what differs. Reads `defect-poll.events`.
+// is to be read, workers read it from HCL Compass, with the environment's account or with people's own logins, and
+// write what differs. Reads `defect-poll.events`.
 
 import Environments
 import Essentials
@@ -14,6 +15,9 @@ await serve("defect-notifier", settings: Settings.all) { context in
     let comparisonInterval = try configuration.duration(Settings.comparisonInterval)
     let staleMax = try configuration.duration(Settings.staleMax)
     let place = try WorkerPlace(context, topics: [Topics.defectPoll])
+    var limits = WorkerLimits()
+    limits.inFlightMax = try configuration.integer(Settings.inFlightMax)
+    let ready = limits
     let trackers = TrackerDirectory(
         DefectTrackerRegistry(
             client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)),
@@ -33,7 +37,7 @@ await serve("defect-notifier", settings: Settings.all) { context in
         .worker("defect-notifier", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
             let handler = DefectHandler(trackers, logger: control.logger)
             var worker = try Worker(
-                handler, at: place.member(control.index), limits: WorkerLimits(), logger: control.logger)
+                handler, at: place.member(control.index), limits: ready, logger: control.logger)
             try worker.run(control)
         },
     ]

@@ -124,12 +124,25 @@ enum AttemptStore {
         """
     }
 
-    /// What has changed is to be read: the next round of `defect-notifier` is asked for.
+    /// What has changed is to be read: the next round of `defect-notifier` is asked for, of the environment's account.
     static func askForRound(_ decisions: [Int], in environment: EnvironmentID) -> Statement {
         """
         UPDATE defect.run SET started_at = '-infinity'
         WHERE environment_id = \(environment) AND scope = \(DefectPoll.Scope.changes.rawValue) AND EXISTS (
             SELECT FROM unnest(\(decisions.map { Int32($0) })) AS i(decision)
+            WHERE i.decision <> ALL ((SELECT realm.missed())::int[]))
+        """
+    }
+
+    /// The same where there is none: of the people whose commands are done, with their own logins.
+    static func askForOwnRounds(
+        _ done: [(realm: Int32, decision: Int)], in environment: EnvironmentID
+    ) -> Statement {
+        """
+        UPDATE defect.own_run SET started_at = '-infinity'
+        WHERE environment_id = \(environment) AND scope = \(DefectPoll.Scope.changes.rawValue) AND realm_id IN (
+            SELECT i.realm_id FROM unnest(\(done.map(\.realm)), \(done.map { Int32($0.decision) }))
+                AS i(realm_id, decision)
             WHERE i.decision <> ALL ((SELECT realm.missed())::int[]))
         """
     }

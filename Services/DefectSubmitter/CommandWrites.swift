@@ -1,3 +1,4 @@
+import Environments
 import Essentials
 import FoundationEssentials
 import Model
@@ -13,7 +14,7 @@ struct CommandWrites {
     private var outcomes: [(key: ObjectKey, outcome: CommandDecision.Outcome, decision: Int)] = []
     private var accounts: [Int32: (patch: AccountPatch, decision: Int)] = [:]
     private var gone: [ObjectKey: Int] = [:]
-    private var done: [Int] = []
+    private var done: [(realm: Int32, decision: Int)] = []
     /// Records with which a command of this batch begins.
     private var begun: Set<UUID> = []
 
@@ -66,7 +67,7 @@ struct CommandWrites {
         guard let outcome = decision.outcome else { return }
         outcomes.append((key, outcome, index))
         guard outcome.status == .done, outcome.choices == nil else { return }
-        done.append(index)
+        done.append((key.realm, index))
         if case .live(let command) = state.command, command.operation == .delete, let record = command.record,
             let mirror = loaded.mirror(of: record)
         {
@@ -97,6 +98,11 @@ struct CommandWrites {
         if !expected.isEmpty { batch.expect(AttemptStore.expect(expected, in: environment)) }
         if !saved.isEmpty { batch.also(AttemptStore.save(saved, in: environment)) }
         if !forgotten.isEmpty { batch.also(AttemptStore.forget(forgotten, in: environment)) }
-        if !done.isEmpty { batch.also(AttemptStore.askForRound(done, in: environment)) }
+        if !done.isEmpty {
+            batch.also(
+                loaded.stored?.account == nil
+                    ? AttemptStore.askForOwnRounds(done, in: environment)
+                    : AttemptStore.askForRound(done.map(\.decision), in: environment))
+        }
     }
 }

@@ -4,23 +4,13 @@ import Environments
 import Essentials
 import HTTP
 import Model
-import Synchronization
 
 /// How trackers are called as people: one client each, whose login serves all their commands of this process as long
 /// as their login and the tracker's settings stay the same.
 final class OwnTrackers: Sendable {
-    /// Whose login it is.
-    private struct Person: Hashable {
-        let environment: EnvironmentID
-        let realm: Int32
-    }
-
-    /// People whose clients are kept: more, and it begins anew.
-    private static let countMax = 10_000
-
     private let secrets: SecretBox
     private let connect: @Sendable (CompassSettings, CompassAccount) -> any RecordEditing
-    private let known = Mutex<[Person: (tracker: DefectTracker, login: OwnDefectLogin, client: any RecordEditing)]>([:])
+    private let kept = KeptByPerson<any RecordEditing>()
 
     /// - Parameters:
     ///   - secrets: Opens people's logins.
@@ -45,16 +35,8 @@ final class OwnTrackers: Sendable {
     func client(
         of realm: Int32, _ login: OwnDefectLogin, at tracker: DefectTracker
     ) throws(MissingBackend) -> any RecordEditing {
-        let person = Person(environment: tracker.environment, realm: realm)
-        if let entry = known.withLock({ $0[person] }), entry.tracker == tracker, entry.login == login {
-            return entry.client
+        try kept.value(of: realm, login, at: tracker) { () throws(MissingBackend) in
+            connect(tracker.settings, try login.account(of: realm, in: tracker.environment, secrets))
         }
-        let account = try login.account(of: realm, in: tracker.environment, secrets)
-        let client = connect(tracker.settings, account)
-        known.withLock { known in
-            if known.count >= Self.countMax { known.removeAll() }
-            known[person] = (tracker, login, client)
-        }
-        return client
     }
 }

@@ -7,6 +7,7 @@
 /// | A page holds as many rows as `resultSetOptions.pageSize` asks for; a shorter one is the last. | A server with a smaller bound of its own would end the reading too early. `fieldpost environment defects check` reads pages of two rows, and tells. |
 /// | A row's values are in the order of the query's shown columns, one for each. | Another number of values fails the reading. Another order of as many would be told by `check`, which compares. |
 /// | `history.action_timestamp`, in rows and in filters, is `yyyy-MM-dd HH:mm:ss` by the server's clock and in the server's zone (`convertToLocalTime`), without saying which. | Another format is no ``CompassTime``. Another zone is a constant shift between a row and the next filter, and at most what is read again; a filter in another zone than the rows would lose or repeat hours. |
+/// | `COMP_OP_IN` takes some hundred values, and a filter may have another one below it (`childFilterNodes`). | A person's second query of changes is refused, which is logged; the first one is read. |
 /// | `COMP_OP_LT`, `COMP_OP_IS_NULL`, `COMP_OP_IS_NOT_NULL` and `BOOL_OP_OR` are spelled as ClearQuest's constants. Only `EQ`, `NEQ`, `GT`, `IN` and `BOOL_OP_AND` are seen in REST. | The query is refused when it is made. |
 /// | A path has the record type as queries name it (`Defect`). The sample app writes `defect` in paths. | Every record would be absent (404), which `check` tells. |
 /// | A record's path has its display id (`SAMPL00000001`). DevOps Plan takes a `dbid` with `useDbid=true`. | Every record would be absent (404). |

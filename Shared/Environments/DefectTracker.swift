@@ -157,4 +157,16 @@ package final class DefectTrackerRegistry: Sendable {
             try stored.client(client, secrets: secrets, callMax: callMax)
         }
     }
+
+    /// How a tracker is asked by a person's own login: a client that nobody keeps yet.
+    ///
+    /// - Throws: `MissingBackend` when the login's secret does not open.
+    package func client(
+        of realm: Int32, _ login: OwnDefectLogin, at tracker: DefectTracker
+    ) throws(MissingBackend) -> CompassClient {
+        let account = try login.account(of: realm, in: tracker.environment, secrets)
+        var settings = tracker.settings
+        settings.callMax = callMax
+        return CompassClient(settings, as: account, client: client)
+    }
 }

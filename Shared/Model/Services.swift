@@ -165,7 +165,8 @@ package enum Services {
         name: "defect-notifier",
         summary: """
             tells people of defects that were assigned to them or changed, and mirrors those that they own or \
-            reported: asks HCL Compass for its history since the last round, and on a slower beat for all defects
+            reported: asks HCL Compass for its history since the last round, and on a slower beat for all defects, \
+            with the environment's account or, where there is none, with each person's own login
             """,
         topics: [Topics.defectPoll], needs: [.kafka, .backEnds], localAdminPort: 18100)
 

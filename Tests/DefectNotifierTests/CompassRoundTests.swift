@@ -62,8 +62,9 @@ import Testing
                 as: .password(user: "fieldpost", password: "secret-of-all"), client: world.standIn.client)
             let start = Timestamp.now()
             let reading = Reading(
-                scope: .comparison, tracker: TrackerIDs(server: "s", repository: "r", database: "d"), position: 1,
-                askedAt: 1, watermark: nil, since: CompassTime(secondsOfItsClock: 0))
+                scope: .comparison, own: nil, part: .everybodys,
+                tracker: TrackerIDs(server: "s", repository: "r", database: "d"), position: 1, askedAt: 1,
+                watermark: nil, since: CompassTime(secondsOfItsClock: 0), reached: 0, isFirst: true)
             for (minutes, left) in [(0, 1), (59, 2), (61, 2), (122, 1)] {
                 let now = Timestamp(millisecondsSinceEpoch: start.millisecondsSinceEpoch + Int64(minutes) * 60_000)
                 let session = TrackerSession(compass, logger: Logger(label: "session"), now: { now })

@@ -32,6 +32,7 @@ struct StandIn: RunningSandbox {
         var user = "bo"
         var action: String?
         var fields: [String: String] = [:]
+        var readers: [String]?
     }
 
     func change(_ changes: [Change]) async throws {
@@ -53,7 +54,7 @@ struct CompassWorld: ~Copyable {
     var acme: TestEnvironment
     let standIn: StandIn
     private var handler: DefectHandler
-    private var answer: ReadAnswer?
+    private var answers: [UUID: ReadAnswer] = [:]
     private var run: Int64 = 0
 
     private init(_ standIn: StandIn) throws {
@@ -89,40 +90,55 @@ struct CompassWorld: ~Copyable {
         }
     }
 
-    mutating func begin(_ scope: DefectPoll.Scope = .changes, at now: Timestamp = Timestamp.now()) throws {
+    /// - Parameter email: Of the person with whose own login it is read; `nil`: with the account.
+    mutating func begin(
+        _ scope: DefectPoll.Scope = .changes, of email: String? = nil, at now: Timestamp = Timestamp.now()
+    ) throws {
         run += 1
-        answer = nil
-        let json = String(
-            decoding: try JSONEncoder().encode(DefectPoll(run: run, scope: scope, dueAt: now)), as: UTF8.self)
-        try acme.put([(Scheduler.pollID(of: scope), json)], .defectPoll, into: .polls)
+        let id = Scheduler.pollID(of: scope, email)
+        answers[id] = nil
+        let poll = DefectPoll(run: run, scope: scope, person: email, dueAt: now)
+        let json = String(decoding: try JSONEncoder().encode(poll), as: UTF8.self)
+        try acme.put([(id, json)], .defectPoll, into: .polls)
     }
 
     /// - Returns: What is to be done next, when that is neither a call nor nothing.
-    mutating func finish(_ scope: DefectPoll.Scope = .changes) async throws -> Disposition<Reading>? {
+    mutating func finish(
+        _ scope: DefectPoll.Scope = .changes, of email: String? = nil
+    ) async throws -> Disposition<Reading>? {
+        let id = Scheduler.pollID(of: scope, email)
         while true {
             var batch = WriteBatch(environment: acme.id)
             let item = WorkItem<ReadAnswer>(
-                environment: acme.id,
-                subject: EventSubject(realm: .polls, kind: .defectPoll, id: Scheduler.pollID(of: scope)),
-                origin: answer.map { .answer($0) } ?? .event, attemptCount: 0)
+                environment: acme.id, subject: EventSubject(realm: .polls, kind: .defectPoll, id: id),
+                origin: answers[id].map { .answer($0) } ?? .event, attemptCount: 0)
             let disposition = try #require(
                 try handler.decide([item], in: acme.id, batch: &batch, on: &acme.connection).first)
             #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
-            answer = nil
+            answers[id] = nil
             switch disposition {
             case .call(let reading, _):
                 let make = try handler.caller(on: &acme.connection, for: acme.id)
-                answer = await make(reading)
+                answers[id] = await make(reading)
             case .finished: return nil
             case .park, .again, .dead: return disposition
             }
         }
     }
 
-    mutating func complete(_ scope: DefectPoll.Scope = .changes, at now: Timestamp = Timestamp.now()) async throws {
-        try begin(scope, at: now)
-        let left = try await finish(scope)
+    mutating func complete(
+        _ scope: DefectPoll.Scope = .changes, of email: String? = nil, at now: Timestamp = Timestamp.now()
+    ) async throws {
+        try begin(scope, of: email, at: now)
+        let left = try await finish(scope, of: email)
         #expect(left == nil)
+    }
+
+    /// From now on people's own logins are used.
+    mutating func removeAccount() throws {
+        var tracker = try #require(try DefectTracker.load(acme.id, on: &acme.connection))
+        tracker.account = nil
+        try acme.connection.run(tracker.save())
     }
 
     /// The texts of all notices, by realm.

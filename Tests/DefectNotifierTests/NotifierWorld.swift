@@ -37,8 +37,8 @@ struct NotifierWorld: ~Copyable {
     private var naive = NaiveReader()
     private var handler: DefectHandler
     /// Answers that are not decided yet: what a crash loses.
-    private var answers: [DefectPoll.Scope: ReadAnswer] = [:]
-    private var runs: [DefectPoll.Scope: Int64] = [:]
+    private var answers: [UUID: ReadAnswer] = [:]
+    private var runs: [UUID: Int64] = [:]
 
     /// - Parameter people: E-mail addresses by login name; each has a realm.
     init(people: [String: String] = people, now: Int = 1_780_000_000) throws {
@@ -56,10 +56,10 @@ struct NotifierWorld: ~Copyable {
         self.acme = acme
     }
 
-    static func addTracker(to acme: inout TestEnvironment) throws {
+    static func addTracker(to acme: inout TestEnvironment, hasAccount: Bool = true) throws {
         var tracker = DefectTracker(environment: acme.id)
         (tracker.serverURL, tracker.repository, tracker.database) = (server, "CCMRepo", "SAMPL")
-        tracker.account = .password(user: "fieldpost", sealed: Bytea([1]))
+        if hasAccount { tracker.account = .password(user: "fieldpost", sealed: Bytea([1])) }
         try acme.connection.run(tracker.save())
     }
 
@@ -70,46 +70,73 @@ struct NotifierWorld: ~Copyable {
         let logger = Logger(label: "notifier")
         return DefectHandler(
             TrackerDirectory(
-                DefectTrackerRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(1)),
+                DefectTrackerRegistry(
+                    client: client, secrets: try SecretBox([CompassWorld.secretKey]), callMax: .seconds(1)),
                 logger: logger), logger: logger)
     }
 
     // MARK: The notifier
 
     /// The scheduler writes the poll of a run.
-    mutating func begin(_ scope: DefectPoll.Scope = .changes) throws {
-        runs[scope, default: 0] += 1
-        let poll = DefectPoll(run: runs[scope, default: 0], scope: scope, dueAt: time)
+    ///
+    /// - Parameter login: Of the person's own; `nil`: the account's.
+    mutating func begin(_ scope: DefectPoll.Scope = .changes, as login: String? = nil) throws {
+        let email = login.flatMap { people[$0] }
+        let id = Scheduler.pollID(of: scope, email)
+        runs[id, default: 0] += 1
+        let poll = DefectPoll(run: runs[id, default: 0], scope: scope, person: email, dueAt: time)
         let json = String(decoding: try JSONEncoder().encode(poll), as: UTF8.self)
-        try acme.put([(Scheduler.pollID(of: scope), json)], .defectPoll, into: .polls)
+        try acme.put([(id, json)], .defectPoll, into: .polls)
     }
 
     /// A decision that is not written yet.
-    mutating func decide(_ scope: DefectPoll.Scope) throws -> (Disposition<Reading>, WriteBatch) {
+    mutating func decide(
+        _ scope: DefectPoll.Scope, as login: String? = nil
+    ) throws -> (Disposition<Reading>, WriteBatch) {
+        let id = Scheduler.pollID(of: scope, login.flatMap { people[$0] })
         var batch = WriteBatch(environment: acme.id)
         let item = WorkItem<ReadAnswer>(
-            environment: acme.id,
-            subject: EventSubject(realm: .polls, kind: .defectPoll, id: Scheduler.pollID(of: scope)),
-            origin: answers[scope].map { .answer($0) } ?? .event, attemptCount: 0)
+            environment: acme.id, subject: EventSubject(realm: .polls, kind: .defectPoll, id: id),
+            origin: answers[id].map { .answer($0) } ?? .event, attemptCount: 0)
         let disposition = try #require(
             try handler.decide([item], in: acme.id, batch: &batch, on: &acme.connection).first)
         return (disposition, batch)
+    }
+
+    /// What several people's rounds have read, decided and written together.
+    mutating func stepTogether(as logins: [String]) throws {
+        let ids = logins.map { Scheduler.pollID(of: .changes, people[$0]) }
+        var batch = WriteBatch(environment: acme.id)
+        let items = ids.map { id in
+            WorkItem<ReadAnswer>(
+                environment: acme.id, subject: EventSubject(realm: .polls, kind: .defectPoll, id: id),
+                origin: answers[id].map { .answer($0) } ?? .event, attemptCount: 0)
+        }
+        let next = try handler.decide(items, in: acme.id, batch: &batch, on: &acme.connection)
+        #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+        for (id, disposition) in zip(ids, next) {
+            answers[id] = nil
+            if case .call(let reading, _) = disposition { answers[id] = tracker.read(reading, at: now) }
+        }
     }
 
     /// A worker's next step with a poll.
     ///
     /// - Returns: Whether the poll is done.
     @discardableResult
-    mutating func step(_ scope: DefectPoll.Scope, _ crash: Crash? = nil) throws -> Bool {
-        let (disposition, batch) = try decide(scope)
+    mutating func step(
+        _ scope: DefectPoll.Scope, as login: String? = nil, _ crash: Crash? = nil
+    ) throws -> Bool {
+        let (disposition, batch) = try decide(scope, as: login)
         if crash == .beforeWriting { return try self.crash() }
         let outcome = try batch.commit(on: &acme.connection)
         if crash == .afterWriting { return try self.crash() }
         guard outcome.missed.isEmpty else { return false }
-        answers[scope] = nil
+        let id = Scheduler.pollID(of: scope, login.flatMap { people[$0] })
+        answers[id] = nil
         switch disposition {
         case .call(let reading, _):
-            answers[scope] = tracker.read(reading, at: now)
+            answers[id] = tracker.read(reading, at: now)
             if crash == .afterReading { return try self.crash() }
             return false
         case .finished: return true
@@ -126,29 +153,30 @@ struct NotifierWorld: ~Copyable {
     }
 
     /// A round, or a comparison, from its beginning to its end.
-    mutating func complete(_ scope: DefectPoll.Scope = .changes) throws {
-        try begin(scope)
-        while try !step(scope) {}
-        if scope == .changes { look() }
+    mutating func complete(_ scope: DefectPoll.Scope = .changes, as login: String? = nil) throws {
+        try begin(scope, as: login)
+        while try !step(scope, as: login) {}
+        if scope == .changes { look(as: login) }
     }
 
     /// The same with a worker that ends now and then: a few times, since each time the reading begins anew.
     mutating func complete(
-        _ scope: DefectPoll.Scope = .changes, crashing random: inout SplitMix64, oneIn count: Int = 4
+        _ scope: DefectPoll.Scope = .changes, as login: String? = nil, crashing random: inout SplitMix64,
+        oneIn count: Int = 4
     ) throws {
-        try begin(scope)
+        try begin(scope, as: login)
         var crashCountMax = 4
         while true {
             let isCrash = crashCountMax > 0 && Int.random(in: 0..<count, using: &random) == 0
             if isCrash { crashCountMax -= 1 }
-            if try step(scope, isCrash ? Crash.allCases.randomElement(using: &random) : nil) { break }
+            if try step(scope, as: login, isCrash ? Crash.allCases.randomElement(using: &random) : nil) { break }
         }
-        if scope == .changes { look() }
+        if scope == .changes { look(as: login) }
     }
 
-    private mutating func look() { naive.look(at: tracker, people: people, now: now) }
+    private mutating func look(as login: String?) { naive.look(at: tracker, people: people, now: now, as: login) }
 
-    private var time: Timestamp { Timestamp(millisecondsSinceEpoch: Int64(now) * 1_000) }
+    var time: Timestamp { Timestamp(millisecondsSinceEpoch: Int64(now) * 1_000) }
 
     // MARK: What is stored
 

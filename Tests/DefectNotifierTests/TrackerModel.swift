@@ -1,4 +1,5 @@
 import BackendProtocol
+import Environments
 import Model
 
 @testable import Compass
@@ -29,6 +30,10 @@ struct TrackerModel {
     var failure: BackendError?
     private(set) var records: [String: TrackedDefect] = [:]
     private(set) var events: [Event] = []
+    /// Who sees a record; everybody sees those that are not in it.
+    var readers: [String: Set<String>] = [:]
+    /// People's own logins that are not let in.
+    var refusedLogins: Set<String> = []
     /// Rows that cannot be understood, beside the others.
     var nonsense: [[String: String]] = []
     /// Queries that were run, and pages that were read.
@@ -70,6 +75,9 @@ struct TrackerModel {
     // MARK: What is read
 
     mutating func read(_ reading: Reading, at now: Int) -> ReadAnswer {
+        if let user = reading.own?.login.user, refusedLogins.contains(user) {
+            return ReadAnswer(reading: reading, result: .failure(.unauthorized(reason: "no \(user)")))
+        }
         if let failure { return ReadAnswer(reading: reading, result: .failure(failure)) }
         if reading.isRead { return ReadAnswer(reading: reading, result: .success(PageRead())) }
         let (results, number) = reading.open.map { ($0.results, $0.pageNumber + 1) } ?? (run(reading, now), 1)
@@ -85,6 +93,20 @@ struct TrackerModel {
         return ReadAnswer(reading: reading, result: .success(page))
     }
 
+    /// Whether a reading asks for a record.
+    private func isAskedFor(_ defect: TrackedDefect, _ reading: Reading) -> Bool {
+        guard let me = reading.own?.login.user else { return true }
+        guard sees(me, defect.record) else { return false }
+        return switch reading.part {
+        case .everybodys: true
+        case .assigned: defect.owner == me
+        case .reported: defect.submitter == me || reading.mirrored.contains(defect.record)
+        }
+    }
+
+    /// Whether a login sees a record.
+    func sees(_ login: String, _ record: String) -> Bool { readers[record]?.contains(login) ?? true }
+
     private mutating func run(_ reading: Reading, _ now: Int) -> ResultSet {
         queryCount += 1
         let columns = reading.scope == .changes ? TrackerColumns.ofHistory : TrackerColumns.ofDefect
@@ -94,14 +116,15 @@ struct TrackerModel {
             // In no order that anybody may rely on.
             for event in events.reversed()
             where event.visibleAt <= now && event.seconds > reading.since.secondsOfItsClock {
-                guard var row = records[event.record].map(Self.values) else { continue }
+                guard let defect = records[event.record], isAskedFor(defect, reading) else { continue }
+                var row = Self.values(of: defect)
                 row["history.action_name"] = event.action
                 row["history.action_timestamp"] = event.time
                 row["history.user_name"] = event.user
                 rows.append(row)
             }
         case .comparison:
-            rows += records.values.sorted { $0.record < $1.record }.map(Self.values)
+            rows += records.values.filter { isAskedFor($0, reading) }.sorted { $0.record < $1.record }.map(Self.values)
         }
         let id = "\(queryCount)"
         results[id] = rows.map { row in ResultRow(columns: columns, values: columns.map { row[$0] ?? "" }) }
@@ -132,14 +155,19 @@ struct NaiveReader {
     private(set) var told: Set<Told> = []
     /// Nothing tells two rows apart that say the same of what, by whom and when.
     private var seen: Set<[String]> = []
-    private var hasLooked = false
+    /// Who has looked before: everybody, once the account has.
+    private var lookers: Set<String> = []
 
-    /// - Parameter people: E-mail addresses by login name.
-    mutating func look(at tracker: TrackerModel, people: [String: String], now: Int) {
+    /// - Parameters:
+    ///   - people: E-mail addresses by login name.
+    ///   - me: Whose own login looks, at what is theirs and they see; `nil`: the account looks for everybody.
+    mutating func look(at tracker: TrackerModel, people: [String: String], now: Int, as me: String? = nil) {
+        let hasLooked = me.map { lookers.contains($0) } ?? !lookers.isEmpty
         for event in tracker.events where event.visibleAt <= now {
+            let defect = tracker.records[event.record]
+            if let me, defect?.owner != me || !tracker.sees(me, event.record) { continue }
             let isNew = seen.insert([event.record, event.action, event.user, event.time]).inserted
-            guard isNew, hasLooked, let defect = tracker.records[event.record], let owner = defect.owner,
-                owner != event.user,
+            guard isNew, hasLooked, let defect, let owner = defect.owner, owner != event.user,
                 let email = people[owner]
             else { continue }
             let isAssigned = event.action == "Submit" || event.action == "Assign"
@@ -150,6 +178,6 @@ struct NaiveReader {
                     code: isAssigned ? "defect-assigned" : "defect-modified",
                     text: "\(event.record) (\(defect.headline)) \(end)"))
         }
-        hasLooked = true
+        lookers.formUnion(me.map { [$0] } ?? [String](people.keys))
     }
 }

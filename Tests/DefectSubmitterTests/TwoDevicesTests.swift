@@ -122,23 +122,38 @@ import Testing
         }
     }
 
-    /// What is done is to be seen soon: the next round is asked for.
-    @Test func aRoundOfTheNotifierIsAskedFor() async throws {
+    /// What is done is to be seen soon: the next round is asked for, of the environment's account or of the person.
+    @Test(arguments: [true, false]) func aRoundOfTheNotifierIsAskedFor(hasAccount: Bool) async throws {
         try await CommandWorld.run { world in
-            try world.acme.connection.run(
+            var tracker = try #require(try DefectTracker.load(world.acme.id, on: &world.acme.connection))
+            if hasAccount { tracker.account = .token(sealed: Bytea([1])) }
+            try world.acme.connection.run(tracker.save())
+            let realm = try world.acme.realm(.user("ana@example.com"))
+            try world.acme.connection.run([
                 """
                 INSERT INTO defect.run (environment_id, scope, run, started_at)
                 VALUES (\(world.acme.id), 'changes', 7, now()), (\(world.acme.id), 'comparison', 7, now())
-                """)
+                """,
+                """
+                INSERT INTO defect.own_run (environment_id, realm_id, scope, run, started_at)
+                SELECT \(world.acme.id), i.realm_id, s.scope, 7, now()
+                FROM (VALUES (\(realm)), (\(realm + 1))) i(realm_id), (VALUES ('changes'), ('comparison')) s(scope)
+                """,
+            ])
             func due(_ world: inout CommandWorld) throws -> [String] {
-                try world.acme.connection.run("SELECT scope FROM defect.run WHERE NOT isfinite(started_at)")
-                    .decode(String.self)
+                try world.acme.connection.run(
+                    """
+                    SELECT scope FROM defect.run WHERE NOT isfinite(started_at)
+                    UNION ALL
+                    SELECT scope || ' of ' || realm_id FROM defect.own_run WHERE NOT isfinite(started_at)
+                    """
+                ).decode(String.self)
             }
             _ = try await world.perform(DefectCommand(operation: .create, fields: ["Headline": "N"]))
             #expect(try due(&world) == [])
             _ = try await world.perform(
                 DefectCommand(operation: .create, fields: ["Headline": "N", "Severity": "3-Average"]))
-            #expect(try due(&world) == ["changes"])
+            #expect(try due(&world) == [hasAccount ? "changes" : "changes of \(realm)"])
         }
     }
 }

@@ -2,6 +2,7 @@ import Environments
 import Foundation
 import Model
 import Postgres
+import Realms
 import TestSupport
 import Testing
 
@@ -152,6 +153,41 @@ import Testing
             #expect(compass.withState { $0.workspace.queries.isEmpty }, "its query is removed")
             #expect(try run("add", "acme", "--token-from", "SECRET", secret: "pat").status == 0)
             #expect(try run("check", "acme").output.contains("a personal access token"))
+        }
+    }
+
+    /// Without an account each person's own login is used: who is told, and who is not, can be seen.
+    @Test func checkCountsPeoplesOwnLogins() async throws {
+        try await withCompass { compass, port in
+            _ = try add(port: port)
+            var connection = try Connection(conninfo)
+            for (number, status) in ["good", "good", "refused", "none"].enumerated() {
+                let (email, id) = ("p\(number)@example.com", Int32(100 + number))
+                try connection.run([
+                    "INSERT INTO access.person (environment_id, email) VALUES (1, \(email))",
+                    "INSERT INTO realm.realm (environment_id, id, path) VALUES (1, \(id), '/users/' || \(email))",
+                ])
+                if status == "none" { continue }
+                try connection.run(
+                    """
+                    INSERT INTO backend.defect_account (environment_id, realm_id, user_name, secret)
+                    VALUES (1, \(id), 'p', '')
+                    """)
+                var batch = WriteBatch(environment: EnvironmentID(rawValue: 1))
+                let account = #"{"status":"\#(status)","storedAt":"2026-11-23T00:00:00.000Z"}"#
+                batch.put(
+                    ObjectKey(realm: id, kind: .defectAccount, id: UUID()), try CanonicalJSON(account), decision: 0)
+                _ = try batch.commit(on: &connection)
+            }
+            let added = try run("add", "acme", "--no-account")
+            #expect(added.status == 0 && added.output.contains("people's own logins"), "\(added.errors)")
+            let check = try run("check", "acme")
+            #expect(check.status == 0, "\(check.output) \(check.errors)")
+            #expect(check.output.contains("0 unchecked, 2 good, 1 refused; not told without one: 1"), "\(check.output)")
+            #expect(check.output.contains("CCMRepo/SAMPL"))
+            #expect(try run("add", "acme", "--user-database", "OTHER").status == 0)
+            let wrong = try run("check", "acme")
+            #expect(wrong.status == 1 && wrong.output.contains("has no database OTHER"), "\(wrong.output)")
         }
     }
 

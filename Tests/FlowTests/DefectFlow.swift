@@ -91,4 +91,11 @@ struct CompassSide {
         let answer = try await client.send(Request(cluster.compassURL + "/sandbox/sessions"))
         return try JSONDecoder().decode([Session].self, from: Data(answer.body)).count { !$0.isNew }
     }
+
+    /// Queries that nobody has removed.
+    func openQueries() async throws -> Int {
+        struct Query: Decodable { let name: String }
+        let answer = try await client.send(Request(cluster.compassURL + "/sandbox/queries"))
+        return try JSONDecoder().decode([Query].self, from: Data(answer.body)).count
+    }
 }

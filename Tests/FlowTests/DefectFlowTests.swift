@@ -51,6 +51,30 @@ extension FlowTests {
                 let missing = (1...new).filter { !headlines.contains("new \($0)") }
                 return missing.isEmpty ? nil : "\(missing)"
             }
+            try await Self.checkOwnLogin(cluster, compass, phone)
+        }
+    }
+
+    /// The environment's account goes: from then on the person is told by their own login, and of nothing again.
+    private static func checkOwnLogin(
+        _ cluster: LocalCluster, _ compass: CompassSide, _ phone: DefectPhone
+    ) async throws {
+        let before = try await phone.objects(.notice).count
+        try await cluster.runCommand([
+            "environment", "defects", "add", "outside", "--no-account", "--poll-interval", "5",
+        ])
+        try await compass.post(
+            "/sandbox/changes",
+            #"[{"record": "SAMPL00000001", "user": "bo", "action": "Modify", "fields": {"Severity": "1-Critical"}}]"#)
+        try await eventually("the person is told by their own login", within: .seconds(60)) {
+            let notices = try await phone.objects(.notice).values
+            let texts = notices.compactMap { $0["text"] as? String }
+            return texts.contains("SAMPL00000001 (known 1) has been modified") ? nil : "\(texts)"
+        }
+        #expect(try await phone.objects(.notice).count == before + 1)
+        try await eventually("no query is left") {
+            let queries = try await compass.openQueries()
+            return queries == 0 ? nil : "\(queries)"
         }
     }
 

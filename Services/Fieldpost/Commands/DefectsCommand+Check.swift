@@ -4,6 +4,7 @@ import Compass
 import Environments
 import Essentials
 import HTTP
+import Model
 import Postgres
 
 extension DefectsCommand {
@@ -13,8 +14,9 @@ extension DefectsCommand {
             abstract: "Log in to an environment's Compass, read a little of it, and say what works.",
             discussion: """
                 It also tries what Fieldpost takes for granted of a Compass server (docs/compass.md): it makes a
-                temporary query, reads a page as usual and two pages of two rows, and removes it. Ends with status 1
-                when something does not work.
+                temporary query, reads a page as usual and two pages of two rows, and removes it. Without an account it
+                calls the server alone, and counts the people whose own logins are good. Ends with status 1 when
+                something does not work.
                 """)
         @Argument(help: "The environment.") var name: String
         @OptionGroup var database: DatabaseOptions
@@ -26,7 +28,14 @@ extension DefectsCommand {
             guard let tracker = try DefectTracker.load(id, on: &connection) else {
                 throw CommandFailure("\(name) has no defects: environment defects add")
             }
-            let findings = try await DefectCheck(tracker: tracker, secrets: try SecretOptions.box()).findings()
+            var logins: [String: Int64] = [:]
+            if tracker.account == nil, try OwnDefectLogin.areKept(on: &connection) {
+                let rows = try connection.run(OwnDefectLogin.counts(in: id)).decode(String.self, Int64.self)
+                logins = Dictionary(rows.map { ($0.0, $0.1) }) { first, _ in first }
+            }
+            let check = DefectCheck(
+                tracker: tracker, logins: logins, secrets: try SecretOptions.box())
+            let findings = try await check.findings()
             var table = Table([("WHAT", .left), ("STATE", .left), ("DETAIL", .left)], empty: "")
             for finding in findings { table.add([finding.what, finding.works ? "works" : "FAILS", finding.detail]) }
             try output.show(findings, table)
@@ -38,6 +47,8 @@ extension DefectsCommand {
 /// Tries a Compass server, within bounds of time, until something does not work.
 struct DefectCheck {
     let tracker: DefectTracker
+    /// Where there is no account: how many people's own logins there are, by what is known of them.
+    let logins: [String: Int64]
     let secrets: SecretBox
 
     private static let callMax = Duration.seconds(10)
@@ -48,9 +59,7 @@ struct DefectCheck {
     func findings() async throws -> [EnvironmentFinding] {
         let http = Client()
         defer { http.shutDown() }
-        guard tracker.account != nil else {
-            return [.init(what: "account", works: true, detail: "none: nothing is read")]
-        }
+        guard tracker.account != nil else { return try await withoutAccount(http) }
         let (usual, compass): (CompassClient, CompassClient)
         do {
             usual = try tracker.client(http, secrets: secrets, callMax: Self.callMax)
@@ -77,6 +86,24 @@ struct DefectCheck {
             findings.append(failure.finding)
         }
         return findings
+    }
+
+    /// What can be said without a login.
+    private func withoutAccount(_ http: Client) async throws -> [EnvironmentFinding] {
+        var settings = tracker.settings
+        settings.callMax = Self.callMax
+        // The server tells everybody what it has.
+        let compass = CompassClient(settings, as: .personalAccessToken(""), client: http)
+        let names = DefectAccount.Status.allCases.map(\.rawValue)
+        let counts = names.map { "\(logins[$0] ?? 0) \($0)" }.joined(separator: ", ")
+        let people = EnvironmentFinding(
+            what: "people's own logins", works: true,
+            detail: "\(counts); not told without one: \(logins["none"] ?? 0)")
+        do {
+            return [try await step("server") { try await server(compass) }, people]
+        } catch let failure as Failure {
+            return [failure.finding, people]
+        }
     }
 
     private func step(_ what: String, _ body: () async throws -> String) async throws -> EnvironmentFinding {

@@ -12,7 +12,8 @@ extension DefectsCommand {
             discussion: """
                 FILE is a JSON object of login names by e-mail address: {"ana@example.com": "ana"}. It takes the place \
                 of what is stored: who is not in it hears of no defects any more. People are told of what their login \
-                owns, so nothing is guessed from their addresses.
+                owns, so nothing is guessed from their addresses. Where there is no account, and people are told by \
+                their own logins, nobody has to be in it.
                 """)
         @Argument(help: "The environment.") var name: String
         @Option(help: ArgumentHelp("Take these, in place of what is stored.", valueName: "file")) var file: String?

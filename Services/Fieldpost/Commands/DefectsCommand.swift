@@ -19,8 +19,9 @@ struct DefectsCommand: ParsableCommand {
             abstract: "Say where an environment's defects are, or bring what is stored of it up to date.",
             discussion: """
                 What is not given stays as it is. The account asks for everybody's defects, so it must see all of them;
-                without one, nothing is read. Its secret is never given as an argument: --password-from
-                and --token-from name an environment variable of this command, whose value is stored sealed with the
+                without one, or with --no-account, each person is told of their defects by their own login, once they
+                have stored one. The account's secret is never given as an argument: --password-from and --token-from
+                name an environment variable of this command, whose value is stored sealed with the
                 first of FIELDPOST_SECRET_KEYS.
                 """)
         @Argument(help: "The environment.") var name: String
@@ -37,7 +38,7 @@ struct DefectsCommand: ParsableCommand {
                 "Variable of this command that holds a personal access token, instead of user and password.",
                 valueName: "variable"))
         var tokenFrom: String?
-        @Flag(help: "There is no account: nothing is read until there is one.") var noAccount = false
+        @Flag(help: "There is no account: people's own logins are used.") var noAccount = false
         @Option(
             help: ArgumentHelp("Seconds between looks into the tracker, 5…86400. (default: 300)", valueName: "seconds"))
         var pollInterval: Int32?
@@ -166,7 +167,7 @@ struct DefectsCommand: ParsableCommand {
                 switch tracker.account {
                 case .password(let user, _): user
                 case .token: "a personal access token"
-                case nil: "none"
+                case nil: "people's own logins"
                 }
             pollInterval = tracker.pollSeconds
         }

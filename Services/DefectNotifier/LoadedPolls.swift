@@ -1,0 +1,55 @@
+import Environments
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+
+/// What a batch of polls is decided from.
+struct LoadedPolls {
+    let objects: [ObjectKey: RealmObject]
+    private let tracker: DefectTracker
+    private let finishedRuns: [DefectPoll.Scope: Int64]
+    /// The environment's position, and up to where the history of this tracker was read.
+    private let position: Int64
+    private let watermark: String?
+    private let own: OwnReaders
+
+    /// One round trip, and two more where people's own logins are used.
+    init(
+        _ keys: [ObjectKey], at tracker: DefectTracker, _ directory: inout RealmDirectory, _ decoder: JSONDecoder,
+        _ connection: inout Connection
+    ) throws {
+        let environment = tracker.environment
+        self.tracker = tracker
+        let answers = try connection.run([
+            RealmObject.load(keys, in: environment), DefectStore.finished(in: environment),
+            DefectStore.place(of: environment),
+        ])
+        objects = try RealmObject.byKey(answers[0])
+        finishedRuns = try DefectStore.finishedRuns(answers[1])
+        let (position, reader, time) = try answers[2][0].decode(Int64.self, UUID?.self, String?.self)
+        self.position = position
+        watermark = reader == tracker.ids.namespace ? time : nil
+        let emails = objects.values.compactMap { (try? $0.decoded(as: DefectPoll.self, by: decoder))?.person }
+        own = try OwnReaders(Set(emails), in: environment, &directory, decoder, &connection)
+    }
+
+    /// - Returns: `nil` when there is nothing to be done for a poll.
+    /// - Throws: `Undecodable`.
+    func turn(of key: ObjectKey, _ decision: Int, _ decoder: JSONDecoder) throws -> DefectHandler.Turn? {
+        guard let object = objects[key], let poll = try object.decoded(as: DefectPoll.self, by: decoder) else {
+            return nil
+        }
+        let realm = poll.person.flatMap { own.realm(of: $0) }
+        if poll.person != nil, realm == nil { return nil }
+        let finishedRun = realm.map { own.finishedRun(of: poll.scope, $0) } ?? finishedRuns[poll.scope] ?? 0
+        guard poll.run > finishedRun else { return nil }
+        let ids = tracker.ids
+        let ownWatermark = realm.flatMap { own.watermark(of: $0, ids.namespace) }
+        return DefectHandler.Turn(
+            environment: tracker.environment, decision: decision, object: object, poll: poll, tracker: ids,
+            position: position, watermark: realm == nil ? watermark : ownWatermark, everybodys: watermark,
+            own: tracker.account == nil ? poll.person.flatMap { own.reader($0) } : nil, realm: realm,
+            comesAfterAccount: own.comeAfterAccount)
+    }
+}

@@ -1,0 +1,46 @@
+import Essentials
+import Model
+
+/// When the tracker is read with which person's own login. A person's next round begins an interval after the last one;
+/// no more than twice as many begin at a time as must, so that those of many people stay spread over the interval, also
+/// after a standstill.
+enum OwnScheduleRule {
+    /// The last run of a person and a scope.
+    struct Begun: Equatable {
+        let run: Int64
+        let finishedRun: Int64
+        /// How long ago it was begun; `nil`: the next one was asked for.
+        let age: Duration?
+    }
+
+    /// A run that is to be begun.
+    struct Due: Equatable {
+        let realm: Int32
+        let run: Int64
+    }
+
+    /// The people whose next run of a scope can be begun: first of those for whom one was asked for, then of those who
+    /// have none yet, then of those who have waited longest. A run that is under way is not overtaken, unless something
+    /// must be wrong with it.
+    static func due(
+        _ people: [Int32], _ begun: [Int32: Begun], interval: Duration, staleMax: Duration
+    ) -> [Due] {
+        let due = people.compactMap { realm -> (rank: Int, age: Duration, due: Due)? in
+            guard let last = begun[realm] else { return (1, .zero, Due(realm: realm, run: 1)) }
+            let next = Due(realm: realm, run: last.run + 1)
+            guard let age = last.age else { return last.finishedRun >= last.run ? (0, .zero, next) : nil }
+            guard age >= interval, last.finishedRun >= last.run || age > staleMax else { return nil }
+            return (2, age, next)
+        }
+        return due.sorted { ($0.rank, $1.age, $0.due.realm) < ($1.rank, $0.age, $1.due.realm) }.map(\.due)
+    }
+
+    /// How many of so many people's runs may be begun after a while in which none was.
+    static func countMax(people count: Int, elapsed: Duration, interval: Duration) -> Int {
+        let share = Double(elapsed.milliseconds) / Double(max(interval.milliseconds, 1))
+        return max(1, Int((2 * Double(count) * min(share, 1)).rounded(.up)))
+    }
+
+    /// Whether a person is told late: their next round should have begun an interval ago.
+    static func isLate(_ begun: Begun?, interval: Duration) -> Bool { begun?.age.map { $0 >= interval * 2 } ?? false }
+}

@@ -7,7 +7,8 @@ import Model
 import Synchronization
 
 /// How trackers are called as people: one client each, whose login serves all their commands of this process as long
-/// as their login and the tracker's settings stay the same.
+/// as their login and the tracker's settings stay the same. A login that is refused is tried once: the commands that
+/// wait hear of it without another try, before the account says so.
 final class OwnTrackers: Sendable {
     /// Whose login it is.
     private struct Person: Hashable {
@@ -50,7 +51,9 @@ final class OwnTrackers: Sendable {
             return entry.client
         }
         let account = try login.account(of: realm, in: tracker.environment, secrets)
-        let client = connect(tracker.settings, account)
+        var settings = tracker.settings
+        settings.isRefusalFinal = true
+        let client = connect(settings, account)
         known.withLock { known in
             if known.count >= Self.countMax { known.removeAll() }
             known[person] = (tracker, login, client)

@@ -190,6 +190,29 @@ import Work
         }
     }
 
+    /// Others are answered, and this one never is: its person is told, and it is tried until something is known.
+    @Test func aCheckIsNeverGivenUp() async throws {
+        try await CommandWorld.run { world in
+            let place = try world.storeLogin("ana@example.com", "ana", "secret-of-ana")
+            for _ in 0..<2 {
+                world.gate.fail(1, .away)
+                let call = try world.step(place).call()
+                let answer = try await world.call(call)
+                let step = try world.step(place, answer, attemptCount: CommandWorld.rule.attemptsMax - 1)
+                guard case .park(_, CommandWorld.rule.retryMax, .planned) = step.disposition else {
+                    Issue.record("\(step)")
+                    return
+                }
+                let account = try #require(try world.account("ana@example.com"))
+                #expect(account.status == .unchecked && account.reason == "HCL Compass could not be asked: away")
+                world.gate.reset()
+            }
+            try await world.finish(place)
+            let account = try #require(try world.account("ana@example.com"))
+            #expect(account.status == .good && account.reason == nil)
+        }
+    }
+
     /// Compass is away: the login waits, and is checked when it is back.
     @Test func aCheckWaitsForATrackerThatIsAway() async throws {
         try await CommandWorld.run { world in

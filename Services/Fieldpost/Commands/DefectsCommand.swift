@@ -75,10 +75,10 @@ struct DefectsCommand: ParsableCommand {
                 tracker.save(),
                 Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "defects"]),
             ]
-            if !stored.serverURL.isEmpty, !tracker.isSameDatabase(as: stored) {
-                statements += try DefectsCommand.forgettingLogins(in: id, &connection)
-            }
+            let isAnother = !stored.serverURL.isEmpty && !tracker.isSameDatabase(as: stored)
+            if isAnother { statements += try DefectsCommand.forgettingLogins(in: id, &connection) }
             try connection.run(statements)
+            if isAnother { try DefectAccounts.recheckAll(in: id, on: &connection) }
             try DefectsCommand.show(tracker, output)
         }
 
@@ -134,6 +134,7 @@ struct DefectsCommand: ParsableCommand {
                     DefectTracker.remove(from: id),
                     Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "defects removed"]),
                 ] + DefectsCommand.forgettingLogins(in: id, &connection))
+            try DefectAccounts.recheckAll(in: id, on: &connection)
             print("\(name) has no defects any more")
         }
     }

@@ -123,19 +123,13 @@ struct DefectsCommand: ParsableCommand {
         @OptionGroup var database: DatabaseOptions
 
         func run() throws {
-            var connection = try database.connect(EnvironmentStore.limits)
-            try EnvironmentStore.lock(name, on: &connection)
-            let id = try DefectsCommand.environment(name, on: &connection)
-            guard try DefectTracker.load(id, on: &connection) != nil else {
-                throw CommandFailure("\(name) has no defects")
+            try EnvironmentPart.remove("defects", from: name, database) { id, connection in
+                guard try DefectTracker.load(id, on: &connection) != nil else { return nil }
+                return [DefectTracker.remove(from: id)]
+                    + (try DefectsCommand.forgettingLogins(in: id, &connection))
+            } afterwards: { id, connection in
+                try DefectAccounts.recheckAll(in: id, on: &connection)
             }
-            try connection.run(
-                [
-                    DefectTracker.remove(from: id),
-                    Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "defects removed"]),
-                ] + DefectsCommand.forgettingLogins(in: id, &connection))
-            try DefectAccounts.recheckAll(in: id, on: &connection)
-            print("\(name) has no defects any more")
         }
     }
 

@@ -4,7 +4,7 @@ import Model
 import Postgres
 import Realms
 
-/// The SQL of `defect.attempt`, and of the order of a person's commands.
+/// The SQL of `defect.attempt`.
 enum AttemptStore {
     /// A row as it is stored.
     struct Stored: Equatable {
@@ -57,23 +57,6 @@ enum AttemptStore {
                 attempt: Attempt(
                     call: call, record: record, leaseRemaining: .milliseconds(Int64((seconds * 1_000).rounded(.up)))))
         }
-    }
-
-    /// Of each record, where a person's first command about it was handed in that is not done. Rows: realm, record,
-    /// position.
-    static func first(in realms: [Int32], of environment: EnvironmentID) -> Statement {
-        """
-        SELECT r.id, o.fields::json->>'record', min(o.edit_position)
-        FROM unnest(\(realms)) AS r(id) CROSS JOIN LATERAL (
-            SELECT fields, edit_position FROM store.object
-            WHERE environment_id = \(environment) AND realm_id = r.id AND kind = \(Kind.defectCommand) AND NOT deleted
-                AND fields::json->>'submitRequested' = 'true'
-                AND coalesce(fields::json->>'status', 'waiting') = 'waiting'
-                AND fields::json->>'record' IS NOT NULL
-            OFFSET 0
-        ) o
-        GROUP BY 1, 2
-        """
     }
 
     // MARK: Writing

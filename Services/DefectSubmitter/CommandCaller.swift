@@ -23,6 +23,20 @@ struct CommandCaller: Sendable {
             self.isUncertain = isUncertain
             values = command.fields.sorted { $0.key < $1.key }.map { FieldValue($0.key, $0.value) }
         }
+
+        /// What is written into a session at its beginning, for mandatory fields and lists to depend on: a field of
+        /// `base` stays as it is till the commit, so that the session shows what it is compared with.
+        var shown: [FieldValue] {
+            command.operation == .choices ? values : values.filter { command.base[$0.name] == nil }
+        }
+
+        /// What it comes to when there is no record.
+        var absence: CommandAnswer {
+            isUncertain
+                ? .unclear(["The record \(record) is not there any more"]) : .refused(["There is no record \(record)"])
+        }
+
+        func conflict(_ messages: [String]) -> CommandAnswer { isUncertain ? .unclear(messages) : .conflict(messages) }
     }
 
     func call(_ action: CommandAction) async -> CommandAnswer {
@@ -44,7 +58,7 @@ struct CommandCaller: Sendable {
     }
 
     /// A late one would end somebody else's session.
-    private func revert(_ record: String) async throws(BackendError) {
+    func revert(_ record: String) async throws(BackendError) {
         try deadline.check()
         try await tracker.revert(record)
     }
@@ -65,39 +79,47 @@ struct CommandCaller: Sendable {
     // MARK: Records that are there
 
     private func edit(_ job: Job) async throws(BackendError) -> CommandAnswer {
-        guard let record = try await tracker.record(job.record) else {
-            return job.isUncertain
-                ? .unclear(["The record \(job.record) is not there any more"])
-                : .refused(["There is no record \(job.record)"])
+        guard let record = try await tracker.record(job.record) else { return job.absence }
+        let destination: String?
+        switch try await look(at: record.values, job) {
+        case .over(let answer): return answer
+        case .editable(let state): destination = state
         }
-        if let answer = try await objection(to: job, record.values) { return answer }
         let session = try await tracker.open(
-            job.record, action: job.command.actionName, job.values, before: deadline)
-        return await finish(job, before: record.values, session.mandatory)
+            job.record, action: job.command.actionName, job.shown, before: deadline)
+        switch await compare(session, job, destination: destination) {
+        case .over(let answer): return answer
+        case .editable(let mandatory): return await finish(job, before: record.values, mandatory)
+        }
     }
 
-    /// What the record says without being edited; `nil`: it can be edited.
-    private func objection(
-        to job: Job, _ record: [String: String]
-    ) async throws(BackendError) -> CommandAnswer? {
+    /// What a record's values, or those of its edit session, come to.
+    enum Look<Found> {
+        case over(CommandAnswer)
+        case editable(Found)
+    }
+
+    /// What the record says without being edited.
+    ///
+    /// - Returns: The state that the command's action leads to.
+    private func look(at record: [String: String], _ job: Job) async throws(BackendError) -> Look<String?> {
         let command = job.command
-        if command.operation == .choices { return nil }
+        if command.operation == .choices { return .editable(nil) }
         let isAsWanted = ComparisonRule.isAsWanted(command.fields, record)
         let conflicts = ComparisonRule.conflicts(base: command.base, wanted: command.fields, record)
         guard command.operation == .changeState else {
-            if isAsWanted { return .done(record: job.record) }
-            if conflicts.isEmpty { return nil }
-            return job.isUncertain ? .unclear(conflicts) : .conflict(conflicts)
+            if isAsWanted { return .over(.done(record: job.record)) }
+            return conflicts.isEmpty ? .editable(nil) : .over(job.conflict(conflicts))
         }
         let type = try await tracker.recordType()
         let (name, state) = (command.actionName ?? "", record[ComparisonRule.state] ?? "")
         let action = type.actions.first { $0.name == name && $0.kind == "_CHANGE_STATE" }
-        if job.isUncertain, isAsWanted, action?.destinationState == state { return .done(record: job.record) }
-        if !conflicts.isEmpty { return job.isUncertain ? .unclear(conflicts) : .conflict(conflicts) }
-        if action?.sourceStates.contains(state) == true { return nil }
-        if job.isUncertain { return .unclear(["The state is '\(state)'"]) }
+        if job.isUncertain, isAsWanted, action?.destinationState == state { return .over(.done(record: job.record)) }
+        if !conflicts.isEmpty { return .over(job.conflict(conflicts)) }
+        if let action, action.sourceStates.contains(state) { return .editable(action.destinationState) }
+        if job.isUncertain { return .over(.unclear(["The state is '\(state)'"])) }
         let others = type.changes(from: state).map(\.name).sorted().joined(separator: ", ")
-        return .refused(["'\(name)' cannot be done in the state '\(state)'; there are: \(others)"])
+        return .over(.refused(["'\(name)' cannot be done in the state '\(state)'; there are: \(others)"]))
     }
 
     private func delete(_ job: Job) async throws(BackendError) -> CommandAnswer {

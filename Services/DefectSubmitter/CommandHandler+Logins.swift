@@ -31,6 +31,12 @@ extension CommandHandler {
             writes.tell(.refused, messages.joined(separator: "; "), of: object, turn.decision)
         case .failure(.notProcessed(let reason, let retryAfter)),
             .failure(.outcomeUnknown(let reason, let retryAfter)):
+            if turn.input.attemptCount + 1 >= rule.attemptsMax {
+                // It is never given up: then nobody would say what is known of the login.
+                let told = "HCL Compass could not be asked: \(reason)"
+                if account.reason != told { writes.tell(.unchecked, told, of: object, turn.decision) }
+                return .park(reason: reason, after: rule.retryMax, cause: .planned)
+            }
             let wait = max(rule.retryWait(turn.input.attemptCount), retryAfter ?? .zero)
             return .park(reason: reason, after: wait, cause: .away(askingFor: retryAfter))
         case .failure(.tooLate):

@@ -10,7 +10,7 @@ import Work
 /// Loads what commands concern, lets `CommandRule` decide, and writes what it decided; and has people's own logins
 /// checked.
 struct CommandHandler: Handler {
-    static let schemaOldest: Int32 = 25
+    static let schemaOldest: Int32 = 26
 
     struct Call: Sendable {
         enum Work: Sendable {
@@ -113,7 +113,9 @@ struct CommandHandler: Handler {
         switch decision.step {
         case .finished: step = .finished
         case .again: step = .again
-        case .park(let reason, let after, let cause): step = .park(reason: reason, after: after, cause: cause)
+        case .park(let reason, let after, let cause):
+            step = .park(reason: reason, after: after, cause: cause)
+            if !state.hasTurn { writes.wait(turn.key, for: target, loaded.place(turn.key)) }
         case .call(let action):
             let deadline = turn.started + callMax * Settings.leaseCallsMax.sending
             // A call that cannot be made begins nothing: without a tracker nothing is written either.

@@ -15,6 +15,8 @@ struct CommandWrites {
     private var accounts: [Int32: (patch: AccountPatch, decision: Int)] = [:]
     private var gone: [ObjectKey: Int] = [:]
     private var done: [(realm: Int32, decision: Int)] = []
+    /// Records that commands wait for, as the ledger and as their people call them, and those commands.
+    private var awaited: (targets: Set<UUID>, places: Set<OrderStore.Place>, by: [UUID]) = ([], [], [])
     /// Records with which a command of this batch begins.
     private var begun: Set<UUID> = []
 
@@ -66,6 +68,10 @@ struct CommandWrites {
         }
         guard let outcome = decision.outcome else { return }
         outcomes.append((key, outcome, index))
+        for command in loaded.surplus[key.realm] ?? [] {
+            let key = ObjectKey(realm: key.realm, kind: .defectCommand, id: command)
+            if gone[key] == nil { gone[key] = index }
+        }
         guard outcome.status == .done, outcome.choices == nil else { return }
         done.append((key.realm, index))
         if case .live(let command) = state.command, command.operation == .delete, let record = command.record,
@@ -73,6 +79,13 @@ struct CommandWrites {
         {
             gone[ObjectKey(realm: key.realm, kind: .defect, id: mirror)] = index
         }
+    }
+
+    /// A command waits until a record is free.
+    mutating func wait(_ key: ObjectKey, for target: UUID?, _ place: OrderStore.Place?) {
+        awaited.by.append(key.id)
+        if let target { awaited.targets.insert(target) }
+        if let place { awaited.places.insert(place) }
     }
 
     /// What is known of a person's login by now.
@@ -98,6 +111,11 @@ struct CommandWrites {
         if !expected.isEmpty { batch.expect(AttemptStore.expect(expected, in: environment)) }
         if !saved.isEmpty { batch.also(AttemptStore.save(saved, in: environment)) }
         if !forgotten.isEmpty { batch.also(AttemptStore.forget(forgotten, in: environment)) }
+        if !awaited.by.isEmpty {
+            batch.also(
+                OrderStore.wake(
+                    Array(awaited.targets), Array(awaited.places), for: awaited.by, in: environment))
+        }
         if !done.isEmpty {
             batch.also(
                 loaded.stored?.account == nil

@@ -20,12 +20,9 @@ struct Loaded {
     private var targets: [UUID: AttemptStore.Stored] = [:]
     private var commands: [ObjectKey: Result<DefectCommand, Undecodable>] = [:]
     /// Where a person's first command of a record was handed in.
-    private var first: [Place: Int64] = [:]
-
-    private struct Place: Hashable {
-        let realm: Int32
-        let record: String
-    }
+    private var first: [OrderStore.Place: Int64] = [:]
+    /// Commands at their end that are more than a person keeps.
+    private(set) var surplus: [Int32: [UUID]] = [:]
 
     /// Two round trips, and one more for the tracker.
     init(
@@ -36,13 +33,13 @@ struct Loaded {
         stored = try DefectTracker.load(environment, on: &connection)
         let answers = try connection.run([
             RealmObject.load(keys, in: environment), AttemptStore.accounts(in: realms, of: environment),
-            OwnDefectLogin.load(realms, in: environment), AttemptStore.first(in: realms, of: environment),
+            OwnDefectLogin.load(realms, in: environment), OrderStore.surplus(in: realms, of: environment),
         ])
         objects = try RealmObject.byKey(answers[0])
         accounts = Dictionary(try RealmObject.byKey(answers[1]).map { ($0.key.realm, $0.value) }) { first, _ in first }
         logins = try OwnDefectLogin.byRealm(answers[2])
-        for (realm, record, position) in try answers[3].decode(Int32.self, String.self, Int64.self) {
-            first[Place(realm: realm, record: record)] = position
+        for (realm, command) in try answers[3].decode(Int32.self, UUID.self) {
+            surplus[realm, default: []].append(command)
         }
         for (key, object) in objects where key.kind == .defectCommand {
             do throws(Undecodable) {
@@ -58,10 +55,15 @@ struct Loaded {
 
     private mutating func loadAttempts(_ keys: [ObjectKey], on connection: inout Connection) throws {
         if keys.isEmpty { return }
-        let rows = try connection.run(
+        let answers = try connection.run([
             AttemptStore.load(
-                commands: keys.map { ($0.realm, $0.id) }, targets: keys.compactMap(ownTarget), in: environment))
-        for attempt in try AttemptStore.read(rows) {
+                commands: keys.map { ($0.realm, $0.id) }, targets: keys.compactMap(ownTarget), in: environment),
+            OrderStore.first(at: Array(Set(keys.compactMap(place))), in: environment),
+        ])
+        for (realm, record, position) in try answers[1].decode(Int32.self, String.self, Int64.self) {
+            first[OrderStore.Place(realm, record)] = position
+        }
+        for attempt in try AttemptStore.read(answers[0]) {
             attempts[ObjectKey(realm: attempt.realm, kind: .defectCommand, id: attempt.command)] = attempt
             targets[attempt.target] = attempt
         }
@@ -85,17 +87,19 @@ struct Loaded {
         guard let target = ownTarget(key) else { return state }
         state.isTrackerAnother = attempt.map { !isOfTracker($0, key) } ?? false
         if let other = targets[target], other.command != key.id || other.realm != key.realm { state.hasTurn = false }
-        if let record = command.existingRecord,
-            let position = first[Place(realm: key.realm, record: record)], position < object.editPosition
-        {
-            state.hasTurn = false
-        }
+        if let place = place(key), let position = first[place], position < object.editPosition { state.hasTurn = false }
         return state
     }
 
     /// What the ledger's row of a command is called: as it is stored, or as it will be.
     func target(of key: ObjectKey, _ state: CommandState) -> UUID? {
         attempts[key]?.target ?? ownTarget(key)
+    }
+
+    /// The record that a command is about; `nil`: a new one, or none.
+    func place(_ key: ObjectKey) -> OrderStore.Place? {
+        guard case .success(let command) = commands[key] else { return nil }
+        return command.existingRecord.map { OrderStore.Place(key.realm, $0) }
     }
 
     /// - Returns: `nil` when there is no command any more, or no tracker.

@@ -6,7 +6,8 @@ import HTTP
 import Model
 
 /// How trackers are called as people: one client each, whose login serves all their commands of this process as long
-/// as their login and the tracker's settings stay the same.
+/// as their login and the tracker's settings stay the same. A login that is refused is tried once: the commands that
+/// wait hear of it without another try, before the account says so.
 final class OwnTrackers: Sendable {
     private let secrets: SecretBox
     private let connect: @Sendable (CompassSettings, CompassAccount) -> any RecordEditing
@@ -36,7 +37,9 @@ final class OwnTrackers: Sendable {
         of realm: Int32, _ login: OwnDefectLogin, at tracker: DefectTracker
     ) throws(MissingBackend) -> any RecordEditing {
         try kept.value(of: realm, login, at: tracker) { () throws(MissingBackend) in
-            connect(tracker.settings, try login.account(of: realm, in: tracker.environment, secrets))
+            var settings = tracker.settings
+            settings.isRefusalFinal = true
+            return connect(settings, try login.account(of: realm, in: tracker.environment, secrets))
         }
     }
 }

@@ -13,7 +13,7 @@ import Work
 /// person is one key, that of their choice: one thing is sent to each of their targets at a time, and who does not
 /// answer holds up nobody else.
 struct DeliveryHandler: Handler {
-    static let schemaOldest: Int32 = 24
+    static let schemaOldest: Int32 = 26
 
     /// What of a delivery is configured for all environments.
     struct Limits: Sendable {

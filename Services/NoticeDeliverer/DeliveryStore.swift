@@ -26,7 +26,8 @@ enum DeliveryStore {
     /// What waits for people. Rows: as ``read(_:)`` reads them.
     static func waiting(in realms: [Int32], of environment: EnvironmentID) -> Statement {
         """
-        SELECT s.realm_id, s.notice_id, s.target_id, s.way, s.is_digest, s.due_at, s.next_at, s.attempts, s.last_error
+        SELECT s.realm_id, s.notice_id, s.target_id, s.way, s.is_digest, s.due_at, s.next_at, s.attempts, s.last_error,
+            s.message_id
         FROM (SELECT DISTINCT id FROM unnest(\(realms)) AS r(id)) r CROSS JOIN LATERAL (
             SELECT * FROM delivery.shipment
             WHERE environment_id = \(environment.rawValue) AND realm_id = r.id AND state = 'waiting'
@@ -47,6 +48,7 @@ enum DeliveryStore {
                 nextAt: try columns.next())
             waiting.attempts = Int(try columns.next(Int32.self))
             waiting.lastError = try columns.next()
+            waiting.message = try columns.next()
             found[realm, default: []].append(waiting)
         }
         return found
@@ -90,18 +92,20 @@ enum DeliveryStore {
     static func save(
         _ changes: [RowChange], of realm: Int32, at now: Timestamp, in environment: EnvironmentID, decision: Int
     ) -> Statement {
-        """
-        UPDATE delivery.shipment s
-        SET state = i.state, next_at = i.next_at, attempts = i.attempts, last_error = nullif(i.last_error, ''),
-            ended_at = CASE WHEN i.state <> 'waiting' THEN \(now) END
-        FROM unnest(\(changes.map(\.row.notice)), \(changes.map(\.row.target)), \(changes.map(\.state.rawValue)),
-            \(changes.map(\.row.nextAt)), \(changes.map { Int32($0.row.attempts) }),
-            \(changes.map { String(($0.row.lastError ?? "").prefix(errorLengthMax)) }))
-            AS i(notice_id, target_id, state, next_at, attempts, last_error)
-        WHERE s.environment_id = \(environment.rawValue) AND s.realm_id = \(realm) AND s.notice_id = i.notice_id
-            AND s.target_id = i.target_id AND s.state = 'waiting'
-            AND \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
-        """
+        var messages = BinaryArray(of: UUID.self)
+        for change in changes { messages.append(change.row.message) }
+        return """
+            UPDATE delivery.shipment s
+            SET state = i.state, next_at = i.next_at, attempts = i.attempts, last_error = nullif(i.last_error, ''),
+                message_id = i.message_id, ended_at = CASE WHEN i.state <> 'waiting' THEN \(now) END
+            FROM unnest(\(changes.map(\.row.notice)), \(changes.map(\.row.target)), \(changes.map(\.state.rawValue)),
+                \(changes.map(\.row.nextAt)), \(changes.map { Int32($0.row.attempts) }),
+                \(changes.map { String(($0.row.lastError ?? "").prefix(errorLengthMax)) }), \(messages))
+                AS i(notice_id, target_id, state, next_at, attempts, last_error, message_id)
+            WHERE s.environment_id = \(environment.rawValue) AND s.realm_id = \(realm) AND s.notice_id = i.notice_id
+                AND s.target_id = i.target_id AND s.state = 'waiting'
+                AND \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+            """
     }
 
     private static let errorLengthMax = 500

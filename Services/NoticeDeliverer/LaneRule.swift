@@ -54,7 +54,7 @@ struct LanePlan {
 /// What is sent to a person now, and what becomes of what was.
 ///
 /// A target is sent one thing at a time, what was tried least first: one that is always refused does not hold up the
-/// others. When a target fails, all that waits for it waits.
+/// others. When a target fails, all that waits for it waits. What is tried in one e-mail stays in it, under its id.
 enum LaneRule {
     static func plan(_ lane: Lane) -> LanePlan {
         var plan = LanePlan()
@@ -69,6 +69,7 @@ enum LaneRule {
             plan.waitUntil = end
         } else {
             plan.shipments = shipments(of: waiting, lane)
+            for shipment in plan.shipments where shipment.isDigest { mark(shipment, waiting, &state) }
         }
         plan.changes = state.changes
         return plan
@@ -154,6 +155,28 @@ enum LaneRule {
         }
     }
 
+    /// Its notices go together from now on, under one id.
+    private static func mark(_ shipment: Shipment, _ waiting: [WaitingRow], _ rows: inout Rows) {
+        let sent = Set(shipment.items.map(\.id))
+        for var row in waiting where row.target == shipment.target.id && row.message == nil && sent.contains(row.notice)
+        {
+            row.message = shipment.id
+            rows.change(row)
+        }
+    }
+
+    /// The id of a digest: that under which it was tried, or one of its own.
+    private static func id(ofDigestWith first: WaitingRow, to target: Target, _ lane: Lane) -> UUID {
+        if let message = first.message { return message }
+        let others = lane.rows.filter { $0.target == target.id && isTogether($0, first) }
+        return Shipment.id(
+            ofDigestAt: first.dueAt, with: others.map(\.notice), to: target.id, person: lane.person)
+    }
+
+    private static func isTogether(_ row: WaitingRow, _ first: WaitingRow) -> Bool {
+        row.isDigest && row.dueAt == first.dueAt && row.message == first.message
+    }
+
     private static func shipments(of waiting: [WaitingRow], _ lane: Lane) -> [Shipment] {
         let due = Dictionary(grouping: waiting.filter { $0.nextAt <= lane.now }, by: \.target)
         return lane.targets.compactMap { target in
@@ -163,13 +186,13 @@ enum LaneRule {
             guard let first else { return nil }
             let rows =
                 first.isDigest
-                ? waiting.filter { $0.target == target.id && $0.isDigest && $0.dueAt == first.dueAt } : [first]
+                ? waiting.filter { $0.target == target.id && isTogether($0, first) } : [first]
             let items = rows.compactMap { row in
                 lane.notices[row.notice].map { Shipment.Item(id: row.notice, notice: $0) }
             }
             let id =
                 first.isDigest
-                ? Shipment.id(ofDigestAt: first.dueAt, to: target.id, person: lane.person)
+                ? Self.id(ofDigestWith: first, to: target, lane)
                 : Shipment.id(of: first.notice, to: target.id, person: lane.person)
             return Shipment(
                 id: id, target: target,

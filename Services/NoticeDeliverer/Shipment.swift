@@ -16,6 +16,8 @@ struct WaitingRow: Equatable, Sendable {
     var nextAt: Timestamp
     var attempts = 0
     var lastError: String?
+    /// The digest that it goes with, since that was tried first: what comes later is another e-mail.
+    var message: UUID?
 }
 
 /// What is sent at once: a notice, or all that are in one e-mail.
@@ -42,9 +44,11 @@ struct Shipment: Equatable, Sendable {
         UUID(name: "notice \(notice) \(target) \(person)", in: .deliveries)
     }
 
-    /// The id of the e-mail with all that is due at a time.
-    static func id(ofDigestAt time: Timestamp, to target: UUID, person: String) -> UUID {
-        UUID(name: "digest \(time) \(target) \(person)", in: .deliveries)
+    /// The id of an e-mail with what is due at a time. It is that of the notices that wait for it when it is tried
+    /// first: another part, or what comes late, is another e-mail, and not taken for one that was delivered.
+    static func id(ofDigestAt time: Timestamp, with notices: [UUID], to target: UUID, person: String) -> UUID {
+        let notices = notices.map(\.text).sorted().joined(separator: " ")
+        return UUID(name: "digest \(time) \(target) \(person) \(notices)", in: .deliveries)
     }
 }
 

@@ -1,6 +1,3 @@
-import Hummingbird
-import Logging
-
 /// A stand-in for e-conomic's Projects API v20, written from the vendor's OpenAPI document
 /// (https://apis.e-conomic.com, v20.0.0) and its list of error codes.
 struct EconomicService: Sendable {
@@ -26,20 +23,11 @@ struct EconomicService: Sendable {
     ///
     /// - Parameter onRunning: Called with the port once requests are answered.
     func run(onRunning: @escaping @Sendable (Int) async -> Void = { _ in }) async throws {
-        var logger = Logger(label: "sandbox-economic")
-        logger.logLevel = .critical
-        let application = Application(
-            responder: EconomicResponder(
-                system: system,
-                tokens: (configuration.appSecretToken, configuration.agreementGrantToken)),
-            server: .http1(
-                configuration: .init(
-                    additionalChannelHandlers: [
-                        SandboxDate { [system] in system.switches.dateSkewSeconds }
-                    ])),
-            configuration: .init(address: .hostname(configuration.host, port: configuration.port)),
-            onServerRunning: { await onRunning($0.localAddress?.port ?? 0) },
-            logger: logger)
-        try await application.run()
+        let responder = EconomicResponder(
+            system: system, tokens: (configuration.appSecretToken, configuration.agreementGrantToken))
+        try await SandboxServer(
+            responder: responder, host: configuration.host, port: configuration.port,
+            handlers: { [system] in [SandboxDate { system.switches.dateSkewSeconds }] }
+        ).run(onRunning: onRunning)
     }
 }

@@ -1,8 +1,4 @@
 import FoundationEssentials
-import HTTPTypes
-import Hummingbird
-import Logging
-import NIOCore
 import Synchronization
 
 /// A stand-in for SAP S/4HANA: time sheet, projects and business partners, written from the documented behaviour.
@@ -29,17 +25,11 @@ struct SAPService: Sendable {
     ///
     /// - Parameter onRunning: Called with the port once requests are answered.
     func run(onRunning: @escaping @Sendable (Int) async -> Void = { _ in }) async throws {
-        // It says nothing, and prepares nothing to be said of each request.
-        let logger = Logger(label: "sandbox-sap") { _ in SwiftLogNoOpLogHandler() }
-        let application = Application(
-            responder: SAPResponder(
-                system: system, sessions: SAPSessions(),
-                credentials: "Basic "
-                    + Data("\(configuration.user):\(configuration.password)".utf8).base64EncodedString()),
-            configuration: .init(address: .hostname(configuration.host, port: configuration.port)),
-            onServerRunning: { await onRunning($0.localAddress?.port ?? 0) },
-            logger: logger)
-        try await application.run()
+        let responder = SAPResponder(
+            system: system, sessions: SAPSessions(),
+            credentials: "Basic " + Data("\(configuration.user):\(configuration.password)".utf8).base64EncodedString())
+        try await SandboxServer(responder: responder, host: configuration.host, port: configuration.port)
+            .run(onRunning: onRunning)
     }
 }
 

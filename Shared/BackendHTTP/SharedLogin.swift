@@ -13,16 +13,26 @@ package actor SharedLogin<Login: Sendable> {
     private typealias Fetch = Task<Result<Held, BackendError>, Never>
 
     private let logIn: @Sendable () async -> Result<Login, BackendError>
+    private let keepsRefusal: Bool
+    private var refusal: BackendError?
     private var held: Held?
     private var fetching: Fetch?
     private var count = 0
 
-    /// - Parameter logIn: Ends within a bound of its own.
-    package init(_ logIn: @escaping @Sendable () async -> Result<Login, BackendError>) { self.logIn = logIn }
+    /// - Parameters:
+    ///   - keepsRefusal: After a login that was `unauthorized` there is no other one: all calls get that error.
+    ///   - logIn: Ends within a bound of its own.
+    package init(
+        keepsRefusal: Bool = false, _ logIn: @escaping @Sendable () async -> Result<Login, BackendError>
+    ) {
+        self.keepsRefusal = keepsRefusal
+        self.logIn = logIn
+    }
 
     /// The login that is held, or a new one.
     package func current() async throws(BackendError) -> Held {
         while true {
+            if let refusal { throw refusal }
             if let held { return held }
             let fetch = fetching ?? begin()
             let result = await withTaskCancellationHandler {
@@ -61,6 +71,10 @@ package actor SharedLogin<Login: Sendable> {
 
     private func finish(_ result: Result<Held, BackendError>) {
         fetching = nil
-        if case .success(let login) = result { held = login }
+        switch result {
+        case .success(let login): held = login
+        case .failure(let error):
+            if keepsRefusal, case .unauthorized = error { refusal = error }
+        }
     }
 }

@@ -15,13 +15,21 @@ enum CompassAnswer {
     ///   Compass says to its user.
     /// - Throws: What any answer but 2xx stands for.
     static func check(
-        _ response: Response, isWrite: Bool, mayBeForbidden: Bool = false, _ connection: CompassConnection
+        _ response: Response, isWrite: Bool, mayBeForbidden: Bool = false, _ account: CompassAccount
     ) throws(BackendError) {
-        let messages = connection.redacted([message(of: response)])
-        if response.status == 403, mayBeForbidden, isFromService(response) {
-            throw .refused(BackendMessage.bounded(messages))
+        if (200..<300).contains(response.status) { return }
+        let isFromService = isFromService(response)
+        let messages = [account.redacted(message(of: response))]
+        switch response.status {
+        case 403 where mayBeForbidden && isFromService: throw .refused(BackendMessage.bounded(messages))
+        case 300..<400, 403, 407:
+            if isFromService { break }
+            // It says nothing of the account, and has let nothing through. A 401 may be Compass's without a word.
+            let reason = "HTTP \(response.status) of something before HCL Compass: a proxy, or a login page"
+            throw .notProcessed(reason: reason, retryAfter: nil)
+        default: break
         }
-        try HTTPAnswer.check(response, isWrite: isWrite, isFromService: isFromService(response), messages: messages)
+        try HTTPAnswer.check(response, isWrite: isWrite, isFromService: isFromService, messages: messages)
     }
 
     /// Whether Compass itself says that there is no such thing.

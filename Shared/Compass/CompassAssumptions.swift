@@ -15,6 +15,7 @@
 /// | The answer to a new record's `Edit` has its `id` before it is committed. | The creation ends as an unknown outcome, and nothing was saved. |
 /// | An edit session belongs to the account, and outlives its token: `Revert` by a new login ends it. A session that nobody ends is ended by the server in time. | A revert that is refused counts as done. The record can be edited by others all the while: sessions do not lock. |
 /// | `Edit` may bring fields, which lists of choices then depend on; DevOps Plan's client sends some. | The list that is read is that of the record as it was. |
+/// | `Edit` answers with the record as it was last committed, but for what it brings and what the action writes by itself. | A session that shows an older record would not show what somebody else has just saved; the commit is refused then. |
 /// | `Commit` needs no `actionName`: the session knows it. | Compass says what it misses, and the commit is refused. |
 /// | After a `Revert`, a `Commit` of that session which arrives late is refused. | A command of unknown outcome could be done twice. |
 /// | A commit that comes second is refused with a message and a 4xx. | With a 5xx it is an unknown outcome: the caller reads and compares, as it does anyway. |

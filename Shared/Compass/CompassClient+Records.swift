@@ -8,7 +8,7 @@ extension CompassClient {
     /// What can be done with the record type.
     package func recordType() async throws(BackendError) -> RecordType {
         let response = try await connection.read(connection.recordsPath)
-        try CompassAnswer.check(response, isWrite: false, connection)
+        try CompassAnswer.check(response, isWrite: false, connection.account)
         return try HTTPAnswer.decode(RecordTypeBody.self, from: response.body).type(settings.recordType)
     }
 
@@ -65,7 +65,7 @@ extension CompassClient {
         let response = try await connection.write("PATCH", try recordPath(id) + "?operation=Revert", Array("{}".utf8))
         if CompassAnswer.isAbsent(response) { return }
         do throws(BackendError) {
-            try CompassAnswer.check(response, isWrite: true, mayBeForbidden: true, connection)
+            try CompassAnswer.check(response, isWrite: true, mayBeForbidden: true, connection.account)
         } catch {
             // Compass says no: there is nothing to revert.
             guard case .refused = error else { throw error }
@@ -81,7 +81,7 @@ extension CompassClient {
         let path = try recordPath(id) + "?actionName=" + URLText.escape(action)
         let response = try await connection.write("DELETE", path, before: deadline)
         if CompassAnswer.isAbsent(response) { return }
-        try CompassAnswer.check(response, isWrite: true, mayBeForbidden: true, connection)
+        try CompassAnswer.check(response, isWrite: true, mayBeForbidden: true, connection.account)
     }
 
     private func recordPath(_ id: String) throws(BackendError) -> String {
@@ -100,7 +100,7 @@ extension CompassClient {
             json = body
         }
         let response = try await connection.write(method, path, Array(json), before: deadline)
-        try CompassAnswer.check(response, isWrite: true, mayBeForbidden: true, connection)
+        try CompassAnswer.check(response, isWrite: true, mayBeForbidden: true, connection.account)
         guard let body = try? JSONDecoder().decode(RecordBody.self, from: Data(response.body)) else {
             throw .outcomeUnknown(reason: "HTTP \(response.status) without a record")
         }

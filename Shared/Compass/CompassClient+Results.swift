@@ -21,7 +21,7 @@ extension CompassClient {
         }
         let path = "/workspace/queryDefs/\(try CompassConnection.segment(id))/resultsets"
         let response = try await connection.write("POST", path, Array(json))
-        try CompassAnswer.check(response, isWrite: true, connection)
+        try CompassAnswer.check(response, isWrite: true, connection.account)
         guard let set = try? JSONDecoder().decode(ResultSetBody.self, from: Data(response.body)) else {
             // Whether there is one more result set that nobody reads does not matter.
             throw .notProcessed(reason: "HTTP \(response.status) without the id of a result set", retryAfter: nil)
@@ -48,7 +48,7 @@ extension CompassClient {
             "/workspace/queryDefs/\(try CompassConnection.segment(set.query))/resultsets/"
             + (try CompassConnection.segment(set.id))
         let response = try await connection.read(path + CompassAssumptions.query(ofPage: number))
-        try CompassAnswer.check(response, isWrite: false, connection)
+        try CompassAnswer.check(response, isWrite: false, connection.account)
         let body = try HTTPAnswer.decode(PageBody.self, from: response.body)
         var rows: [ResultRow] = []
         rows.reserveCapacity(body.rows?.count ?? 0)

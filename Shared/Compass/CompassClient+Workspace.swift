@@ -14,7 +14,7 @@ extension CompassClient {
     /// The roots of the workspace, for one ``Folder/personalQueries``.
     package func folders() async throws(BackendError) -> [Folder] {
         let response = try await connection.read("/workspace/folders")
-        try CompassAnswer.check(response, isWrite: false, connection)
+        try CompassAnswer.check(response, isWrite: false, connection.account)
         return try HTTPAnswer.decode([FolderBody].self, from: response.body).map(\.folder)
     }
 
@@ -53,7 +53,7 @@ extension CompassClient {
     ///   are not those that were asked for, the query is removed again.
     package func create(_ query: QueryDefinition) async throws(BackendError) -> QueryDefinition {
         let response = try await connection.write("POST", "/workspace/queryDefs", try QueryBody(query).json())
-        try CompassAnswer.check(response, isWrite: true, connection)
+        try CompassAnswer.check(response, isWrite: true, connection.account)
         guard let body = try? JSONDecoder().decode(QueryBody.self, from: Data(response.body)), let id = body.dbId?.text
         else { throw .outcomeUnknown(reason: "HTTP \(response.status) without the dbId of a query") }
         var made = query
@@ -83,7 +83,7 @@ extension CompassClient {
     package func deleteQuery(_ id: String) async throws(BackendError) {
         let response = try await connection.write("DELETE", "/workspace/queryDefs/\(try CompassConnection.segment(id))")
         if CompassAnswer.isAbsent(response) { return }
-        try CompassAnswer.check(response, isWrite: true, connection)
+        try CompassAnswer.check(response, isWrite: true, connection.account)
     }
 
     /// Removes ``TemporaryQuery``s that were made before a time, which nobody uses any more: at most

@@ -52,7 +52,7 @@ package struct CompassClient: Sendable {
     /// What the database says of itself.
     package func database() async throws(BackendError) -> DatabaseInfo {
         let response = try await connection.read("")
-        try CompassAnswer.check(response, isWrite: false, connection)
+        try CompassAnswer.check(response, isWrite: false, connection.account)
         let body = try HTTPAnswer.decode(DatabaseBody.self, from: response.body)
         return DatabaseInfo(
             name: body.name, description: body.description ?? "", recordTypes: body.entityDefNames ?? [],

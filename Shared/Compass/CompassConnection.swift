@@ -11,7 +11,7 @@ struct CompassConnection: Sendable {
     static let answerBytesMax = 32 * 1024 * 1024
 
     let settings: CompassSettings
-    private let account: CompassAccount
+    let account: CompassAccount
     private let client: Client
     private let login: SharedLogin<String>
 
@@ -19,7 +19,7 @@ struct CompassConnection: Sendable {
         self.settings = settings
         self.account = account
         self.client = client
-        login = SharedLogin { await Self.logIn(settings, account, client) }
+        login = SharedLogin(keepsRefusal: settings.isRefusalFinal) { await Self.logIn(settings, account, client) }
     }
 
     /// Below the database's path.
@@ -33,9 +33,6 @@ struct CompassConnection: Sendable {
         return URLText.escape(id)
     }
 
-    /// Messages without the account's secrets, in case a server repeats what it was sent.
-    func redacted(_ messages: [String]) -> [String] { messages.map(account.redacted) }
-
     // MARK: Reading
 
     /// Reads what needs no account.
@@ -43,7 +40,7 @@ struct CompassConnection: Sendable {
     /// - Parameter path: Below the root.
     func readOpenly(_ path: String) async throws(BackendError) -> Response {
         let response = try await client.read(Self.request("GET", path, settings))
-        try CompassAnswer.check(response, isWrite: false, self)
+        try CompassAnswer.check(response, isWrite: false, account)
         return response
     }
 
@@ -59,7 +56,7 @@ struct CompassConnection: Sendable {
     func readIfThere(_ path: String) async throws(BackendError) -> Response? {
         let response = try await read(path)
         if CompassAnswer.isAbsent(response) { return nil }
-        try CompassAnswer.check(response, isWrite: false, mayBeForbidden: true, self)
+        try CompassAnswer.check(response, isWrite: false, mayBeForbidden: true, account)
         return response
     }
 
@@ -80,39 +77,62 @@ struct CompassConnection: Sendable {
     // MARK: Logins
 
     func logIn() async throws(BackendError) {
-        switch account {
-        case .password:
-            _ = await login.forget()
-            _ = try await login.current()
-        case .personalAccessToken: try CompassAnswer.check(try await read(""), isWrite: false, self)
+        guard tokenAsGiven == nil else {
+            return try CompassAnswer.check(try await read(""), isWrite: false, account)
         }
+        _ = await login.forget()
+        _ = try await login.current()
+    }
+
+    /// A personal access token that is sent without having been tried.
+    private var tokenAsGiven: String? {
+        guard case .personalAccessToken(let token) = account, !settings.isRefusalFinal else { return nil }
+        return token
     }
 
     func logOff() async throws(BackendError) {
-        guard let token = await login.forget() else { return }
-        let request = Self.request("POST", "/authenticate/logoff", settings, []).with("Bearer " + token)
+        guard case .password = account, let authorization = await login.forget() else { return }
+        let request = Self.request("POST", "/authenticate/logoff", settings, []).with(authorization)
         let response = try await client.read(request)
         // A token that is refused is as good as given back.
         if response.status == 401 { return }
-        try CompassAnswer.check(response, isWrite: false, self)
+        try CompassAnswer.check(response, isWrite: false, account)
     }
 
     private func authorized(
         _ send: (_ authorization: String) async throws(BackendError) -> Response
     ) async throws(BackendError) -> Response {
+        if let tokenAsGiven { return try await send("Basic " + tokenAsGiven) }
+        let held = try await login.current()
+        let response = try await send(held.login)
+        guard response.status == 401 else { return response }
+        return try await send(try await login.replacing(held).login)
+    }
+
+    /// - Returns: What calls are authorized by.
+    private static func logIn(
+        _ settings: CompassSettings, _ account: CompassAccount, _ client: Client
+    ) async -> Result<String, BackendError> {
         switch account {
-        case .personalAccessToken(let token):
-            return try await send("Basic " + token)
-        case .password:
-            let held = try await login.current()
-            let response = try await send("Bearer " + held.login)
-            guard response.status == 401 else { return response }
-            return try await send("Bearer " + (try await login.replacing(held).login))
+        case .password(let user, let password): await logIn(settings, account, user, password, client)
+        case .personalAccessToken(let token): await attempt("Basic " + token, settings, account, client)
+        }
+    }
+
+    private static func attempt(
+        _ authorization: String, _ settings: CompassSettings, _ account: CompassAccount, _ client: Client
+    ) async -> Result<String, BackendError> {
+        do throws(BackendError) {
+            let request = request("GET", databasePath(settings), settings).with(authorization)
+            try CompassAnswer.check(try await client.read(request), isWrite: false, account)
+            return .success(authorization)
+        } catch {
+            return .failure(error)
         }
     }
 
     private static func logIn(
-        _ settings: CompassSettings, _ account: CompassAccount, _ client: Client
+        _ settings: CompassSettings, _ account: CompassAccount, _ user: String, _ password: String, _ client: Client
     ) async -> Result<String, BackendError> {
         struct Login: Encodable {
             let username: String
@@ -121,10 +141,10 @@ struct CompassConnection: Sendable {
             let db: String
         }
         struct Token: Decodable { let token: String }
-        guard case .password(let user, let password) = account,
-            let body = try? JSONEncoder().encode(
-                Login(username: user, password: password, repo: settings.repository, db: settings.database))
-        else { return .failure(.unauthorized(reason: "there is nothing to log in with")) }
+        let login = Login(username: user, password: password, repo: settings.repository, db: settings.database)
+        guard let body = try? JSONEncoder().encode(login) else {
+            return .failure(.unauthorized(reason: "there is nothing to log in with"))
+        }
         do throws(BackendError) {
             // A login that is made twice does no harm.
             let response = try await client.read(request("POST", "/authenticate", settings, Array(body)))
@@ -133,14 +153,12 @@ struct CompassConnection: Sendable {
                 let reason = CompassAnswer.message(of: response)
                 return .failure(.unauthorized(reason: "HTTP 400: " + account.redacted(BackendMessage.bounded(reason))))
             }
-            try HTTPAnswer.check(
-                response, isWrite: false, isFromService: CompassAnswer.isFromService(response),
-                messages: [account.redacted(CompassAnswer.message(of: response))])
+            try CompassAnswer.check(response, isWrite: false, account)
             let token = try HTTPAnswer.decode(Token.self, from: response.body).token
             guard !token.isEmpty, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
                 return .failure(.notProcessed(reason: "the server gave no token", retryAfter: nil))
             }
-            return .success(token)
+            return .success("Bearer " + token)
         } catch {
             return .failure(error)
         }
@@ -148,7 +166,9 @@ struct CompassConnection: Sendable {
 
     // MARK: Requests
 
-    private var databasePath: String {
+    private var databasePath: String { Self.databasePath(settings) }
+
+    private static func databasePath(_ settings: CompassSettings) -> String {
         "/repos/\(URLText.escape(settings.repository))/databases/\(URLText.escape(settings.database))"
     }
 
@@ -172,7 +192,7 @@ extension Request {
 }
 
 extension CompassAccount {
-    /// A text without this account's secret.
+    /// A text without this account's secret, in case a server repeats what it was sent.
     func redacted(_ text: String) -> String {
         let secret =
             switch self {

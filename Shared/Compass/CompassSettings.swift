@@ -17,6 +17,9 @@ package struct CompassSettings: Sendable, Equatable, CustomStringConvertible {
     package var pagesMax = 1_000
     /// Characters of a field's text that a result set brings; a single record brings all of them.
     package var multiLineTextLengthMax = 4_000
+    /// A client whose account was refused does not try it again: a server may lock an account after some tries. A
+    /// personal access token is tried once by itself, before any other call.
+    package var isRefusalFinal = false
 
     package init(serverURL: String, repository: String, database: String) {
         self.serverURL = serverURL.hasSuffix("/") ? String(serverURL.dropLast()) : serverURL

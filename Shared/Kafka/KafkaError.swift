@@ -77,12 +77,17 @@ extension KafkaError {
         let login = "check kafka.sasl.mechanism, kafka.sasl.username and kafka.sasl.password"
         let transport = "check kafka.security.protocol and the certificates of kafka.ssl.…"
         let topic = "create it with fieldpost topics apply, and let this client see it"
+        // More than any object has: see EventSizeTests.
+        let size =
+            "let messages have 1,000,000 bytes: raise the topic's max.message.bytes or the broker's message.max.bytes, "
+            + "and kafka.message.max.bytes where it is set"
         let pairs: [(rd_kafka_resp_err_t, String)] = [
             (RD_KAFKA_RESP_ERR__AUTHENTICATION, login), (RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED, login),
             (RD_KAFKA_RESP_ERR_UNSUPPORTED_SASL_MECHANISM, login), (RD_KAFKA_RESP_ERR_ILLEGAL_SASL_STATE, login),
             (RD_KAFKA_RESP_ERR__SSL, transport), (RD_KAFKA_RESP_ERR_SECURITY_DISABLED, transport),
             (RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, topic), (RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, topic),
             (RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, topic),
+            (RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, size), (RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, size),
             (RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, "grant this client access to the topic"),
             (RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED, "grant this client access to the consumer group"),
             (RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, "grant this client IdempotentWrite, and Describe"),

@@ -1,6 +1,15 @@
-import HummingbirdCore
-import Logging
-import NIOCore
+package import HummingbirdCore
+internal import Logging
+internal import NIOCore
+
+extension HTTPServerBuilder {
+    /// An HTTP/1.1 server as Hummingbird has it, whose stop does not end the process: see `HeldChannel`.
+    package static func heldHTTP1(configuration: HTTP1Channel.Configuration) -> HTTPServerBuilder {
+        HTTPServerBuilder { responder in
+            HeldChannel(inner: HTTP1Channel(responder: responder, configuration: configuration))
+        }
+    }
+}
 
 /// Holds what a connection was set up as until the connection is closed.
 ///

@@ -7,7 +7,8 @@ import Realms
 /// after a crash too, and seen by `fieldpost parked`.
 package enum Cascade {
     /// The statement that has keys be decided anew, for ``WriteBatch/also(_:)`` or by itself. A key that is parked
-    /// already is due at once, dead or not, with all of its attempts: so a newer event of it would have it.
+    /// already is due at once, dead or not, with all of its attempts: so a newer event of it would have it. That it is
+    /// due since it was parked tells ``ParkedKeys`` who put it there.
     ///
     /// - Parameters:
     ///   - group: The consumer group that decides them.

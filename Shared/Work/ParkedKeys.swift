@@ -27,7 +27,9 @@ enum ParkedKeys {
 
     static let reasonLengthMax = 2_000
 
-    /// Parks keys whose decision stands. A row that is there is replaced.
+    /// Parks keys whose decision stands. A row that is there is replaced, but for one that a ``Cascade`` has made due
+    /// and nobody has taken since, in the same transaction or in another one: what made it due the decision may not
+    /// have seen.
     static func park(_ parkings: [Parking], group: String, environment: EnvironmentID) -> Statement {
         """
         INSERT INTO pipeline.parked AS p (group_name, environment_id, key, topic, partition, subject, position, reason,
@@ -47,6 +49,7 @@ enum ParkedKeys {
             reason = excluded.reason, is_dead = excluded.is_dead, is_circuit = excluded.is_circuit,
             attempts = excluded.attempts, next_at = excluded.next_at,
             parked_at = CASE WHEN p.attempts < excluded.attempts THEN p.parked_at ELSE now() END
+        WHERE p.is_dead OR p.next_at <> p.parked_at
         """
     }
 

@@ -142,6 +142,77 @@ import Testing
         }
     }
 
+    /// Something before the server does not let a call through, and knows nothing of the account.
+    @Test(arguments: [302, 307, 403, 407]) func whatAProxySaysIsNoWordOfTheAccount(status: Int) async throws {
+        try await Fixture.run { fixture in
+            let compass = fixture.compass()
+            let id = try await fixture.record(compass)
+            try await fixture.switches("{\"proxyStatus\": \(status)}")
+            for client in [compass, fixture.compass(), fixture.compass(as: Fixture.anasToken)] {
+                for call in [
+                    { @Sendable in try await client.logIn() }, { @Sendable in _ = try await client.record(id) },
+                    { @Sendable in _ = try await client.recordType() }, { @Sendable in _ = try await client.folders() },
+                    { @Sendable in _ = try await client.edit(id, before: .never) },
+                    { @Sendable in try await client.revert(id) },
+                    { @Sendable in try await client.delete(id, before: .never) },
+                ] {
+                    let error = await #expect(throws: BackendError.self) { try await call() }
+                    guard case .notProcessed(let reason, nil) = error else {
+                        Issue.record("\(String(describing: error))")
+                        return
+                    }
+                    #expect(reason.hasPrefix("HTTP \(status) of something before HCL Compass"))
+                }
+            }
+            try await fixture.switches(#"{"proxyStatus": 0}"#)
+            #expect(try await compass.record(id) != nil)
+        }
+    }
+
+    /// A server may lock an account after some tries.
+    @Test(arguments: [
+        CompassAccount.password(user: "ana", password: "wrong"), .personalAccessToken("wrong"),
+    ]) func whereARefusalIsFinalThereIsOneTry(account: CompassAccount) async throws {
+        try await Fixture.run { fixture in
+            let compass = fixture.compass(as: account) { $0.isRefusalFinal = true }
+            let before = try await fixture.stats()["requests"] ?? 0
+            for _ in 0..<3 {
+                await withTaskGroup { group in
+                    for _ in 0..<16 {
+                        group.addTask {
+                            let error = await #expect(throws: BackendError.self) {
+                                try await compass.record("SAMPL00000001")
+                            }
+                            guard case .unauthorized = error else { return #expect(Bool(false), "\(error as Any)") }
+                        }
+                    }
+                }
+                await #expect(throws: BackendError.self) { try await compass.logIn() }
+            }
+            #expect(try await fixture.stats()["requests"] == before + 1)
+        }
+    }
+
+    /// A password that is changed after the login: the token's end costs one try.
+    @Test func aLoginThatIsNotRenewedIsTriedOnce() async throws {
+        try await Fixture.run { fixture in
+            for account in [Fixture.ana, Fixture.anasToken] {
+                let compass = fixture.compass(as: account) { $0.isRefusalFinal = true }
+                let id = try await fixture.record(compass)
+                try await compass.logIn()
+                try await compass.logOff()
+                _ = try await compass.record(id)
+                try await fixture.post("/sandbox/tokens/end", "{}")
+                try await fixture.switches(#"{"refusesLogins": true}"#)
+                await #expect(throws: BackendError.self) { try await compass.record(id) }
+                let before = try await fixture.stats()["requests"]
+                await #expect(throws: BackendError.self) { try await compass.record(id) }
+                #expect(try await fixture.stats()["requests"] == before)
+                try await fixture.switches(#"{"refusesLogins": false}"#)
+            }
+        }
+    }
+
     @Test func whoMayNotSeeOrChangeARecordIsToldSo() async throws {
         try await Fixture.run { fixture in
             try fixture.system.perform([

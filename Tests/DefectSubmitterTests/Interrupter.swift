@@ -7,15 +7,22 @@ import Postgres
 import Realms
 import TestSupport
 
+@testable import Compass
 @testable import DefectSubmitter
 
-/// A tracker in which something happens right before a commit.
+/// A tracker in which something happens right before a commit, or before an edit.
 struct Interrupter: RecordEditing {
-    let tracker: CompassClient
-    let interrupt: @Sendable () async -> Void
+    enum Moment { case edit, commit }
 
-    init(_ tracker: CompassClient, _ interrupt: @escaping @Sendable () async -> Void) {
+    let tracker: CompassClient
+    let moment: Moment
+    let interrupt: @Sendable () async -> Void
+    /// What its actions write by themselves.
+    var written: [String: String] = [:]
+
+    init(_ tracker: CompassClient, before moment: Moment = .commit, _ interrupt: @escaping @Sendable () async -> Void) {
         self.tracker = tracker
+        self.moment = moment
         self.interrupt = interrupt
     }
 
@@ -28,7 +35,15 @@ struct Interrupter: RecordEditing {
     func open(
         _ id: String, action: String?, _ values: [FieldValue], before deadline: WriteDeadline
     ) async throws(BackendError) -> Record {
-        try await tracker.open(id, action: action, values, before: deadline)
+        if moment == .edit { await interrupt() }
+        let record = try await tracker.open(id, action: action, values, before: deadline)
+        return Record(
+            id: record.id,
+            fields: record.fields.map { field in
+                Field(
+                    name: field.name, value: written[field.name] ?? field.value, requiredness: field.requiredness,
+                    choices: field.choices, message: field.message)
+            })
     }
     func field(_ name: String, of id: String) async throws(BackendError) -> Field? {
         try await tracker.field(name, of: id)
@@ -36,7 +51,7 @@ struct Interrupter: RecordEditing {
     func commit(
         _ id: String, _ values: [FieldValue], before deadline: WriteDeadline
     ) async throws(BackendError) -> Record {
-        await interrupt()
+        if moment == .commit { await interrupt() }
         return try await tracker.commit(id, values, before: deadline)
     }
     func revert(_ id: String) async throws(BackendError) { try await tracker.revert(id) }

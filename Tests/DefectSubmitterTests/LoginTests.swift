@@ -54,6 +54,57 @@ import Work
         }
     }
 
+    /// All that wait hear of one refusal, whether they were called before it is written down or after.
+    @Test(arguments: ["ana", nil]) func aRefusedLoginIsTriedOnce(user: String?) async throws {
+        try await CommandWorld.run { world in
+            let check = try world.storeLogin("ana@example.com", user, "wrong-secret")
+            var places: [CommandWorld.Place] = []
+            for number in 0..<12 {
+                places.append(
+                    try world.handIn(
+                        DefectCommand(operation: .modify, record: "SAMPL0000000\(number)", fields: ["Headline": "N"])))
+            }
+            let before = try await world.standIn.stats()["requests"] ?? 0
+            var answers: [CommandHandler.Answer?] = []
+            // Wave after wave is called before any answer is written.
+            let calls = try world.decide([check] + places).map { try $0.call() }
+            for call in calls { answers.append(try await world.call(call)) }
+            #expect(try await world.standIn.stats()["requests"] == before + 1)
+            _ = try world.decide([check] + places, answers)
+            #expect(try world.account("ana@example.com")?.status == .refused)
+            for place in places { #expect(try world.command(place).status == .refused) }
+            // Another one is another try.
+            try await world.finish(try world.storeLogin("ana@example.com", "ana", "secret-of-ana"))
+            #expect(try world.account("ana@example.com")?.status == .good)
+        }
+    }
+
+    /// A proxy that wants a login of its own refuses nobody's: what was handed in waits until it is gone.
+    @Test(arguments: [302, 403, 407]) func aProxyRefusesNobody(status: Int) async throws {
+        try await CommandWorld.run { world in
+            let id = try await world.standIn.add("old")
+            let check = try world.storeLogin("ana@example.com", "ana", "secret-of-ana")
+            let place = try world.handIn(DefectCommand(operation: .modify, record: id, fields: ["Headline": "new"]))
+            try await world.standIn.switches("{\"proxyStatus\": \(status)}")
+            for place in [check, place] {
+                let call = try world.step(place).call()
+                let answer = try await world.call(call)
+                let step = try world.step(place, answer)
+                guard case .park(let reason, _, .away(askingFor: nil)) = step.disposition else {
+                    Issue.record("\(step)")
+                    return
+                }
+                #expect(reason.contains("HTTP \(status) of something before HCL Compass"))
+            }
+            #expect(try world.account("ana@example.com")?.status == .unchecked)
+            try await world.standIn.switches(#"{"proxyStatus": 0}"#)
+            try await world.finish(check)
+            try await world.finish(place)
+            #expect(try world.account("ana@example.com")?.status == .good)
+            #expect(try world.command(place).status == .done)
+        }
+    }
+
     /// The answer of a call that was made with another login says nothing of the one that is stored by then.
     @Test func anotherLoginIsNotJudgedByTheFormerOnesAnswer() async throws {
         try await CommandWorld.run { world in
@@ -136,6 +187,29 @@ import Work
             #expect(try world.command(place).status == .waiting && world.gate.count == 0)
             // Nothing was begun: the record is free for others.
             #expect(try world.acme.connection.run("SELECT FROM defect.attempt").count == 0)
+        }
+    }
+
+    /// Others are answered, and this one never is: its person is told, and it is tried until something is known.
+    @Test func aCheckIsNeverGivenUp() async throws {
+        try await CommandWorld.run { world in
+            let place = try world.storeLogin("ana@example.com", "ana", "secret-of-ana")
+            for _ in 0..<2 {
+                world.gate.fail(1, .away)
+                let call = try world.step(place).call()
+                let answer = try await world.call(call)
+                let step = try world.step(place, answer, attemptCount: CommandWorld.rule.attemptsMax - 1)
+                guard case .park(_, CommandWorld.rule.retryMax, .planned) = step.disposition else {
+                    Issue.record("\(step)")
+                    return
+                }
+                let account = try #require(try world.account("ana@example.com"))
+                #expect(account.status == .unchecked && account.reason == "HCL Compass could not be asked: away")
+                world.gate.reset()
+            }
+            try await world.finish(place)
+            let account = try #require(try world.account("ana@example.com"))
+            #expect(account.status == .good && account.reason == nil)
         }
     }
 

@@ -105,8 +105,18 @@ import Testing
         #expect(try logins(after: add(port: 8191)) == 0)
         try connection.run(login)
         #expect(try logins(after: run("add", "acme", "--user-database", "OTHER")) == 0)
-        try connection.run(login)
+        try connection.run([
+            login, "INSERT INTO realm.realm (environment_id, id, path) VALUES (1, 7, '/users/ana@example.com')",
+        ])
+        let account = ObjectKey(realm: 7, kind: .defectAccount, id: UUID())
+        var batch = WriteBatch(environment: EnvironmentID(rawValue: 1))
+        batch.put(
+            account, try CanonicalJSON(#"{"status": "good", "storedAt": "2026-11-23T13:00:00.000Z"}"#), decision: 0)
+        _ = try batch.commit(on: &connection)
         #expect(try logins(after: run("remove", "acme")) == 0)
+        let objects = try connection.run(RealmObject.load([account], in: EnvironmentID(rawValue: 1)))
+        let stored = try RealmObject.byKey(objects)[account]?.decoded(as: DefectAccount.self, by: JSONDecoder())
+        #expect(stored?.status == .unchecked, "what is missing is said when it is checked")
     }
 
     @Test func noSecretIsPrintedOrStoredOpenly() throws {

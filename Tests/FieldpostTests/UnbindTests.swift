@@ -1,6 +1,8 @@
+import Essentials
 import Foundation
 import Model
 import Postgres
+import Realms
 import TestSupport
 import Testing
 
@@ -63,11 +65,24 @@ import Testing
             SELECT e, n, 'p', '\\x01' FROM generate_series(1, 2) e, generate_series(7, 8) n
             """,
         ])
+        for number in [Int32(7), 8] { try storeAccount(number, on: &connection) }
         #expect(try unbind("acme", "p7@example.com").status == 0)
+        let accounts = try connection.run(
+            "SELECT realm_id, fields::json->>'status' FROM store.object WHERE kind = \(Kind.defectAccount) ORDER BY 1"
+        ).decode(Int32.self, String.self).map { "\($0) \($1)" }
+        #expect(accounts == ["7 unchecked", "8 good"], "what is missing is said when it is checked")
         let left = try connection.run(
             "SELECT environment_id, realm_id FROM backend.defect_account ORDER BY environment_id, realm_id"
         ).decode(Int32.self, Int32.self).map { "\($0) \($1)" }
         #expect(left == ["1 8", "2 7", "2 8"])
+    }
+
+    private func storeAccount(_ realm: Int32, on connection: inout Connection) throws {
+        var batch = WriteBatch(environment: EnvironmentID(rawValue: 1))
+        let account = DefectAccount(status: .good, user: "p", storedAt: Timestamp(millisecondsSinceEpoch: 0))
+        let key = ObjectKey(realm: realm, kind: .defectAccount, id: UUID())
+        batch.put(key, try CanonicalJSON(encoding: account), decision: 0)
+        _ = try batch.commit(on: &connection)
     }
 
     @Test func everybodyIsEverybodyOfTheEnvironment() throws {

@@ -91,6 +91,35 @@ import Testing
         #expect(next.shipments.map { $0.items.map(\.id) } == [[second]])
     }
 
+    /// Who has one e-mail takes another one of the same id for the same, and drops it.
+    @Test func anotherPartOfADigestIsAnotherEMail() throws {
+        let (ids, late) = ((0..<3).map { _ in UUID() }, row(UUID(), Self.email, due: -5, isDigest: true))
+        let rows = ids.map { row($0, Self.email, due: -5, isDigest: true) }
+        let plan = LaneRule.plan(lane(rows, [Self.email]))
+        let first = try #require(plan.shipments.first)
+        #expect(Set(first.items.map(\.id)) == Set(ids) && first.isDigest)
+        // It is known by its id before it is sent. What comes late is no part of it, whatever came of it.
+        let tried = plan.changes.map(\.row)
+        #expect(
+            tried.map(\.message) == [first.id, first.id, first.id]
+                && plan.changes.map(\.state) == Array(repeating: .waiting, count: 3))
+        for outcome in [Outcome.delivered, .retry(reason: "lost", after: nil)] {
+            let next = LaneRule.plan(lane(tried + [late], [Self.email], outcomes: [(first, outcome)]))
+            let isDelivered = outcome == .delivered
+            #expect(next.shipments.map { $0.items.map(\.id) } == (isDelivered ? [[late.notice]] : []))
+            #expect(next.shipments.allSatisfy { $0.id != first.id })
+        }
+        // The process ended, or the first try failed: each part is sent by itself, and keeps its id when one is read.
+        var again: [[UUID]: UUID] = [:]
+        for rows in [tried, [late], Array(tried.dropFirst())] {
+            let shipment = try #require(LaneRule.plan(lane(rows, [Self.email])).shipments.first)
+            again[shipment.items.map(\.id)] = shipment.id
+        }
+        #expect(again.count == 3 && Set(again.values).count == 2 && again[[late.notice]] != first.id)
+        let both = try #require(LaneRule.plan(lane(tried + [late], [Self.email])).shipments.first)
+        #expect(both.items.count == (both.id == first.id ? 3 : 1))
+    }
+
     @Test func aReceiverThatWorksAgainGetsWhatWaitedForIt() throws {
         let (first, second, third) = (UUID(), UUID(), UUID())
         let rows = [

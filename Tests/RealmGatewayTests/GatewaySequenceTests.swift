@@ -40,6 +40,27 @@ import Testing
         }
     }
 
+    /// Whoever works on a person's objects in turn goes by their positions.
+    @Test func whatOneRequestChangesHasPositionsInTheOrderOfItsMutations() async throws {
+        try await withGateway { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            var ids = (0..<20).map { _ in UUID() }
+            var mutations: [String] = []
+            for id in ids { mutations.append(await phone.mutation("put", id, "{\"text\":\"a\"}")) }
+            // The last mutation of each counts.
+            let moved = ids.remove(at: 3)
+            ids.append(moved)
+            mutations.append(await phone.mutation("patch", moved, "{\"text\":\"b\"}"))
+            _ = try await phone.send(mutations)
+            let written = try fixture.withDatabase { connection in
+                try connection.run(
+                    "SELECT id FROM store.object WHERE kind = \(Kind.timeEntry) AND NOT deleted ORDER BY position"
+                ).decode(UUID.self)
+            }
+            #expect(written == ids)
+        }
+    }
+
     @Test func answersThatAreNoLongerKeptAreSaidToBe() async throws {
         var limits = GatewayLimits()
         limits.answersKeptMax = 3

@@ -25,6 +25,11 @@ struct Ban: Sendable, CustomTestStringConvertible {
         Ban(
             pattern: "import CBroker", allowedIn: ["Services/Sandbox/", "Tests/TestSupport/"],
             reason: "it changes the process's bind(2)"),
+        Ban(
+            pattern: " Application(",
+            allowedIn: ["Shared/Runtime/HTTPServer.swift", "Services/Sandbox/SandboxServer.swift"],
+            reason: "a server whose channels are not held can end the process when it stops"),
+        Ban(pattern: ".http1(", reason: "Shared/Runtime has one whose channels are held"),
         Ban(pattern: "@unchecked Sendable", reason: "own it or lock it"),
         Ban(pattern: "nonisolated(unsafe)", reason: "own it or lock it"),
         Ban(pattern: "try!", reason: "an error is handled or thrown"),

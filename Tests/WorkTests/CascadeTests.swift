@@ -98,6 +98,39 @@ import Testing
         #expect(circuits.count == 0)
     }
 
+    /// What made a key due comes before what was decided without it: in the same transaction, or from another worker.
+    @Test(arguments: [true, false]) func aKeyThatIsDueIsNotParkedForLater(isSameTransaction: Bool) throws {
+        var acme = try TestEnvironment()
+        let id = ids[0]
+        func park(_ wait: Duration, attempts: Int = 3) -> Statement {
+            ParkedKeys.park(
+                [
+                    ParkedKeys.Parking(
+                        subject: EventSubject(realm: .manager, kind: .fieldTask, id: id),
+                        partition: TopicPartition(topic: Topics.task.name, partition: 77), reason: "later",
+                        isDead: false, isCircuit: false, attemptCount: attempts, wait: wait, decision: 1)
+                ], group: "group", environment: acme.id)
+        }
+        func isDue() throws -> Bool? { try parked(&acme)[subject(id)]?.isDue }
+        for _ in 0..<2 {
+            var batch = WriteBatch(environment: acme.id)
+            add([id], decisions: [0], to: &batch)
+            if isSameTransaction { batch.also(park(.seconds(600))) }
+            _ = try batch.commit(on: &acme.connection)
+            if !isSameTransaction { try acme.connection.run(park(.seconds(600))) }
+            #expect(try isDue() == true)
+            // Whoever takes it has seen all: it waits as long as they say, also when they took long.
+            let partition = TopicPartition(
+                topic: Topics.task.name, partition: try #require(try parked(&acme)[subject(id)]).partition)
+            let (due, _) = try ParkedKeys.takeDue(
+                DueRequest(countMax: 3, roomMax: 3, exceptions: [:], hastened: [:]), group: "group",
+                partitions: [partition], lease: .zero, on: &acme.connection)
+            #expect(due.map(\.attemptCount) == [0])
+            try acme.connection.run(park(.seconds(600)))
+            #expect(try isDue() == false)
+        }
+    }
+
     // MARK: Taking them up
 
     private struct NoCall: ScheduledCall {

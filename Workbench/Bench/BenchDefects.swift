@@ -113,10 +113,18 @@ struct BenchDefects: AsyncParsableCommand {
         await bench.stop()
     }
 
+    /// Notices that people have by then: of each change one, for its defect's owner. Defects have owners in turn, and
+    /// each round begins with a change of the first.
+    private func noticeCount(after round: Int, _ people: Int) -> Int {
+        (0..<min(people, changes)).reduce(0) { count, person in
+            let own = changes / people + (person < changes % people ? 1 : 0) + (person == 0 ? 1 : 0)
+            return count + min(round * own, Self.noticesKept)
+        }
+    }
+
     private func measure(_ bench: BenchTracker, _ name: String, _ figures: inout BenchFigures) async throws {
         print("\(name): the first runs mirror everything")
         figures.add("\(name), first runs", "s", try await bench.begin().inSeconds)
-        var notices = 0
         for round in 1...rounds {
             print("\(name): round \(round) of \(rounds)")
             // The window ends where the last round's changes were: a single one moves it on.
@@ -130,10 +138,9 @@ struct BenchDefects: AsyncParsableCommand {
             let before = try await bench.requestCount()
             figures.add("\(name), round", "s", try await bench.run(.changes).inSeconds)
             figures.add("\(name), requests", "", Double(try await bench.requestCount() - before))
-            notices += changes + 1
-            let told = try await bench.count(.notice)
-            guard told >= min(notices, Self.noticesKept) else {
-                throw BenchPlace.Missing(description: "\(told) notices after \(notices) changes")
+            let (told, expected) = (try await bench.count(.notice), noticeCount(after: round, bench.people.count))
+            guard told == expected else {
+                throw BenchPlace.Missing(description: "\(told) notices after round \(round), not \(expected)")
             }
             let position = try await bench.position()
             _ = try await bench.run(.changes)

@@ -76,10 +76,10 @@ struct DefectsCommand: ParsableCommand {
                 tracker.save(),
                 Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "defects"]),
             ]
-            if !stored.serverURL.isEmpty, !tracker.isSameDatabase(as: stored) {
-                statements += try DefectsCommand.forgettingLogins(in: id, &connection)
-            }
+            let isAnother = !stored.serverURL.isEmpty && !tracker.isSameDatabase(as: stored)
+            if isAnother { statements += try DefectsCommand.forgettingLogins(in: id, &connection) }
             try connection.run(statements)
+            if isAnother { try DefectAccounts.recheckAll(in: id, on: &connection) }
             try DefectsCommand.show(tracker, output)
         }
 
@@ -124,18 +124,13 @@ struct DefectsCommand: ParsableCommand {
         @OptionGroup var database: DatabaseOptions
 
         func run() throws {
-            var connection = try database.connect(EnvironmentStore.limits)
-            try EnvironmentStore.lock(name, on: &connection)
-            let id = try DefectsCommand.environment(name, on: &connection)
-            guard try DefectTracker.load(id, on: &connection) != nil else {
-                throw CommandFailure("\(name) has no defects")
+            try EnvironmentPart.remove("defects", from: name, database) { id, connection in
+                guard try DefectTracker.load(id, on: &connection) != nil else { return nil }
+                return [DefectTracker.remove(from: id)]
+                    + (try DefectsCommand.forgettingLogins(in: id, &connection))
+            } afterwards: { id, connection in
+                try DefectAccounts.recheckAll(in: id, on: &connection)
             }
-            try connection.run(
-                [
-                    DefectTracker.remove(from: id),
-                    Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "defects removed"]),
-                ] + DefectsCommand.forgettingLogins(in: id, &connection))
-            print("\(name) has no defects any more")
         }
     }
 

@@ -69,17 +69,9 @@ struct DeliveriesCommand: ParsableCommand {
         @OptionGroup var database: DatabaseOptions
 
         func run() throws {
-            var connection = try database.connect(EnvironmentStore.limits)
-            try EnvironmentStore.lock(name, on: &connection)
-            let id = try DefectsCommand.environment(name, on: &connection)
-            guard try DeliverySettings.load(id, on: &connection) != nil else {
-                throw CommandFailure("\(name) has no deliveries")
+            try EnvironmentPart.remove("deliveries", from: name, database) { id, connection in
+                try DeliverySettings.load(id, on: &connection) == nil ? nil : [DeliverySettings.remove(from: id)]
             }
-            try connection.run([
-                DeliverySettings.remove(from: id),
-                Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "deliveries removed"]),
-            ])
-            print("\(name) has no deliveries any more")
         }
     }
 

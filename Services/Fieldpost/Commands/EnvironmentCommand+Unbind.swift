@@ -47,6 +47,7 @@ extension EnvironmentCommand {
                     PersonBinding.unbind(bound.map(\.id), in: environment) + logins + [
                         Administrator.audit(.unbound, bound.map(\.email), in: environment)
                     ])
+                if hasLogins { try DefectAccounts.recheck(bound.map(\.email), in: environment, on: &connection) }
                 count += bound.count
             }
             print("\(count) \(count == 1 ? "person" : "people") unbound")

@@ -12,6 +12,8 @@ struct CompassResponder: HTTPResponder {
 
     func respond(to request: Request, context: ConnectionContext) async throws -> Response {
         if request.uri.path.hasPrefix("/sandbox/") { return try await control(request) }
+        let proxyStatus = system.switches.proxyStatus
+        if proxyStatus > 0 { return .proxy(proxyStatus) }
         system.count("requests")
         let failure = try await system.failure(
             of: request, unavailable: .compassUnavailable,
@@ -141,6 +143,14 @@ extension Response {
         case .forbidden: .compass(.forbidden, refusal.message)
         case .notFound: .compass(.notFound, refusal.message)
         }
+    }
+
+    /// As a gateway or a firewall says no: for a browser, on its way to a page of its own.
+    static func proxy(_ status: Int) -> Response {
+        Response(
+            status: HTTPResponse.Status(code: status),
+            headers: [.contentType: "text/html", .location: "https://login.example.com/"],
+            body: ResponseBody(byteBuffer: ByteBuffer(string: "<html><body>Please log in.</body></html>")))
     }
 
     static var compassNotFound: Response { .compass(.notFound, "The resource was not found.") }

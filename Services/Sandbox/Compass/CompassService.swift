@@ -1,6 +1,3 @@
-import Hummingbird
-import Logging
-
 /// A stand-in for HCL Compass's REST API, written from the vendor's pages and the requests of its sample apps.
 struct CompassService: Sendable {
     struct Configuration: Sendable {
@@ -25,13 +22,9 @@ struct CompassService: Sendable {
     ///
     /// - Parameter onRunning: Called with the port once requests are answered.
     func run(onRunning: @escaping @Sendable (Int) async -> Void = { _ in }) async throws {
-        let logger = Logger(label: "sandbox-compass") { _ in SwiftLogNoOpLogHandler() }
-        let application = Application(
-            responder: CompassResponder(
-                system: system, repository: configuration.repository, database: configuration.database),
-            configuration: .init(address: .hostname(configuration.host, port: configuration.port)),
-            onServerRunning: { await onRunning($0.localAddress?.port ?? 0) },
-            logger: logger)
-        try await application.run()
+        let responder = CompassResponder(
+            system: system, repository: configuration.repository, database: configuration.database)
+        try await SandboxServer(responder: responder, host: configuration.host, port: configuration.port)
+            .run(onRunning: onRunning)
     }
 }

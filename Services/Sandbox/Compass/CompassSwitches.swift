@@ -18,6 +18,8 @@ struct CompassSwitches: Switches {
     var shufflesFields = false
     /// Nobody is let in: neither a password nor a token is accepted.
     var refusesLogins = false
+    /// What something before the server answers to every call, in words that are not Compass's; 0: nothing is there.
+    var proxyStatus = 0
 
     mutating func change(_ name: SwitchName, in values: KeyedDecodingContainer<SwitchName>) throws -> Bool {
         switch name.stringValue {
@@ -30,6 +32,7 @@ struct CompassSwitches: Switches {
         case "ignoresPageNumber": ignoresPageNumber = try values.decode(Bool.self, forKey: name)
         case "shufflesFields": shufflesFields = try values.decode(Bool.self, forKey: name)
         case "refusesLogins": refusesLogins = try values.decode(Bool.self, forKey: name)
+        case "proxyStatus": proxyStatus = try values.decode(Int.self, forKey: name)
         default: return try faults.change(name, in: values)
         }
         return true
@@ -40,6 +43,9 @@ struct CompassSwitches: Switches {
         try FaultSwitches.check(times: [
             visibleAfterMs, abs(clockSkewSeconds), tokenSecondsMax, sessionSecondsMax, pageRowsMax,
         ])
+        guard proxyStatus == 0 || (300..<600).contains(proxyStatus) else {
+            throw SandboxProblem(message: "a proxy's status is from 300 to 599, or 0 for none")
+        }
         guard pageRowsMax > 0 else { throw SandboxProblem(message: "a page has 1 row or more") }
         guard abs(zone.offsetMinutes) <= 14 * 60 else {
             throw SandboxProblem(message: "a zone is at most 14 hours from UTC")
@@ -48,7 +54,7 @@ struct CompassSwitches: Switches {
 
     private enum CodingKeys: CodingKey {
         case zone, clockSkewSeconds, visibleAfterMs, tokenSecondsMax, sessionSecondsMax, pageRowsMax,
-            ignoresPageNumber, shufflesFields, refusesLogins
+            ignoresPageNumber, shufflesFields, refusesLogins, proxyStatus
     }
 
     /// All switches in one object.
@@ -64,5 +70,6 @@ struct CompassSwitches: Switches {
         try values.encode(ignoresPageNumber, forKey: .ignoresPageNumber)
         try values.encode(shufflesFields, forKey: .shufflesFields)
         try values.encode(refusesLogins, forKey: .refusesLogins)
+        try values.encode(proxyStatus, forKey: .proxyStatus)
     }
 }

@@ -13,8 +13,8 @@ import Testing
 
 /// One topic or partition that cannot be written stops no other, and gets everything later.
 @Suite struct ObstacleTests {
-    /// UNKNOWN_TOPIC_OR_PART, TOPIC_AUTHORIZATION_FAILED
-    @Test(arguments: [3, 29] as [Int32]) func theOthersFlowWithoutATopic(code: Int32) async throws {
+    /// UNKNOWN_TOPIC_OR_PART, TOPIC_AUTHORIZATION_FAILED, MSG_SIZE_TOO_LARGE
+    @Test(arguments: [3, 29, 10] as [Int32]) func theOthersFlowWithoutATopic(code: Int32) async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             let log = Lines()

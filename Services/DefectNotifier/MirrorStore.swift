@@ -58,8 +58,8 @@ enum MirrorStore {
     static func mirrored(in realm: Int32, countMax: Int, of environment: EnvironmentID) -> Statement {
         """
         SELECT o.fields::json->>'record',
-            CASE WHEN (o.fields::json->>'isAssignedToMe')::boolean THEN o.fields::json->>'owner' END,
-            CASE WHEN (o.fields::json->>'isReportedByMe')::boolean THEN o.fields::json->>'submitter' END
+            CASE WHEN o.fields::json->>'isAssignedToMe' = 'true' THEN o.fields::json->>'owner' END,
+            CASE WHEN o.fields::json->>'isReportedByMe' = 'true' THEN o.fields::json->>'submitter' END
         FROM defect.mirror m CROSS JOIN LATERAL (
             SELECT fields, position FROM store.object
             WHERE environment_id = m.environment_id AND realm_id = m.realm_id AND kind = \(Kind.defect)

@@ -44,7 +44,8 @@ struct OwnReaders {
         }
         for person in people.values {
             guard let login = logins[person.realm], let account = accounts[person.realm],
-                try account.decoded(as: DefectAccount.self, by: decoder)?.status == .good
+                // One that cannot be read is not known to be good.
+                (try? account.decoded(as: DefectAccount.self, by: decoder))?.status == .good
             else { continue }
             readers[person.realm] = OwnReader(person: person, login: login, account: account)
         }

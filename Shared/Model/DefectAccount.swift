@@ -4,7 +4,8 @@ public import Essentials
 /// secret. In the person's own realm, with the id of their `Person`; the server writes it.
 ///
 /// The gateway makes it when the person stores their login (`PUT /v1/credentials/compass`); `defect-submitter` says
-/// whether the tracker lets it in.
+/// whether the tracker lets it in, and so does `defect-notifier` where people are told by their own logins and it does
+/// not any more.
 public struct DefectAccount: Codable, Equatable, Sendable {
     /// What is known of the login.
     public enum Status: String, Codable, CaseIterable, Sendable {
@@ -12,7 +13,7 @@ public struct DefectAccount: Codable, Equatable, Sendable {
         case unchecked
         /// The tracker lets it in.
         case good
-        /// The tracker does not let it in: commands are refused until another one is stored.
+        /// The tracker does not let it in: commands are refused until another one is stored, and nothing is told by it.
         case refused
     }
 

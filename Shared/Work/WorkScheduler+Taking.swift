@@ -143,18 +143,26 @@ extension WorkScheduler {
         breakers.values.compactMap(\.leftAloneUntil).reduce(nextDue) { min($0, $1) }
     }
 
-    /// Environments whose back end is faster than it was planned for and has nothing to do, with calls that wait for
-    /// room; and those whose back end comes back, with half of the room that it has, and more that waits.
+    /// Environments whose back end is faster than it was planned for and has nothing to do, or soon will have, with
+    /// calls that wait for room; and those whose back end comes back, with half of the room that it has, and more that
+    /// waits.
     private func idle(now: ContinuousClock.Instant) -> [EnvironmentID] {
         let idle = returns.environments.filter { environment in
-            breakers[environment]?.isClosed ?? true && calls.isIdle(environment)
-                && room(in: environment, now: now).left > 0
+            guard breakers[environment]?.isClosed ?? true else { return false }
+            let left = room(in: environment, now: now).left
+            return calls.isIdle(environment) && left > 0 || isRunningLow(environment) && left >= limits.inFlightMax
         }
         let more = returning.filter { environment in
             moreDue.contains(environment) && !idle.contains(environment) && !isSetAside(environment, now: now)
                 && 2 * room(in: environment, now: now).left > breakers[environment]?.callsMax ?? 0
         }
         return idle + more
+    }
+
+    /// Whether fewer calls wait than may be under way: these are over before others are taken up and decided, so that
+    /// places would be free meanwhile. Nothing is gathered by then.
+    private func isRunningLow(_ environment: EnvironmentID) -> Bool {
+        calls.count(of: environment) < 2 * limits.inFlightMax
     }
 
     /// Environments whose back end is called again, by few calls at a time.

@@ -157,6 +157,24 @@ import Testing
         #expect(try world.notices().isEmpty && world.tracker.queryCount == queryCount)
     }
 
+    @Test func anAccountThatDoesNotDecodeHoldsUpNobody() throws {
+        var world = try NotifierWorld.withOwnLogins()
+        try world.completeAll()
+        try world.acme.connection.run(
+            """
+            UPDATE store.object SET fields = '{}' WHERE kind = \(Kind.defectAccount)
+                AND realm_id = (SELECT id FROM realm.realm WHERE path = '/users/ana@example.com')
+            """)
+        for login in ["ana", "bo"] {
+            world.tracker.act("Submit", on: "S-\(login)", by: "eva", at: world.now, owner: login)
+            try world.begin(as: login)
+            try world.step(.changes, as: login)
+        }
+        try world.stepTogether(as: ["ana", "bo"])
+        while try !world.step(.changes, as: "bo") {}
+        #expect(try world.notices().keys.map(\.path) == ["/users/bo@example.com"])
+    }
+
     @Test func aLoginThatDoesNotOpenWaits() throws {
         var world = try NotifierWorld.withOwnLogins()
         try world.acme.connection.run("UPDATE backend.defect_account SET secret = ''")

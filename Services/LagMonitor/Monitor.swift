@@ -12,8 +12,15 @@ import Runtime
 struct Monitor: ~Copyable {
     /// How long one answer is waited for.
     private static let waitMax = Duration.seconds(5)
-    /// The times of so many messages are asked for in one look, of one group: after it those of the others.
-    private static let unknownMax = 500
+    /// The times of so many messages are asked for in one look.
+    private static let unknownMax = 2_000
+    /// A look has to end before it is taken for a stall.
+    private static var limits: Limits {
+        var limits = Limits(lockMax: .seconds(2))
+        (limits.statementMax, limits.tcpUserMax) = (.seconds(5), .seconds(5))
+        return limits
+    }
+
     /// Whose lag is told from the first message on, and by the times that its messages have.
     private static let ours = Dictionary(
         uniqueKeysWithValues: Services.all.filter { !$0.topics.isEmpty }.map { ($0.name, $0.topics.map(\.name)) })
@@ -28,10 +35,14 @@ struct Monitor: ~Copyable {
     private var told: [String: String] = [:]
     private var problems: [String: String] = [:]
 
-    /// Why it does not see all, for people; `nil` when it does.
+    /// What is away as a whole, for people; `nil` when nothing is.
     var problem: String? {
-        problems.isEmpty ? nil : problems.sorted { $0.key < $1.key }.map { "\($0): \($1)" }.joined(separator: "; ")
+        let away = problems.filter { $0.key == Self.database || $0.key == Self.brokers }
+        return away.isEmpty ? nil : away.sorted { $0.key < $1.key }.map { "\($0): \($1)" }.joined(separator: "; ")
     }
+
+    private static let database = "PostgreSQL"
+    private static let brokers = "Kafka"
 
     /// - Throws: For a property that librdkafka does not know.
     init(
@@ -55,30 +66,43 @@ struct Monitor: ~Copyable {
             page.tell(seen.behind)
             parked = seen.parked
         } catch let error as PostgresError {
-            problems["PostgreSQL"] = "\(error)"
+            problems[Self.database] = "\(error)"
         }
         do {
             let look = try reader.look(at: Self.ours, others: others)
             for (what, error) in look.problems { problems[what] = "\(error)" }
             history.take(look)
-            for group in Self.ours.keys {
-                let unknown = history.unknownAges(of: group).prefix(Self.unknownMax)
-                let times = try reader.writtenTimes(of: Dictionary(uniqueKeysWithValues: unknown.map { ($0, $1) }))
-                history.learn(times, of: group)
-            }
+            try learnAges()
             page.tell(history.lags, members: look.groups)
             if let parked { page.tellBacklog(history.lags, parked) }
         } catch {
-            problems["Kafka"] = "\(error)"
+            problems[Self.brokers] = "\(error)"
         }
         tellProblems()
         page.tell(round: ContinuousClock.now - start, problemCount: problems.count)
         return page.metrics
     }
 
+    /// Asks when the oldest messages were written that our groups have not finished: of all groups at a time, and where
+    /// two of them are at different places of a partition, of one now and of the other with the next look.
+    private mutating func learnAges() throws(KafkaError) {
+        var asked: [TopicPartition: Int64] = [:]
+        var groups: [String: [TopicPartition: Int64]] = [:]
+        for group in Self.ours.keys.sorted() {
+            for (partition, offset) in history.unknownAges(of: group) {
+                guard asked.count < Self.unknownMax, asked[partition] ?? offset == offset else { continue }
+                asked[partition] = offset
+                groups[group, default: [:]][partition] = offset
+            }
+        }
+        if asked.isEmpty { return }
+        let times = try reader.writtenTimes(of: asked)
+        for (group, offsets) in groups { history.learn(times.filter { offsets[$0.key] != nil }, of: group) }
+    }
+
     private mutating func lookAtDatabase() throws -> (parked: [MonitorStore.Parked], behind: [MonitorStore.Behind]) {
         if connection == nil {
-            var opened = try Connection(conninfo)
+            var opened = try Connection(conninfo, limits: Self.limits)
             try Schema.check(on: &opened)
             connection = consume opened
         }

@@ -17,7 +17,7 @@ struct MonitorPage {
         for lag in lags {
             let place = labels(lag.group, lag.partition.topic, lag.partition.partition)
             metrics.add("kafka_consumergroup_group_lag", place, Double(lag.count))
-            metrics.add("fieldpost_lag_expired_messages", place, Double(lag.expiredCount))
+            if lag.isFollowed { metrics.add("fieldpost_lag_expired_messages", place, Double(lag.expiredCount)) }
             if let status = lag.status { metrics.add("fieldpost_lag_status", place, Double(status.number)) }
             if let committed = lag.beginning.committed {
                 metrics.add("kafka_consumergroup_group_offset", place, Double(committed))
@@ -45,7 +45,7 @@ struct MonitorPage {
     private mutating func tell(_ group: String, _ lags: [PartitionLag]) {
         metrics.add("kafka_consumergroup_group_sum_lag", labels(group), Double(lags.map(\.count).reduce(0, +)))
         metrics.add("kafka_consumergroup_group_max_lag", labels(group), Double(lags.map(\.count).max() ?? 0))
-        let oldest = lags.compactMap(\.age?.seconds).max() ?? 0
+        let oldest = lags.filter(\.isFollowed).compactMap(\.age?.seconds).max() ?? 0
         metrics.add("kafka_consumergroup_group_max_lag_seconds", labels(group), oldest)
         for (topic, lags) in Self.byTopic(lags) {
             metrics.add(

@@ -6,7 +6,7 @@ enum MonitorStore {
     struct Parked: Equatable {
         let group: String
         let topic: String
-        /// Would be decided now.
+        /// Would be decided now, by a worker that has room for them.
         let dueCount: Int64
         /// For their time.
         let waitingCount: Int64
@@ -19,9 +19,9 @@ enum MonitorStore {
     /// Rows: those of ``Parked``. It reads all parked keys.
     static let parked: Statement = """
         SELECT group_name, topic,
-            count(*) FILTER (WHERE NOT is_dead AND next_at <= now()),
+            count(*) FILTER (WHERE NOT is_dead AND NOT is_circuit AND next_at <= now()),
             count(*) FILTER (WHERE NOT is_dead AND NOT is_circuit AND next_at > now()),
-            count(*) FILTER (WHERE NOT is_dead AND is_circuit AND next_at > now()),
+            count(*) FILTER (WHERE NOT is_dead AND is_circuit),
             count(*) FILTER (WHERE is_dead)
         FROM pipeline.parked GROUP BY group_name, topic ORDER BY group_name, topic
         """

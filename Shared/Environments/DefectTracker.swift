@@ -158,7 +158,8 @@ package final class DefectTrackerRegistry: Sendable {
         }
     }
 
-    /// How a tracker is asked by a person's own login: a client that nobody keeps yet.
+    /// How a tracker is asked by a person's own login: a client that nobody keeps yet. A login that is refused is tried
+    /// once by it.
     ///
     /// - Throws: `MissingBackend` when the login's secret does not open.
     package func client(
@@ -167,6 +168,7 @@ package final class DefectTrackerRegistry: Sendable {
         let account = try login.account(of: realm, in: tracker.environment, secrets)
         var settings = tracker.settings
         settings.callMax = callMax
+        settings.isRefusalFinal = true
         return CompassClient(settings, as: account, client: client)
     }
 }

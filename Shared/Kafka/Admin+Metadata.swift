@@ -57,14 +57,22 @@ extension Admin {
         return ClusterMetadata(topics: topics, leaderless: leaderless, brokers: brokers)
     }
 
-    /// All consumer groups, as far as the brokers answer.
-    package borrowing func groups() throws(KafkaError) -> [ConsumerGroup] {
+    /// All consumer groups.
+    ///
+    /// - Returns: Those of the brokers that answered, and why the others did not.
+    /// - Throws: When none answered, or does not know the request.
+    package borrowing func groups() throws(KafkaError) -> (found: [ConsumerGroup], failure: KafkaError?) {
         var pointer: UnsafePointer<rd_kafka_group_list>?
         let code = unsafe rd_kafka_list_groups(client.pointer, nil, &pointer, waitMaxMilliseconds)
         defer { if let pointer = unsafe pointer { unsafe rd_kafka_group_list_destroy(pointer) } }
-        try KafkaError.check(code, "list of groups: \(KafkaError(code).message)")
-        guard let list = unsafe pointer?.pointee else { return [] }
-        return unsafe UnsafeBufferPointer(start: list.groups, count: Int(list.group_cnt)).map { group in
+        var failure: KafkaError?
+        if code == RD_KAFKA_RESP_ERR__PARTIAL {
+            failure = KafkaError(code, "list of groups: not every broker answered")
+        } else {
+            try KafkaError.check(code, "list of groups: \(KafkaError(code).message)")
+        }
+        guard let list = unsafe pointer?.pointee else { return ([], failure) }
+        let groups = unsafe UnsafeBufferPointer(start: list.groups, count: Int(list.group_cnt)).map { group in
             let members = unsafe UnsafeBufferPointer(start: group.members, count: Int(group.member_cnt)).map {
                 unsafe ConsumerGroup.Member(
                     id: String(cString: $0.member_id), clientID: String(cString: $0.client_id),
@@ -73,5 +81,6 @@ extension Admin {
             return unsafe ConsumerGroup(
                 name: String(cString: group.group), state: String(cString: group.state), members: members)
         }
+        return (groups, failure)
     }
 }

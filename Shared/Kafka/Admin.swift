@@ -55,7 +55,9 @@ package struct Admin: ~Copyable {
         _ body: () throws(KafkaError) -> Success
     ) throws(KafkaError) -> Success {
         do {
-            return try body()
+            let answer = try body()
+            context.refusals.served()
+            return answer
         } catch {
             while unsafe rd_kafka_poll(client.pointer, 0) > 0 {}
             throw error.advice == nil ? context.refusals.last ?? error : error

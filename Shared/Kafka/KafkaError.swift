@@ -37,6 +37,14 @@ package struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
 }
 
 extension KafkaError {
+    /// Somebody did not answer in time.
+    package init(timeout message: String) { self.init(RD_KAFKA_RESP_ERR__TIMED_OUT, message) }
+
+    /// The brokers do not have these topics.
+    package init(missing topics: [String]) {
+        self.init(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, "not there: \(topics.joined(separator: ", "))")
+    }
+
     init(_ code: rd_kafka_resp_err_t, _ message: String? = nil, isFatal: Bool = false, isRetriable: Bool? = nil) {
         self.code = code.rawValue
         name = unsafe String(cString: rd_kafka_err2name(code))

@@ -15,6 +15,21 @@ package struct LagHistory: Sendable {
         var commits: [CommitSeen] = []
         var lookCount = 0
         var nextWritten: (offset: Int64, milliseconds: Int64)?
+
+        mutating func take(_ beginning: Beginning, hasMembers: Bool, at time: Int64) {
+            lookCount = min(lookCount + 1, LagHistory.commitCountMax)
+            if nextWritten?.offset != beginning.start { nextWritten = nil }
+            guard let committed = beginning.committed else {
+                // What it had committed was of content that the broker has lost.
+                commits = []
+                return
+            }
+            // Members who have nothing to commit commit nothing: that they are there is a sign as good.
+            guard hasMembers || commits.last?.offset != committed else { return }
+            commits.append(
+                CommitSeen(offset: committed, milliseconds: time, lag: beginning.end - beginning.start))
+            if commits.count > LagHistory.commitCountMax { commits.removeFirst() }
+        }
     }
 
     private var growths: [TopicPartition: PartitionGrowth] = [:]
@@ -23,35 +38,27 @@ package struct LagHistory: Sendable {
 
     package init() {}
 
-    /// Takes in a look, later than those before it. What it does not tell of is forgotten.
+    /// Takes in a look, later than those before it. What it does not tell of is forgotten, unless it could not tell all.
     package mutating func take(_ look: LagLook) {
-        growths = growths.filter { look.available[$0.key] != nil }
+        if look.problems.isEmpty {
+            growths = growths.filter { look.available[$0.key] != nil }
+            let places = look.groups.flatMap { group in
+                group.offsets.keys.map { Place(group: group.name, partition: $0) }
+            }
+            let there = Set(places)
+            courses = courses.filter { there.contains($0.key) }
+        }
         for (partition, available) in look.available {
             growths[partition, default: PartitionGrowth()].take(available.upperBound, at: look.milliseconds)
         }
-        var courses: [Place: Course] = [:]
         for group in look.groups {
             for (partition, committed) in group.offsets {
                 guard let available = look.available[partition] else { continue }
-                let place = Place(group: group.name, partition: partition)
-                var course = self.courses[place] ?? Course()
-                course.lookCount = min(course.lookCount + 1, Self.commitCountMax)
                 let beginning = Beginning(partition: partition, committed: committed, available: available)
-                if course.nextWritten?.offset != beginning.start { course.nextWritten = nil }
-                if let committed = beginning.committed {
-                    // Members who have nothing to commit commit nothing: that they are there is a sign as good.
-                    if (group.memberCount ?? 0) > 0 || course.commits.last?.offset != committed {
-                        course.commits.append(
-                            CommitSeen(
-                                offset: committed, milliseconds: look.milliseconds, lag: beginning.end - beginning.start
-                            ))
-                        if course.commits.count > Self.commitCountMax { course.commits.removeFirst() }
-                    }
-                }
-                courses[place] = course
+                courses[Place(group: group.name, partition: partition), default: Course()].take(
+                    beginning, hasMembers: group.memberCount.map { $0 > 0 } ?? false, at: look.milliseconds)
             }
         }
-        self.courses = courses
         latest = look
     }
 
@@ -81,14 +88,11 @@ package struct LagHistory: Sendable {
                 let course = courses[Place(group: group.name, partition: beginning.partition)] ?? Course()
                 return PartitionLag(
                     group: group.name, partition: beginning.partition, beginning: beginning,
-                    age: age(of: beginning, course, latest.milliseconds),
-                    status: status(of: beginning, course, latest.milliseconds))
+                    isFollowed: isFollowed(group, course), age: age(of: beginning, course, latest.milliseconds),
+                    status: status(of: beginning, group, course, latest.milliseconds))
             }
         }
     }
-
-    /// Messages written on a partition a second, over the looks that are remembered; `nil` with fewer than two.
-    package func rateIn(_ partition: TopicPartition) -> Double? { growths[partition]?.rate }
 
     private func beginnings(of name: String) -> [Beginning] {
         guard let latest, let group = latest.groups.first(where: { $0.name == name }) else { return [] }
@@ -110,11 +114,21 @@ package struct LagHistory: Sendable {
         }
     }
 
-    private func status(of beginning: Beginning, _ course: Course, _ now: Int64) -> LagStatus? {
+    /// Whether somebody reads there: of a group that is over, or was never begun, nothing is to be expected.
+    private func isFollowed(_ group: LagLook.Group, _ course: Course) -> Bool {
+        if let count = group.memberCount, count > 0 { return true }
+        return group.isKnown ? !course.commits.isEmpty : course.commits.count > 1
+    }
+
+    private func status(
+        of beginning: Beginning, _ group: LagLook.Group, _ course: Course, _ now: Int64
+    ) -> LagStatus? {
         // Whoever has only begun to look has seen no silence yet.
-        guard course.lookCount >= Self.commitCountMax else { return nil }
+        guard course.lookCount >= Self.commitCountMax, isFollowed(group, course) else { return nil }
+        let lag = beginning.end - beginning.start
+        // It is there, and has not finished the first of what it has to read.
+        if course.commits.isEmpty { return lag > 0 ? .stall : .ok }
         return LagStatusRule.status(
-            commits: course.commits, recentEnds: growths[beginning.partition]?.recentEnds ?? [],
-            lag: beginning.end - beginning.start, now: now)
+            commits: course.commits, recentEnds: growths[beginning.partition]?.recentEnds ?? [], lag: lag, now: now)
     }
 }

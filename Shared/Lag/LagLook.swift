@@ -5,13 +5,16 @@ package struct LagLook: Sendable {
     /// What one group has to read, and has read.
     package struct Group: Sendable {
         package let name: String
+        /// Whether it was asked for by name, and not found among those that there are.
+        package let isKnown: Bool
         /// What is known of how far it is; all partitions that it has to read are here.
         package var offsets: [TopicPartition: Int64?]
         /// How many members it has; `nil` when the brokers do not tell.
         package var memberCount: Int?
 
-        package init(name: String, offsets: [TopicPartition: Int64?], memberCount: Int?) {
+        package init(name: String, isKnown: Bool, offsets: [TopicPartition: Int64?], memberCount: Int?) {
             self.name = name
+            self.isKnown = isKnown
             self.offsets = offsets
             self.memberCount = memberCount
         }

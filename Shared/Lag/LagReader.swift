@@ -3,8 +3,8 @@ package import Kafka
 
 /// Asks brokers how far groups are.
 ///
-/// A look costs one request for what there is, one or two for the groups, one for each group's offsets, and two for
-/// each broker that leads partitions: their number does not grow with the number of partitions.
+/// A look costs one request for what there is, one or two to each broker for the groups, one for each group's offsets,
+/// and two to each broker that leads partitions: their number does not grow with the number of partitions.
 package struct LagReader: ~Copyable {
     private let admin: Admin
     private let brokers: String
@@ -13,7 +13,9 @@ package struct LagReader: ~Copyable {
 
     /// - Throws: For a property that librdkafka does not know. Brokers that do not answer are no error here.
     package init(brokers: String, properties: [String: String], waitMax: Duration) throws(KafkaError) {
-        admin = try Admin(brokers: brokers, properties: properties, waitMax: waitMax)
+        // The end is where the next message goes: of a topic with transactions too, as readers may commit up to there.
+        let seesAll = properties.merging(["isolation.level": "read_uncommitted"]) { first, _ in first }
+        admin = try Admin(brokers: brokers, properties: seesAll, waitMax: waitMax)
         (self.brokers, self.properties, self.waitMax) = (brokers, properties, waitMax)
     }
 
@@ -23,46 +25,47 @@ package struct LagReader: ~Copyable {
     /// - Throws: When no broker answers. What else is not known is said in the look.
     package borrowing func look(at known: [String: [String]], others: Bool) throws(KafkaError) -> LagLook {
         let metadata = try admin.metadata()
-        var problems: [String: KafkaError] = [:]
-        var memberCounts: [String: Int]?
-        do {
-            memberCounts = try Dictionary(admin.groups().map { ($0.name, $0.members.count) }) { max($0, $1) }
-        } catch {
-            // The mock cluster does not know the request.
-            if !error.isNotSupported { problems["groups"] = error }
-        }
+        var problems = Self.problems(of: known, metadata)
+        let members = members(&problems)
         var questions: [String: [TopicPartition]?] = [:]
         for (group, topics) in known { questions[group] = Self.partitions(of: topics, metadata) }
-        if others {
-            for group in memberCounts?.keys ?? [:].keys where questions[group] == nil {
-                questions[group] = .some(nil)
-            }
+        if others, let members {
+            for group in members.counts.keys where questions[group] == nil { questions[group] = .some(nil) }
         }
         // A group that reads topics which are not there has nothing to be asked about.
         questions = questions.filter { $0.value?.isEmpty != true }
         // The groups' offsets first: read afterwards they could lie above the ends.
         var groups: [LagLook.Group] = []
         for (group, answer) in try admin.committed(questions) {
-            let memberCount = memberCounts.map { $0[group] ?? 0 }
             switch answer {
             case .success(let committed):
                 let asked = (questions[group] ?? nil) ?? Array(committed.keys)
                 let offsets = asked.map { ($0, committed[$0]) }
                 groups.append(
                     LagLook.Group(
-                        name: group, offsets: Dictionary(offsets) { first, _ in first }, memberCount: memberCount))
-            case .failure(let error): problems[group] = error
+                        name: group, isKnown: known[group] != nil,
+                        offsets: Dictionary(offsets) { first, _ in first }, memberCount: members?.count(of: group)))
+            case .failure(let error): problems["group \(group)"] = error
             }
         }
-        let partitions = Set(groups.flatMap(\.offsets.keys)).filter {
-            $0.partition < metadata.topics[$0.topic] ?? 0 && !metadata.leaderless.contains($0)
+        // Others may have committed for what is gone.
+        let there = Set(groups.flatMap(\.offsets.keys)).filter { $0.partition < metadata.topics[$0.topic] ?? 0 }
+        let leaderless = there.intersection(metadata.leaderless)
+        if let first = leaderless.min(by: { $0.description < $1.description }) {
+            problems["leaders"] = KafkaError(timeout: "\(leaderless.count) partitions have no leader, such as \(first)")
         }
-        let firsts = try admin.offsets(at: .first, of: partitions)
-        let ends = try admin.offsets(at: .end, of: partitions)
+        let partitions = there.subtracting(leaderless)
+        let firsts = try offsets(at: .first, of: partitions, &problems)
+        let ends = try offsets(at: .end, of: partitions, &problems)
         var available: [TopicPartition: Range<Int64>] = [:]
         for (partition, end) in ends {
             guard let first = firsts[partition] else { continue }
             available[partition] = min(first, end)..<end
+        }
+        if let silent = partitions.first(where: { available[$0] == nil }) {
+            let count = partitions.count - available.count
+            problems["partitions"] = KafkaError(
+                timeout: "\(count) partitions do not tell their offsets, such as \(silent)")
         }
         return LagLook(
             milliseconds: Timestamp.now().millisecondsSinceEpoch, available: available,
@@ -76,9 +79,68 @@ package struct LagReader: ~Copyable {
         try WrittenTimes.load(offsets, brokers: brokers, properties: properties, waitMax: waitMax)
     }
 
+    // MARK: Questions
+
+    /// How many members groups have.
+    private struct Members {
+        var counts: [String: Int?] = [:]
+        /// A group that is not named has none: all brokers answered.
+        var isWhole = true
+
+        func count(of group: String) -> Int? { counts[group] ?? (isWhole ? 0 : nil) }
+    }
+
+    /// `nil`: brokers do not know the question, as the mock cluster does not.
+    private borrowing func members(_ problems: inout [String: KafkaError]) -> Members? {
+        do {
+            let (found, failure) = try admin.groups()
+            if let failure { problems["groups"] = failure }
+            var members = Members(isWhole: failure == nil)
+            for group in found {
+                // What a broker says of a group of another protocol than it was asked about.
+                members.counts[group.name] = group.state == "Dead" ? .some(nil) : group.members.count
+            }
+            return members
+        } catch {
+            if !error.isNotSupported { problems["groups"] = error }
+            return nil
+        }
+    }
+
+    /// One broker that does not answer, or one partition whose leader has just moved, spoils the answer about all: then
+    /// it is asked topic by topic.
+    private borrowing func offsets(
+        at edge: Admin.PartitionEdge, of partitions: Set<TopicPartition>, _ problems: inout [String: KafkaError]
+    ) throws(KafkaError) -> [TopicPartition: Int64] {
+        let failure: KafkaError
+        do {
+            return try admin.offsets(at: edge, of: partitions)
+        } catch {
+            failure = error
+        }
+        var offsets: [TopicPartition: Int64] = [:]
+        for (topic, partitions) in Dictionary(grouping: partitions, by: \.topic) {
+            do {
+                offsets.merge(try admin.offsets(at: edge, of: partitions)) { first, _ in first }
+            } catch {
+                problems["topic \(topic)"] = error
+                // Not every topic is waited for.
+                if error.isTimeout { throw error }
+            }
+        }
+        if offsets.isEmpty { throw failure }
+        return offsets
+    }
+
     private static func partitions(of topics: [String], _ metadata: ClusterMetadata) -> [TopicPartition] {
         topics.flatMap { topic in
             (0..<(metadata.topics[topic] ?? 0)).map { TopicPartition(topic: topic, partition: $0) }
         }
+    }
+
+    /// What of the known topics is not there.
+    private static func problems(of known: [String: [String]], _ metadata: ClusterMetadata) -> [String: KafkaError] {
+        let missing = Set(known.values.joined()).filter { metadata.topics[$0] == nil }.sorted()
+        return missing.isEmpty ? [:] : ["topics": KafkaError(missing: missing)]
     }
 }

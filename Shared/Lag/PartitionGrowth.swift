@@ -42,10 +42,4 @@ struct PartitionGrowth: Sendable {
         let share = Double(offset - low.offset + 1) / Double(high.offset - low.offset)
         return .about(milliseconds: low.last + Int64(share * Double(high.first - low.last)))
     }
-
-    /// Messages a second.
-    var rate: Double? {
-        guard let first = ends.first, let last = ends.last, last.last > first.last else { return nil }
-        return Double(last.offset - first.offset) * 1_000 / Double(last.last - first.last)
-    }
 }

@@ -23,9 +23,11 @@ package struct PartitionLag: Equatable, Sendable {
     package let partition: TopicPartition
     /// Where it goes on, and what it has not read though it was removed.
     package let beginning: Beginning
+    /// Whether somebody reads there, or did while it was looked.
+    package let isFollowed: Bool
     /// `nil`: there is nothing to wait, or it is not known.
     package var age: Age?
-    /// `nil`: it was not looked at often enough to say.
+    /// `nil`: nobody is expected to read there, or it was not looked at often enough to say.
     package var status: LagStatus?
 
     /// Whether its age is what the message itself says; that of nothing is known.

@@ -91,6 +91,7 @@ extension EventReader {
             let answers = try connection.run(Republish.askForMissed(missed, of: topic))
             let isNew = answers.last.map { $0.affectedCount > 0 } ?? false
             for gap in missed {
+                expired.increment(by: gap.offsets.count)
                 logger.error(
                     "messages were removed before this group has read them; the topic is published again",
                     metadata: [

@@ -1,5 +1,6 @@
 import Kafka
 import Logging
+import Metrics
 import Model
 import Postgres
 
@@ -8,6 +9,7 @@ import Postgres
 struct EventReader {
     let group: String
     let logger: Logger
+    let expired: Metrics.Counter
     /// Partitions that came, and of which it is still to be found out how far the group is.
     var begun: Set<TopicPartition> = []
     var nextBeginning = ContinuousClock.now
@@ -40,6 +42,8 @@ struct EventReader {
     init(group: String, logger: Logger) {
         self.group = group
         self.logger = logger
+        expired = Metrics.Counter(
+            label: "fieldpost.expired.messages", dimensions: [("messaging.consumer.group.name", group)])
     }
 
     struct Admitted {

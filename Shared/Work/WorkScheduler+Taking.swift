@@ -72,12 +72,14 @@ extension WorkScheduler {
     /// Which parked keys are to be taken now; `nil`: it is not time to look for them.
     mutating func dueRequest(now: ContinuousClock.Instant) -> DueRequest? {
         let isBackAgain = letBackEndsBeCalled(now: now)
+        filled.formUnion(returns.environments.filter { !isRunningLow($0) })
         let idle = idle(now: now)
         guard now >= nextDue || isBackAgain || !idle.isEmpty else { return nil }
         nextDue = now + limits.dueInterval
         guard room > 0, !assignment.isEmpty else { return nil }
         returns.prune(now: now)
         let hastened = Set(idle).intersection(returns.environments)
+        filled.subtract(hastened)
         let share = min(room / max(1, dueEnvironmentCount), limits.heldMax(beside: calls.count))
         let most = max(1, isBesideNews(now: now) ? min(share, Self.besideNewsMax) : share)
         return DueRequest(
@@ -150,7 +152,8 @@ extension WorkScheduler {
         let idle = returns.environments.filter { environment in
             guard breakers[environment]?.isClosed ?? true else { return false }
             let left = room(in: environment, now: now).left
-            return calls.isIdle(environment) && left > 0 || isRunningLow(environment) && left >= limits.inFlightMax
+            let isLow = filled.contains(environment) && isRunningLow(environment)
+            return calls.isIdle(environment) && left > 0 || isLow && left >= limits.inFlightMax
         }
         let more = returning.filter { environment in
             moreDue.contains(environment) && !idle.contains(environment) && !isSetAside(environment, now: now)
@@ -161,6 +164,9 @@ extension WorkScheduler {
 
     /// Whether fewer calls wait than may be under way: these are over before others are taken up and decided, so that
     /// places would be free meanwhile. Nothing is gathered by then.
+    ///
+    /// It counts once for each time that more of them waited: keys that find no room for another reason, such as a rate
+    /// of their person's, would else be taken up and put aside again with every round.
     private func isRunningLow(_ environment: EnvironmentID) -> Bool {
         calls.count(of: environment) < 2 * limits.inFlightMax
     }

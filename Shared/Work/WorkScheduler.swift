@@ -71,6 +71,8 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     var probes: [EnvironmentID: WorkKey] = [:]
     /// When keys that found no room come back.
     var returns = RetrySchedule()
+    /// Environments of which more calls waited than may be under way, since keys came back before their time.
+    var filled: Set<EnvironmentID> = []
     /// Environments that had keys due when it was last looked.
     var dueEnvironmentCount = 1
     /// Environments of which as many keys were due as were taken: more may be.

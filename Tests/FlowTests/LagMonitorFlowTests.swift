@@ -13,7 +13,7 @@ extension FlowTests {
         options.variables[monitor, default: [:]]["FIELDPOST_MONITOR_INTERVAL"] = "200ms"
         try await withCluster("monitor", options) { cluster in
             let beginning = Date()
-            let flow = try await DirectFlow(cluster, people: 2, entries: 40, seed: 9)
+            let flow = try await DirectFlow(cluster, people: 2, entries: 60, seed: 9)
             try await flow.write(through: 20, pause: .milliseconds(5))
             try await flow.verify(through: 20)
             let group = Services.entrySubmitter.name
@@ -23,7 +23,7 @@ extension FlowTests {
             }
 
             await cluster.kill9(.submitter)
-            try await flow.write(from: 20, pause: .milliseconds(5))
+            try await flow.write(from: 20, through: 40, pause: .milliseconds(5))
             try await eventually("the monitor tells what fieldpost lag tells, of entries that are all published") {
                 let text = try await cluster.runCommand(["lag", "--group", group, "--json"])
                 let said = try JSONDecoder().decode([LagFigures].self, from: Data(text.utf8)).compactMap(\.lag)
@@ -41,11 +41,24 @@ extension FlowTests {
             #expect(try await MonitorFigures(cluster, monitor).sum("fieldpost_lag_seconds_are_exact", of: group) == 24)
 
             try cluster.start(.submitter)
-            try await flow.verify()
+            try await flow.verify(through: 40)
             try await eventually("nothing waits any more") {
                 let seen = try await MonitorFigures(cluster, monitor)
                 return seen.lag(group) == 0 && seen.seconds(group) == 0 ? nil : seen.text
             }
+
+            // A back end that is away is no lag, and no work for more workers.
+            await cluster.kill9(.sap)
+            try await flow.write(from: 40, pause: .milliseconds(5))
+            try await eventually("keys wait for the back end") {
+                let seen = try await MonitorFigures(cluster, monitor)
+                let circuit = seen.sum("fieldpost_parked_keys", of: group, "state=\"circuit\"")
+                let due = seen.sum("fieldpost_parked_keys", of: group, "state=\"due\"")
+                let backlog = seen.sum("fieldpost_workable_backlog", of: group)
+                return circuit > 0 && seen.lag(group) == 0 && backlog == due ? nil : seen.text
+            }
+            try cluster.start(.sap)
+            try await flow.verify()
 
             await cluster.kill9(.broker)
             try await eventually("it says that it does not see Kafka, and nothing of what was") {
@@ -75,11 +88,11 @@ private struct MonitorFigures {
     }
 
     /// The sum over the label sets of a group; of all of them without one.
-    func sum(_ name: String, of group: String? = nil) -> Double {
+    func sum(_ name: String, of group: String? = nil, _ label: String = "") -> Double {
         text.split(separator: "\n")
             .filter { line in
                 line.prefix { $0 != "{" && $0 != " " } == name
-                    && group.map { line.contains("group=\"\($0)\"") } ?? true
+                    && group.map { line.contains("group=\"\($0)\"") } ?? true && (label.isEmpty || line.contains(label))
             }
             .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0, +)
     }

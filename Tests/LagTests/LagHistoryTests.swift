@@ -7,11 +7,14 @@ struct LagHistoryTests {
 
     /// - Parameter second: When it is looked.
     private func look(
-        _ second: Int64, committed: Int64?, _ available: Range<Int64>, members: Int? = 1
+        _ second: Int64, committed: Int64?, _ available: Range<Int64>, members: Int? = 1, isKnown: Bool = true
     ) -> LagLook {
         LagLook(
             milliseconds: second * 1_000, available: [Self.place: available],
-            groups: [LagLook.Group(name: "g", offsets: [Self.place: committed], memberCount: members)])
+            groups: [
+                LagLook.Group(
+                    name: "g", isKnown: isKnown, offsets: [Self.place: committed], memberCount: members)
+            ])
     }
 
     private func lag(_ looks: [LagLook]) throws -> PartitionLag {
@@ -78,6 +81,40 @@ struct LagHistoryTests {
         #expect(try status(10, members: nil, { 7 + $0 }) == .warn)
         #expect(try status(10, members: 1, { 7 + $0 * 20 }) == .ok)
         #expect(try status(10, members: 1, { $0 == 8 ? 3 : 7 + $0 }) == .rewind)
+    }
+
+    @Test func nothingIsExpectedOfAGroupThatIsOver() throws {
+        func lag(members: Int?, isKnown: Bool, _ committed: (Int64) -> Int64?) throws -> PartitionLag {
+            try self.lag(
+                (0..<10).map {
+                    look($0 * 10, committed: committed($0), 0..<(100 + $0), members: members, isKnown: isKnown)
+                })
+        }
+        // Somebody else's reader that ended long ago; one that was seen at work.
+        #expect(try lag(members: 0, isKnown: false) { _ in 7 }.status == nil)
+        #expect(try lag(members: 0, isKnown: false) { _ in 7 }.isFollowed == false)
+        #expect(try lag(members: 0, isKnown: false) { $0 < 2 ? 7 + $0 : 8 }.status == .stop)
+        // A service that is not there, and was not; one that hangs on its first message.
+        #expect(try lag(members: 0, isKnown: true) { _ in nil }.status == nil)
+        #expect(try lag(members: 1, isKnown: true) { _ in nil }.status == .stall)
+    }
+
+    @Test func whatWasCommittedInLostContentIsNoSignOfLife() throws {
+        // It was at the end; then the broker came back empty, and nobody reads what is written since.
+        let looks = (0..<10).map { look($0 * 10, committed: 1_000, 0..<1_000) }
+        let after = (10..<25).map { look($0 * 10, committed: 1_000, 0..<(10 + $0)) }
+        #expect(try lag(looks + after).status == .stall)
+    }
+
+    @Test func aLookThatCouldNotTellAllForgetsNothing() throws {
+        var history = LagHistory()
+        for number in 0..<10 { history.take(look(Int64(number) * 10, committed: 7, 0..<100)) }
+        #expect(history.lags.first?.status == .stall)
+        history.take(
+            LagLook(milliseconds: 100_000, available: [:], groups: [], problems: ["g": KafkaError(timeout: "x")]))
+        #expect(history.lags.isEmpty)
+        history.take(look(110, committed: 7, 0..<100))
+        #expect(history.lags.first?.status == .stall)
     }
 
     @Test func aGroupThatIsGoneIsForgotten() {

@@ -14,7 +14,7 @@ CREATE TABLE defect.command (
     PRIMARY KEY (environment_id, realm_id, command_id)
 ) WITH (fillfactor = 50);
 CREATE INDEX ON defect.command (environment_id, realm_id, record, edit_position) WHERE is_waiting;
-CREATE INDEX ON defect.command (environment_id, realm_id, edit_position) WHERE NOT is_waiting;
+CREATE INDEX ON defect.command (environment_id, realm_id, edit_position) INCLUDE (command_id) WHERE NOT is_waiting;
 
 -- Whoever writes commands, of whatever release, keeps it in the same transaction: as blob.follow, 019.
 CREATE FUNCTION defect.follow() RETURNS trigger LANGUAGE plpgsql

@@ -48,6 +48,7 @@ enum DefectAccounts {
             }
             if try batch.commit(on: &connection).missed.isEmpty { return }
         }
+        throw CommandFailure("people's logins changed meanwhile, again and again; say it once more")
     }
 
     private static func load(_ realms: [Int32], in environment: EnvironmentID) -> Statement {

@@ -19,6 +19,8 @@ enum EnvironmentPart {
         try EnvironmentStore.lock(name, on: &connection)
         let id = try DefectsCommand.environment(name, on: &connection)
         guard let statements = try statements(id, &connection) else {
+            // What follows may have been broken off.
+            try afterwards(id, &connection)
             throw CommandFailure("\(name) has no \(part)")
         }
         try connection.run(

@@ -1,5 +1,6 @@
 import Kafka
 import Logging
+import Metrics
 import Postgres
 
 extension EventReader {

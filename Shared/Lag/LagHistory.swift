@@ -38,7 +38,8 @@ package struct LagHistory: Sendable {
 
     package init() {}
 
-    /// Takes in a look, later than those before it. What it does not tell of is forgotten, unless it could not tell all.
+    /// Takes in a look, later than those before it. What it does not tell of is forgotten, unless it could not tell
+    /// all.
     package mutating func take(_ look: LagLook) {
         if look.problems.isEmpty {
             growths = growths.filter { look.available[$0.key] != nil }

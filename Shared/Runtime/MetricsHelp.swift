@@ -8,7 +8,7 @@ enum MetricsHelp {
         "fieldpost_defects_unreadable_rows_total": "Rows of a tracker of defects that cannot be understood, when read.",
         "fieldpost_deliveries_oldest_seconds": "For how long the oldest of what is due to be delivered waits.",
         "fieldpost_deliveries_total": "Notices that were delivered, failed to be, or were given up, by way.",
-        "fieldpost_expired_messages_total": "Messages that were removed before this group had read them, when it came there.",
+        "fieldpost_expired_messages_total": "Messages that a group came to and were removed by then.",
         "fieldpost_group_members": "Members of a consumer group, where brokers tell.",
         "fieldpost_lag_expired_messages": "Messages that were removed before the group read them.",
         "fieldpost_lag_seconds_are_exact":

@@ -63,7 +63,7 @@ import Testing
         #expect(work.calls.count == 7 && running.count == 4 && asked == [13])
         // None of them found room, for a reason of their own: they are not asked for again and again.
         asked = []
-        while work.calls.count > 1 {
+        while work.calls.count > 5 {
             if let next = work.ended(running.removeFirst(), answer: "done", now: now) { running.append(next) }
             asked += round(&work, &running)
         }

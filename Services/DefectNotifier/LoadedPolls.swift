@@ -12,6 +12,8 @@ struct LoadedPolls {
     /// The environment's position, and up to where the history of this tracker was read.
     private let position: Int64
     private let watermark: String?
+    /// Of those, what its account has read.
+    private let accountWatermark: String?
     private let own: OwnReaders
 
     /// One round trip, and two more where people's own logins are used.
@@ -27,9 +29,11 @@ struct LoadedPolls {
         ])
         objects = try RealmObject.byKey(answers[0])
         finishedRuns = try DefectStore.finishedRuns(answers[1])
-        let (position, reader, time) = try answers[2][0].decode(Int64.self, UUID?.self, String?.self)
+        let (position, reader, time, accountTime) = try answers[2][0].decode(
+            Int64.self, UUID?.self, String?.self, String?.self)
         self.position = position
         watermark = reader == tracker.ids.namespace ? time : nil
+        accountWatermark = reader == tracker.ids.namespace ? accountTime : nil
         let emails = objects.values.compactMap { (try? $0.decoded(as: DefectPoll.self, by: decoder))?.person }
         own = try OwnReaders(Set(emails), in: environment, &directory, decoder, &connection)
     }
@@ -50,6 +54,6 @@ struct LoadedPolls {
             environment: tracker.environment, decision: decision, object: object, poll: poll, tracker: ids,
             position: position, watermark: realm == nil ? watermark : ownWatermark, everybodys: watermark,
             own: tracker.account == nil ? poll.person.flatMap { own.reader($0) } : nil, realm: realm,
-            comesAfterAccount: own.comeAfterAccount)
+            accountWatermark: realm == nil || own.comeAfterAccount ? accountWatermark : nil)
     }
 }

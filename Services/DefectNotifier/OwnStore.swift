@@ -112,15 +112,19 @@ enum OwnStore {
 
     /// Moves the environment's watermark, that of all who read, where this is later. As texts, times are in their
     /// order.
+    ///
+    /// - Parameter afterAccount: Whether others may still go on from the account's; else it is forgotten.
     static func raiseWatermark(
-        to time: String, of tracker: UUID, in environment: EnvironmentID, decision: Int
+        to time: String, of tracker: UUID, afterAccount: Bool, in environment: EnvironmentID, decision: Int
     ) -> Statement {
         """
         INSERT INTO defect.watermark AS w (environment_id, tracker_id, action_timestamp)
         SELECT \(environment), \(tracker), \(time)
         WHERE \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
         ON CONFLICT (environment_id) DO UPDATE
-        SET tracker_id = excluded.tracker_id, action_timestamp = excluded.action_timestamp
+        SET tracker_id = excluded.tracker_id, action_timestamp = excluded.action_timestamp,
+            account_timestamp = CASE WHEN \(afterAccount) AND w.tracker_id = excluded.tracker_id
+                THEN w.account_timestamp END
         WHERE w.tracker_id <> excluded.tracker_id
             OR w.action_timestamp COLLATE "C" < excluded.action_timestamp COLLATE "C"
         """

@@ -26,14 +26,16 @@ enum WatermarkRule {
         let reached: Int
     }
 
-    /// Of a person's own login: from their own watermark on, or from the environment's where its account has read for
-    /// them until a short while ago. Whatever anybody had seen when it begins, it has seen when it ends.
+    /// Of a person's own login: from their own watermark on, or from the account's where it has read for them until a
+    /// short while ago. Whatever anybody had seen when it begins, it has seen when it ends.
     ///
     /// - Parameters:
     ///   - own: The person's watermark.
+    ///   - account: That of the environment's account, and of nobody else: what others have read since was theirs.
+    ///     `nil`: it has not read for a while.
     ///   - everybodys: The newest time that anybody has read.
-    static func start(own: Int?, everybodys: Int?, comesAfterAccount: Bool, now: Timestamp) -> Start {
-        let time = [own, comesAfterAccount ? everybodys : nil].compactMap(\.self).max()
+    static func start(own: Int?, account: Int?, everybodys: Int?, now: Timestamp) -> Start {
+        let time = [own, account].compactMap(\.self).max()
         return Start(time: time, reached: max(time ?? beginning(now: now), everybodys ?? .min))
     }
 

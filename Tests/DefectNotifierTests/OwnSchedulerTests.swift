@@ -216,7 +216,8 @@ import Testing
     @Test func aPersonGoesOnWhereTheAccountHasBeenUntilAShortWhileAgo() {
         let now = NoticeRuleTests.now
         func start(_ own: Int?, _ everybodys: Int?, _ comesAfterAccount: Bool) -> WatermarkRule.Start {
-            WatermarkRule.start(own: own, everybodys: everybodys, comesAfterAccount: comesAfterAccount, now: now)
+            WatermarkRule.start(
+                own: own, account: comesAfterAccount ? everybodys : nil, everybodys: everybodys, now: now)
         }
         let beginning = WatermarkRule.beginning(now: now)
         #expect(start(nil, nil, false) == WatermarkRule.Start(time: nil, reached: beginning))

@@ -23,5 +23,10 @@ CREATE TABLE defect.own_watermark (
     PRIMARY KEY (environment_id, realm_id)
 ) WITH (fillfactor = 50);
 
+-- Up to where the account itself has read: from there on people are told by their own logins when it goes, and none of
+-- them moves it for the others. Null: it has not for a while.
+ALTER TABLE defect.watermark ADD COLUMN account_timestamp text;
+UPDATE defect.watermark SET account_timestamp = action_timestamp;
+
 -- What is mirrored in one realm.
 CREATE INDEX ON defect.mirror (environment_id, realm_id);

@@ -1,0 +1,44 @@
+import Compass
+import Model
+import Postgres
+import TestSupport
+import Testing
+
+@testable import DefectNotifier
+@testable import Work
+
+/// An environment's account that comes or goes when not everybody has read the same: whoever lags loses nothing.
+@Suite(.ownThreads) struct OwnSwitchTests {
+    /// Its rounds begin all the same while an account is refused, or the tracker is away.
+    @Test func everybodyGoesOnFromWhereTheAccountStoppedReading() throws {
+        var world = try NotifierWorld.withOwnLogins()
+        try NotifierWorld.addTracker(to: &world.acme)
+        world.tracker.act("Submit", on: "S0", by: "eva", at: world.now, owner: "bo")
+        try world.complete()
+        for login in ["ana", "bo", "eva"] {
+            world.tracker.act("Submit", on: "S-\(login)", by: "stranger", at: world.now + 600, owner: login)
+        }
+        world.now += 4 * 3_600
+        world.tracker.act("Modify", on: "S-ana", by: "stranger", at: world.now)
+        try NotifierWorld.addTracker(to: &world.acme, hasAccount: false)
+        for login in ["ana", "bo", "eva"] { try world.complete(as: login) }
+        #expect(world.expected.count == 4)
+        try world.expectNotices()
+    }
+
+    /// An account that has never read leaves nothing to go on from; what one had read months ago is no news.
+    @Test func anAccountOfLongAgoIsNotGoneOnFrom() throws {
+        var world = try NotifierWorld.withOwnLogins()
+        try NotifierWorld.addTracker(to: &world.acme)
+        try world.complete()
+        try NotifierWorld.addTracker(to: &world.acme, hasAccount: false)
+        try world.acme.connection.run("UPDATE defect.run SET started_at = now() - interval '91 minutes'")
+        world.now += 60 * 86_400
+        world.tracker.act("Submit", on: "S1", by: "eva", at: world.now, owner: "ana")
+        world.tracker.act("Submit", on: "S2", by: "eva", at: world.now, owner: "bo")
+        try world.complete(as: "ana")
+        try world.acme.connection.run("UPDATE defect.run SET started_at = now()")
+        try world.complete(as: "bo")
+        #expect(try world.notices().isEmpty)
+    }
+}

@@ -128,6 +128,9 @@ extension DefectHandler {
         let after = max(newest ?? .min, reading.reached)
         let time = CompassTime(secondsOfItsClock: after).description
         guard let own = turn.own else {
+            if turn.ownOldest != nil {
+                writes.also(OwnStore.forgetWatermarks(of: tracker, in: environment, decision: decision))
+            }
             guard after != before || turn.accountWatermark != turn.watermark else { return }
             writes.also(DefectStore.moveWatermark(to: time, of: tracker, in: environment, decision: decision))
             forget(after: after, turn, &writes)

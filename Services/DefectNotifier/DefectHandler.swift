@@ -33,6 +33,8 @@ struct DefectHandler: Handler {
         let realm: Int32?
         /// Up to where the account has; of a person's poll, if it has read for them until a short while ago.
         let accountWatermark: String?
+        /// The oldest of people's own, until the account has read what they had not.
+        let ownOldest: String?
     }
 
     private let trackers: TrackerDirectory
@@ -198,7 +200,8 @@ extension Reading {
         let now = turn.poll.dueAt
         let start =
             turn.own == nil
-            ? WatermarkRule.start(account: own, now: now)
+            ? WatermarkRule.start(
+                account: own, ownOldest: turn.ownOldest.flatMap(CompassTime.init)?.secondsOfItsClock, now: now)
             : WatermarkRule.start(own: own, account: account, everybodys: everybodys, now: now)
         let since = WatermarkRule.since(start.time ?? WatermarkRule.beginning(now: now))
         self.init(

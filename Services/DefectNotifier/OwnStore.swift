@@ -76,6 +76,23 @@ enum OwnStore {
         """
     }
 
+    /// The oldest of them. Rows: one time, null when there are none.
+    static func oldestWatermark(of tracker: UUID, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT min(action_timestamp COLLATE "C") FROM defect.own_watermark
+        WHERE environment_id = \(environment) AND tracker_id = \(tracker)
+        """
+    }
+
+    /// The account has read what they had not.
+    static func forgetWatermarks(of tracker: UUID, in environment: EnvironmentID, decision: Int) -> Statement {
+        """
+        DELETE FROM defect.own_watermark
+        WHERE environment_id = \(environment) AND tracker_id = \(tracker)
+            AND \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+
     /// Whether a round of the environment's account was begun within the window that each round reads again. Rows: one
     /// boolean.
     static func hasAccountReadLately(in environment: EnvironmentID) -> Statement {

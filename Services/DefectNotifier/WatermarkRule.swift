@@ -39,9 +39,16 @@ enum WatermarkRule {
         return Start(time: time, reached: max(time ?? beginning(now: now), everybodys ?? .min))
     }
 
-    /// Of the environment's account.
-    static func start(account watermark: Int?, now: Timestamp) -> Start {
-        Start(time: watermark, reached: watermark ?? beginning(now: now))
+    /// Of the environment's account: from its watermark on, or from where the last of those was who have read with
+    /// their own logins until it came, as long as what the others have seen is known.
+    ///
+    /// - Parameters:
+    ///   - watermark: The newest time that anybody has read.
+    ///   - ownOldest: The oldest of people's watermarks; `nil`: there are none any more.
+    static func start(account watermark: Int?, ownOldest: Int?, now: Timestamp) -> Start {
+        guard let watermark else { return Start(time: nil, reached: beginning(now: now)) }
+        let time = max(min(ownOldest ?? watermark, watermark), watermark - lateSecondsMax)
+        return Start(time: time, reached: watermark)
     }
 
     /// Whether a time can be by a clock of which anything is to be concluded. One far ahead would hide all that is

@@ -227,7 +227,17 @@ import Testing
         #expect(start(5, 9, true) == WatermarkRule.Start(time: 9, reached: 9))
         #expect(start(5, 9, false) == WatermarkRule.Start(time: 5, reached: 9), "nothing before is missed")
         #expect(start(12, 9, true) == WatermarkRule.Start(time: 12, reached: 12))
-        #expect(WatermarkRule.start(account: nil, now: now).reached == beginning)
-        #expect(WatermarkRule.start(account: 7, now: now) == WatermarkRule.Start(time: 7, reached: 7))
+    }
+
+    @Test func theAccountGoesOnWhereTheLastPersonWas() {
+        let now = NoticeRuleTests.now
+        func start(_ account: Int?, _ ownOldest: Int?) -> WatermarkRule.Start {
+            WatermarkRule.start(account: account, ownOldest: ownOldest, now: now)
+        }
+        #expect(start(nil, nil) == WatermarkRule.Start(time: nil, reached: WatermarkRule.beginning(now: now)))
+        #expect(start(7, nil) == WatermarkRule.Start(time: 7, reached: 7))
+        #expect(start(7, 5) == WatermarkRule.Start(time: 5, reached: 7))
+        #expect(start(7, 9) == WatermarkRule.Start(time: 7, reached: 7))
+        #expect(start(90_000, 5) == WatermarkRule.Start(time: 3_600, reached: 90_000), "a day at most")
     }
 }

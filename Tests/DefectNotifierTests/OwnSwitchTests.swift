@@ -41,4 +41,33 @@ import Testing
         try world.complete(as: "bo")
         #expect(try world.notices().isEmpty)
     }
+
+    @Test func anAccountReadsWhatTheLastPersonHasNot() throws {
+        var world = try NotifierWorld.withOwnLogins()
+        try world.completeAll()
+        world.tracker.act("Submit", on: "S1", by: "eva", at: world.now + 600, owner: "ana")
+        world.now += 4 * 3_600
+        world.tracker.act("Submit", on: "S2", by: "eva", at: world.now, owner: "bo")
+        try world.complete(as: "bo")
+        try NotifierWorld.addTracker(to: &world.acme)
+        try world.complete()
+        #expect(world.expected.count == 2)
+        try world.expectNotices()
+        #expect(try world.acme.connection.run("SELECT FROM defect.own_watermark").count == 0)
+        // From then on it reads from its own, and people from there as well, though it found nothing newer.
+        try world.begin()
+        guard case (.call(let reading, _), _) = try world.decide(.changes) else {
+            Issue.record("nothing is read")
+            return
+        }
+        #expect(reading.since.secondsOfItsClock == WatermarkRule.since(reading.reached))
+        try NotifierWorld.addTracker(to: &world.acme, hasAccount: false)
+        world.now += 300
+        for login in ["ana", "bo"] {
+            world.tracker.act("Modify", on: login == "ana" ? "S1" : "S2", by: "eva", at: world.now, owner: login)
+        }
+        try world.completeAll()
+        #expect(world.expected.count == 4)
+        try world.expectNotices()
+    }
 }

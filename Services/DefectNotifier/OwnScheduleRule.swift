@@ -9,8 +9,10 @@ enum OwnScheduleRule {
     struct Begun: Equatable {
         let run: Int64
         let finishedRun: Int64
-        /// How long ago it was begun; `nil`: the next one was asked for.
-        let age: Duration?
+        /// How long ago it was begun.
+        let age: Duration
+        /// Whether the next one is asked for, before its time.
+        let isNextAskedFor: Bool
     }
 
     /// A run that is to be begun.
@@ -28,9 +30,10 @@ enum OwnScheduleRule {
         let due = people.compactMap { realm -> (rank: Int, age: Duration, due: Due)? in
             guard let last = begun[realm] else { return (1, .zero, Due(realm: realm, run: 1)) }
             let next = Due(realm: realm, run: last.run + 1)
-            guard let age = last.age else { return last.finishedRun >= last.run ? (0, .zero, next) : nil }
-            guard age >= interval, last.finishedRun >= last.run || age > staleMax else { return nil }
-            return (2, age, next)
+            guard last.isNextAskedFor || last.age >= interval,
+                last.finishedRun >= last.run || last.age > staleMax
+            else { return nil }
+            return (last.isNextAskedFor ? 0 : 2, last.age, next)
         }
         return due.sorted { ($0.rank, $1.age, $0.due.realm) < ($1.rank, $0.age, $1.due.realm) }.map(\.due)
     }
@@ -42,5 +45,5 @@ enum OwnScheduleRule {
     }
 
     /// Whether a person is told late: their next round should have begun an interval ago.
-    static func isLate(_ begun: Begun?, interval: Duration) -> Bool { begun?.age.map { $0 >= interval * 2 } ?? false }
+    static func isLate(_ begun: Begun?, interval: Duration) -> Bool { begun.map { $0.age >= interval * 2 } ?? false }
 }

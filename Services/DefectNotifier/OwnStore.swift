@@ -10,11 +10,11 @@ enum OwnStore {
     // MARK: Runs
 
     /// The last run of each person and scope. Rows: realm, scope, run, the last one that is done, how many milliseconds
-    /// ago it was begun; null when the next one was asked for.
+    /// ago it was begun, whether the next one is asked for.
     static func runs(in environment: EnvironmentID) -> Statement {
         """
         SELECT realm_id, scope, run, finished_run,
-            CASE WHEN isfinite(started_at) THEN (extract(epoch FROM now() - started_at) * 1000)::bigint END
+            (extract(epoch FROM now() - started_at) * 1000)::bigint, asked_for
         FROM defect.own_run WHERE environment_id = \(environment)
         """
     }
@@ -37,7 +37,7 @@ enum OwnStore {
         FROM unnest(\(runs.map(\.realm)), \(runs.map(\.scope.rawValue)), \(runs.map(\.run))) AS i(realm_id, scope, run)
         ORDER BY i.realm_id, i.scope
         ON CONFLICT (environment_id, realm_id, scope) DO UPDATE
-        SET run = excluded.run, started_at = excluded.started_at
+        SET run = excluded.run, started_at = excluded.started_at, asked_for = false
         WHERE r.run < excluded.run
         """
     }

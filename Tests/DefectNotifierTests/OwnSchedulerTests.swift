@@ -21,6 +21,26 @@ import Testing
             .map { "\($0.scope) \($0.person?.prefix { $0 != "@" } ?? "-") \($0.run)" }.sorted()
     }
 
+    /// As `defect-submitter` does when a command is done.
+    private static let ask: Statement = "UPDATE defect.own_run SET asked_for = true WHERE scope = 'changes'"
+
+    /// A worker loses a person's poll, with commands of theirs being done all the time.
+    @Test func aRoundThatIsAskedForAgainAndAgainDoesNotStayWhereItIs() throws {
+        var world = try NotifierWorld.withOwnLogins(people: ["ana": "ana@example.com"])
+        var scheduler = try SchedulerTests.scheduler(world.acme)
+        try Self.step(&scheduler, 0)
+        try world.acme.connection.run("UPDATE defect.own_run SET started_at = now() - interval '11 minutes'")
+        try world.acme.connection.run(Self.ask)
+        try Self.step(&scheduler, 10)
+        #expect(scheduler.own[world.acme.id]?.isLate == true, "its end is waited for")
+        #expect(try Self.polls(&world.acme) == ["changes ana 1", "comparison ana 1"])
+        try world.acme.connection.run("UPDATE defect.own_run SET started_at = now() - interval '31 minutes'")
+        try world.acme.connection.run(Self.ask)
+        try Self.step(&scheduler, 1_900)
+        #expect(try Self.polls(&world.acme) == ["changes ana 2", "comparison ana 1"])
+        #expect(try world.acme.connection.run("SELECT FROM defect.own_run WHERE asked_for").count == 0)
+    }
+
     private static func step(_ scheduler: inout Scheduler, _ seconds: Int64) throws {
         #expect(try scheduler.step(now: SchedulerTests.time(seconds)))
     }
@@ -56,7 +76,7 @@ import Testing
         #expect(try Self.polls(&world.acme) == ["changes ana 2", "comparison ana 1"])
         // A command of hers is done.
         try world.acme.connection.run(make("done"))
-        try world.acme.connection.run("UPDATE defect.own_run SET started_at = '-infinity' WHERE scope = 'changes'")
+        try world.acme.connection.run(Self.ask)
         try Self.step(&scheduler, 30)
         #expect(try Self.polls(&world.acme) == ["changes ana 3", "comparison ana 1"])
         // Something must be wrong with a run that takes so long.
@@ -153,20 +173,25 @@ import Testing
 
     // MARK: The rule
 
-    private static func begun(_ age: Duration?, isDone: Bool = true) -> OwnScheduleRule.Begun {
-        OwnScheduleRule.Begun(run: 3, finishedRun: isDone ? 3 : 2, age: age)
+    private static func begun(
+        _ age: Duration, isDone: Bool = true, isNextAskedFor: Bool = false
+    ) -> OwnScheduleRule.Begun {
+        OwnScheduleRule.Begun(run: 3, finishedRun: isDone ? 3 : 2, age: age, isNextAskedFor: isNextAskedFor)
     }
 
     @Test func whoHasWaitedLongestComesFirst() {
         let due = OwnScheduleRule.due(
-            [1, 2, 3, 4, 5, 6, 7, 8],
+            [1, 2, 3, 4, 5, 6, 7, 8, 9],
             [
                 1: Self.begun(.seconds(299)), 2: Self.begun(.seconds(300)), 3: Self.begun(.seconds(900)),
-                4: Self.begun(.seconds(900), isDone: false), 5: Self.begun(nil), 6: Self.begun(nil, isDone: false),
+                4: Self.begun(.seconds(900), isDone: false),
+                5: Self.begun(.seconds(9), isNextAskedFor: true),
+                6: Self.begun(.seconds(1_800), isDone: false, isNextAskedFor: true),
                 7: Self.begun(.seconds(1_801), isDone: false),
+                9: Self.begun(.seconds(1_801), isDone: false, isNextAskedFor: true),
             ], interval: .seconds(300), staleMax: .seconds(1_800))
-        #expect(due.map(\.realm) == [5, 8, 7, 3, 2])
-        #expect(due.map(\.run) == [4, 1, 4, 4, 4])
+        #expect(due.map(\.realm) == [9, 5, 8, 7, 3, 2])
+        #expect(due.map(\.run) == [4, 4, 1, 4, 4, 4])
     }
 
     @Test func peopleAreSpreadOverTheInterval() {
@@ -206,7 +231,8 @@ import Testing
 
     @Test func whoShouldHaveBegunAnIntervalAgoIsLate() {
         #expect(!OwnScheduleRule.isLate(nil, interval: .seconds(300)))
-        #expect(!OwnScheduleRule.isLate(Self.begun(nil), interval: .seconds(300)))
+        #expect(!OwnScheduleRule.isLate(Self.begun(.zero, isNextAskedFor: true), interval: .seconds(300)))
+        #expect(OwnScheduleRule.isLate(Self.begun(.seconds(600), isNextAskedFor: true), interval: .seconds(300)))
         #expect(!OwnScheduleRule.isLate(Self.begun(.seconds(599)), interval: .seconds(300)))
         #expect(OwnScheduleRule.isLate(Self.begun(.seconds(600), isDone: false), interval: .seconds(300)))
     }

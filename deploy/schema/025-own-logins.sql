@@ -7,8 +7,9 @@ CREATE TABLE defect.own_run (
     realm_id        int NOT NULL,
     scope           text NOT NULL,
     run             bigint NOT NULL,
-    -- When it was begun; '-infinity': the next one is asked for.
     started_at      timestamptz NOT NULL,
+    -- The next one is, before its time. When this one was begun stays known: it may not come to its end.
+    asked_for       boolean NOT NULL DEFAULT false,
     -- The last one whose findings are written.
     finished_run    bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (environment_id, realm_id, scope)

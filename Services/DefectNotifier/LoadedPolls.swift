@@ -42,7 +42,7 @@ struct LoadedPolls {
         accountWatermark = reader == tracker.ids.namespace ? accountTime : nil
         ownOldest = tracker.account == nil ? nil : try answers[3][0].decode(String?.self)
         let emails = objects.values.compactMap { (try? $0.decoded(as: DefectPoll.self, by: decoder))?.person }
-        own = try OwnReaders(Set(emails), in: environment, &directory, decoder, &connection)
+        own = try OwnReaders(Set(emails), at: tracker, &directory, decoder, &connection)
     }
 
     /// - Returns: `nil` when there is nothing to be done for a poll.

@@ -93,13 +93,12 @@ enum OwnStore {
         """
     }
 
-    /// Whether a round of the environment's account was begun within the window that each round reads again. Rows: one
-    /// boolean.
-    static func hasAccountReadLately(in environment: EnvironmentID) -> Statement {
+    /// Whether a round of the environment's account was begun within the last seconds. Rows: one boolean.
+    static func hasAccountReadLately(within seconds: Int, in environment: EnvironmentID) -> Statement {
         """
         SELECT EXISTS (SELECT FROM defect.run
             WHERE environment_id = \(environment) AND scope = \(DefectPoll.Scope.changes.rawValue)
-                AND started_at > now() - make_interval(secs => \(Double(WatermarkRule.windowSeconds))))
+                AND started_at > now() - make_interval(secs => \(Double(seconds))))
         """
     }
 

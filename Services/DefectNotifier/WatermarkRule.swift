@@ -8,6 +8,10 @@ enum WatermarkRule {
     static let windowSeconds = 90 * 60
     /// How long after others' a person's own round may be read, and still know what others have seen.
     static let lateSecondsMax = 86_400
+    /// For how long after its last round was begun what the account has read counts as read by all: each person's
+    /// next round comes an interval later, or two when they are late.
+    static func accountSeconds(interval seconds: Int32) -> Int { max(windowSeconds, 2 * Int(seconds)) }
+
     /// The most that a clock on Earth is ahead of UTC (14 hours), and one more that it may be wrong by.
     static let aheadSecondsMax = 15 * 3_600
     /// The most that a clock on Earth is behind UTC (12 hours), and one more that it may be wrong by.

@@ -26,6 +26,29 @@ import Testing
         try world.expectNotices()
     }
 
+    /// Where the tracker is asked once a day, people come up to a day after the account.
+    @Test func peopleOfALongIntervalGoOnFromTheAccountAsWell() throws {
+        var world = try NotifierWorld.withOwnLogins()
+        try NotifierWorld.addTracker(to: &world.acme)
+        try world.complete()
+        try NotifierWorld.addTracker(to: &world.acme, hasAccount: false)
+        try world.acme.connection.run([
+            "UPDATE backend.defect_tracker SET poll_interval_seconds = 86400",
+            "UPDATE defect.run SET started_at = now() - interval '47 hours'",
+        ])
+        world.now += 47 * 3_600
+        world.tracker.act("Submit", on: "S1", by: "eva", at: world.now - 3_600, owner: "ana")
+        try world.complete(as: "ana")
+        #expect(world.expected.count == 1)
+        try world.expectNotices()
+    }
+
+    @Test func theAccountCountsForTwoIntervalsAndForTheWindowAtLeast() {
+        #expect(WatermarkRule.accountSeconds(interval: 5) == 5_400)
+        #expect(WatermarkRule.accountSeconds(interval: 2_701) == 5_402)
+        #expect(WatermarkRule.accountSeconds(interval: 86_400) == 172_800)
+    }
+
     /// An account that has never read leaves nothing to go on from; what one had read months ago is no news.
     @Test func anAccountOfLongAgoIsNotGoneOnFrom() throws {
         var world = try NotifierWorld.withOwnLogins()

@@ -19,6 +19,7 @@ enum OwnScheduleRule {
     struct Due: Equatable {
         let realm: Int32
         let run: Int64
+        var isAskedFor = false
     }
 
     /// The people whose next run of a scope can be begun: first of those for whom one was asked for, then of those who
@@ -29,13 +30,24 @@ enum OwnScheduleRule {
     ) -> [Due] {
         let due = people.compactMap { realm -> (rank: Int, age: Duration, due: Due)? in
             guard let last = begun[realm] else { return (1, .zero, Due(realm: realm, run: 1)) }
-            let next = Due(realm: realm, run: last.run + 1)
+            let next = Due(realm: realm, run: last.run + 1, isAskedFor: last.isNextAskedFor)
             guard last.isNextAskedFor || last.age >= interval,
                 last.finishedRun >= last.run || last.age > staleMax
             else { return nil }
             return (last.isNextAskedFor ? 0 : 2, last.age, next)
         }
         return due.sorted { ($0.rank, $1.age, $0.due.realm) < ($1.rank, $0.age, $1.due.realm) }.map(\.due)
+    }
+
+    /// Those that are begun by now. Commands can ask for rounds without end: theirs are at most half, but for what the
+    /// others leave. Since twice as many may begin as must, nobody has to wait for longer than an interval for that.
+    ///
+    /// - Parameter due: In their order.
+    static func chosen(_ due: [Due], countMax: Int) -> [Due] {
+        let asked = due.filter(\.isAskedFor)
+        let others = due.filter { !$0.isAskedFor }
+        let askedCount = min(asked.count, max(countMax / 2, countMax - others.count))
+        return Array(asked.prefix(askedCount) + others.prefix(countMax - askedCount))
     }
 
     /// How many of so many people's runs may be begun after a while in which none was.

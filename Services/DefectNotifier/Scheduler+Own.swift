@@ -69,10 +69,10 @@ extension Scheduler {
         var beginnings: [Beginning] = []
         for ((scope, interval), due) in zip(scopes, due) {
             let countMax = OwnScheduleRule.countMax(people: people.count, elapsed: elapsed, interval: interval)
-            let runs = due.lazy.compactMap { due in
-                good[due.realm].map { Beginning(scope: scope, run: due.run, person: $0) }
+            let ready = due.filter { good[$0.realm] != nil }
+            beginnings += OwnScheduleRule.chosen(ready, countMax: countMax).map { due in
+                Beginning(scope: scope, run: due.run, person: good[due.realm])
             }
-            beginnings += runs.prefix(countMax)
         }
         if !beginnings.isEmpty { try begin(beginnings, in: environment, now) }
     }

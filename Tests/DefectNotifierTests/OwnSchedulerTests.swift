@@ -24,6 +24,10 @@ import Testing
     /// As `defect-submitter` does when a command is done.
     private static let ask: Statement = "UPDATE defect.own_run SET asked_for = true WHERE scope = 'changes'"
 
+    private static func ask(_ realm: Int32) -> Statement {
+        "UPDATE defect.own_run SET asked_for = true WHERE scope = 'changes' AND realm_id = \(realm)"
+    }
+
     /// A worker loses a person's poll, with commands of theirs being done all the time.
     @Test func aRoundThatIsAskedForAgainAndAgainDoesNotStayWhereItIs() throws {
         var world = try NotifierWorld.withOwnLogins(people: ["ana": "ana@example.com"])
@@ -203,6 +207,40 @@ import Testing
         #expect(countMax(10_000, .seconds(1)) == 67)
         #expect(countMax(10_000, .seconds(600)) == 20_000)
         #expect(countMax(0, .zero) == 1)
+    }
+
+    @Test func roundsThatAreAskedForLeavePlacesForOthers() {
+        func chosen(asked: Int, others: Int, countMax: Int) -> [Int32] {
+            let due = (0..<asked + others).map { number in
+                OwnScheduleRule.Due(realm: Int32(number), run: 4, isAskedFor: number < asked)
+            }
+            return OwnScheduleRule.chosen(due, countMax: countMax).map(\.realm)
+        }
+        #expect(chosen(asked: 9, others: 9, countMax: 4) == [0, 1, 9, 10])
+        #expect(chosen(asked: 9, others: 9, countMax: 3) == [0, 9, 10])
+        #expect(chosen(asked: 9, others: 9, countMax: 1) == [9])
+        #expect(chosen(asked: 9, others: 1, countMax: 4) == [0, 1, 2, 9])
+        #expect(chosen(asked: 1, others: 9, countMax: 4) == [0, 1, 2, 3])
+        #expect(chosen(asked: 9, others: 0, countMax: 1) == [0])
+        #expect(chosen(asked: 0, others: 0, countMax: 1).isEmpty)
+    }
+
+    /// A device has hundreds of commands done, and after each a round of its person is asked for.
+    @Test func roundsThatAreAskedForWithoutEndHoldUpNobody() throws {
+        var world = try NotifierWorld.withOwnLogins()
+        var scheduler = try SchedulerTests.scheduler(world.acme)
+        for second in 0..<4 { try Self.step(&scheduler, Int64(second)) }
+        try world.acme.connection.run(
+            "UPDATE defect.own_run SET finished_run = run, started_at = now() - interval '301 seconds'")
+        let ana = try world.acme.realm(.user("ana@example.com"))
+        for second in 10..<20 {
+            try world.acme.connection.run(Self.ask(ana))
+            try Self.step(&scheduler, Int64(second))
+            try world.acme.connection.run("UPDATE defect.own_run SET finished_run = run")
+        }
+        let polls = try Self.polls(&world.acme)
+        #expect(polls.contains("changes bo 2") && polls.contains("changes eva 2"), "\(polls)")
+        #expect(polls.contains("changes ana 9"))
     }
 
     /// Everybody at once, a standstill, and rounds that each take longer than they should: nobody is passed over, and

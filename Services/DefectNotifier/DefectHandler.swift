@@ -196,12 +196,12 @@ extension Reading {
     init(_ turn: DefectHandler.Turn) {
         let own = turn.watermark.flatMap(CompassTime.init)?.secondsOfItsClock
         let account = turn.accountWatermark.flatMap(CompassTime.init)?.secondsOfItsClock
+        let ownOldest = turn.ownOldest.flatMap(CompassTime.init)?.secondsOfItsClock
         let everybodys = turn.everybodys.flatMap(CompassTime.init)?.secondsOfItsClock
         let now = turn.poll.dueAt
         let start =
             turn.own == nil
-            ? WatermarkRule.start(
-                account: own, ownOldest: turn.ownOldest.flatMap(CompassTime.init)?.secondsOfItsClock, now: now)
+            ? WatermarkRule.start(account: account, ownOldest: ownOldest, everybodys: everybodys, now: now)
             : WatermarkRule.start(own: own, account: account, everybodys: everybodys, now: now)
         let since = WatermarkRule.since(start.time ?? WatermarkRule.beginning(now: now))
         self.init(

@@ -43,16 +43,18 @@ enum WatermarkRule {
         return Start(time: time, reached: max(time ?? beginning(now: now), everybodys ?? .min))
     }
 
-    /// Of the environment's account: from its watermark on, or from where the last of those was who have read with
-    /// their own logins until it came, as long as what the others have seen is known.
+    /// Of the environment's account: from where the last of those was who have read with their own logins until it
+    /// came, as long as what the others have seen is known. Who has read nothing since an account went is where that
+    /// was.
     ///
     /// - Parameters:
-    ///   - watermark: The newest time that anybody has read.
+    ///   - account: Its watermark; `nil`: it has not read for a while.
     ///   - ownOldest: The oldest of people's watermarks; `nil`: there are none any more.
-    static func start(account watermark: Int?, ownOldest: Int?, now: Timestamp) -> Start {
-        guard let watermark else { return Start(time: nil, reached: beginning(now: now)) }
-        let time = max(min(ownOldest ?? watermark, watermark), watermark - lateSecondsMax)
-        return Start(time: time, reached: watermark)
+    ///   - everybodys: The newest time that anybody has read.
+    static func start(account: Int?, ownOldest: Int?, everybodys: Int?, now: Timestamp) -> Start {
+        guard let everybodys else { return Start(time: nil, reached: beginning(now: now)) }
+        let oldest = [account, ownOldest, everybodys].compactMap(\.self).min() ?? everybodys
+        return Start(time: max(oldest, everybodys - lateSecondsMax), reached: everybodys)
     }
 
     /// Whether a time can be by a clock of which anything is to be concluded. One far ahead would hide all that is

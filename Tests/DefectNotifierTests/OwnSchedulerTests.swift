@@ -295,13 +295,15 @@ import Testing
 
     @Test func theAccountGoesOnWhereTheLastPersonWas() {
         let now = NoticeRuleTests.now
-        func start(_ account: Int?, _ ownOldest: Int?) -> WatermarkRule.Start {
-            WatermarkRule.start(account: account, ownOldest: ownOldest, now: now)
+        func start(_ everybodys: Int?, _ ownOldest: Int?, account: Int? = nil) -> WatermarkRule.Start {
+            WatermarkRule.start(account: account, ownOldest: ownOldest, everybodys: everybodys, now: now)
         }
         #expect(start(nil, nil) == WatermarkRule.Start(time: nil, reached: WatermarkRule.beginning(now: now)))
         #expect(start(7, nil) == WatermarkRule.Start(time: 7, reached: 7))
         #expect(start(7, 5) == WatermarkRule.Start(time: 5, reached: 7))
         #expect(start(7, 9) == WatermarkRule.Start(time: 7, reached: 7))
+        #expect(start(7, nil, account: 7) == WatermarkRule.Start(time: 7, reached: 7))
+        #expect(start(7, 5, account: 4) == WatermarkRule.Start(time: 4, reached: 7))
         #expect(start(90_000, 5) == WatermarkRule.Start(time: 3_600, reached: 90_000), "a day at most")
     }
 }

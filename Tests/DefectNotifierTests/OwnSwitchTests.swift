@@ -1,4 +1,5 @@
 import Compass
+import Essentials
 import Model
 import Postgres
 import TestSupport
@@ -24,6 +25,37 @@ import Testing
         for login in ["ana", "bo", "eva"] { try world.complete(as: login) }
         #expect(world.expected.count == 4)
         try world.expectNotices()
+    }
+
+    /// Rounds are left out at random, of the account and of people, and one takes over from the others all the time.
+    @Test func whoeverLagsLosesNothing() throws {
+        for seed in Seeds.random(4, for: "laggards") {
+            var random = SplitMix64(seed: seed)
+            var world = try NotifierWorld.withOwnLogins()
+            let people = ["ana", "bo", "eva"]
+            try world.completeAll()
+            var hasAccount = false
+            for _ in 0..<30 {
+                world.now += Int.random(in: 60...2_400, using: &random)
+                for _ in 0..<Int.random(in: 0...4, using: &random) {
+                    let number = Int.random(in: 0..<6, using: &random)
+                    let user = Int.random(in: 0..<3, using: &random) == 0 ? people[number % 3] : "stranger"
+                    let second = world.now - Int.random(in: 0..<60, using: &random)
+                    world.tracker.act("Modify", on: "S\(number)", by: user, at: second, owner: people[number % 3])
+                }
+                if Int.random(in: 0..<4, using: &random) == 0 {
+                    hasAccount.toggle()
+                    try NotifierWorld.addTracker(to: &world.acme, hasAccount: hasAccount)
+                }
+                for login in hasAccount ? [nil] : people.shuffled(using: &random).map(Optional.some)
+                where Int.random(in: 0..<3, using: &random) == 0 {
+                    try world.complete(as: login, crashing: &random)
+                }
+            }
+            try NotifierWorld.addTracker(to: &world.acme, hasAccount: false)
+            try world.completeAll()
+            try world.expectNotices()
+        }
     }
 
     /// Where the tracker is asked once a day, people come up to a day after the account.

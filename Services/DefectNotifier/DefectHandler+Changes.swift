@@ -128,7 +128,10 @@ extension DefectHandler {
         let after = max(newest ?? .min, reading.reached)
         let time = CompassTime(secondsOfItsClock: after).description
         guard let own = turn.own else {
-            guard after != before else { return }
+            if turn.ownOldest != nil {
+                writes.also(OwnStore.forgetWatermarks(of: tracker, in: environment, decision: decision))
+            }
+            guard after != before || turn.accountWatermark != turn.watermark else { return }
             writes.also(DefectStore.moveWatermark(to: time, of: tracker, in: environment, decision: decision))
             forget(after: after, turn, &writes)
             return
@@ -139,7 +142,10 @@ extension DefectHandler {
                     to: time, of: tracker, own.person.realm, in: environment, decision: decision))
         }
         guard after > turn.everybodys.flatMap(CompassTime.init)?.secondsOfItsClock ?? .min else { return }
-        writes.also(OwnStore.raiseWatermark(to: time, of: tracker, in: environment, decision: decision))
+        writes.also(
+            OwnStore.raiseWatermark(
+                to: time, of: tracker, afterAccount: turn.accountWatermark != nil, in: environment,
+                decision: decision))
         // Others may read much later than this person.
         forget(after: after - WatermarkRule.lateSecondsMax, turn, &writes)
     }

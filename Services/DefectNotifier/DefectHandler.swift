@@ -31,7 +31,10 @@ struct DefectHandler: Handler {
         let own: OwnReader?
         /// The number of the realm of whose poll it is.
         let realm: Int32?
-        let comesAfterAccount: Bool
+        /// Up to where the account has; of a person's poll, if it has read for them until a short while ago.
+        let accountWatermark: String?
+        /// The oldest of people's own, until the account has read what they had not.
+        let ownOldest: String?
     }
 
     private let trackers: TrackerDirectory
@@ -192,13 +195,14 @@ extension Reading {
     /// The first page of a poll.
     init(_ turn: DefectHandler.Turn) {
         let own = turn.watermark.flatMap(CompassTime.init)?.secondsOfItsClock
+        let account = turn.accountWatermark.flatMap(CompassTime.init)?.secondsOfItsClock
+        let ownOldest = turn.ownOldest.flatMap(CompassTime.init)?.secondsOfItsClock
         let everybodys = turn.everybodys.flatMap(CompassTime.init)?.secondsOfItsClock
         let now = turn.poll.dueAt
         let start =
             turn.own == nil
-            ? WatermarkRule.start(account: own, now: now)
-            : WatermarkRule.start(
-                own: own, everybodys: everybodys, comesAfterAccount: turn.comesAfterAccount, now: now)
+            ? WatermarkRule.start(account: account, ownOldest: ownOldest, everybodys: everybodys, now: now)
+            : WatermarkRule.start(own: own, account: account, everybodys: everybodys, now: now)
         let since = WatermarkRule.since(start.time ?? WatermarkRule.beginning(now: now))
         self.init(
             scope: turn.poll.scope, own: turn.own, part: turn.own == nil ? .everybodys : .assigned,

@@ -63,11 +63,11 @@ enum DefectStore {
 
     // MARK: Watermark
 
-    /// The environment's position, and up to where the history of which tracker was read. Rows: position, tracker,
-    /// time; the last two are null when none was.
+    /// The environment's position, and up to where the history of which tracker was read, by anybody and by the
+    /// account. Rows: position, tracker, time, the account's time; null when none was.
     static func place(of environment: EnvironmentID) -> Statement {
         """
-        SELECT e.position, w.tracker_id, w.action_timestamp
+        SELECT e.position, w.tracker_id, w.action_timestamp, w.account_timestamp
         FROM realm.environment e LEFT JOIN defect.watermark w ON w.environment_id = e.id
         WHERE e.id = \(environment.rawValue)
         """
@@ -85,15 +85,17 @@ enum DefectStore {
         """
     }
 
+    /// The account has read until then.
     static func moveWatermark(
         to time: String, of tracker: UUID, in environment: EnvironmentID, decision: Int
     ) -> Statement {
         """
-        INSERT INTO defect.watermark AS w (environment_id, tracker_id, action_timestamp)
-        SELECT \(environment.rawValue), \(tracker), \(time)
+        INSERT INTO defect.watermark AS w (environment_id, tracker_id, action_timestamp, account_timestamp)
+        SELECT \(environment.rawValue), \(tracker), \(time), \(time)
         WHERE \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
         ON CONFLICT (environment_id) DO UPDATE
-        SET tracker_id = excluded.tracker_id, action_timestamp = excluded.action_timestamp
+        SET tracker_id = excluded.tracker_id, action_timestamp = excluded.action_timestamp,
+            account_timestamp = excluded.account_timestamp
         """
     }
 

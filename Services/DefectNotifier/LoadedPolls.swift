@@ -12,6 +12,10 @@ struct LoadedPolls {
     /// The environment's position, and up to where the history of this tracker was read.
     private let position: Int64
     private let watermark: String?
+    /// Of those, what its account has read.
+    private let accountWatermark: String?
+    /// Where there is an account: the oldest of those whose own logins have read until it came.
+    private let ownOldest: String?
     private let own: OwnReaders
 
     /// One round trip, and two more where people's own logins are used.
@@ -21,17 +25,24 @@ struct LoadedPolls {
     ) throws {
         let environment = tracker.environment
         self.tracker = tracker
-        let answers = try connection.run([
+        var statements = [
             RealmObject.load(keys, in: environment), DefectStore.finished(in: environment),
             DefectStore.place(of: environment),
-        ])
+        ]
+        if tracker.account != nil {
+            statements.append(OwnStore.oldestWatermark(of: tracker.ids.namespace, in: environment))
+        }
+        let answers = try connection.run(statements)
         objects = try RealmObject.byKey(answers[0])
         finishedRuns = try DefectStore.finishedRuns(answers[1])
-        let (position, reader, time) = try answers[2][0].decode(Int64.self, UUID?.self, String?.self)
+        let (position, reader, time, accountTime) = try answers[2][0].decode(
+            Int64.self, UUID?.self, String?.self, String?.self)
         self.position = position
         watermark = reader == tracker.ids.namespace ? time : nil
+        accountWatermark = reader == tracker.ids.namespace ? accountTime : nil
+        ownOldest = tracker.account == nil ? nil : try answers[3][0].decode(String?.self)
         let emails = objects.values.compactMap { (try? $0.decoded(as: DefectPoll.self, by: decoder))?.person }
-        own = try OwnReaders(Set(emails), in: environment, &directory, decoder, &connection)
+        own = try OwnReaders(Set(emails), at: tracker, &directory, decoder, &connection)
     }
 
     /// - Returns: `nil` when there is nothing to be done for a poll.
@@ -50,6 +61,7 @@ struct LoadedPolls {
             environment: tracker.environment, decision: decision, object: object, poll: poll, tracker: ids,
             position: position, watermark: realm == nil ? watermark : ownWatermark, everybodys: watermark,
             own: tracker.account == nil ? poll.person.flatMap { own.reader($0) } : nil, realm: realm,
-            comesAfterAccount: own.comeAfterAccount)
+            accountWatermark: realm == nil || own.comeAfterAccount ? accountWatermark : nil,
+            ownOldest: ownOldest)
     }
 }

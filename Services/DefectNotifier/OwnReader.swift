@@ -23,10 +23,11 @@ struct OwnReaders {
 
     /// - Parameter emails: Whose polls they are.
     init(
-        _ emails: Set<String>, in environment: EnvironmentID, _ directory: inout RealmDirectory,
+        _ emails: Set<String>, at tracker: DefectTracker, _ directory: inout RealmDirectory,
         _ decoder: JSONDecoder, _ connection: inout Connection
     ) throws {
         if emails.isEmpty { return }
+        let environment = tracker.environment
         let paths = emails.compactMap { email in (try? RealmPath.user(email)).map { (email: email, path: $0) } }
         let numbers = try directory.ids(of: paths.map(\.path), in: environment, create: false, on: &connection)
         for (email, path) in paths {
@@ -36,7 +37,8 @@ struct OwnReaders {
         let answers = try connection.run([
             OwnDefectLogin.load(realms, in: environment), Self.accounts(of: realms, in: environment),
             OwnStore.finished(realms, in: environment), OwnStore.watermarks(realms, in: environment),
-            OwnStore.hasAccountReadLately(in: environment),
+            OwnStore.hasAccountReadLately(
+                within: WatermarkRule.accountSeconds(interval: tracker.pollSeconds), in: environment),
         ])
         let logins = try OwnDefectLogin.byRealm(answers[0])
         let accounts = Dictionary(try RealmObject.byKey(answers[1]).map { ($0.key.realm, $0.value) }) { first, _ in

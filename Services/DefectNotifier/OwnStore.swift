@@ -10,11 +10,11 @@ enum OwnStore {
     // MARK: Runs
 
     /// The last run of each person and scope. Rows: realm, scope, run, the last one that is done, how many milliseconds
-    /// ago it was begun; null when the next one was asked for.
+    /// ago it was begun, whether the next one is asked for.
     static func runs(in environment: EnvironmentID) -> Statement {
         """
         SELECT realm_id, scope, run, finished_run,
-            CASE WHEN isfinite(started_at) THEN (extract(epoch FROM now() - started_at) * 1000)::bigint END
+            (extract(epoch FROM now() - started_at) * 1000)::bigint, asked_for
         FROM defect.own_run WHERE environment_id = \(environment)
         """
     }
@@ -37,7 +37,7 @@ enum OwnStore {
         FROM unnest(\(runs.map(\.realm)), \(runs.map(\.scope.rawValue)), \(runs.map(\.run))) AS i(realm_id, scope, run)
         ORDER BY i.realm_id, i.scope
         ON CONFLICT (environment_id, realm_id, scope) DO UPDATE
-        SET run = excluded.run, started_at = excluded.started_at
+        SET run = excluded.run, started_at = excluded.started_at, asked_for = false
         WHERE r.run < excluded.run
         """
     }
@@ -76,13 +76,29 @@ enum OwnStore {
         """
     }
 
-    /// Whether a round of the environment's account was begun within the window that each round reads again. Rows: one
-    /// boolean.
-    static func hasAccountReadLately(in environment: EnvironmentID) -> Statement {
+    /// The oldest of them. Rows: one time, null when there are none.
+    static func oldestWatermark(of tracker: UUID, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT min(action_timestamp COLLATE "C") FROM defect.own_watermark
+        WHERE environment_id = \(environment) AND tracker_id = \(tracker)
+        """
+    }
+
+    /// The account has read what they had not.
+    static func forgetWatermarks(of tracker: UUID, in environment: EnvironmentID, decision: Int) -> Statement {
+        """
+        DELETE FROM defect.own_watermark
+        WHERE environment_id = \(environment) AND tracker_id = \(tracker)
+            AND \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+
+    /// Whether a round of the environment's account was begun within the last seconds. Rows: one boolean.
+    static func hasAccountReadLately(within seconds: Int, in environment: EnvironmentID) -> Statement {
         """
         SELECT EXISTS (SELECT FROM defect.run
             WHERE environment_id = \(environment) AND scope = \(DefectPoll.Scope.changes.rawValue)
-                AND started_at > now() - make_interval(secs => \(Double(WatermarkRule.windowSeconds))))
+                AND started_at > now() - make_interval(secs => \(Double(seconds))))
         """
     }
 
@@ -112,15 +128,19 @@ enum OwnStore {
 
     /// Moves the environment's watermark, that of all who read, where this is later. As texts, times are in their
     /// order.
+    ///
+    /// - Parameter afterAccount: Whether others may still go on from the account's; else it is forgotten.
     static func raiseWatermark(
-        to time: String, of tracker: UUID, in environment: EnvironmentID, decision: Int
+        to time: String, of tracker: UUID, afterAccount: Bool, in environment: EnvironmentID, decision: Int
     ) -> Statement {
         """
         INSERT INTO defect.watermark AS w (environment_id, tracker_id, action_timestamp)
         SELECT \(environment), \(tracker), \(time)
         WHERE \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
         ON CONFLICT (environment_id) DO UPDATE
-        SET tracker_id = excluded.tracker_id, action_timestamp = excluded.action_timestamp
+        SET tracker_id = excluded.tracker_id, action_timestamp = excluded.action_timestamp,
+            account_timestamp = CASE WHEN \(afterAccount) AND w.tracker_id = excluded.tracker_id
+                THEN w.account_timestamp END
         WHERE w.tracker_id <> excluded.tracker_id
             OR w.action_timestamp COLLATE "C" < excluded.action_timestamp COLLATE "C"
         """

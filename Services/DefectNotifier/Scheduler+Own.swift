@@ -69,10 +69,10 @@ extension Scheduler {
         var beginnings: [Beginning] = []
         for ((scope, interval), due) in zip(scopes, due) {
             let countMax = OwnScheduleRule.countMax(people: people.count, elapsed: elapsed, interval: interval)
-            let runs = due.lazy.compactMap { due in
-                good[due.realm].map { Beginning(scope: scope, run: due.run, person: $0) }
+            let ready = due.filter { good[$0.realm] != nil }
+            beginnings += OwnScheduleRule.chosen(ready, countMax: countMax).map { due in
+                Beginning(scope: scope, run: due.run, person: good[due.realm])
             }
-            beginnings += runs.prefix(countMax)
         }
         if !beginnings.isEmpty { try begin(beginnings, in: environment, now) }
     }
@@ -92,12 +92,12 @@ extension Scheduler {
 
     private static func begun(_ rows: Rows) throws -> [DefectPoll.Scope: [Int32: OwnScheduleRule.Begun]] {
         var begun: [DefectPoll.Scope: [Int32: OwnScheduleRule.Begun]] = [:]
-        for (realm, scope, run, finishedRun, age) in try rows.decode(
-            Int32.self, String.self, Int64.self, Int64.self, Int64?.self)
+        for (realm, scope, run, finishedRun, age, isNextAskedFor) in try rows.decode(
+            Int32.self, String.self, Int64.self, Int64.self, Int64.self, Bool.self)
         {
             guard let scope = DefectPoll.Scope(rawValue: scope) else { continue }
             begun[scope, default: [:]][realm] = OwnScheduleRule.Begun(
-                run: run, finishedRun: finishedRun, age: age.map { .milliseconds($0) })
+                run: run, finishedRun: finishedRun, age: .milliseconds(age), isNextAskedFor: isNextAskedFor)
         }
         return begun
     }

@@ -8,6 +8,10 @@ enum WatermarkRule {
     static let windowSeconds = 90 * 60
     /// How long after others' a person's own round may be read, and still know what others have seen.
     static let lateSecondsMax = 86_400
+    /// For how long after its last round was begun what the account has read counts as read by all: each person's
+    /// next round comes an interval later, or two when they are late.
+    static func accountSeconds(interval seconds: Int32) -> Int { max(windowSeconds, 2 * Int(seconds)) }
+
     /// The most that a clock on Earth is ahead of UTC (14 hours), and one more that it may be wrong by.
     static let aheadSecondsMax = 15 * 3_600
     /// The most that a clock on Earth is behind UTC (12 hours), and one more that it may be wrong by.
@@ -26,20 +30,31 @@ enum WatermarkRule {
         let reached: Int
     }
 
-    /// Of a person's own login: from their own watermark on, or from the environment's where its account has read for
-    /// them until a short while ago. Whatever anybody had seen when it begins, it has seen when it ends.
+    /// Of a person's own login: from their own watermark on, or from the account's where it has read for them until a
+    /// short while ago. Whatever anybody had seen when it begins, it has seen when it ends.
     ///
     /// - Parameters:
     ///   - own: The person's watermark.
+    ///   - account: That of the environment's account, and of nobody else: what others have read since was theirs.
+    ///     `nil`: it has not read for a while.
     ///   - everybodys: The newest time that anybody has read.
-    static func start(own: Int?, everybodys: Int?, comesAfterAccount: Bool, now: Timestamp) -> Start {
-        let time = [own, comesAfterAccount ? everybodys : nil].compactMap(\.self).max()
+    static func start(own: Int?, account: Int?, everybodys: Int?, now: Timestamp) -> Start {
+        let time = [own, account].compactMap(\.self).max()
         return Start(time: time, reached: max(time ?? beginning(now: now), everybodys ?? .min))
     }
 
-    /// Of the environment's account.
-    static func start(account watermark: Int?, now: Timestamp) -> Start {
-        Start(time: watermark, reached: watermark ?? beginning(now: now))
+    /// Of the environment's account: from where the last of those was who have read with their own logins until it
+    /// came, as long as what the others have seen is known. Who has read nothing since an account went is where that
+    /// was.
+    ///
+    /// - Parameters:
+    ///   - account: Its watermark; `nil`: it has not read for a while.
+    ///   - ownOldest: The oldest of people's watermarks; `nil`: there are none any more.
+    ///   - everybodys: The newest time that anybody has read.
+    static func start(account: Int?, ownOldest: Int?, everybodys: Int?, now: Timestamp) -> Start {
+        guard let everybodys else { return Start(time: nil, reached: beginning(now: now)) }
+        let oldest = [account, ownOldest, everybodys].compactMap(\.self).min() ?? everybodys
+        return Start(time: max(oldest, everybodys - lateSecondsMax), reached: everybodys)
     }
 
     /// Whether a time can be by a clock of which anything is to be concluded. One far ahead would hide all that is

@@ -122,7 +122,7 @@ enum AttemptStore {
         _ done: [(realm: Int32, decision: Int)], in environment: EnvironmentID
     ) -> Statement {
         """
-        UPDATE defect.own_run SET started_at = '-infinity'
+        UPDATE defect.own_run SET asked_for = true
         WHERE environment_id = \(environment) AND scope = \(DefectPoll.Scope.changes.rawValue) AND realm_id IN (
             SELECT i.realm_id FROM unnest(\(done.map(\.realm)), \(done.map { Int32($0.decision) }))
                 AS i(realm_id, decision)

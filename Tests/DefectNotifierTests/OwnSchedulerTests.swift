@@ -21,6 +21,30 @@ import Testing
             .map { "\($0.scope) \($0.person?.prefix { $0 != "@" } ?? "-") \($0.run)" }.sorted()
     }
 
+    /// As `defect-submitter` does when a command is done.
+    private static let ask: Statement = "UPDATE defect.own_run SET asked_for = true WHERE scope = 'changes'"
+
+    private static func ask(_ realm: Int32) -> Statement {
+        "UPDATE defect.own_run SET asked_for = true WHERE scope = 'changes' AND realm_id = \(realm)"
+    }
+
+    /// A worker loses a person's poll, with commands of theirs being done all the time.
+    @Test func aRoundThatIsAskedForAgainAndAgainDoesNotStayWhereItIs() throws {
+        var world = try NotifierWorld.withOwnLogins(people: ["ana": "ana@example.com"])
+        var scheduler = try SchedulerTests.scheduler(world.acme)
+        try Self.step(&scheduler, 0)
+        try world.acme.connection.run("UPDATE defect.own_run SET started_at = now() - interval '11 minutes'")
+        try world.acme.connection.run(Self.ask)
+        try Self.step(&scheduler, 10)
+        #expect(scheduler.own[world.acme.id]?.isLate == true, "its end is waited for")
+        #expect(try Self.polls(&world.acme) == ["changes ana 1", "comparison ana 1"])
+        try world.acme.connection.run("UPDATE defect.own_run SET started_at = now() - interval '31 minutes'")
+        try world.acme.connection.run(Self.ask)
+        try Self.step(&scheduler, 1_900)
+        #expect(try Self.polls(&world.acme) == ["changes ana 2", "comparison ana 1"])
+        #expect(try world.acme.connection.run("SELECT FROM defect.own_run WHERE asked_for").count == 0)
+    }
+
     private static func step(_ scheduler: inout Scheduler, _ seconds: Int64) throws {
         #expect(try scheduler.step(now: SchedulerTests.time(seconds)))
     }
@@ -56,7 +80,7 @@ import Testing
         #expect(try Self.polls(&world.acme) == ["changes ana 2", "comparison ana 1"])
         // A command of hers is done.
         try world.acme.connection.run(make("done"))
-        try world.acme.connection.run("UPDATE defect.own_run SET started_at = '-infinity' WHERE scope = 'changes'")
+        try world.acme.connection.run(Self.ask)
         try Self.step(&scheduler, 30)
         #expect(try Self.polls(&world.acme) == ["changes ana 3", "comparison ana 1"])
         // Something must be wrong with a run that takes so long.
@@ -153,20 +177,25 @@ import Testing
 
     // MARK: The rule
 
-    private static func begun(_ age: Duration?, isDone: Bool = true) -> OwnScheduleRule.Begun {
-        OwnScheduleRule.Begun(run: 3, finishedRun: isDone ? 3 : 2, age: age)
+    private static func begun(
+        _ age: Duration, isDone: Bool = true, isNextAskedFor: Bool = false
+    ) -> OwnScheduleRule.Begun {
+        OwnScheduleRule.Begun(run: 3, finishedRun: isDone ? 3 : 2, age: age, isNextAskedFor: isNextAskedFor)
     }
 
     @Test func whoHasWaitedLongestComesFirst() {
         let due = OwnScheduleRule.due(
-            [1, 2, 3, 4, 5, 6, 7, 8],
+            [1, 2, 3, 4, 5, 6, 7, 8, 9],
             [
                 1: Self.begun(.seconds(299)), 2: Self.begun(.seconds(300)), 3: Self.begun(.seconds(900)),
-                4: Self.begun(.seconds(900), isDone: false), 5: Self.begun(nil), 6: Self.begun(nil, isDone: false),
+                4: Self.begun(.seconds(900), isDone: false),
+                5: Self.begun(.seconds(9), isNextAskedFor: true),
+                6: Self.begun(.seconds(1_800), isDone: false, isNextAskedFor: true),
                 7: Self.begun(.seconds(1_801), isDone: false),
+                9: Self.begun(.seconds(1_801), isDone: false, isNextAskedFor: true),
             ], interval: .seconds(300), staleMax: .seconds(1_800))
-        #expect(due.map(\.realm) == [5, 8, 7, 3, 2])
-        #expect(due.map(\.run) == [4, 1, 4, 4, 4])
+        #expect(due.map(\.realm) == [9, 5, 8, 7, 3, 2])
+        #expect(due.map(\.run) == [4, 4, 1, 4, 4, 4])
     }
 
     @Test func peopleAreSpreadOverTheInterval() {
@@ -178,6 +207,40 @@ import Testing
         #expect(countMax(10_000, .seconds(1)) == 67)
         #expect(countMax(10_000, .seconds(600)) == 20_000)
         #expect(countMax(0, .zero) == 1)
+    }
+
+    @Test func roundsThatAreAskedForLeavePlacesForOthers() {
+        func chosen(asked: Int, others: Int, countMax: Int) -> [Int32] {
+            let due = (0..<asked + others).map { number in
+                OwnScheduleRule.Due(realm: Int32(number), run: 4, isAskedFor: number < asked)
+            }
+            return OwnScheduleRule.chosen(due, countMax: countMax).map(\.realm)
+        }
+        #expect(chosen(asked: 9, others: 9, countMax: 4) == [0, 1, 9, 10])
+        #expect(chosen(asked: 9, others: 9, countMax: 3) == [0, 9, 10])
+        #expect(chosen(asked: 9, others: 9, countMax: 1) == [9])
+        #expect(chosen(asked: 9, others: 1, countMax: 4) == [0, 1, 2, 9])
+        #expect(chosen(asked: 1, others: 9, countMax: 4) == [0, 1, 2, 3])
+        #expect(chosen(asked: 9, others: 0, countMax: 1) == [0])
+        #expect(chosen(asked: 0, others: 0, countMax: 1).isEmpty)
+    }
+
+    /// A device has hundreds of commands done, and after each a round of its person is asked for.
+    @Test func roundsThatAreAskedForWithoutEndHoldUpNobody() throws {
+        var world = try NotifierWorld.withOwnLogins()
+        var scheduler = try SchedulerTests.scheduler(world.acme)
+        for second in 0..<4 { try Self.step(&scheduler, Int64(second)) }
+        try world.acme.connection.run(
+            "UPDATE defect.own_run SET finished_run = run, started_at = now() - interval '301 seconds'")
+        let ana = try world.acme.realm(.user("ana@example.com"))
+        for second in 10..<20 {
+            try world.acme.connection.run(Self.ask(ana))
+            try Self.step(&scheduler, Int64(second))
+            try world.acme.connection.run("UPDATE defect.own_run SET finished_run = run")
+        }
+        let polls = try Self.polls(&world.acme)
+        #expect(polls.contains("changes bo 2") && polls.contains("changes eva 2"), "\(polls)")
+        #expect(polls.contains("changes ana 9"))
     }
 
     /// Everybody at once, a standstill, and rounds that each take longer than they should: nobody is passed over, and
@@ -206,7 +269,8 @@ import Testing
 
     @Test func whoShouldHaveBegunAnIntervalAgoIsLate() {
         #expect(!OwnScheduleRule.isLate(nil, interval: .seconds(300)))
-        #expect(!OwnScheduleRule.isLate(Self.begun(nil), interval: .seconds(300)))
+        #expect(!OwnScheduleRule.isLate(Self.begun(.zero, isNextAskedFor: true), interval: .seconds(300)))
+        #expect(OwnScheduleRule.isLate(Self.begun(.seconds(600), isNextAskedFor: true), interval: .seconds(300)))
         #expect(!OwnScheduleRule.isLate(Self.begun(.seconds(599)), interval: .seconds(300)))
         #expect(OwnScheduleRule.isLate(Self.begun(.seconds(600), isDone: false), interval: .seconds(300)))
     }
@@ -216,7 +280,8 @@ import Testing
     @Test func aPersonGoesOnWhereTheAccountHasBeenUntilAShortWhileAgo() {
         let now = NoticeRuleTests.now
         func start(_ own: Int?, _ everybodys: Int?, _ comesAfterAccount: Bool) -> WatermarkRule.Start {
-            WatermarkRule.start(own: own, everybodys: everybodys, comesAfterAccount: comesAfterAccount, now: now)
+            WatermarkRule.start(
+                own: own, account: comesAfterAccount ? everybodys : nil, everybodys: everybodys, now: now)
         }
         let beginning = WatermarkRule.beginning(now: now)
         #expect(start(nil, nil, false) == WatermarkRule.Start(time: nil, reached: beginning))
@@ -226,7 +291,19 @@ import Testing
         #expect(start(5, 9, true) == WatermarkRule.Start(time: 9, reached: 9))
         #expect(start(5, 9, false) == WatermarkRule.Start(time: 5, reached: 9), "nothing before is missed")
         #expect(start(12, 9, true) == WatermarkRule.Start(time: 12, reached: 12))
-        #expect(WatermarkRule.start(account: nil, now: now).reached == beginning)
-        #expect(WatermarkRule.start(account: 7, now: now) == WatermarkRule.Start(time: 7, reached: 7))
+    }
+
+    @Test func theAccountGoesOnWhereTheLastPersonWas() {
+        let now = NoticeRuleTests.now
+        func start(_ everybodys: Int?, _ ownOldest: Int?, account: Int? = nil) -> WatermarkRule.Start {
+            WatermarkRule.start(account: account, ownOldest: ownOldest, everybodys: everybodys, now: now)
+        }
+        #expect(start(nil, nil) == WatermarkRule.Start(time: nil, reached: WatermarkRule.beginning(now: now)))
+        #expect(start(7, nil) == WatermarkRule.Start(time: 7, reached: 7))
+        #expect(start(7, 5) == WatermarkRule.Start(time: 5, reached: 7))
+        #expect(start(7, 9) == WatermarkRule.Start(time: 7, reached: 7))
+        #expect(start(7, nil, account: 7) == WatermarkRule.Start(time: 7, reached: 7))
+        #expect(start(7, 5, account: 4) == WatermarkRule.Start(time: 4, reached: 7))
+        #expect(start(90_000, 5) == WatermarkRule.Start(time: 3_600, reached: 90_000), "a day at most")
     }
 }

@@ -145,7 +145,7 @@ import Testing
                     """
                     SELECT scope FROM defect.run WHERE NOT isfinite(started_at)
                     UNION ALL
-                    SELECT scope || ' of ' || realm_id FROM defect.own_run WHERE NOT isfinite(started_at)
+                    SELECT scope || ' of ' || realm_id FROM defect.own_run WHERE asked_for
                     """
                 ).decode(String.self)
             }

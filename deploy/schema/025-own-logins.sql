@@ -7,8 +7,9 @@ CREATE TABLE defect.own_run (
     realm_id        int NOT NULL,
     scope           text NOT NULL,
     run             bigint NOT NULL,
-    -- When it was begun; '-infinity': the next one is asked for.
     started_at      timestamptz NOT NULL,
+    -- The next one is, before its time. When this one was begun stays known: it may not come to its end.
+    asked_for       boolean NOT NULL DEFAULT false,
     -- The last one whose findings are written.
     finished_run    bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (environment_id, realm_id, scope)
@@ -22,6 +23,11 @@ CREATE TABLE defect.own_watermark (
     action_timestamp    text NOT NULL,
     PRIMARY KEY (environment_id, realm_id)
 ) WITH (fillfactor = 50);
+
+-- Up to where the account itself has read: from there on people are told by their own logins when it goes, and none of
+-- them moves it for the others. Null: it has not for a while.
+ALTER TABLE defect.watermark ADD COLUMN account_timestamp text;
+UPDATE defect.watermark SET account_timestamp = action_timestamp;
 
 -- What is mirrored in one realm.
 CREATE INDEX ON defect.mirror (environment_id, realm_id);

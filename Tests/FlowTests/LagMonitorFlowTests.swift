@@ -13,7 +13,7 @@ extension FlowTests {
         options.variables[monitor, default: [:]]["FIELDPOST_MONITOR_INTERVAL"] = "200ms"
         try await withCluster("monitor", options) { cluster in
             let beginning = Date()
-            let flow = try await DirectFlow(cluster, people: 2, entries: 60, seed: 9)
+            let flow = try await DirectFlow(cluster, people: 2, entries: 120, seed: 9)
             try await flow.write(through: 20, pause: .milliseconds(5))
             try await flow.verify(through: 20)
             let group = Services.entrySubmitter.name
@@ -55,8 +55,8 @@ extension FlowTests {
                 let circuit = seen.sum("fieldpost_parked_keys", of: group, "state=\"circuit\"")
                 let due = seen.sum("fieldpost_parked_keys", of: group, "state=\"due\"")
                 let backlog = seen.sum("fieldpost_workable_backlog", of: group)
-                // Of the twenty a few may be on their way to a probe.
-                return circuit >= 12 && seen.lag(group) == 0 && backlog == due ? nil : seen.text
+                // Of the eighty some are on their way to a probe, eight of each worker at most.
+                return circuit >= 24 && seen.lag(group) == 0 && backlog == due ? nil : seen.text
             }
             try cluster.start(.sap)
             try await flow.verify()

@@ -140,6 +140,8 @@ import Testing
         }
         #expect(applied.count == Int(Schema.oldest))
         try Schema.check(on: &connection)
+        // A migration's session waits for a lock for a moment only; whoever writes has more patience.
+        connection = try Connection(conninfo)
         var random = SplitMix64(seed: seed &+ 1)
         while written.load(ordering: .relaxed) < 400 || steps == 0 {
             try Self.write(&random, &connection)

@@ -34,8 +34,7 @@ import Testing
             var producer = try Producer(brokers: cluster.address, properties: properties)
             for tag in 0..<500 as Range<UInt64> {
                 try producer.send("t", key: [1], value: [2], tag: tag)
-                // A report that is not taken yet is counted beside the messages that it is about, of which it has one at
-                // least.
+                // A report that waits is counted beside the messages that it is about, of which there is one at least.
                 let queuedCount = producer.queuedCount
                 #expect(queuedCount <= 20)
             }

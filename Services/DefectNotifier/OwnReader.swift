@@ -35,7 +35,8 @@ struct OwnReaders {
         }
         let realms = people.values.map(\.realm)
         let answers = try connection.run([
-            OwnDefectLogin.load(realms, in: environment), Self.accounts(of: realms, in: environment),
+            OwnDefectLogin.load(realms, in: environment),
+            RealmObject.load(.defectAccount, realms: realms, in: environment),
             OwnStore.finished(realms, in: environment), OwnStore.watermarks(realms, in: environment),
             OwnStore.hasAccountReadLately(
                 within: WatermarkRule.accountSeconds(interval: tracker.pollSeconds), in: environment),
@@ -71,16 +72,5 @@ struct OwnReaders {
     /// Up to where a person's own login has read a tracker.
     func watermark(of realm: Int32, _ tracker: UUID) -> String? {
         watermarks[realm].flatMap { $0.tracker == tracker ? $0.time : nil }
-    }
-
-    private static func accounts(of realms: [Int32], in environment: EnvironmentID) -> Statement {
-        """
-        SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
-        FROM unnest(\(realms)) AS r(id) CROSS JOIN LATERAL (
-            SELECT * FROM store.object
-            WHERE environment_id = \(environment) AND realm_id = r.id AND kind = \(Kind.defectAccount) AND NOT deleted
-            OFFSET 0
-        ) o
-        """
     }
 }

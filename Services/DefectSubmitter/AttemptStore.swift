@@ -129,16 +129,4 @@ enum AttemptStore {
             WHERE i.decision <> ALL ((SELECT realm.missed())::int[]))
         """
     }
-
-    /// People's accounts. Rows: as `RealmObject.byKey` reads them.
-    static func accounts(in realms: [Int32], of environment: EnvironmentID) -> Statement {
-        """
-        SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
-        FROM unnest(\(realms)) AS r(id) CROSS JOIN LATERAL (
-            SELECT * FROM store.object
-            WHERE environment_id = \(environment) AND realm_id = r.id AND kind = \(Kind.defectAccount) AND NOT deleted
-            OFFSET 0
-        ) o
-        """
-    }
 }

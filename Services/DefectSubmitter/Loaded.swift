@@ -32,7 +32,7 @@ struct Loaded {
         let realms = Array(Set(keys.map(\.realm)))
         stored = try DefectTracker.load(environment, on: &connection)
         let answers = try connection.run([
-            RealmObject.load(keys, in: environment), AttemptStore.accounts(in: realms, of: environment),
+            RealmObject.load(keys, in: environment), RealmObject.load(.defectAccount, realms: realms, in: environment),
             OwnDefectLogin.load(realms, in: environment), OrderStore.surplus(in: realms, of: environment),
         ])
         objects = try RealmObject.byKey(answers[0])

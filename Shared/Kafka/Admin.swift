@@ -117,33 +117,4 @@ package struct Admin: ~Copyable {
         }
         return low..<max(low, high)
     }
-
-    /// What `group` has committed of these partitions; a partition of which it committed nothing is absent.
-    package borrowing func committed(
-        group: String, _ partitions: some Collection<TopicPartition>
-    ) throws(KafkaError) -> [TopicPartition: Int64] {
-        let list = PartitionList(partitions)
-        let options = try unsafe AdminOptions(
-            client.pointer, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, waitMaxMilliseconds)
-        let queue = AnswerQueue(client)
-        var request = unsafe rd_kafka_ListConsumerGroupOffsets_new(group, list.pointer)
-        defer { unsafe rd_kafka_ListConsumerGroupOffsets_destroy(request) }
-        unsafe rd_kafka_ListConsumerGroupOffsets(client.pointer, &request, 1, options.pointer, queue.pointer)
-        let answer = try explaining { () throws(KafkaError) -> Answer in try queue.answer(waitMaxMilliseconds) }
-        var count = 0
-        let result = unsafe rd_kafka_event_ListConsumerGroupOffsets_result(answer.pointer)
-        guard let groups = unsafe rd_kafka_ListConsumerGroupOffsets_result_groups(result, &count), count == 1 else {
-            throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG, "no answer for group \(group)")
-        }
-        let error = unsafe rd_kafka_group_result_error(groups[0])
-        try KafkaError.check(
-            unsafe rd_kafka_error_code(error), unsafe error.map { unsafe String(cString: rd_kafka_error_string($0)) })
-        var offsets: [TopicPartition: Int64] = [:]
-        guard let answered = unsafe rd_kafka_group_result_partitions(groups[0]) else { return [:] }
-        for element in unsafe UnsafeMutablePointer(mutating: answered).elements {
-            try KafkaError.check(element.error, "\(element.partition): \(KafkaError(element.error).message)")
-            offsets[element.partition] = element.offset
-        }
-        return offsets
-    }
 }

@@ -96,6 +96,20 @@ extension RealmObject {
         """
     }
 
+    /// The statement that reads all objects of a kind in several realms, tombstones left out.
+    package static func load(
+        _ kind: Kind, realms: some Sequence<Int32>, in environment: EnvironmentID
+    ) -> Statement {
+        """
+        SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
+        FROM unnest(\(Array(Set(realms)))) AS r(id) CROSS JOIN LATERAL (
+            SELECT * FROM store.object
+            WHERE environment_id = \(environment.rawValue) AND realm_id = r.id AND kind = \(kind) AND NOT deleted
+            OFFSET 0
+        ) o
+        """
+    }
+
     /// The rows of a `load` statement by key.
     package static func byKey(_ rows: Rows) throws(PostgresError) -> [ObjectKey: RealmObject] {
         var objects: [ObjectKey: RealmObject] = [:]

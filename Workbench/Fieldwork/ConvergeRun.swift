@@ -37,15 +37,10 @@ struct ConvergeRun: Sendable {
             await cluster.stop()
             return differing
         } catch {
-            tellLogs(of: cluster, options.services)
+            await cluster.tell(of: options.services)
             await cluster.stop()
             throw error
         }
-    }
-
-    /// What each service said last: why something is not done is said there.
-    private func tellLogs(of cluster: LocalCluster, _ services: [LocalCluster.Part]) {
-        for part in services { print("--- \(part.name)\n\(cluster.process(part)?.logTail() ?? "")") }
     }
 
     private func run(on cluster: LocalCluster, _ services: [LocalCluster.Part]) async throws -> [UInt64] {
@@ -87,7 +82,7 @@ struct ConvergeRun: Sendable {
                 }
             }
             while let result = try await group.next() { take(result) }
-            if !differing.isEmpty { tellLogs(of: cluster, services) }
+            if !differing.isEmpty { await cluster.tell(of: services) }
             return differing
         }
     }

@@ -64,7 +64,7 @@ struct KillTest: Sendable {
             await cluster.stop()
             return said
         } catch {
-            for part in LocalCluster.Part.services { print(cluster.process(part)?.logTail() ?? "") }
+            await cluster.tell(of: options.services)
             await cluster.stop()
             throw error
         }

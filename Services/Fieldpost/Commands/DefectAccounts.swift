@@ -40,7 +40,9 @@ enum DefectAccounts {
     ) throws {
         let unchecked = try CanonicalJSON(#"{"reason": null, "status": "unchecked"}"#)
         for _ in 0..<roundsMax {
-            let accounts = try RealmObject.byKey(connection.run(load(realms, in: environment))).values
+            let accounts = try RealmObject.byKey(
+                connection.run(RealmObject.load(.defectAccount, realms: realms, in: environment))
+            ).values
             var batch = WriteBatch(environment: environment)
             for (decision, account) in accounts.enumerated() {
                 let status = try? account.decoded(as: DefectAccount.self, by: JSONDecoder())?.status
@@ -49,17 +51,5 @@ enum DefectAccounts {
             if try batch.commit(on: &connection).missed.isEmpty { return }
         }
         throw CommandFailure("people's logins changed meanwhile, again and again; say it once more")
-    }
-
-    private static func load(_ realms: [Int32], in environment: EnvironmentID) -> Statement {
-        """
-        SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
-        FROM unnest(\(realms)) AS r(id) CROSS JOIN LATERAL (
-            SELECT * FROM store.object
-            WHERE environment_id = \(environment.rawValue) AND realm_id = r.id AND kind = \(Kind.defectAccount)
-                AND NOT deleted
-            OFFSET 0
-        ) o
-        """
     }
 }

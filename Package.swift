@@ -129,7 +129,7 @@ let shared: [Target] = [
         name: "ImportSources", dependencies: ["Essentials", "Model", "NameBasedIDs"], path: "Shared/ImportSources"),
     .target(name: "DeviceClient", dependencies: ["Essentials", "Model"], path: "Shared/DeviceClient"),
     .target(name: "Postgres", dependencies: ["CPostgres", "Essentials", deque], path: "Shared/Postgres"),
-    .target(name: "Kafka", dependencies: ["CKafka", deque], path: "Shared/Kafka"),
+    .target(name: "Kafka", dependencies: ["CKafka", "Essentials", deque], path: "Shared/Kafka"),
     .target(name: "Lag", dependencies: ["Essentials", "Kafka"], path: "Shared/Lag"),
     .target(name: "HTTP", dependencies: ["CCurl", "Essentials"], path: "Shared/HTTP"),
     .target(name: "Realms", dependencies: ["Essentials", "Model", "Postgres"], path: "Shared/Realms"),

@@ -3,14 +3,17 @@ internal import CKafka
 /// Where a group goes on in a partition, and what the partition has.
 package struct Beginning: Hashable, Sendable {
     package let partition: TopicPartition
-    /// Below it the group has finished everything; `nil` when it has committed nothing, or that was forgotten.
+    /// Below it the group has finished everything; `nil` when that is not known.
     package let committed: Int64?
+    /// The group has committed nothing, or that was forgotten.
+    package let isFresh: Bool
     /// The offset of the first message that is still there; `end` when there is none.
     package let first: Int64
     package let end: Int64
 
     package init(partition: TopicPartition, committed: Int64?, available: Range<Int64>) {
         self.partition = partition
+        isFresh = committed == nil
         // Beyond the end: it was committed in content that the broker has lost.
         self.committed = committed.flatMap { $0 <= available.upperBound ? $0 : nil }
         first = available.lowerBound
@@ -25,16 +28,21 @@ package struct Beginning: Hashable, Sendable {
 }
 
 extension Consumer {
+    /// How long the group's coordinator is waited for: it answers nothing while it holds back a JoinGroup of this
+    /// member, which takes part in no rebalance as long as it waits here.
+    private static var coordinatorWaitMax: Duration { .seconds(1) }
+
     /// Asks how far the group is in partitions, and what they have.
     ///
     /// - Returns: Without those that do not tell what they have, as one without a leader; and why the last of them did
     ///   not.
-    /// - Throws: When the group's coordinator refuses, or does not answer in `waitMax`.
+    /// - Throws: When the group's coordinator refuses, or does not answer within a second.
     package mutating func beginnings(
         of partitions: some Collection<TopicPartition>, waitMax: Duration = .seconds(5)
     ) throws(KafkaError) -> (found: [Beginning], failure: KafkaError?) {
         let list = PartitionList(partitions)
-        try KafkaError.check(unsafe rd_kafka_committed(client.pointer, list.pointer, waitMax.millisecondsRoundedUp))
+        let coordinatorWaitMax = Self.coordinatorWaitMax.millisecondsRoundedUp
+        try KafkaError.check(unsafe rd_kafka_committed(client.pointer, list.pointer, coordinatorWaitMax))
         try list.check()
         var beginnings: [Beginning] = []
         var failure: KafkaError?
@@ -67,14 +75,5 @@ extension Consumer {
     /// Says where delivery of a partition begins, so that a gap before its first message is seen.
     package mutating func begin(_ partition: TopicPartition, at offset: Int64) {
         context.trackers[partition]?.begin(at: offset)
-    }
-
-    /// Commits offsets at once, and waits for the broker's answer.
-    package mutating func commit(_ offsets: [TopicPartition: Int64]) throws(KafkaError) {
-        if offsets.isEmpty { return }
-        let list = PartitionList(capacity: offsets.count)
-        for (partition, offset) in offsets { list.add(partition, offset: offset) }
-        try KafkaError.check(unsafe rd_kafka_commit(client.pointer, list.pointer, 0))
-        try list.check()
     }
 }

@@ -62,23 +62,4 @@ extension Consumer {
         try list.check()
         context.restart(tracker)
     }
-
-    /// Commits the offset of the partition's first message, and waits for the broker's answer.
-    ///
-    /// Needed with `seekToBeginning` after the broker lost its content: librdkafka commits a stored offset only when it
-    /// is above the one it committed last, so a crash would otherwise resume at the offset of the lost content.
-    ///
-    /// - Returns: The offset.
-    @discardableResult
-    package mutating func commitBeginning(
-        _ partition: TopicPartition, waitMax: Duration = .seconds(5)
-    ) throws(KafkaError) -> Int64 {
-        let low = try available(partition, waitMax: waitMax).lowerBound
-        let list = PartitionList()
-        list.add(partition, offset: low)
-        // What was stored before must not be committed after it, at the next interval.
-        unsafe rd_kafka_offsets_store(client.pointer, list.pointer)
-        try commit([partition: low])
-        return low
-    }
 }

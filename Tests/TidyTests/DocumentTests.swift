@@ -54,7 +54,11 @@ import Yams
     }
 
     /// A script that is not executable, or that goes on after a failure, is found here and not on somebody's laptop.
-    @Test(arguments: ["deploy/up", "deploy/test", "deploy/docs", "deploy/failover-test", "deploy/kill-test", ".ci/run"])
+    @Test(arguments: [
+        "deploy/up", "deploy/test", "deploy/check", "deploy/docs", "deploy/package", "deploy/rootfs",
+        "deploy/rootfs-trial", "deploy/package-trial",
+        "deploy/failover-test", "deploy/kill-test", ".ci/run",
+    ])
     func scriptsStopAtTheFirstFailure(path: String) throws {
         let text = try #require(projectText(path))
         #expect(text.hasPrefix("#!/usr/bin/env bash\n"))

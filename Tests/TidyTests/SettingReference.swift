@@ -48,13 +48,17 @@ enum SettingReference {
         return parts.joined(separator: "\n\n")
     }
 
+    /// The variables of a service's settings, those of librdkafka's properties as what they begin with.
+    static func variables(of service: String) throws -> Set<String> { Set(try settings(of: service).map(\.variable)) }
+
     private static func services() throws -> [Service] {
-        try Services.all.map(\.name).sorted().map { name in
-            let answer = try runExecutable(name, ["--print-settings"])
-            try #require(answer.status == 0, "\(name): \(answer.errors)")
-            return Service(
-                name: name, settings: try JSONDecoder().decode([Setting].self, from: Data(answer.output.utf8)))
-        }
+        try Services.all.map(\.name).sorted().map { Service(name: $0, settings: try settings(of: $0)) }
+    }
+
+    private static func settings(of service: String) throws -> [Setting] {
+        let answer = try runExecutable(service, ["--print-settings"])
+        try #require(answer.status == 0, "\(service): \(answer.errors)")
+        return try JSONDecoder().decode([Setting].self, from: Data(answer.output.utf8))
     }
 
     private static func table(

@@ -1,0 +1,92 @@
+import Model
+import ProjectDocuments
+import Testing
+import Yams
+
+/// What a file of deployment says of how a service is run.
+struct Deployed: Equatable {
+    /// What is run.
+    var program: String
+    /// What its environment has beside what all have.
+    var variables: [String: String]
+}
+
+/// The files of deployment, read as what they say of the services.
+enum Deployment {
+    /// `deploy/compose.yaml`: what has a port for its metrics and health.
+    static func compose() throws -> [String: Deployed] {
+        let root = try ProjectDocument("deploy/compose.yaml").root
+        var found: [String: Deployed] = [:]
+        for (name, service) in root["services"]?.members ?? [] {
+            let variables = merged(service["environment"])
+            guard variables["FIELDPOST_ADMIN_PORT"] != nil else { continue }
+            #expect(service["command"]?.sequence?.count == 1, "\(name): a service has no arguments")
+            found[name] = Deployed(program: service["command"]?[0]?.string ?? "", variables: variables)
+        }
+        return found
+    }
+
+    /// `deploy/systemd`: what the target wants, each with its own settings.
+    static func systemd() throws -> [String: Deployed] {
+        let target = try #require(projectText("deploy/systemd/fieldpost.target"))
+        var found: [String: Deployed] = [:]
+        for unit in target.matches(of: /(?m)^Wants=fieldpost@(.+)\.service$/) {
+            let name = String(unit.1)
+            let files = ["fieldpost", name].map { projectText("deploy/systemd/\($0).env") }
+            let lines = try files.flatMap { try #require($0, "\(name).env").matches(of: /(?m)^([A-Z_]+)=(.*)$/) }
+            let variables = lines.map { (String($0.1), String($0.2)) }
+            found[name] = Deployed(program: name, variables: Dictionary(variables) { $1 })
+        }
+        return found
+    }
+
+    /// `deploy/kubernetes/services`: the deployments, each of which is in a file of its name.
+    static func kubernetes() throws -> [String: Deployed] {
+        var found: [String: Deployed] = [:]
+        for (name, documents) in try kubernetesDocuments() {
+            let deployment = try #require(documents.first { $0.isKind("Deployment") }, "\(name)")
+            let container = try #require(deployment["spec"]?["template"]?["spec"]?["containers"]?[0])
+            #expect(container["args"]?.sequence?.count == 1, "\(name): a service has no arguments")
+            var variables = try common(of: container)
+            for variable in container["env"]?.sequence ?? [] {
+                variables[variable["name"]?.string ?? ""] = variable["value"]?.string ?? "…"
+            }
+            found[name] = Deployed(program: container["args"]?[0]?.string ?? "", variables: variables)
+        }
+        return found
+    }
+
+    /// The documents of each file that `kustomization.yaml` names, by the file's name.
+    static func kubernetesDocuments() throws -> [String: [Node]] {
+        let folder = "deploy/kubernetes/services"
+        let files = try ProjectDocument("\(folder)/kustomization.yaml").root["resources"]?.texts ?? []
+        return Dictionary(
+            uniqueKeysWithValues: try files.map { file in
+                let text = try #require(projectText("\(folder)/\(file)"), "\(file)")
+                return (String(file.dropLast(".yaml".count)), Array(try Yams.compose_all(yaml: text)))
+            })
+    }
+
+    /// The settings of the config map that a container takes them from.
+    private static func common(of container: Node) throws -> [String: String] {
+        let isTaking = container["envFrom"]?.sequence?.contains { $0["configMapRef"]?["name"] == "fieldpost" } == true
+        let text = try #require(projectText("deploy/kubernetes/setup/settings.yaml"))
+        let maps = Array(try Yams.compose_all(yaml: text))
+        let map = maps.first { $0["metadata"]?["name"] == "fieldpost" }
+        return isTaking ? merged(map?["data"]) : [:]
+    }
+
+    /// A mapping's texts with those of the mappings that it merges (`<<`), where it does not say otherwise.
+    private static func merged(_ node: Node?) -> [String: String] {
+        var texts: [String: String] = [:]
+        for (name, value) in node?.members ?? [] {
+            if name == "<<" { texts.merge(merged(value)) { own, _ in own } } else { texts[name] = value.string ?? "…" }
+        }
+        return texts
+    }
+}
+
+extension Node {
+    /// Whether it is a document of Kubernetes of this kind.
+    func isKind(_ kind: String) -> Bool { self["kind"]?.string == kind }
+}

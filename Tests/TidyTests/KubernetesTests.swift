@@ -1,0 +1,65 @@
+import Model
+import Testing
+import Yams
+
+/// What no schema says of `deploy/kubernetes`: how workers are scaled, who may talk to whom, and how nothing pauses.
+@Suite struct KubernetesTests {
+    /// `worker.count`, unless it is set.
+    private static let workers = 2
+
+    @Test(arguments: Services.all.map(\.name)) func aServiceIsScaledByItsWork(name: String) throws {
+        let service = try #require(Services.all.first { $0.name == name })
+        let documents = try #require(try Deployment.kubernetesDocuments()[name])
+        let names = documents.compactMap { $0["metadata"]?["name"]?.string }
+        #expect(Set(names).isSubset(of: [name, "\(name)-http"]))
+        let scaled = documents.first { $0.isKind("ScaledObject") }
+        if let partitions = service.topics.map(\.partitions).max() {
+            #expect(scaled?["spec"]?["maxReplicaCount"]?.int == partitions / Self.workers)
+            let query = scaled?["spec"]?["triggers"]?[0]?["metadata"]?["query"]?.string
+            #expect(query == "sum(max without (instance, pod) (fieldpost_workable_backlog{group=\"\(name)\"}))")
+        } else {
+            #expect(scaled == nil, "there is no backlog to scale it by")
+        }
+        let hasEndpoint = service.endpoint != nil
+        #expect(documents.contains { $0.isKind("HorizontalPodAutoscaler") } == hasEndpoint)
+        #expect(names.contains("\(name)-http") == hasEndpoint)
+        let deployment = try #require(documents.first { $0.isKind("Deployment") })
+        let isScaled = hasEndpoint || scaled != nil
+        #expect((deployment["spec"]?["replicas"] == nil) == isScaled, "who scales it says how many there are")
+    }
+
+    @Test(arguments: Services.all.map(\.name)) func aServiceTalksToWhatItNeeds(name: String) throws {
+        let service = try #require(Services.all.first { $0.name == name })
+        let documents = try #require(try Deployment.kubernetesDocuments()[name])
+        let template = documents.first { $0.isKind("Deployment") }?["spec"]?["template"]
+        let labels = try #require(template?["metadata"]?["labels"])
+        #expect((labels["fieldpost/kafka"]?.string == "true") == service.needs.contains(.kafka))
+        // Who carries notices calls nobody but people's receivers.
+        let isOutside = !service.needs.isDisjoint(with: [.backEnds, .identityProviders]) || name == "notice-deliverer"
+        #expect((labels["fieldpost/outside"]?.string == "true") == isOutside)
+        #expect((labels["fieldpost/devices"]?.string == "true") == (service.endpoint != nil))
+        let admin = documents.first { $0.isKind("Service") && $0["metadata"]?["name"]?.string == name }
+        #expect(admin?["spec"]?["ports"]?[0]?["port"]?.int == service.localAdminPort)
+        #expect(documents.contains { $0.isKind("PodDisruptionBudget") })
+    }
+
+    /// All pods have the same rights, which are none; and go when what they began is done.
+    @Test func podsDifferInWhatTheyRunAlone() throws {
+        let all = try Deployment.kubernetesDocuments()
+        let deployments = all.values.joined().filter { $0.isKind("Deployment") }.compactMap { $0["spec"] }
+        let pods = deployments.compactMap { $0["template"]?["spec"] }
+        #expect(pods.count == Services.all.count)
+        #expect(Set(pods.map { $0["securityContext"] }).count == 1)
+        #expect(Set(pods.map { $0["containers"]?[0]?["securityContext"] }).count == 1)
+        #expect(Set(deployments.map { $0["strategy"] }).count == 1)
+        #expect(deployments.allSatisfy { $0["strategy"]?["rollingUpdate"]?["maxUnavailable"]?.int == 0 })
+        for pod in pods {
+            let wait = pod["containers"]?[0]?["lifecycle"]?["preStop"]?["sleep"]?["seconds"]?.int ?? 0
+            let shutdownMax = 20
+            #expect(pod["terminationGracePeriodSeconds"]?.int ?? 0 >= wait + shutdownMax + 5)
+            // Kubernetes would make variables of services' names, and a program refuses what it does not know.
+            #expect(pod["enableServiceLinks"]?.bool == false)
+            #expect(pod["automountServiceAccountToken"]?.bool == false)
+        }
+    }
+}

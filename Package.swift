@@ -130,7 +130,7 @@ let shared: [Target] = [
     .target(name: "DeviceClient", dependencies: ["Essentials", "Model"], path: "Shared/DeviceClient"),
     .target(name: "Postgres", dependencies: ["CPostgres", "Essentials", deque], path: "Shared/Postgres"),
     .target(name: "Kafka", dependencies: ["CKafka", deque], path: "Shared/Kafka"),
-    .target(name: "Lag", dependencies: ["Essentials", "Kafka"], path: "Shared/Lag"),
+    .target(name: "Lag", dependencies: ["Essentials", "Kafka", "Runtime"], path: "Shared/Lag"),
     .target(name: "HTTP", dependencies: ["CCurl", "Essentials"], path: "Shared/HTTP"),
     .target(name: "Realms", dependencies: ["Essentials", "Model", "Postgres"], path: "Shared/Realms"),
     .target(
@@ -190,9 +190,9 @@ let tools: [Target] = [
         name: "Workbench",
         dependencies: [
             "BackendProtocol", "Backends", "Catalogues", "Commands", "Compass", "DataFiles", "DeviceClient",
-            "Environments", "Essentials", "HTTP", "Identity", "ImportSources", "Kafka", "LocalCluster", "Model",
-            "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto, logging, nio, nioPosix,
-            signals,
+            "Environments", "Essentials", "HTTP", "Identity", "ImportSources", "Kafka", "Lag", "LocalCluster",
+            "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto, logging, nio,
+            nioPosix, signals,
         ],
         path: "Workbench", exclude: ["LocalCluster"]),
 ]

@@ -58,7 +58,7 @@ struct Monitor: ~Copyable {
     mutating func step() throws -> MetricsPage {
         let start = ContinuousClock.now
         problems = [:]
-        var page = MonitorPage(cluster: cluster)
+        var page = LagPage(cluster: cluster)
         var parked: [MonitorStore.Parked]?
         do {
             let seen = try lookAtDatabase()

@@ -6,7 +6,7 @@ package import Kafka
 /// A look costs one request for what there is, one or two to each broker for the groups, one for each group's offsets,
 /// and two to each broker that leads partitions: their number does not grow with the number of partitions.
 package struct LagReader: ~Copyable {
-    private let admin: Admin
+    private var admin: Admin
     private let brokers: String
     private let properties: [String: String]
     private let waitMax: Duration
@@ -71,6 +71,9 @@ package struct LagReader: ~Copyable {
             milliseconds: Timestamp.now().millisecondsSinceEpoch, available: available,
             groups: groups.sorted { $0.name < $1.name }, problems: problems)
     }
+
+    /// librdkafka's log since the last call; at most the latest 1,000 lines.
+    package mutating func takeLogs() -> [LogLine] { admin.takeLogs() }
 
     /// When messages were written; see ``WrittenTimes``.
     package borrowing func writtenTimes(

@@ -95,7 +95,10 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     ),
     (
         "lag-monitor", "LagMonitor",
-        ["Essentials", "Kafka", "Lag", "Model", "Postgres", "Realms", "Runtime", "Work", logging]
+        [
+            "Environments", "Essentials", "Kafka", "Lag", "Model", "Postgres", "Realms", "Runtime", "Work", logging,
+            metrics,
+        ]
     ),
     (
         "fieldpost", "Fieldpost",
@@ -277,7 +280,12 @@ let tests: [Target] = [
             "TestSupport", "Work", logging,
         ], path: "Tests/InterleavingTests"),
     .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
-    .testTarget(name: "LagTests", dependencies: ["Kafka", "Lag", "TestSupport"], path: "Tests/LagTests"),
+    .testTarget(
+        name: "LagMonitorTests",
+        dependencies: ["Kafka", "LagMonitor", "Model", "Postgres", "Realms", "TestSupport"],
+        path: "Tests/LagMonitorTests"),
+    .testTarget(
+        name: "LagTests", dependencies: ["Kafka", "Lag", "Runtime", "TestSupport", nio], path: "Tests/LagTests"),
     .testTarget(
         name: "LocationFanOutTests",
         dependencies: ["Essentials", "LocationFanOut", "Model", "Postgres", "Realms", "TestSupport", "Work"],

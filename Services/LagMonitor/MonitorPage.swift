@@ -1,5 +1,6 @@
 import Essentials
 import Lag
+import Runtime
 
 /// What `lag-monitor` tells beside groups' lags: what waits in PostgreSQL, and how it fares itself.
 extension LagPage {
@@ -7,11 +8,9 @@ extension LagPage {
     mutating func tellBacklog(_ lags: [PartitionLag], _ parked: [MonitorStore.Parked]) {
         var due: [String: [String: Int64]] = [:]
         for parked in parked { due[parked.group, default: [:]][parked.topic] = parked.dueCount }
-        for (group, lags) in Dictionary(grouping: lags, by: \.group).sorted(by: { $0.key < $1.key }) {
-            for (topic, lags) in Self.byTopic(lags) {
-                let count = lags.map(\.count).reduce(0, +) + (due[group]?[topic] ?? 0)
-                metrics.add("fieldpost_workable_backlog", labels(group, topic), Double(count))
-            }
+        for sum in LagSum.sums(of: lags) {
+            let count = sum.count + (due[sum.group]?[sum.topic] ?? 0)
+            metrics.add("fieldpost_workable_backlog", labels(sum.group, sum.topic), Double(count))
         }
     }
 
@@ -28,9 +27,20 @@ extension LagPage {
         }
     }
 
-    mutating func tell(_ behind: [MonitorStore.Behind]) {
-        for environment in behind {
-            let place = [("environment", environment.environment)]
+    mutating func tell(_ reasons: [MonitorStore.Reason]) {
+        for reason in reasons {
+            let state = reason.isDead ? "dead" : "waiting"
+            metrics.add(
+                "fieldpost_parked_reasons", labels(reason.group) + [("reason", reason.text), ("state", state)],
+                Double(reason.count))
+        }
+    }
+
+    mutating func tell(_ behind: MonitorStore.Behind) {
+        metrics.add("fieldpost_relay_behind_environments", [], Double(behind.environmentCount))
+        metrics.add("fieldpost_relay_behind_sum_positions", [], Double(behind.positionCount))
+        for environment in behind.worst {
+            let place = [("environment", environment.name)]
             metrics.add("fieldpost_relay_behind_positions", place, Double(environment.positionCount))
             if let seconds = environment.seconds { metrics.add("fieldpost_relay_behind_seconds", place, seconds) }
         }

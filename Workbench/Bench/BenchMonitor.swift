@@ -3,6 +3,7 @@ import Essentials
 import Glibc
 import Kafka
 import Lag
+import NIOCore
 import Runtime
 
 /// A round of `lag-monitor` over many groups and partitions, against asking for the same offsets alone.
@@ -23,6 +24,9 @@ struct BenchMonitor: ParsableCommand {
     @Option(help: "Topics of 100 partitions each.")
     var topics = 20
 
+    @Option(help: "Partitions of groups that are told of one by one at most (monitor.partitions).")
+    var partitions = 20_000
+
     private static let partitionCount: Int32 = 100
     private static let waitMax = Duration.seconds(60)
     /// Each partition has about so many messages; a group is at a place of its own.
@@ -35,34 +39,35 @@ struct BenchMonitor: ParsableCommand {
     }
 
     func run() throws {
-        let partitions = topicNames.flatMap { topic in
+        let asked = topicNames.flatMap { topic in
             (0..<Self.partitionCount).map { TopicPartition(topic: topic, partition: $0) }
         }
         let place = try BenchPlace(
             options, topics: Dictionary(topicNames.map { ($0, Int(Self.partitionCount)) }) { first, _ in first })
         defer { place.end() }
-        try fill(partitions, place)
+        try fill(asked, place)
 
         var figures = BenchFigures()
         let admin = try Admin(brokers: place.brokers, waitMax: Self.waitMax)
-        let questions: [String: [TopicPartition]?] = Dictionary(groupNames.map { ($0, partitions) }) { $1 }
+        let questions: [String: [TopicPartition]?] = Dictionary(groupNames.map { ($0, asked) }) { $1 }
         let reader = try LagReader(brokers: place.brokers, properties: [:], waitMax: Self.waitMax)
         var history = LagHistory()
         // What is made once is no round's.
-        _ = try offsetsAlone(admin, questions, partitions)
+        _ = try offsetsAlone(admin, questions, asked)
         let before = Self.memory
         _ = try round(reader, &history)
         for number in 1...options.rounds {
             print("round \(number) of \(options.rounds)")
-            figures.add("offsets alone", "ms", try time { _ = try offsetsAlone(admin, questions, partitions) })
+            figures.add("offsets alone", "ms", try time { _ = try offsetsAlone(admin, questions, asked) })
             var seen: (look: Duration, page: Int) = (.zero, 0)
             figures.add("round", "ms", try time { seen = try round(reader, &history) })
             figures.add("of it asking", "ms", seen.look.inSeconds * 1_000)
             figures.add("page", "kB", Double(seen.page) / 1_000)
             figures.add("memory more than before", "MB", Self.memory - before)
         }
-        figures.add("requests of a round", "", Double(try requestCount(place)))
-        print(figures.table(title: "\(groups) groups × \(partitions.count) partitions, on \(place.brokerName)"))
+        let requests = try requests(place)
+        print(figures.table(title: "\(groups) groups × \(asked.count) partitions, on \(place.brokerName)"))
+        for (name, count) in requests.sorted(by: { $0.key < $1.key }) { print("  \(name): \(count) a round") }
         let ratio = figures.median("round") / figures.median("offsets alone")
         print(BenchFigures.ratio("round / offsets alone", ratio, aim: 1.5, isAtMost: true))
     }
@@ -103,21 +108,23 @@ struct BenchMonitor: ParsableCommand {
         guard look.problems.isEmpty else { throw BenchPlace.Missing(description: "\(look.problems)") }
         let asked = ContinuousClock.now - start
         history.take(look)
-        var page = LagPage(cluster: "bench")
-        page.tell(history.lags, members: look.groups)
-        let registry = MetricsRegistry()
-        registry.show(page.metrics)
-        return (asked, registry.text().utf8.count)
+        var page = LagPage(cluster: "bench", placeMax: partitions)
+        page.tell(history.lags)
+        page.tell(look.groups, rebalances: history.rebalanceCounts)
+        return (asked, page.metrics.parts.map(\.readableBytes).reduce(0, +))
     }
 
-    /// By librdkafka's own log of what it sends.
-    private func requestCount(_ place: BenchPlace) throws -> Int {
+    /// Requests of a round by their names, by librdkafka's own log of what it sends.
+    private func requests(_ place: BenchPlace) throws -> [String: Int] {
         var reader = try LagReader(
             brokers: place.brokers, properties: ["debug": "protocol", "log_level": "7"], waitMax: Self.waitMax)
         _ = try reader.look(at: known, others: false)
         _ = reader.takeLogs()
         _ = try reader.look(at: known, others: false)
-        return reader.takeLogs().count { $0.facility == "SEND" }
+        let sent = reader.takeLogs().filter { $0.facility == "SEND" }.compactMap { line in
+            line.message.firstMatch(of: /Sent (\w+)Request/).map { String($0.1) }
+        }
+        return Dictionary(grouping: sent) { $0 }.mapValues(\.count)
     }
 
     private func time(_ body: () throws -> Void) rethrows -> Double {

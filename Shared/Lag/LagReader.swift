@@ -47,9 +47,9 @@ package struct LagReader: ~Copyable {
         for (group, answer) in answers {
             if case .failure(let error) = answer { problems["group \(group)"] = error }
         }
+        let available = try available(Set(groups.flatMap(\.offsets.keys)), metadata, &problems)
         return LagLook(
-            milliseconds: Timestamp.now().millisecondsSinceEpoch,
-            available: try available(Set(groups.flatMap(\.offsets.keys)), metadata, &problems),
+            milliseconds: Timestamp.now().millisecondsSinceEpoch, available: available,
             groups: groups.sorted { $0.name < $1.name }, problems: problems)
     }
 

@@ -15,8 +15,8 @@ enum Settings {
     static let partitions = Setting(
         "monitor.partitions", .integer(0...1_000_000), default: "20000",
         help: """
-            how many partitions, counted once for each group that reads them, are told of one by one; with more of them, \
-            only those on which something is wrong
+            how many partitions, counted once for each group that reads them, are told of one by one; with more of \
+            them, only those on which something is wrong
             """)
     static let probe = Setting(
         "monitor.probe", .text(lengthMax: 63), default: "",

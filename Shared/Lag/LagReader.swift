@@ -67,8 +67,8 @@ package struct LagReader: ~Copyable {
     /// librdkafka's log since the last call; at most the latest 1,000 lines.
     package mutating func takeLogs() -> [LogLine] { admin.takeLogs() }
 
-    /// How long topics keep messages, in seconds. A topic is absent that keeps them until newer ones of their keys come,
-    /// or for ever, or of which brokers do not tell.
+    /// How long topics keep messages, in seconds. A topic is absent that keeps them until newer ones of their keys
+    /// come, or for ever, or of which brokers do not tell.
     ///
     /// - Throws: When no broker answers, or does not know the question, as the mock cluster does not.
     package borrowing func retentions(of topics: some Collection<String>) throws(KafkaError) -> [String: Double] {

@@ -13,7 +13,8 @@ struct BenchMonitor: ParsableCommand {
         abstract: "A round of lag-monitor over many groups and partitions, against the offsets alone.",
         discussion: """
             The round asks, judges and writes the page that Prometheus reads. The offsets alone are the same \
-            questions, asked of librdkafka, with the answers thrown away. Requests are those that librdkafka says it sent.
+            questions, asked of librdkafka, with the answers thrown away. Requests are those that librdkafka says it \
+            sent.
             """)
 
     @OptionGroup var options: BenchOptions

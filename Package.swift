@@ -95,7 +95,10 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     ),
     (
         "lag-monitor", "LagMonitor",
-        ["Essentials", "Kafka", "Lag", "Model", "Postgres", "Realms", "Runtime", "Work", logging]
+        [
+            "Environments", "Essentials", "Kafka", "Lag", "Model", "Postgres", "Realms", "Runtime", "Work", logging,
+            metrics,
+        ]
     ),
     (
         "fieldpost", "Fieldpost",
@@ -130,7 +133,7 @@ let shared: [Target] = [
     .target(name: "DeviceClient", dependencies: ["Essentials", "Model"], path: "Shared/DeviceClient"),
     .target(name: "Postgres", dependencies: ["CPostgres", "Essentials", deque], path: "Shared/Postgres"),
     .target(name: "Kafka", dependencies: ["CKafka", "Essentials", deque], path: "Shared/Kafka"),
-    .target(name: "Lag", dependencies: ["Essentials", "Kafka"], path: "Shared/Lag"),
+    .target(name: "Lag", dependencies: ["Essentials", "Kafka", "Runtime"], path: "Shared/Lag"),
     .target(name: "HTTP", dependencies: ["CCurl", "Essentials"], path: "Shared/HTTP"),
     .target(name: "Realms", dependencies: ["Essentials", "Model", "Postgres"], path: "Shared/Realms"),
     .target(
@@ -190,9 +193,9 @@ let tools: [Target] = [
         name: "Workbench",
         dependencies: [
             "BackendProtocol", "Backends", "Catalogues", "Commands", "Compass", "DataFiles", "DeviceClient",
-            "Environments", "Essentials", "HTTP", "Identity", "ImportSources", "Kafka", "LocalCluster", "Model",
-            "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto, logging, nio, nioPosix,
-            signals,
+            "Environments", "Essentials", "HTTP", "Identity", "ImportSources", "Kafka", "Lag", "LocalCluster",
+            "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto, logging, nio,
+            nioPosix, signals,
         ],
         path: "Workbench", exclude: ["LocalCluster"]),
 ]
@@ -277,7 +280,12 @@ let tests: [Target] = [
             "TestSupport", "Work", logging,
         ], path: "Tests/InterleavingTests"),
     .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
-    .testTarget(name: "LagTests", dependencies: ["Kafka", "Lag", "TestSupport"], path: "Tests/LagTests"),
+    .testTarget(
+        name: "LagMonitorTests",
+        dependencies: ["Kafka", "LagMonitor", "Model", "Postgres", "Realms", "TestSupport"],
+        path: "Tests/LagMonitorTests"),
+    .testTarget(
+        name: "LagTests", dependencies: ["Kafka", "Lag", "Runtime", "TestSupport", nio], path: "Tests/LagTests"),
     .testTarget(
         name: "LocationFanOutTests",
         dependencies: ["Essentials", "LocationFanOut", "Model", "Postgres", "Realms", "TestSupport", "Work"],

@@ -120,8 +120,9 @@ need_program() {
 # What deploy/check checks with.
 need_check_programs() {
     need_packages jq python3 python3-venv shellcheck systemd
-    # Its Debian package would run a server.
+    # Their Debian package would run a server; the tests run one of their own, on rules and metrics.
     need_program prometheus promtool
+    need_program prometheus prometheus
     # Its `kustomize` is all that is asked for.
     need_program kubernetes-client kubectl
     need_python_programs deploy-check check-jsonschema==0.39.0 kubernetes-validate==1.37.0 \

@@ -29,9 +29,11 @@ struct Monitor: ~Copyable {
     private let conninfo: String
     private let cluster: String
     private let others: Bool
+    private let placeMax: Int
     private let logger: Logger
     private var connection: Connection?
     private var history = LagHistory()
+    private var retentions: Retentions
     private var told: [String: String] = [:]
     private var problems: [String: String] = [:]
 
@@ -46,10 +48,12 @@ struct Monitor: ~Copyable {
 
     /// - Throws: For a property that librdkafka does not know.
     init(
-        conninfo: String, brokers: String, properties: [String: String], cluster: String, others: Bool, logger: Logger
+        conninfo: String, brokers: String, properties: [String: String], cluster: String, others: Bool, placeMax: Int,
+        logger: Logger
     ) throws {
         reader = try LagReader(brokers: brokers, properties: properties, waitMax: Self.waitMax)
         (self.conninfo, self.cluster, self.others, self.logger) = (conninfo, cluster, others, logger)
+        (self.placeMax, retentions) = (placeMax, Retentions(of: Topics.all))
     }
 
     /// One look.
@@ -58,29 +62,47 @@ struct Monitor: ~Copyable {
     mutating func step() throws -> MetricsPage {
         let start = ContinuousClock.now
         problems = [:]
-        var page = MonitorPage(cluster: cluster)
-        var parked: [MonitorStore.Parked]?
-        do {
-            let seen = try lookAtDatabase()
-            page.tell(seen.parked)
-            page.tell(seen.behind)
-            parked = seen.parked
-        } catch let error as PostgresError {
-            problems[Self.database] = "\(error)"
-        }
+        var page = LagPage(cluster: cluster, placeMax: placeMax)
+        let parked = try tellDatabase(to: &page)
         do {
             let look = try reader.look(at: Self.ours, others: others)
             for (what, error) in look.problems { problems[what] = "\(error)" }
             history.take(look)
             try learnAges()
-            page.tell(history.lags, members: look.groups)
-            if let parked { page.tellBacklog(history.lags, parked) }
+            let lags = history.lags
+            let topics = Set(look.available.keys.map(\.topic))
+            if retentions.isDue(topics, at: start) { learnRetentions(of: topics, at: start) }
+            page.tell(lags, retentions: retentions.known)
+            page.tell(look.groups, rebalances: history.rebalanceCounts)
+            if let parked { page.tellBacklog(lags, parked) }
         } catch {
             problems[Self.brokers] = "\(error)"
         }
         tellProblems()
         page.tell(round: ContinuousClock.now - start, problemCount: problems.count)
         return page.metrics
+    }
+
+    /// - Returns: `nil` when PostgreSQL is away.
+    private mutating func tellDatabase(to page: inout LagPage) throws -> [MonitorStore.Parked]? {
+        do {
+            let seen = try lookAtDatabase()
+            page.tell(seen.parked)
+            page.tell(seen.reasons)
+            page.tell(seen.behind)
+            return seen.parked
+        } catch let error as PostgresError {
+            problems[Self.database] = "\(error)"
+            return nil
+        }
+    }
+
+    private mutating func learnRetentions(of topics: Set<String>, at now: ContinuousClock.Instant) {
+        do throws(KafkaError) {
+            retentions.take(.success(try reader.retentions(of: topics)), of: topics, at: now)
+        } catch {
+            retentions.take(.failure(error), of: topics, at: now)
+        }
     }
 
     /// Asks when the oldest messages were written that our groups have not finished: of all groups at a time, and where
@@ -95,19 +117,27 @@ struct Monitor: ~Copyable {
                 groups[group, default: [:]][partition] = offset
             }
         }
-        if asked.isEmpty { return }
         let times = try reader.writtenTimes(of: asked)
         for (group, offsets) in groups { history.learn(times.filter { offsets[$0.key] != nil }, of: group) }
     }
 
-    private mutating func lookAtDatabase() throws -> (parked: [MonitorStore.Parked], behind: [MonitorStore.Behind]) {
+    private struct DatabaseLook {
+        var parked: [MonitorStore.Parked] = []
+        var reasons: [MonitorStore.Reason] = []
+        var behind = MonitorStore.Behind()
+    }
+
+    private mutating func lookAtDatabase() throws -> DatabaseLook {
         if connection == nil {
             var opened = try Connection(conninfo, limits: Self.limits)
             try Schema.check(on: &opened)
             connection = consume opened
         }
-        guard let answers = try connection?.run([MonitorStore.parked, MonitorStore.behind]) else { return ([], []) }
-        return (try MonitorStore.parked(answers[0]), try MonitorStore.behind(answers[1]))
+        guard let answers = try connection?.run([MonitorStore.parked, MonitorStore.reasons, MonitorStore.behind])
+        else { return DatabaseLook() }
+        return DatabaseLook(
+            parked: try MonitorStore.parked(answers[0]), reasons: try MonitorStore.reasons(answers[1]),
+            behind: try MonitorStore.behind(answers[2]))
     }
 
     private mutating func tellProblems() {

@@ -1,68 +1,16 @@
 import Essentials
-import Kafka
 import Lag
 import Runtime
 
-/// What is told in Prometheus' text, under the names that users of kafka-lag-exporter and KMinion know; what these do
-/// not tell begins with `fieldpost_`.
-struct MonitorPage {
-    private(set) var metrics = MetricsPage()
-    private let cluster: String
-
-    init(cluster: String) { self.cluster = cluster }
-
-    /// - Parameter members: The groups, with how many members they have.
-    mutating func tell(_ lags: [PartitionLag], members: [LagLook.Group]) {
-        var edges: Set<TopicPartition> = []
-        for lag in lags {
-            let place = labels(lag.group, lag.partition.topic, lag.partition.partition)
-            metrics.add("kafka_consumergroup_group_lag", place, Double(lag.count))
-            if lag.isFollowed { metrics.add("fieldpost_lag_expired_messages", place, Double(lag.expiredCount)) }
-            if let status = lag.status { metrics.add("fieldpost_lag_status", place, Double(status.number)) }
-            if let committed = lag.beginning.committed {
-                metrics.add("kafka_consumergroup_group_offset", place, Double(committed))
-            }
-            // Without messages nothing waits; of messages whose age is not known nothing is said.
-            if lag.count == 0 || lag.age != nil {
-                metrics.add("kafka_consumergroup_group_lag_seconds", place, lag.age?.seconds ?? 0)
-                metrics.add("fieldpost_lag_seconds_are_exact", place, lag.isAgeExact ? 1 : 0)
-            }
-            if edges.insert(lag.partition).inserted {
-                let place = labels(nil, lag.partition.topic, lag.partition.partition)
-                metrics.add("kafka_partition_earliest_offset", place, Double(lag.beginning.first))
-                metrics.add("kafka_partition_latest_offset", place, Double(lag.beginning.end))
-            }
-        }
-        for (group, lags) in Dictionary(grouping: lags, by: \.group).sorted(by: { $0.key < $1.key }) {
-            tell(group, lags)
-        }
-        for group in members {
-            guard let count = group.memberCount else { continue }
-            metrics.add("fieldpost_group_members", labels(group.name), Double(count))
-        }
-    }
-
-    private mutating func tell(_ group: String, _ lags: [PartitionLag]) {
-        metrics.add("kafka_consumergroup_group_sum_lag", labels(group), Double(lags.map(\.count).reduce(0, +)))
-        metrics.add("kafka_consumergroup_group_max_lag", labels(group), Double(lags.map(\.count).max() ?? 0))
-        let oldest = lags.filter(\.isFollowed).compactMap(\.age?.seconds).max() ?? 0
-        metrics.add("kafka_consumergroup_group_max_lag_seconds", labels(group), oldest)
-        for (topic, lags) in Self.byTopic(lags) {
-            metrics.add(
-                "kafka_consumergroup_group_topic_sum_lag", labels(group, topic),
-                Double(lags.map(\.count).reduce(0, +)))
-        }
-    }
-
+/// What `lag-monitor` tells beside groups' lags: what waits in PostgreSQL, and how it fares itself.
+extension LagPage {
     /// What workers could do now: messages that are there, and parked keys that are due.
     mutating func tellBacklog(_ lags: [PartitionLag], _ parked: [MonitorStore.Parked]) {
         var due: [String: [String: Int64]] = [:]
         for parked in parked { due[parked.group, default: [:]][parked.topic] = parked.dueCount }
-        for (group, lags) in Dictionary(grouping: lags, by: \.group).sorted(by: { $0.key < $1.key }) {
-            for (topic, lags) in Self.byTopic(lags) {
-                let count = lags.map(\.count).reduce(0, +) + (due[group]?[topic] ?? 0)
-                metrics.add("fieldpost_workable_backlog", labels(group, topic), Double(count))
-            }
+        for sum in LagSum.sums(of: lags) {
+            let count = sum.count + (due[sum.group]?[sum.topic] ?? 0)
+            metrics.add("fieldpost_workable_backlog", labels(sum.group, sum.topic), Double(count))
         }
     }
 
@@ -79,9 +27,20 @@ struct MonitorPage {
         }
     }
 
-    mutating func tell(_ behind: [MonitorStore.Behind]) {
-        for environment in behind {
-            let place = [("environment", environment.environment)]
+    mutating func tell(_ reasons: [MonitorStore.Reason]) {
+        for reason in reasons {
+            let state = reason.isDead ? "dead" : "waiting"
+            metrics.add(
+                "fieldpost_parked_reasons", labels(reason.group) + [("reason", reason.text), ("state", state)],
+                Double(reason.count))
+        }
+    }
+
+    mutating func tell(_ behind: MonitorStore.Behind) {
+        metrics.add("fieldpost_relay_behind_environments", [], Double(behind.environmentCount))
+        metrics.add("fieldpost_relay_behind_sum_positions", [], Double(behind.positionCount))
+        for environment in behind.worst {
+            let place = [("environment", environment.name)]
             metrics.add("fieldpost_relay_behind_positions", place, Double(environment.positionCount))
             if let seconds = environment.seconds { metrics.add("fieldpost_relay_behind_seconds", place, seconds) }
         }
@@ -90,19 +49,5 @@ struct MonitorPage {
     mutating func tell(round: Duration, problemCount: Int) {
         metrics.add("fieldpost_monitor_round_seconds", [], round.inSeconds)
         metrics.add("fieldpost_monitor_problems", [], Double(problemCount))
-    }
-
-    private func labels(
-        _ group: String? = nil, _ topic: String? = nil, _ partition: Int32? = nil
-    ) -> [(String, String)] {
-        var labels = [("cluster_name", cluster)]
-        if let group { labels.append(("group", group)) }
-        if let topic { labels.append(("topic", topic)) }
-        if let partition { labels.append(("partition", String(partition))) }
-        return labels
-    }
-
-    private static func byTopic(_ lags: [PartitionLag]) -> [(String, [PartitionLag])] {
-        Dictionary(grouping: lags, by: \.partition.topic).sorted { $0.key < $1.key }
     }
 }

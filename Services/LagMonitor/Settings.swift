@@ -12,5 +12,17 @@ enum Settings {
         "monitor.others", .choice(["true", "false"]), default: "true",
         help: "whether consumer groups that are not Fieldpost's are watched too")
 
-    static let all: [Setting] = [.databaseURL, .kafkaBrokers, .kafkaProperties, interval, clusterName, others]
+    static let partitions = Setting(
+        "monitor.partitions", .integer(0...1_000_000), default: "20000",
+        help: """
+            how many partitions, counted once for each group that reads them, are told of one by one; with more of \
+            them, only those on which something is wrong
+            """)
+    static let probe = Setting(
+        "monitor.probe", .text(lengthMax: 63), default: "",
+        help: "the environment through which a note is sent with every look, made for that alone; empty sends none")
+
+    static let all: [Setting] = [
+        .databaseURL, .kafkaBrokers, .kafkaProperties, interval, clusterName, others, partitions, probe,
+    ]
 }

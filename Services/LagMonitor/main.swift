@@ -1,5 +1,5 @@
 // Tells how far every consumer group is behind, in messages and in seconds, how it fares, and what waits in PostgreSQL.
-// It reads only.
+// It reads only, but for the notes of a probe where an environment is named for them.
 
 import Essentials
 import Kafka
@@ -14,13 +14,24 @@ await serve("lag-monitor", settings: Settings.all) { context in
     let interval = try configuration.duration(Settings.interval)
     let cluster = try configuration.text(Settings.clusterName)
     let others = try configuration.text(Settings.others) == "true"
+    let partitions = try configuration.integer(Settings.partitions)
+    let probed = try configuration.text(Settings.probe)
     let metrics = context.metrics
-    return [
+    let probe = Component.worker(
+        "probe", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal
+    ) { control in
+        var probe = Probe(through: probed, conninfo: conninfo)
+        while !control.isStopping {
+            if let problem = probe.step(control) { control.impaired(problem) } else { control.progressed() }
+            control.pause(interval)
+        }
+    }
+    return (probed.isEmpty ? [] : [probe]) + [
         .worker("lag-monitor", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {
             control in
             var monitor = try Monitor(
                 conninfo: conninfo, brokers: brokers, properties: properties, cluster: cluster, others: others,
-                logger: control.logger)
+                placeMax: partitions, logger: control.logger)
             while !control.isStopping {
                 metrics.show(try monitor.step())
                 if let problem = monitor.problem { control.impaired(problem) } else { control.progressed() }

@@ -69,7 +69,7 @@ package struct Admin: ~Copyable {
     /// - Returns: By topic, what became of it.
     /// - Throws: When the broker did not answer, or does not know the request.
     package borrowing func createTopics(_ topics: [NewTopic]) throws(KafkaError) -> [String: TopicCreation] {
-        try checkHasController()
+        try checkHasController("creating topics is not supported")
         let requests = try NewTopicHandles(topics)
         let options = try unsafe AdminOptions(client.pointer, RD_KAFKA_ADMIN_OP_CREATETOPICS, waitMaxMilliseconds)
         let queue = AnswerQueue(client)
@@ -96,14 +96,14 @@ package struct Admin: ~Copyable {
         return creations
     }
 
-    /// The controller creates topics; without one, librdkafka would only say that it waited.
-    private borrowing func checkHasController() throws(KafkaError) {
+    /// The controller creates topics and tells of them; without one, librdkafka would only say that it waited.
+    borrowing func checkHasController(_ problem: String) throws(KafkaError) {
         let brokers = try metadata().brokers
         let controller = unsafe rd_kafka_controllerid(client.pointer, min(waitMaxMilliseconds, 2000))
         guard !brokers.contains(where: { $0.id == controller }) else { return }
         throw KafkaError(
             RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE,
-            "creating topics is not supported by a cluster without a controller (librdkafka's mock cluster has none)")
+            "\(problem) by a cluster without a controller (librdkafka's mock cluster has none)")
     }
 
     /// The offsets of the partition's first message and after its last one.

@@ -51,7 +51,7 @@ extension Consumer {
             try ends(of: partitions, waitMax: waitMax)
         }
         if suspected.isEmpty { return }
-        let readable = try WrittenTimes.load(suspected, brokers: brokers, properties: properties, waitMax: waitMax)
+        let readable = try WrittenTimes(brokers: brokers, properties: properties).load(suspected, waitMax: waitMax)
         context.stalls.cannotBeRead(suspected.filter { readable[$0.key] == nil })
         guard let stalled = suspected.first(where: { readable[$0.key] != nil }) else { return }
         throw KafkaError(

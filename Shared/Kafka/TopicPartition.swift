@@ -1,4 +1,5 @@
 internal import CKafka
+internal import Glibc
 
 /// One partition of one topic.
 package struct TopicPartition: Hashable, Sendable, CustomStringConvertible {
@@ -56,11 +57,17 @@ struct PartitionElement {
 
 extension UnsafeMutablePointer<rd_kafka_topic_partition_list_t> {
     var elements: [PartitionElement] {
-        unsafe UnsafeBufferPointer(start: pointee.elems, count: Int(pointee.cnt)).map { element in
-            unsafe PartitionElement(
-                partition: TopicPartition(topic: String(cString: element.topic), partition: element.partition),
-                offset: element.offset < 0 ? nil : element.offset,
-                error: element.err)
+        // Partitions of a topic stand together: its name is made once for all of them.
+        var topic = ""
+        var topicPointer: UnsafeMutablePointer<CChar>?
+        return unsafe UnsafeBufferPointer(start: pointee.elems, count: Int(pointee.cnt)).map { element in
+            if unsafe topicPointer.map({ unsafe strcmp($0, element.topic) != 0 }) ?? true {
+                unsafe topic = String(cString: element.topic)
+                unsafe topicPointer = element.topic
+            }
+            return unsafe PartitionElement(
+                partition: TopicPartition(topic: topic, partition: element.partition),
+                offset: element.offset < 0 ? nil : element.offset, error: element.err)
         }
     }
 }

@@ -1,74 +1,92 @@
 package import Kafka
 
-/// What is known of groups by several looks: how old what waits is, and how each of them fares.
+/// What is known of groups by several looks: how old what waits is, how fast it goes, and how each of them fares.
 package struct LagHistory: Sendable {
     /// So many signs of life are judged by.
     package static let commitCountMax = 10
 
-    private struct Place: Hashable {
-        let group: String
-        let partition: TopicPartition
-    }
-
-    /// The commits of a group on a partition, and when the message was written that it has to read next.
-    private struct Course {
-        var commits: [CommitSeen] = []
-        var lookCount = 0
-        var nextWritten: (offset: Int64, milliseconds: Int64)?
-
-        mutating func take(_ beginning: Beginning, hasMembers: Bool, at time: Int64) {
-            lookCount = min(lookCount + 1, LagHistory.commitCountMax)
-            if nextWritten?.offset != beginning.start { nextWritten = nil }
-            guard let committed = beginning.committed else {
-                // What it had committed was of content that the broker has lost.
-                commits = []
-                return
-            }
-            // Members who have nothing to commit commit nothing: that they are there is a sign as good.
-            guard hasMembers || commits.last?.offset != committed else { return }
-            commits.append(
-                CommitSeen(offset: committed, milliseconds: time, lag: beginning.end - beginning.start))
-            if commits.count > LagHistory.commitCountMax { commits.removeFirst() }
-        }
+    /// What one group has to read, and what is known of it.
+    private struct Place {
+        let group: LagLook.Group
+        /// In the order of their names.
+        let beginnings: [Beginning]
     }
 
     private var growths: [TopicPartition: PartitionGrowth] = [:]
-    private var courses: [Place: Course] = [:]
-    private var latest: LagLook?
+    /// By group.
+    private var courses: [String: [TopicPartition: Course]] = [:]
+    private var assemblies: [String: Assembly] = [:]
+    /// Of the latest look, in the order of the groups' names.
+    private var places: [Place] = []
+    private var milliseconds: Int64 = 0
 
     package init() {}
 
     /// Takes in a look, later than those before it. What it does not tell of is forgotten, unless it could not tell
     /// all.
     package mutating func take(_ look: LagLook) {
+        milliseconds = look.milliseconds
         if look.problems.isEmpty {
             growths = growths.filter { look.available[$0.key] != nil }
-            let places = look.groups.flatMap { group in
-                group.offsets.keys.map { Place(group: group.name, partition: $0) }
-            }
-            let there = Set(places)
-            courses = courses.filter { there.contains($0.key) }
+            let groups = Dictionary(look.groups.map { ($0.name, $0) }) { first, _ in first }
+            courses = courses.filter { groups[$0.key] != nil }
+            assemblies = assemblies.filter { groups[$0.key] != nil }
         }
         for (partition, available) in look.available {
             growths[partition, default: PartitionGrowth()].take(available.upperBound, at: look.milliseconds)
         }
-        for group in look.groups {
-            for (partition, committed) in group.offsets {
-                guard let available = look.available[partition] else { continue }
-                let beginning = Beginning(partition: partition, committed: committed, available: available)
-                courses[Place(group: group.name, partition: partition), default: Course()].take(
-                    beginning, hasMembers: group.memberCount.map { $0 > 0 } ?? false, at: look.milliseconds)
-            }
+        let order = Self.order(of: look.available.keys)
+        places = look.groups.map { group in
+            Place(group: group, beginnings: Self.beginnings(of: group, in: look, order))
         }
-        latest = look
+        for place in places {
+            assemblies[place.group.name, default: Assembly()].take(place.group)
+            take(place, isWhole: look.problems.isEmpty)
+        }
     }
+
+    /// One group's part of a look.
+    private mutating func take(_ place: Place, isWhole: Bool) {
+        let hasMembers = place.group.memberCount.map { $0 > 0 } ?? false
+        // Taken out, so that it is changed where it is.
+        var known = courses.removeValue(forKey: place.group.name) ?? [:]
+        if isWhole, known.count > place.beginnings.count {
+            known = known.filter { place.group.offsets[$0.key] != nil }
+        }
+        known.reserveCapacity(place.beginnings.count)
+        for beginning in place.beginnings {
+            known[beginning.partition, default: Course()].take(beginning, hasMembers: hasMembers, at: milliseconds)
+        }
+        courses[place.group.name] = known
+    }
+
+    /// Where each partition stands among all: names are compared once, and not for every group.
+    private static func order(of partitions: some Sequence<TopicPartition>) -> [TopicPartition: Int] {
+        let sorted = partitions.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) }
+        return Dictionary(uniqueKeysWithValues: zip(sorted, sorted.indices))
+    }
+
+    private static func beginnings(
+        of group: LagLook.Group, in look: LagLook, _ order: [TopicPartition: Int]
+    ) -> [Beginning] {
+        var found: [(rank: Int, beginning: Beginning)] = []
+        found.reserveCapacity(group.offsets.count)
+        for (partition, committed) in group.offsets {
+            guard let rank = order[partition], let available = look.available[partition] else { continue }
+            found.append((rank, Beginning(partition: partition, committed: committed, available: available)))
+        }
+        return found.sorted { $0.rank < $1.rank }.map(\.beginning)
+    }
+
+    // MARK: Ages
 
     /// The messages that a group has to read next, where it is not known when they were written.
     package func unknownAges(of group: String) -> [TopicPartition: Int64] {
         var unknown: [TopicPartition: Int64] = [:]
         for beginning in beginnings(of: group) where beginning.start < beginning.end {
-            let course = courses[Place(group: group, partition: beginning.partition)]
-            if course?.nextWritten == nil { unknown[beginning.partition] = beginning.start }
+            if courses[group]?[beginning.partition]?.nextWritten == nil {
+                unknown[beginning.partition] = beginning.start
+            }
         }
         return unknown
     }
@@ -77,38 +95,50 @@ package struct LagHistory: Sendable {
     package mutating func learn(_ times: [TopicPartition: Int64], of group: String) {
         for beginning in beginnings(of: group) {
             guard let time = times[beginning.partition], time >= 0 else { continue }
-            courses[Place(group: group, partition: beginning.partition)]?.nextWritten = (beginning.start, time)
+            courses[group]?[beginning.partition]?.nextWritten = (beginning.start, time)
         }
     }
+
+    private func beginnings(of group: String) -> [Beginning] {
+        places.first { $0.group.name == group }?.beginnings ?? []
+    }
+
+    // MARK: What is told
 
     /// How far each group is behind on each partition, by the latest look; in the order of their names.
     package var lags: [PartitionLag] {
-        guard let latest else { return [] }
-        return latest.groups.flatMap { group in
-            beginnings(of: group.name).map { beginning in
-                let course = courses[Place(group: group.name, partition: beginning.partition)] ?? Course()
-                return PartitionLag(
-                    group: group.name, partition: beginning.partition, beginning: beginning,
-                    isFollowed: isFollowed(group, course), age: age(of: beginning, course, latest.milliseconds),
-                    status: status(of: beginning, group, course, latest.milliseconds))
+        var lags: [PartitionLag] = []
+        lags.reserveCapacity(places.map(\.beginnings.count).reduce(0, +))
+        for place in places {
+            let known = courses[place.group.name] ?? [:]
+            for beginning in place.beginnings {
+                let course = known[beginning.partition] ?? Course()
+                let growth = growths[beginning.partition]
+                lags.append(
+                    PartitionLag(
+                        group: place.group.name, partition: beginning.partition, beginning: beginning,
+                        isFollowed: isFollowed(place.group, course), age: age(of: beginning, course, growth),
+                        status: status(of: beginning, place.group, course, growth),
+                        comesPerSecond: growth?.pace.perSecond, goesPerSecond: course.pace.perSecond))
             }
+        }
+        return lags
+    }
+
+    /// How often each group was seen to have other members than before, or to be about to share partitions out anew;
+    /// of groups whose members brokers tell.
+    package var rebalanceCounts: [(group: String, count: Int)] {
+        places.compactMap { place in
+            guard place.group.memberIDs != nil, let assembly = assemblies[place.group.name] else { return nil }
+            return (place.group.name, assembly.rebalanceCount)
         }
     }
 
-    private func beginnings(of name: String) -> [Beginning] {
-        guard let latest, let group = latest.groups.first(where: { $0.name == name }) else { return [] }
-        return group.offsets.compactMap { partition, committed in
-            latest.available[partition].map {
-                Beginning(partition: partition, committed: committed, available: $0)
-            }
-        }.sorted { ($0.partition.topic, $0.partition.partition) < ($1.partition.topic, $1.partition.partition) }
-    }
-
-    private func age(of beginning: Beginning, _ course: Course, _ now: Int64) -> PartitionLag.Age? {
+    private func age(of beginning: Beginning, _ course: Course, _ growth: PartitionGrowth?) -> PartitionLag.Age? {
         guard beginning.start < beginning.end else { return nil }
-        func seconds(since time: Int64) -> Double { Double(max(0, now - time)) / 1_000 }
+        func seconds(since time: Int64) -> Double { Double(max(0, milliseconds - time)) / 1_000 }
         if let next = course.nextWritten { return .exact(seconds: seconds(since: next.milliseconds)) }
-        switch growths[beginning.partition]?.written(beginning.start) {
+        switch growth?.written(beginning.start) {
         case .about(let time): return .estimated(seconds: seconds(since: time))
         case .before(let time): return .atLeast(seconds: seconds(since: time))
         case nil: return nil
@@ -122,7 +152,7 @@ package struct LagHistory: Sendable {
     }
 
     private func status(
-        of beginning: Beginning, _ group: LagLook.Group, _ course: Course, _ now: Int64
+        of beginning: Beginning, _ group: LagLook.Group, _ course: Course, _ growth: PartitionGrowth?
     ) -> LagStatus? {
         // Whoever has only begun to look has seen no silence yet.
         guard course.lookCount >= Self.commitCountMax, isFollowed(group, course) else { return nil }
@@ -130,6 +160,6 @@ package struct LagHistory: Sendable {
         // It is there, and has not finished the first of what it has to read.
         if course.commits.isEmpty { return lag > 0 ? .stall : .ok }
         return LagStatusRule.status(
-            commits: course.commits, recentEnds: growths[beginning.partition]?.recentEnds ?? [], lag: lag, now: now)
+            commits: course.commits, recentEnds: growth?.recentEnds ?? [], lag: lag, now: milliseconds)
     }
 }

@@ -11,12 +11,21 @@ package struct LagLook: Sendable {
         package var offsets: [TopicPartition: Int64?]
         /// How many members it has; `nil` when the brokers do not tell.
         package var memberCount: Int?
+        /// The names that the brokers gave its members; `nil` when they do not tell.
+        package var memberIDs: Set<String>?
+        /// Whether its members are about to share its partitions out anew.
+        package var isRebalancing: Bool
 
-        package init(name: String, isKnown: Bool, offsets: [TopicPartition: Int64?], memberCount: Int?) {
+        package init(
+            name: String, isKnown: Bool, offsets: [TopicPartition: Int64?], memberCount: Int?,
+            memberIDs: Set<String>? = nil, isRebalancing: Bool = false
+        ) {
             self.name = name
             self.isKnown = isKnown
             self.offsets = offsets
             self.memberCount = memberCount
+            self.memberIDs = memberIDs
+            self.isRebalancing = isRebalancing
         }
     }
 

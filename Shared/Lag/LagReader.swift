@@ -6,17 +6,18 @@ package import Kafka
 /// A look costs one request for what there is, one or two to each broker for the groups, one for each group's offsets,
 /// and two to each broker that leads partitions: their number does not grow with the number of partitions.
 package struct LagReader: ~Copyable {
-    private let admin: Admin
-    private let brokers: String
-    private let properties: [String: String]
+    private var admin: Admin
+    private let times: WrittenTimes
     private let waitMax: Duration
 
     /// - Throws: For a property that librdkafka does not know. Brokers that do not answer are no error here.
     package init(brokers: String, properties: [String: String], waitMax: Duration) throws(KafkaError) {
         // The end is where the next message goes: of a topic with transactions too, as readers may commit up to there.
         let seesAll = properties.merging(["isolation.level": "read_uncommitted"]) { first, _ in first }
-        admin = try Admin(brokers: brokers, properties: seesAll, waitMax: waitMax)
-        (self.brokers, self.properties, self.waitMax) = (brokers, properties, waitMax)
+        let times = try WrittenTimes(brokers: brokers, properties: properties)
+        let admin = try Admin(brokers: brokers, properties: seesAll, waitMax: waitMax)
+        (self.times, self.waitMax) = (times, waitMax)
+        self.admin = admin
     }
 
     /// - Parameters:
@@ -30,26 +31,80 @@ package struct LagReader: ~Copyable {
         var questions: [String: [TopicPartition]?] = [:]
         for (group, topics) in known { questions[group] = Self.partitions(of: topics, metadata) }
         if others, let members {
-            for group in members.counts.keys where questions[group] == nil { questions[group] = .some(nil) }
+            for group in members.ids.keys where questions[group] == nil { questions[group] = .some(nil) }
         }
         // A group that reads topics which are not there has nothing to be asked about.
         questions = questions.filter { $0.value?.isEmpty != true }
         // The groups' offsets first: read afterwards they could lie above the ends.
-        var groups: [LagLook.Group] = []
-        for (group, answer) in try admin.committed(questions) {
+        let answers = try committed(questions, metadata)
+        let groups = answers.compactMap { group, answer -> LagLook.Group? in
             switch answer {
             case .success(let committed):
-                let asked = (questions[group] ?? nil) ?? Array(committed.keys)
-                let offsets = asked.map { ($0, committed[$0]) }
-                groups.append(
-                    LagLook.Group(
-                        name: group, isKnown: known[group] != nil,
-                        offsets: Dictionary(offsets) { first, _ in first }, memberCount: members?.count(of: group)))
-            case .failure(let error): problems["group \(group)"] = error
+                Self.group(group, (questions[group] ?? nil) ?? Array(committed.keys), committed, known, members)
+            case .failure: nil
             }
         }
+        for (group, answer) in answers {
+            if case .failure(let error) = answer { problems["group \(group)"] = error }
+        }
+        let available = try available(Set(groups.flatMap(\.offsets.keys)), metadata, &problems)
+        return LagLook(
+            milliseconds: Timestamp.now().millisecondsSinceEpoch, available: available,
+            groups: groups.sorted { $0.name < $1.name }, problems: problems)
+    }
+
+    private static func group(
+        _ name: String, _ partitions: [TopicPartition], _ committed: [TopicPartition: Int64],
+        _ known: [String: [String]], _ members: Members?
+    ) -> LagLook.Group {
+        let ids = members?.ids(of: name)
+        return LagLook.Group(
+            name: name, isKnown: known[name] != nil,
+            offsets: Dictionary(partitions.map { ($0, committed[$0]) }) { first, _ in first },
+            memberCount: ids?.count, memberIDs: ids, isRebalancing: members?.rebalancing.contains(name) ?? false)
+    }
+
+    /// librdkafka's log since the last call; at most the latest 1,000 lines.
+    package mutating func takeLogs() -> [LogLine] { admin.takeLogs() }
+
+    /// How long topics keep messages, in seconds. A topic is absent that keeps them until newer ones of their keys
+    /// come, or for ever, or of which brokers do not tell.
+    ///
+    /// - Throws: When no broker answers, or does not know the question, as the mock cluster does not.
+    package borrowing func retentions(of topics: some Collection<String>) throws(KafkaError) -> [String: Double] {
+        try admin.configurations(of: topics).compactMapValues(RetentionRule.seconds)
+    }
+
+    /// When messages were written; see ``WrittenTimes``.
+    package borrowing func writtenTimes(
+        of offsets: [TopicPartition: Int64]
+    ) throws(KafkaError) -> [TopicPartition: Int64] {
+        try times.load(offsets, waitMax: waitMax)
+    }
+
+    // MARK: Questions
+
+    /// librdkafka before 2.2.1 asks Kafka before 2.4 for nothing when it should ask for all that a group has committed
+    /// (librdkafka's issue 4346): where no group at all seems to have anything, they are asked by partitions.
+    borrowing func committed(
+        _ questions: [String: [TopicPartition]?], _ metadata: ClusterMetadata
+    ) throws(KafkaError) -> [String: Result<[TopicPartition: Int64], KafkaError>] {
+        let answers = try admin.committed(questions)
+        let ofAll = questions.filter { $0.value == nil }.keys
+        let isUnderstood = ofAll.contains { (try? answers[$0]?.get())?.isEmpty == false }
+        if ofAll.isEmpty || isUnderstood { return answers }
+        let partitions = Self.partitions(of: Array(metadata.topics.keys), metadata)
+        if partitions.isEmpty { return answers }
+        let again = try admin.committed(Dictionary(uniqueKeysWithValues: ofAll.map { ($0, partitions) }))
+        return answers.merging(again) { $1 }
+    }
+
+    /// Where partitions begin and end.
+    private borrowing func available(
+        _ wanted: Set<TopicPartition>, _ metadata: ClusterMetadata, _ problems: inout [String: KafkaError]
+    ) throws(KafkaError) -> [TopicPartition: Range<Int64>] {
         // Others may have committed for what is gone.
-        let there = Set(groups.flatMap(\.offsets.keys)).filter { $0.partition < metadata.topics[$0.topic] ?? 0 }
+        let there = wanted.filter { $0.partition < metadata.topics[$0.topic] ?? 0 }
         let leaderless = there.intersection(metadata.leaderless)
         if let first = leaderless.min(by: { $0.description < $1.description }) {
             problems["leaders"] = KafkaError(timeout: "\(leaderless.count) partitions have no leader, such as \(first)")
@@ -67,27 +122,17 @@ package struct LagReader: ~Copyable {
             problems["partitions"] = KafkaError(
                 timeout: "\(count) partitions do not tell their offsets, such as \(silent)")
         }
-        return LagLook(
-            milliseconds: Timestamp.now().millisecondsSinceEpoch, available: available,
-            groups: groups.sorted { $0.name < $1.name }, problems: problems)
+        return available
     }
 
-    /// When messages were written; see ``WrittenTimes``.
-    package borrowing func writtenTimes(
-        of offsets: [TopicPartition: Int64]
-    ) throws(KafkaError) -> [TopicPartition: Int64] {
-        try WrittenTimes.load(offsets, brokers: brokers, properties: properties, waitMax: waitMax)
-    }
-
-    // MARK: Questions
-
-    /// How many members groups have.
+    /// Who is in groups.
     private struct Members {
-        var counts: [String: Int?] = [:]
+        var ids: [String: Set<String>?] = [:]
+        var rebalancing: Set<String> = []
         /// A group that is not named has none: all brokers answered.
         var isWhole = true
 
-        func count(of group: String) -> Int? { counts[group] ?? (isWhole ? 0 : nil) }
+        func ids(of group: String) -> Set<String>? { ids[group] ?? (isWhole ? [] : nil) }
     }
 
     /// `nil`: brokers do not know the question, as the mock cluster does not.
@@ -98,7 +143,8 @@ package struct LagReader: ~Copyable {
             var members = Members(isWhole: failure == nil)
             for group in found {
                 // What a broker says of a group of another protocol than it was asked about.
-                members.counts[group.name] = group.state == "Dead" ? .some(nil) : group.members.count
+                members.ids[group.name] = group.state == "Dead" ? .some(nil) : Set(group.members.map(\.id))
+                if group.state.hasSuffix("Rebalance") { members.rebalancing.insert(group.name) }
             }
             return members
         } catch {

@@ -20,8 +20,11 @@ struct PartitionGrowth: Sendable {
     private var ends: [End] = []
     /// Of the last looks, oldest first.
     private(set) var recentEnds: [Int64] = []
+    /// How fast messages are written.
+    private(set) var pace = Pace()
 
     mutating func take(_ offset: Int64, at time: Int64) {
+        pace.take(offset, at: time)
         recentEnds.append(offset)
         if recentEnds.count > Self.recentMax { recentEnds.removeFirst() }
         // Its content was lost: what was known is about other messages.

@@ -29,6 +29,10 @@ package struct PartitionLag: Equatable, Sendable {
     package var age: Age?
     /// `nil`: nobody is expected to read there, or it was not looked at often enough to say.
     package var status: LagStatus?
+    /// Messages a second that are written there; `nil` before the second look.
+    package var comesPerSecond: Double?
+    /// Messages a second that the group finishes there; `nil` before the second look at what it has committed.
+    package var goesPerSecond: Double?
 
     /// Whether its age is what the message itself says; that of nothing is known.
     package var isAgeExact: Bool {
@@ -37,6 +41,11 @@ package struct PartitionLag: Equatable, Sendable {
         case .estimated, .atLeast: false
         case nil: count == 0
         }
+    }
+
+    /// When nothing waits any more if all goes on as it does, in seconds; `nil` when it grows.
+    package var closesSeconds: Double? {
+        ClosingRule.seconds(lag: count, comes: comesPerSecond, goes: goesPerSecond)
     }
 
     /// Messages that are there and not finished.

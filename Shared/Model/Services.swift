@@ -193,7 +193,7 @@ package enum Services {
         name: "lag-monitor",
         summary: """
             tells how far every consumer group is behind, Fieldpost's and others': in messages and in seconds, whether \
-            it keeps up, and what is parked or not published yet; it reads only
+            it keeps up, and what is parked or not published yet; it reads only, but for the notes of its probe
             """,
         sources: ["Kafka's offsets", "PostgreSQL"], needs: [.kafka], localAdminPort: 18103)
 

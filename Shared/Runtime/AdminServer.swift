@@ -14,7 +14,8 @@ enum AdminServer {
         let limits = HTTPLimits(bodyBytesMax: 0, headerBytesMax: 16_384, connectionCountMax: 64)
         return .http("admin", host: host, port: port, limits: limits, started: started) { router in
             router.get("metrics") { _, _ in
-                answer(.ok, "text/plain; version=0.0.4; charset=utf-8", metrics.text() + ProcessMetrics.text())
+                let parts = metrics.parts() + [ByteBuffer(string: ProcessMetrics.text())]
+                return answer(.ok, "text/plain; version=0.0.4; charset=utf-8", ResponseBody(contentsOf: parts))
             }
             router.get("health/live") { _, _ in
                 let stalls = health.stalls().mapValues { "no progress for \($0.settingText)" }
@@ -37,12 +38,12 @@ enum AdminServer {
         }
         json += "}}\n".utf8
         return answer(
-            isGood ? .ok : .serviceUnavailable, "application/json", String(decoding: json, as: UTF8.self))
+            isGood ? .ok : .serviceUnavailable, "application/json",
+            ResponseBody(byteBuffer: ByteBuffer(bytes: json)))
     }
 
-    private static func answer(_ status: HTTPResponse.Status, _ contentType: String, _ text: String) -> Response {
+    private static func answer(_ status: HTTPResponse.Status, _ contentType: String, _ body: ResponseBody) -> Response {
         Response(
-            status: status, headers: [.contentType: contentType, .cacheControl: "no-store"],
-            body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+            status: status, headers: [.contentType: contentType, .cacheControl: "no-store"], body: body)
     }
 }

@@ -1,4 +1,5 @@
 package import CoreMetrics
+import NIOCore
 import Synchronization
 
 /// Keeps the process's metrics, and gives them as Prometheus text.
@@ -50,7 +51,10 @@ package final class MetricsRegistry: MetricsFactory {
     package func show(_ page: MetricsPage) { self.page.withLock { $0 = page } }
 
     /// All metrics in Prometheus' text format, sorted, without those of the process itself.
-    package func text() -> String {
+    package func text() -> String { parts().map { String(buffer: $0) }.joined() }
+
+    /// The same in parts, of which those of the page are not copied.
+    func parts() -> [ByteBuffer] {
         let families = families.withLock { $0 }
         var text = ""
         for (name, family) in families.sorted(by: { $0.key < $1.key }) {
@@ -59,7 +63,7 @@ package final class MetricsRegistry: MetricsFactory {
                 series.write(name: name, labels: labels, to: &text)
             }
         }
-        return text + page.withLock { $0 }.text
+        return [ByteBuffer(string: text)] + page.withLock { $0 }.parts
     }
 }
 

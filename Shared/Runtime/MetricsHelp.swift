@@ -10,21 +10,40 @@ enum MetricsHelp {
         "fieldpost_deliveries_total": "Notices that were delivered, failed to be, or were given up, by way.",
         "fieldpost_expired_messages_total": "Messages that a group came to and were removed by then.",
         "fieldpost_group_members": "Members of a consumer group, where brokers tell.",
+        "fieldpost_group_messages_per_second":
+            "Messages of a topic that a group finishes, of which the last minute counts most.",
+        "fieldpost_group_rebalances_total":
+            "How often a group was seen to have other members, or to share partitions out anew.",
+        "fieldpost_lag_closes_seconds": "When a lag is over if all goes on as it does; absent when it grows.",
         "fieldpost_lag_expired_messages": "Messages that were removed before the group read them.",
+        "fieldpost_lag_headroom_seconds":
+            "How long the oldest message that a group has not read will be there at least.",
         "fieldpost_lag_seconds_are_exact":
             "1 where the lag in seconds is by the time of the oldest message itself, 0 where it is estimated.",
         "fieldpost_lag_status":
             "How a group fares, by what it committed lately: 0 OK, 1 WARN, 2 STALL, 3 STOP, 4 REWIND.",
+        "fieldpost_lag_worst_status": "How a group fares on a topic where it fares worst, as fieldpost_lag_status.",
+        "fieldpost_monitor_partitions_are_told":
+            "1 where groups are told of by partition, 0 where there are too many for that.",
         "fieldpost_monitor_problems": "What the monitor could not ask in its last round: 0 when it sees all.",
         "fieldpost_monitor_round_seconds": "How long the last round took.",
         "fieldpost_parked_keys": "Keys that are put aside now, by what they wait for: due, waiting, circuit, dead.",
         "fieldpost_parked_keys_total": "Keys that were put aside because they could not be handled.",
+        "fieldpost_parked_reasons": "Keys that are put aside, by how their reasons begin.",
         "fieldpost_partitions_taken_away_total": "Partitions that a rebalance of the group gave to other workers.",
         "fieldpost_poll_dangling_references_total": "References of a back end's own data that lead nowhere, when read.",
+        "fieldpost_probe_lost_total": "Notes of the probe that did not come within 30 seconds, or could not be sent.",
+        "fieldpost_probe_round_trip_seconds": "How long a note of the probe took through relay, Kafka and a worker.",
+        "fieldpost_relay_behind_environments": "Environments whose changes are not all published.",
         "fieldpost_relay_behind_positions": "Positions of an environment that are not published yet.",
         "fieldpost_relay_behind_seconds": "How long ago the oldest change was made that is not published yet.",
+        "fieldpost_relay_behind_sum_positions": "Positions of all environments that are not published yet.",
         "fieldpost_retention_removed_total": "Rows and objects that were removed because they were old.",
         "fieldpost_retention_rows": "About how many rows a table has, as PostgreSQL last found.",
+        "fieldpost_topic_messages_per_second":
+            "Messages that are written to a topic, of which the last minute counts most.",
+        "fieldpost_topic_retention_seconds":
+            "For how long a topic keeps messages; absent where age alone removes none.",
         "fieldpost_workable_backlog":
             "What a group could do now: messages that are there, and parked keys that are due.",
         "http_server_request_duration_seconds": "Time until the answer to a request begins.",

@@ -38,7 +38,10 @@ extension FlowTests {
                 let seen = try await MonitorFigures(cluster, monitor)
                 return seen.seconds(group) >= seconds + 1 ? nil : seen.text
             }
-            #expect(try await MonitorFigures(cluster, monitor).sum("fieldpost_lag_seconds_are_exact", of: group) == 24)
+            let told = try await MonitorFigures(cluster, monitor)
+            let exact = told.sum("fieldpost_lag_seconds_are_exact", of: group)
+            #expect(
+                exact > 0 && exact == told.count("kafka_consumergroup_group_lag_seconds", of: group), "\(told.text)")
 
             try cluster.start(.submitter)
             try await flow.verify(through: 40)
@@ -88,14 +91,21 @@ private struct MonitorFigures {
             .filter { $0.hasPrefix("kafka_") || $0.hasPrefix("fieldpost_") }.joined(separator: "\n")
     }
 
+    /// How many label sets a group has.
+    func count(_ name: String, of group: String) -> Double { Double(values(name, of: group, "").count) }
+
     /// The sum over the label sets of a group; of all of them without one.
     func sum(_ name: String, of group: String? = nil, _ label: String = "") -> Double {
+        values(name, of: group, label).reduce(0, +)
+    }
+
+    private func values(_ name: String, of group: String?, _ label: String) -> [Double] {
         text.split(separator: "\n")
             .filter { line in
                 line.prefix { $0 != "{" && $0 != " " } == name
                     && group.map { line.contains("group=\"\($0)\"") } ?? true && (label.isEmpty || line.contains(label))
             }
-            .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0, +)
+            .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }
     }
 
     func lag(_ group: String) -> Double { sum("kafka_consumergroup_group_sum_lag", of: group) }

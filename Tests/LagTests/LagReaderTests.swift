@@ -1,8 +1,9 @@
 import Kafka
-import Lag
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import Lag
 
 private final class Flag: Sendable {
     private let value = Atomic<Bool>(false)
@@ -113,6 +114,41 @@ private final class Flag: Sendable {
                 #expect(.seconds(age) <= passed + .milliseconds(1))
                 #expect(.seconds(age) >= before - written - (passed - (before - written)) - .seconds(1))
             }
+        }
+    }
+
+    /// Looks that follow one another, of places that change, by one client.
+    @Test func timesAreReadAgainAndAgain() async throws {
+        try await withMockCluster(topics: ["t": 2]) { cluster in
+            var producer = try Producer(brokers: cluster.address)
+            for key in 0..<UInt8(40) { try producer.send("t", key: [key], value: [key]) }
+            let isFlushed = producer.flush(waitMax: patienceMax)
+            #expect(isFlushed)
+            let reader = try LagReader(brokers: cluster.address, properties: [:], waitMax: patienceMax)
+            for offset in [Int64(0), 3, 1, 1] {
+                let asked = Dictionary(
+                    uniqueKeysWithValues: (0..<2).map { (TopicPartition(topic: "t", partition: $0), offset) })
+                let times = try reader.writtenTimes(of: asked)
+                #expect(times.count == 2 && times.values.allSatisfy { $0 > 0 })
+                #expect(try reader.writtenTimes(of: [Self.place: offset]).count == 1)
+            }
+            #expect(try reader.writtenTimes(of: [:]).isEmpty)
+            #expect(try reader.writtenTimes(of: [Self.place: 2]).count == 1)
+        }
+    }
+
+    /// The mock cluster answers like Kafka before 2.4: when asked for all that a group has committed, with nothing.
+    @Test func groupsThatAreNotToldAreAskedByPartitions() async throws {
+        try await withMockCluster(topics: ["t": 3]) { cluster in
+            try Self.produce(3, at: cluster.address)
+            let admin = try Admin(brokers: cluster.address, waitMax: patienceMax)
+            let wanted = [Self.place: Int64(2), TopicPartition(topic: "t", partition: 2): 1]
+            try admin.commit(group: "g", wanted)
+            #expect(try admin.committed(["g": nil])["g"]?.get() == [:])
+            let reader = try LagReader(brokers: cluster.address, properties: [:], waitMax: patienceMax)
+            let answers = try reader.committed(["g": nil, "other": nil], try admin.metadata())
+            #expect(try answers["g"]?.get() == wanted)
+            #expect(try answers["other"]?.get() == [:])
         }
     }
 

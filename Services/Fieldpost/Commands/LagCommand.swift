@@ -91,18 +91,26 @@ struct LagCommand: ParsableCommand {
         }
     }
 
+    /// Messages a second; few of them with a digit more.
+    private static func text(_ rate: Double) -> String {
+        let tenths = Int64((rate * 10).rounded())
+        return tenths >= 1_000 ? "\(tenths / 10)/s" : "\(tenths / 10).\(tenths % 10)/s"
+    }
+
     private func table(_ rows: [LagRow]) -> Table {
         var table = Table(
             [
                 ("TOPIC", .left), ("PARTITION", .right), ("GROUP", .left), ("COMMITTED", .right), ("END", .right),
-                ("LAG", .right), ("OLDEST", .right), ("EXPIRED", .right), ("STATUS", .left),
+                ("LAG", .right), ("OLDEST", .right), ("EXPIRED", .right), ("RATE", .right), ("CLOSES", .right),
+                ("STATUS", .left),
             ], empty: "no group is behind")
         for row in rows {
             table.add([
                 row.topic, String(row.partition), row.group, row.committed.map(String.init) ?? "-",
                 row.end.map(String.init) ?? "unknown", row.lag.map(String.init) ?? "unknown",
                 row.oldestAgeMs.map { Duration.milliseconds($0).shortText } ?? (row.lag == 0 ? "-" : "unknown"),
-                row.expired.map(String.init) ?? "unknown", row.status ?? "-",
+                row.expired.map(String.init) ?? "unknown", row.rate.map(Self.text) ?? "-",
+                row.closesMs.map { $0 == 0 ? "-" : Duration.milliseconds($0).shortText } ?? "-", row.status ?? "-",
             ])
         }
         return table
@@ -122,6 +130,10 @@ private struct LagRow: Encodable {
     let oldestAgeMs: Int64?
     /// Messages that were removed before the group has read them. The group asks for them when it runs.
     let expired: Int64?
+    /// Messages a second that the group finishes, by what was seen while it was watched (`--watch`).
+    let rate: Double?
+    /// When nothing waits any more if all goes on so; `nil` when it grows, or was not watched.
+    let closesMs: Int64?
     /// How it fares, by what was seen while it was watched (`--watch`).
     let status: String?
 
@@ -136,6 +148,10 @@ private struct LagRow: Encodable {
             if case .exact(let seconds) = age { Int64(seconds * 1_000) } else { nil }
         }
         expired = lag?.expiredCount
+        rate = lag?.goesPerSecond
+        closesMs = lag?.goesPerSecond.flatMap { _ in lag?.closesSeconds }.flatMap {
+            Int64(exactly: ($0 * 1_000).rounded())
+        }
         status = lag?.status?.rawValue
     }
 }

@@ -1,0 +1,13 @@
+/// A group's members as they were seen, to tell when they change.
+struct Assembly: Sendable {
+    private var members: Set<String>?
+    private(set) var rebalanceCount = 0
+
+    /// Every change of its members makes a group share its partitions out anew. Between two looks there may be several:
+    /// they count as one.
+    mutating func take(_ group: LagLook.Group) {
+        guard let ids = group.memberIDs else { return }
+        if group.isRebalancing || members.map({ $0 != ids }) ?? false { rebalanceCount += 1 }
+        members = ids
+    }
+}

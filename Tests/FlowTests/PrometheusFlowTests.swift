@@ -1,0 +1,192 @@
+import Foundation
+import HTTP
+import LocalCluster
+import Model
+import Postgres
+import Testing
+
+extension FlowTests {
+    /// A real Prometheus reads what every service tells of itself, and two alerts begin and end with their causes.
+    @Test(.timeLimit(.minutes(20))) func prometheusReadsAllServicesAndAlertsBeginAndEnd() async throws {
+        let monitor = LocalCluster.Part(Services.lagMonitor)
+        var options = LocalCluster.Options.quick
+        options.services = LocalCluster.Part.services
+        options.variables[monitor, default: [:]]["FIELDPOST_MONITOR_INTERVAL"] = "300ms"
+        try await withCluster("prometheus", options) { cluster in
+            let prometheus = try RunningPrometheus(cluster, options.services)
+            defer { prometheus.process.kill9() }
+            try await eventually("all services are read") { try await prometheus.silentServices() }
+            try await eventually("nothing is wrong") {
+                let firing = try await prometheus.firing()
+                return firing.isEmpty ? nil : "\(firing)"
+            }
+
+            var connection = try Connection(cluster.conninfo)
+            try connection.run(
+                """
+                INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position,
+                    reason, is_dead, is_circuit, attempts, next_at)
+                VALUES ('entry-submitter', 1, 'k', 'entry.events', 0, 'k', 1, 'a test', true, false, 1, now())
+                """)
+            try await eventually("a dead key is told of") {
+                let firing = try await prometheus.firing()
+                return firing.contains("FieldpostDeadKeys") ? nil : "\(firing)"
+            }
+            try connection.run("DELETE FROM pipeline.parked WHERE key = 'k'")
+            try await eventually("it is no more") {
+                let firing = try await prometheus.firing()
+                return firing.contains("FieldpostDeadKeys") ? "\(firing)" : nil
+            }
+
+            await cluster.kill9(.broker)
+            try await eventually("the monitor says that it does not see Kafka") {
+                let firing = try await prometheus.firing()
+                return firing.contains("FieldpostMonitorBlind") ? nil : "\(firing)"
+            }
+            try cluster.start(.broker)
+            try await eventually("it sees all again") {
+                let firing = try await prometheus.firing()
+                return firing.contains("FieldpostMonitorBlind") ? "\(firing)" : nil
+            }
+        }
+    }
+
+    /// A note goes through relay, broker and a worker, and is lost when one of them is away.
+    @Test(.timeLimit(.minutes(20))) func theProbeTellsWhetherWhatIsWrittenComesOut() async throws {
+        let monitor = LocalCluster.Part(Services.lagMonitor)
+        let sharing = LocalCluster.Part(Services.shareFanOut)
+        var options = LocalCluster.Options.quick
+        options.services = [.relay, sharing, monitor]
+        options.variables[monitor] = [
+            "FIELDPOST_MONITOR_INTERVAL": "200ms", "FIELDPOST_MONITOR_PROBE": "probe",
+        ]
+        try await withCluster("probe", options) { cluster in
+            try await eventually("without its environment, all are lost") {
+                let seen = try await ProbeFigures(cluster, monitor)
+                return seen.lost >= 2 && seen.count == 0 ? nil : "\(seen)"
+            }
+            var connection = try Connection(cluster.conninfo)
+            try connection.run("INSERT INTO realm.environment (name) VALUES ('probe')")
+            try await eventually("notes come back") {
+                let seen = try await ProbeFigures(cluster, monitor)
+                return seen.count >= 5 ? nil : "\(seen)"
+            }
+            let before = try await ProbeFigures(cluster, monitor)
+            #expect(before.seconds / before.count < 5, "\(before)")
+            await cluster.kill9(sharing)
+            try await eventually("one is lost") {
+                let seen = try await ProbeFigures(cluster, monitor)
+                return seen.lost > before.lost ? nil : "\(seen)"
+            }
+            try cluster.start(sharing)
+            let lost = try await ProbeFigures(cluster, monitor)
+            try await eventually("they come back again") {
+                let seen = try await ProbeFigures(cluster, monitor)
+                return seen.count >= lost.count + 3 ? nil : "\(seen)"
+            }
+        }
+    }
+}
+
+/// What `lag-monitor` tells of its probe.
+private struct ProbeFigures {
+    let count: Double
+    let seconds: Double
+    let lost: Double
+
+    init(_ cluster: LocalCluster, _ monitor: LocalCluster.Part) async throws {
+        let client = Client()
+        defer { client.shutDown() }
+        let answer = try await client.send(Request(cluster.adminURL(monitor) + "/metrics"))
+        let lines = String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
+        func value(_ name: String) -> Double {
+            lines.first { $0.hasPrefix(name + " ") }.flatMap { Double($0.dropFirst(name.count + 1)) } ?? 0
+        }
+        count = value("fieldpost_probe_round_trip_seconds_count")
+        seconds = value("fieldpost_probe_round_trip_seconds_sum")
+        lost = value("fieldpost_probe_lost_total")
+    }
+}
+
+/// Debian's Prometheus, with the project's rules, in which nothing is waited for.
+private struct RunningPrometheus {
+    let process: ClusterProcess
+    private let url: String
+    private let services: [LocalCluster.Part]
+
+    init(_ cluster: LocalCluster, _ services: [LocalCluster.Part]) throws {
+        let project = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let executable = project.appendingPathComponent(".build/prometheus").path
+        try #require(
+            FileManager.default.isExecutableFile(atPath: executable), "no \(executable); deploy/test makes it")
+        let rules = try String(
+            contentsOf: project.appendingPathComponent("deploy/prometheus/fieldpost.rules.yaml"), encoding: .utf8)
+        let folder = cluster.folder.path
+        try rules.replacing(/for: \d+m/, with: "for: 1s")
+            .write(toFile: "\(folder)/rules.yaml", atomically: true, encoding: .utf8)
+        var text = """
+            global: {scrape_interval: 1s, evaluation_interval: 1s}
+            rule_files: [\(folder)/rules.yaml]
+            scrape_configs:
+
+            """
+        for part in services {
+            let target = cluster.adminURL(part).dropFirst("http://".count)
+            text += "  - {job_name: \(part.name), static_configs: [{targets: ['\(target)']}]}\n"
+        }
+        try text.write(toFile: "\(folder)/prometheus.yaml", atomically: true, encoding: .utf8)
+        let port = try Ports.free()
+        process = try ClusterProcess(
+            ClusterProcess.Command(
+                executable: executable,
+                arguments: [
+                    "--config.file=\(folder)/prometheus.yaml", "--storage.tsdb.path=\(folder)/prometheus",
+                    "--web.listen-address=127.0.0.1:\(port)",
+                ], environment: ["PATH": "/usr/bin:/bin"], logPath: "\(folder)/prometheus.log"))
+        (url, self.services) = ("http://127.0.0.1:\(port)", services)
+    }
+
+    private struct Targets: Decodable {
+        struct Contents: Decodable { let activeTargets: [Target] }
+        struct Target: Decodable {
+            let scrapePool: String
+            let health: String
+            let lastError: String
+        }
+        let data: Contents
+    }
+
+    private struct Alerts: Decodable {
+        struct Contents: Decodable { let alerts: [Alert] }
+        struct Alert: Decodable {
+            let labels: [String: String]
+            let state: String
+        }
+        let data: Contents
+    }
+
+    /// The services of which it could not read anything yet; `nil` when there are none.
+    func silentServices() async throws -> String? {
+        guard let found = try await get("targets", as: Targets.self) else { return "no answer: \(process.logTail())" }
+        let read = Set(found.data.activeTargets.filter { $0.health == "up" }.map(\.scrapePool))
+        let silent = services.map(\.name).filter { !read.contains($0) }
+        return silent.isEmpty ? nil : "\(silent): \(found.data.activeTargets.map(\.lastError))"
+    }
+
+    /// The names of the alerts that have begun and are not over.
+    func firing() async throws -> Set<String> {
+        let found = try await get("alerts", as: Alerts.self)
+        return Set(found?.data.alerts.filter { $0.state == "firing" }.compactMap { $0.labels["alertname"] } ?? [])
+    }
+
+    /// - Returns: `nil` while it does not answer.
+    private func get<Answer: Decodable>(_ what: String, as type: Answer.Type) async throws -> Answer? {
+        let client = Client()
+        defer { client.shutDown() }
+        guard let answer = try? await client.send(Request(url + "/api/v1/" + what)), answer.status == 200 else {
+            return nil
+        }
+        return try JSONDecoder().decode(type, from: Data(answer.body))
+    }
+}

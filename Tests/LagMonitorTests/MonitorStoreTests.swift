@@ -1,0 +1,66 @@
+import Kafka
+import Model
+import Postgres
+import TestSupport
+import Testing
+
+@testable import LagMonitor
+
+@Suite(.ownThreads) struct MonitorStoreTests {
+    private static func park(
+        _ group: String, _ reasons: [String], isDead: Bool = false, _ environment: inout TestEnvironment
+    ) throws {
+        try environment.connection.run(
+            """
+            INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,
+                is_dead, is_circuit, attempts, next_at)
+            SELECT \(group), \(environment.id.rawValue), n::text || \(isDead), 't', 0, 's', 0, r, \(isDead), false, 1,
+                now()
+            FROM unnest(\(reasons)) WITH ORDINALITY AS i(r, n)
+            """)
+    }
+
+    private static func reasons(_ environment: inout TestEnvironment) throws -> [MonitorStore.Reason] {
+        try MonitorStore.reasons(try environment.connection.run(MonitorStore.reasons))
+    }
+
+    @Test func reasonsAreToldByHowTheyBegin() throws {
+        var environment = try TestEnvironment()
+        try Self.park(
+            "g",
+            [
+                "PostgreSQL refused it: 22P02", "PostgreSQL refused it: 23514", "2 records carry this marker",
+                "the project \"Alpha\" is closed", "the project \"Beta\" is closed", "nobody is there",
+            ], &environment)
+        try Self.park("g", ["nobody is there"], isDead: true, &environment)
+        func reason(_ text: String, isDead: Bool = false, _ count: Int64) -> MonitorStore.Reason {
+            MonitorStore.Reason(group: "g", text: text, isDead: isDead, count: count)
+        }
+        let wanted = [
+            reason("records carry this marker", 1), reason("PostgreSQL refused it", 2), reason("nobody is there", 1),
+            reason("nobody is there", isDead: true, 1), reason("the project", 2),
+        ]
+        let reasons = try Self.reasons(&environment)
+        #expect(reasons.count == wanted.count && wanted.allSatisfy(reasons.contains), "\(reasons)")
+    }
+
+    @Test func reasonsAreBounded() throws {
+        var environment = try TestEnvironment()
+        let words = (0..<30).map { String(UnicodeScalar(UInt8(97 + $0 % 26))) + ($0 < 26 ? "" : "z") }
+        try Self.park("g", words + ["a", "a"], &environment)
+        let reasons = try Self.reasons(&environment)
+        #expect(reasons.count == 11 && reasons.map(\.count).reduce(0, +) == 32)
+        #expect(reasons.first { $0.text == "a" }?.count == 3 && reasons.first { $0.text == "others" }?.count == 20)
+    }
+
+    @Test func allEnvironmentsThatAreBehindAreCounted() throws {
+        var environment = try TestEnvironment()
+        let none = try MonitorStore.behind(try environment.connection.run(MonitorStore.behind))
+        #expect(none == MonitorStore.Behind())
+        try environment.connection.run(
+            "INSERT INTO realm.environment (name, position) SELECT 'e' || n, n FROM generate_series(1, 510) n")
+        let behind = try MonitorStore.behind(try environment.connection.run(MonitorStore.behind))
+        #expect(behind.environmentCount == 510 && behind.positionCount == 510 * 511 / 2)
+        #expect(behind.worst.count == 500 && behind.worst.first?.name == "e510")
+    }
+}

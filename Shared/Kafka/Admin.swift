@@ -96,14 +96,15 @@ package struct Admin: ~Copyable {
         return creations
     }
 
-    /// The controller creates topics; without one, librdkafka would only say that it waited.
-    private borrowing func checkHasController() throws(KafkaError) {
+    /// The controller makes topics and partitions; without one, librdkafka would only say that it waited.
+    borrowing func checkHasController() throws(KafkaError) {
         let brokers = try metadata().brokers
         let controller = unsafe rd_kafka_controllerid(client.pointer, min(waitMaxMilliseconds, 2000))
         guard !brokers.contains(where: { $0.id == controller }) else { return }
         throw KafkaError(
             RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE,
-            "creating topics is not supported by a cluster without a controller (librdkafka's mock cluster has none)")
+            "creating topics and partitions is not supported by a cluster without a controller (librdkafka's mock cluster has none)"
+        )
     }
 
     /// The offsets of the partition's first message and after its last one.

@@ -1,9 +1,9 @@
 import Essentials
-import Kafka
 import Model
 import Testing
 
 @testable import Fieldpost
+@testable import Kafka
 
 /// What cannot be planted into a server of the tests' own: the rules are told it.
 @Suite struct DoctorRuleTests {

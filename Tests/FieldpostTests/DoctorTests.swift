@@ -1,6 +1,7 @@
 import Environments
 import Essentials
 import Foundation
+import HTTP
 import LocalCluster
 import Model
 import Postgres
@@ -9,6 +10,7 @@ import TestSupport
 import Testing
 
 @testable import Fieldpost
+@testable import Sandbox
 
 /// Faults that are planted into an installation, and what `fieldpost doctor` says of each. docs/operations.md lists
 /// them.
@@ -44,7 +46,7 @@ import Testing
 
     private func doctor(
         _ arguments: String..., database: String = nobody, brokers: String = "127.0.0.1:1",
-        _ variables: [String: String] = [:]
+        with variables: [String: String] = [:]
     ) throws -> Said {
         let all = [
             "FIELDPOST_DATABASE_URL": database, "FIELDPOST_KAFKA_BROKERS": brokers,
@@ -92,7 +94,7 @@ import Testing
     }
 
     @Test func faultsOfSettingsAreFound() throws {
-        let said = try doctor([
+        let said = try doctor(with: [
             "FIELDPOST_WORKER_COUNTS": "4", "FIELDPOST_SUBMITTER_INFLIGHT_MAX": "9000",
             "FIELDPOST_KAFKA_SECURITY_PROTOCOL": "telepathy", "FIELDPOST_SECRET_KEYS": "short",
         ])
@@ -177,7 +179,7 @@ import Testing
             let broker = try RefusingBroker()
             let said = try doctor(
                 brokers: broker.address,
-                [
+                with: [
                     "FIELDPOST_KAFKA_SECURITY_PROTOCOL": "sasl_plaintext", "FIELDPOST_KAFKA_SASL_MECHANISM": "PLAIN",
                     "FIELDPOST_KAFKA_SASL_USERNAME": "fieldpost", "FIELDPOST_KAFKA_SASL_PASSWORD": "wrong",
                 ])
@@ -203,16 +205,16 @@ import Testing
                     ).insert(on: &connection)
                 }
                 let keyed = ["FIELDPOST_SECRET_KEYS": Self.key]
-                let said = try doctor(database: conninfo, keyed)
+                let said = try doctor(database: conninfo, with: keyed)
                 #expect(said.has("FAIL", "wrong: client", do: "--client-secret-from"))
                 #expect(said.has("FAIL", "away: discovery", do: "--discovery-url"))
                 #expect(said.has("FAIL", "away: keys", do: "--jwks-url"))
                 #expect(said.has("FAIL", "away: back end", do: "--backend-url"))
                 #expect(said.has("OK", "secrets", "2 open"))
-                let only = try doctor("--environment", "wrong", database: conninfo, keyed)
+                let only = try doctor("--environment", "wrong", database: conninfo, with: keyed)
                 #expect(!only.has("FAIL", "away:"))
                 #expect(try doctor("--environment", "none", database: conninfo).has("FAIL", "environment none"))
-                let locked = try doctor(database: conninfo, ["FIELDPOST_SECRET_KEYS": Self.otherKey])
+                let locked = try doctor(database: conninfo, with: ["FIELDPOST_SECRET_KEYS": Self.otherKey])
                 #expect(locked.has("FAIL", "secrets: client secrets", "2 of 2", do: "FIELDPOST_SECRET_KEYS"))
             }
         }

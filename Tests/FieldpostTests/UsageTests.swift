@@ -24,7 +24,7 @@ import Testing
     @Test(arguments: ["bash", "zsh", "fish"]) func shellsAreTaughtToComplete(shell: String) throws {
         let answer = try fieldpost("--generate-completion-script", shell)
         #expect(answer.status == 0, "\(answer.errors)")
-        for part in ["doctor", "parked", "--dry-run"] { #expect(answer.output.contains(part.drop { $0 == "-" }), "\(part)") }
+        for part in ["doctor", "parked", "dry-run"] { #expect(answer.output.contains(part), "\(part)") }
     }
 
     @Test func anUnknownPropertyOfKafkaIsNamed() throws {

@@ -41,7 +41,8 @@ struct DatabaseFacts: Equatable, Sendable {
                 current_setting('max_connections')::int4, current_setting('superuser_reserved_connections')::int4,
                 (SELECT count(*)::int4 FROM pg_stat_activity WHERE backend_type = 'client backend'),
                 pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, current_user::text,
-                to_regclass('realm.migration') IS NOT NULL
+                EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                    WHERE n.nspname = 'realm' AND c.relname = 'migration')
             FROM pg_database WHERE datname = current_database()
             """,
             Self.privileges,

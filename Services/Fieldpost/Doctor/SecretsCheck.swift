@@ -20,8 +20,14 @@ struct SecretsCheck: DoctorCheck {
         var findings: [DoctorFinding] = []
         var count = 0
         for sort in SecretStore.Sort.allCases {
-            // A sort that this schema does not know yet has none.
-            guard let look = try? SecretStore.look(at: sort, with: secrets, on: &connection) else { continue }
+            let look: (count: Int, unreadable: Int)
+            do {
+                look = try SecretStore.look(at: sort, with: secrets, on: &connection)
+            } catch let error as PostgresError where Self.isUnknown(error) {
+                continue
+            } catch {
+                return [.failure("\(name): \(sort.rawValue)", "\(error)", do: "see what is said of PostgreSQL")]
+            }
             count += look.count
             guard look.unreadable > 0 else { continue }
             findings.append(
@@ -32,5 +38,10 @@ struct SecretsCheck: DoctorCheck {
         }
         guard findings.isEmpty else { return findings }
         return [.good(name, count == 0 ? "none are stored" : "\(count) open with the keys given")]
+    }
+
+    /// A sort that this schema does not know yet has none: the schema, the table or the column is not there.
+    private static func isUnknown(_ error: PostgresError) -> Bool {
+        ["3F000", "42P01", "42703"].contains(error.sqlState)
     }
 }

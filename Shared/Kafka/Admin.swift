@@ -103,7 +103,8 @@ package struct Admin: ~Copyable {
         guard !brokers.contains(where: { $0.id == controller }) else { return }
         throw KafkaError(
             RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE,
-            "creating topics and partitions is not supported by a cluster without a controller (librdkafka's mock cluster has none)"
+            "creating topics and partitions is not supported by a cluster without a controller (librdkafka's mock "
+                + "cluster has none)"
         )
     }
 

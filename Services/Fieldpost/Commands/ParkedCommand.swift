@@ -9,8 +9,8 @@ struct ParkedCommand: ParsableCommand {
         commandName: "parked", abstract: "Keys whose event could not be handled.",
         discussion: """
             A key is one object, such as /users/ana@example.com/TimeEntry/8c1f…. A service that cannot handle its \
-            newest change now parks it and goes on with others. It is `waiting` (tried again by itself), `circuit` (its \
-            back end is away, and it comes back with it) or `dead`: it waits for you. Find dead ones with `parked list \
+            newest change now parks it and goes on with others. It is `waiting` (tried again by itself), `circuit` \
+            (its back end is away, and it comes back with it) or `dead`: it waits for you. Find dead ones with `parked list \
             --dead`, see with `parked show KEY` why and what to do, mend the cause, then `parked retry KEY`; or \
             `parked discard KEY`, which leaves the object as it is. A newer change of the object ends it as well.
             """,

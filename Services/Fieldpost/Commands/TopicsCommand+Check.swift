@@ -7,8 +7,8 @@ extension TopicsCommand {
         static let configuration = CommandConfiguration(
             abstract: "Compare the broker's topics and their settings with the catalogue, and say what to do.",
             discussion: """
-                Partitions, their leaders and copies, what is removed and when, the largest message. Ends with status 1 \
-                when a topic is not as the catalogue wants it.
+                Partitions, their leaders and copies, what is removed and when, the largest message. Ends with status \
+                1 when a topic is not as the catalogue wants it.
                 """)
         @OptionGroup var brokers: BrokerOptions
         @OptionGroup var output: OutputOptions

@@ -48,7 +48,7 @@ enum AddressFindings {
             date * 1_000 - after.millisecondsSinceEpoch, date * 1_000 + 999 - before.millisecondsSinceEpoch
         )
         let ahead = first > 0 ? first : min(0, last)
-        return ClockRules.finding(name, .milliseconds(ahead), warning: timeWarning, failure: timeFailure)
+        return TimeDifferenceRules.finding(name, .milliseconds(ahead), warning: timeWarning, failure: timeFailure)
     }
 
     /// Why there was no answer.

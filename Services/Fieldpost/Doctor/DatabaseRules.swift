@@ -67,7 +67,7 @@ enum DatabaseRules {
             return .failure(
                 name, "\(facts.user) may not read \(list(facts.unreadable))",
                 do:
-                    "GRANT USAGE ON SCHEMA, and SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA, to \(facts.user)"
+                    "GRANT USAGE ON SCHEMA, and SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA for it"
             )
         }
         if !facts.unwritable.isEmpty {
@@ -117,6 +117,6 @@ enum DatabaseRules {
     }
 
     private static func clock(_ ahead: Duration) -> DoctorFinding {
-        ClockRules.finding("PostgreSQL: time", ahead, warning: clockWarning, failure: clockFailure)
+        TimeDifferenceRules.finding("PostgreSQL: time", ahead, warning: clockWarning, failure: clockFailure)
     }
 }

@@ -9,8 +9,8 @@ struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", abstract: "Look at everything an installation rests on, and say what to do.",
         discussion: """
-            It reads only, and may be run at any time. Each line is one check: OK, WARN (works, but not for ever or not \
-            as well as it could) or FAIL, what was seen, and what to do. It looks at services' settings in this \
+            It reads only, and may be run at any time. Each line is one check: OK, WARN (works, but not for ever or \
+            not as well as it could) or FAIL, what was seen, and what to do. It looks at services' settings in this \
             environment (run it as services are: in theirs), PostgreSQL, Kafka and its topics, sealed secrets, each \
             environment's identity provider and back end, and certificates and clocks of all that is called over HTTP. \
             Ends with status 1 when something fails.

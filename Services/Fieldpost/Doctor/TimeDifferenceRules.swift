@@ -1,7 +1,7 @@
 import Essentials
 
 /// What it means when another machine's time differs from this one's.
-enum ClockRules {
+enum TimeDifferenceRules {
     /// - Parameter ahead: By how much the other one is ahead of this machine.
     static func finding(
         _ name: String, _ ahead: Duration, warning: Duration, failure: Duration

@@ -10,9 +10,10 @@ struct ParkedCommand: ParsableCommand {
         discussion: """
             A key is one object, such as /users/ana@example.com/TimeEntry/8c1f…. A service that cannot handle its \
             newest change now parks it and goes on with others. It is `waiting` (tried again by itself), `circuit` \
-            (its back end is away, and it comes back with it) or `dead`: it waits for you. Find dead ones with `parked list \
-            --dead`, see with `parked show KEY` why and what to do, mend the cause, then `parked retry KEY`; or \
-            `parked discard KEY`, which leaves the object as it is. A newer change of the object ends it as well.
+            (its back end is away, and it comes back with it) or `dead`: it waits for you. Find dead ones with \
+            `parked list --dead`, see with `parked show KEY` why and what to do, mend the cause, then `parked retry \
+            KEY`; or `parked discard KEY`, which leaves the object as it is. A newer change of the object \
+            ends it as well.
             """,
         subcommands: [List.self, Show.self, Retry.self, Discard.self, Export.self])
 

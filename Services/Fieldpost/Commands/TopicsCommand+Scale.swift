@@ -8,8 +8,8 @@ extension TopicsCommand {
             abstract: "Give a topic more partitions, so that more workers can share it.",
             discussion: """
                 Nothing has to be stopped, drained or published again. Most keys go to other partitions from then on, \
-                so for a while two workers may look at the same key: each loads it as it is now, and writes only while it \
-                still is so (docs/topics.md). Running services find the new partitions within seconds, change-relay \
+                so for a while two workers may look at the same key: each loads it as it is now, and writes only while \
+                it still is so (docs/topics.md). Running services find the new partitions within seconds, change-relay \
                 within five minutes. Kafka cannot take partitions away again.
                 """)
         @Argument(help: "The topic.") var name: String

@@ -9,6 +9,7 @@ struct FieldpostCommand: AsyncParsableCommand {
         commandName: "fieldpost", abstract: "Runs and looks after a Fieldpost installation.",
         version: "fieldpost \(fieldpostVersion)",
         subcommands: [
+            DoctorCommand.self,
             MigrateCommand.self,
             RestoreCommand.self,
             TopicsCommand.self,

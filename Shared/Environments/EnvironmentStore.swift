@@ -195,6 +195,10 @@ package enum EnvironmentStore {
             """
     }
 
+    package static func names(on connection: inout Connection) throws -> [String] {
+        try connection.run("SELECT name FROM realm.environment ORDER BY id").decode(String.self)
+    }
+
     package static func list(on connection: inout Connection) throws -> [Row] {
         try connection.run(
             """

@@ -51,13 +51,7 @@ package enum SecretStore {
     /// Seals those of a sort that another key than the first had sealed, each page in its own transaction.
     package static func seal(_ sort: Sort, with secrets: SecretBox, on connection: inout Connection) throws -> Count {
         var count = Count(sort: sort.rawValue)
-        var last = (environment: Int32.min, number: Int64.min)
-        while true {
-            let page = try connection.run(load(sort, after: last))
-                .decode(EnvironmentID.self, Int64.self, Int32.self, Bytea.self)
-                .map { Stored(environment: $0, number: $1, person: $2, sealed: $3) }
-            guard let newest = page.last else { return count }
-            last = (newest.environment.rawValue, newest.number)
+        try forEachPage(of: sort, on: &connection) { page, connection in
             var changes: [(stored: Stored, sealed: Bytea)] = []
             for stored in page {
                 if secrets.isCurrent(stored.sealed.bytes) {
@@ -72,6 +66,33 @@ package enum SecretStore {
                 }
             }
             if !changes.isEmpty { count.sealed += try connection.run(save(sort, changes)).affectedCount }
+        }
+        return count
+    }
+
+    /// How many of a sort are there, and how many of them do not open; changes nothing.
+    package static func look(
+        at sort: Sort, with secrets: SecretBox, on connection: inout Connection
+    ) throws -> (count: Int, unreadable: Int) {
+        var (count, unreadable) = (0, 0)
+        try forEachPage(of: sort, on: &connection) { page, _ in
+            count += page.count
+            unreadable += page.count { (try? secrets.open($0.sealed.bytes, at: $0.place(sort))) == nil }
+        }
+        return (count, unreadable)
+    }
+
+    private static func forEachPage(
+        of sort: Sort, on connection: inout Connection, _ body: ([Stored], inout Connection) throws -> Void
+    ) throws {
+        var last = (environment: Int32.min, number: Int64.min)
+        while true {
+            let page = try connection.run(load(sort, after: last))
+                .decode(EnvironmentID.self, Int64.self, Int32.self, Bytea.self)
+                .map { Stored(environment: $0, number: $1, person: $2, sealed: $3) }
+            guard let newest = page.last else { return }
+            last = (newest.environment.rawValue, newest.number)
+            try body(page, &connection)
         }
     }
 

@@ -28,6 +28,9 @@ package final class Client: Sendable {
         /// given. What is refused fails as `.notSent`. With a proxy it is the proxy's address that counts.
         package var publicAddressesOnly = false
 
+        /// Tells of each answer when its server's certificate ends: ``Response/certificateEnd``.
+        package var readsCertificates = false
+
         package init() {}
     }
 

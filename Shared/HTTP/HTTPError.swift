@@ -47,6 +47,9 @@ package struct HTTPError: Error, Equatable, Sendable {
     /// The answer was longer than `Request.answerBytesMax`, or its head longer than `Response.headBytesMax`.
     package var isAnswerTooLarge: Bool { code == CURLE_FILESIZE_EXCEEDED.rawValue }
 
+    /// The server's certificate was not accepted: expired, for another name, or of an unknown authority.
+    package var isCertificateRefused: Bool { code == CURLE_PEER_FAILED_VERIFICATION.rawValue }
+
     /// The waiting task was cancelled.
     package var isCancelled: Bool { code == CURLE_ABORTED_BY_CALLBACK.rawValue && !isTooLate }
 

@@ -1,14 +1,20 @@
+package import Essentials
+
 /// An answer that arrived whole, whatever its status: a 3xx is an answer too, redirects are not followed.
 package struct Response: Sendable {
     package let status: Int
     package let headers: Headers
     package let body: [UInt8]
+    /// When the first of the certificates ends that the server showed; `nil` without TLS, on a connection that was
+    /// there before, and unless `Client.Configuration.readsCertificates` asks for it.
+    package let certificateEnd: Timestamp?
 
     /// - Parameter head: The status line and the headers as they came.
-    package init(status: Int, head: [UInt8], body: [UInt8]) {
+    package init(status: Int, head: [UInt8], body: [UInt8], certificateEnd: Timestamp? = nil) {
         self.status = status
         headers = Headers(bytes: head)
         self.body = body
+        self.certificateEnd = certificateEnd
     }
 
     /// The longest head (status line and headers) that is accepted.

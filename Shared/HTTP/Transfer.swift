@@ -63,6 +63,7 @@ internal import Essentials
             curl_set_text(easy, CURLOPT_PROXY, configuration.proxy ?? ""),
             curl_set_text(easy, CURLOPT_USERAGENT, configuration.userAgent),
             curl_set_number(easy, CURLOPT_MAXAGE_CONN, Int(configuration.connectionIdleMax.components.seconds)),
+            curl_set_number(easy, CURLOPT_CERTINFO, configuration.readsCertificates ? 1 : 0),
             configuration.caFile.map { unsafe curl_set_text(easy, CURLOPT_CAINFO, $0) } ?? CURLE_OK,
             configuration.publicAddressesOnly
                 ? unsafe curl_set_connect_callback(easy, onConnect, context) : CURLE_OK,
@@ -197,7 +198,10 @@ internal import Essentials
     func result(of code: CURLcode) -> Result<Response, HTTPError> {
         let status = unsafe curl_get_status(easy)
         if code == CURLE_OK, status > 0 {
-            return .success(Response(status: status, head: head, body: body))
+            let end = CertificateEnd.first {
+                unsafe curl_get_certificate_end(easy, $0).map { unsafe String(cString: $0) }
+            }
+            return .success(Response(status: status, head: head, body: body, certificateEnd: end))
         }
         let answered = status > 0 ? status : nil
         if isTooLarge {

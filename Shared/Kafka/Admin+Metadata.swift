@@ -7,6 +7,10 @@ package struct ClusterMetadata: Equatable, Sendable {
     /// Partitions that cannot be written or read now: their leader is away, and no other was found.
     package let leaderless: Set<TopicPartition>
     package let brokers: [Broker]
+    /// Topic → the copies of that of its partitions which has the fewest.
+    package var replicas: [String: Int32] = [:]
+    /// Topics that are told of with an error, such as those that this client may not see.
+    package var refused: [String: KafkaError] = [:]
 
     package struct Broker: Equatable, Sendable {
         package let id: Int32
@@ -45,16 +49,24 @@ extension Admin {
         let brokerIDs = Set(brokers.map(\.id))
         var topics: [String: Int32] = [:]
         var leaderless: Set<TopicPartition> = []
+        var refused: [String: KafkaError] = [:]
+        var replicas: [String: Int32] = [:]
         unsafe UnsafeBufferPointer(start: metadata.topics, count: Int(metadata.topic_cnt)).forEach { topic in
-            guard unsafe topic.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
             let name = unsafe String(cString: topic.topic)
+            guard unsafe topic.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
+                unsafe refused[name] = KafkaError(topic.err)
+                return
+            }
             unsafe topics[name] = topic.partition_cnt
             unsafe UnsafeBufferPointer(start: topic.partitions, count: Int(topic.partition_cnt)).forEach { partition in
+                let copies = unsafe partition.replica_cnt
+                replicas[name] = min(replicas[name] ?? copies, copies)
                 guard unsafe !brokerIDs.contains(partition.leader) else { return }
                 unsafe leaderless.insert(TopicPartition(topic: name, partition: partition.id))
             }
         }
-        return ClusterMetadata(topics: topics, leaderless: leaderless, brokers: brokers)
+        return ClusterMetadata(
+            topics: topics, leaderless: leaderless, brokers: brokers, replicas: replicas, refused: refused)
     }
 
     /// All consumer groups.

@@ -72,7 +72,7 @@ package struct LagReader: ~Copyable {
     ///
     /// - Throws: When no broker answers, or does not know the question, as the mock cluster does not.
     package borrowing func retentions(of topics: some Collection<String>) throws(KafkaError) -> [String: Double] {
-        try admin.configurations(of: topics).compactMapValues(RetentionRule.seconds)
+        try admin.settings(of: Array(topics)).compactMapValues { (try? $0.get()).flatMap(RetentionRule.seconds) }
     }
 
     /// When messages were written; see ``WrittenTimes``.

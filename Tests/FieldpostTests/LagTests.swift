@@ -120,10 +120,68 @@ import Testing
         try await withMockCluster(topics: [Topics.realm.name: Topics.realm.partitions + 1]) { cluster in
             let list = try fieldpost("topics", "list", "--json", "--brokers", cluster.address)
             let missing = [String](repeating: "missing", count: Topics.all.count - 1)
-            #expect(try list.rows().map { $0["state"] as? String } == ["wrong partitions"] + missing)
+            #expect(try list.rows().map { $0["state"] as? String } == ["scaled"] + missing)
             let apply = try fieldpost("topics", "apply", "--brokers", cluster.address)
             #expect(apply.status == 1)
             #expect(apply.errors.contains("not supported"))
+        }
+    }
+
+    @Test func aTopicIsDescribedAndChecked() async throws {
+        let counts = Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name, $0.partitions) })
+        try await withMockCluster(topics: counts) { cluster in
+            let realm = Topics.realm.name
+            var producer = try Producer(brokers: cluster.address)
+            try producer.send(realm, key: [1], value: [1])
+            let isFlushed = producer.flush(waitMax: patienceMax)
+            #expect(isFlushed)
+            let text = try fieldpost("topics", "describe", realm, "--brokers", cluster.address)
+            #expect(text.status == 0, "\(text.errors)")
+            #expect(text.output.contains("group realm-initializer: workers are not told, lag 1"), "\(text.output)")
+            #expect(text.output.contains("LAG OF REALM-INITIALIZER"))
+            let check = try fieldpost("topics", "check", "--json", "--brokers", cluster.address)
+            #expect(check.status == 0)
+            #expect(try check.rows().count == Topics.all.count)
+            cluster.lead(realm, 0, false)
+            let wrong = try fieldpost("topics", "check", "--brokers", cluster.address)
+            #expect(wrong.status == 1)
+            #expect(wrong.output.contains("without a leader, such as 0"))
+        }
+        let unknown = try fieldpost("topics", "describe", "entries", "--brokers", "127.0.0.1:1")
+        #expect(unknown.status == 2 && unknown.errors.contains("there is no topic entries"))
+    }
+
+    /// What the mock cluster can be asked of it: all but the change itself.
+    @Test func aTopicIsGivenMorePartitionsNeverFewer() async throws {
+        let realm = Topics.realm
+        try await withMockCluster(topics: [realm.name: realm.partitions + 2]) { cluster in
+            func scale(_ count: Int, _ more: String...) throws -> Answer {
+                try fieldpost(
+                    ["topics", "scale", realm.name, "--partitions", "\(count)", "--brokers", cluster.address] + more)
+            }
+            let dry = try scale(realm.partitions + 6, "--dry-run")
+            #expect(dry.status == 0, "\(dry.errors)")
+            #expect(dry.output.contains("\(realm.partitions + 2) partitions would become \(realm.partitions + 6)"))
+            #expect(dry.output.contains("nothing was changed"))
+            #expect(try scale(realm.partitions + 2).output.contains("already"))
+            let fewer = try scale(realm.partitions + 1)
+            #expect(fewer.status == 1)
+            #expect(fewer.errors.contains("topics republish \(realm.name)"))
+            let tooFew = try scale(realm.partitions - 1)
+            #expect(tooFew.status == 2 && tooFew.errors.contains("at least \(realm.partitions)"))
+            let refused = try scale(realm.partitions + 6)
+            #expect(refused.status == 1)
+            #expect(refused.errors.contains("not supported"))
+        }
+    }
+
+    @Test func tooFewPartitionsAreMendedByScaling() async throws {
+        try await withMockCluster(topics: [Topics.entry.name: Topics.entry.partitions - 1]) { cluster in
+            let list = try fieldpost("topics", "list", "--json", "--brokers", cluster.address)
+            #expect(try list.rows().contains { $0["state"] as? String == "too few partitions" })
+            let check = try fieldpost("topics", "check", "--brokers", cluster.address)
+            #expect(check.status == 1)
+            #expect(check.output.contains("fieldpost topics scale \(Topics.entry.name)"))
         }
     }
 }

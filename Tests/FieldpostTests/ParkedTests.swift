@@ -52,6 +52,13 @@ import Testing
         #expect(try Set(keys("--environment", "acme")) == [dead, waiting])
         #expect(try keys("--group", "realm-initializer").isEmpty)
         #expect(try keys(waiting) == [waiting])
+        #expect(try Set(keys("--topic", "entry.events")) == [dead, waiting, poison])
+        #expect(try keys("--topic", "task.events").isEmpty)
+        #expect(try keys("--reason", "carries the").isEmpty)
+        #expect(try keys("--reason", "CARRY THE mark") == [dead])
+        #expect(try parked("list", "--topic", "entries").errors.contains("there is no topic entries"))
+        #expect(try parked("list", "--group", "submitter").errors.contains("there is no consumer group submitter"))
+        #expect(try parked("list", "--environment", "none").errors.contains("there is no environment none"))
         let table = try parked("list")
         #expect(table.output.contains("2h 00m"))
         #expect(table.output.contains("two records carry the marker"))
@@ -63,6 +70,46 @@ import Testing
         #expect(answer.output.contains("entry.events/3"))
         #expect(answer.output.contains(#"at position 7: {"status": "draft"}"#))
         #expect(try parked("show", "none").status == 1)
+    }
+
+    @Test func showSaysWhyAndWhatToDo() throws {
+        let said = try parked("show", dead).output
+        for part in [
+            "the TimeEntry ", "in the realm /users/ana@example.com", "two records carry the marker",
+            "waits for a person", "fieldpost environment check acme", "fieldpost parked retry '\(dead)'",
+            "the object stays as it is",
+        ] { #expect(said.contains(part), "\(part): \(said)") }
+        #expect(try parked("show", waiting).output.contains("waiting: tried again in 59m"))
+        #expect(try parked("show", poison).output.contains("kcat -C -t entry.events -p 3 -o 17 -c 1"))
+    }
+
+    @Test func whatWouldBeDoneIsSaidWithoutDoingIt() throws {
+        let retry = try parked("retry", "--reason", "marker", "--dry-run")
+        #expect(retry.status == 0, "\(retry.errors)")
+        #expect(
+            retry.output.contains(dead) && retry.output.hasSuffix("1 key would be tried again; nothing was changed\n"))
+        // What could not be read is not tried again, and so not counted.
+        #expect(try parked("retry", "--dead", "--dry-run").output.contains("1 key would be"))
+        let discard = try parked("discard", "--all", "--dry-run")
+        #expect(discard.output.contains("3 keys would be discarded; nothing was changed"))
+        #expect(try keys().count == 3)
+        #expect(try Set(keys("--dead")) == [dead, poison])
+    }
+
+    @Test func theWholeOfEachKeyIsExportedAsALine() throws {
+        let answer = try parked("export", "--group", "entry-submitter")
+        #expect(answer.status == 0, "\(answer.errors)")
+        let lines = try answer.output.split(separator: "\n").map { line in
+            try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        }
+        #expect(lines.map { $0["key"] as? String } == [poison] + [dead, waiting].sorted())
+        let exported = try #require(lines.first { $0["key"] as? String == dead })
+        let object = try #require(exported["object"] as? [String: Any])
+        #expect(object["position"] as? Int == 7)
+        #expect((object["fields"] as? [String: Any])?["status"] as? String == "draft")
+        #expect(exported["reason"] as? String == "two records carry the marker")
+        #expect(lines.first?["object"] == nil)
+        #expect(try parked("export", "--reason", "nothing says so").output.isEmpty)
     }
 
     @Test func aRetryStartsWithAllAttempts() throws {

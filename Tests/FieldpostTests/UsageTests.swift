@@ -21,6 +21,12 @@ import Testing
         #expect(answer.output.isEmpty || answer.errors.contains("does not answer"))
     }
 
+    @Test(arguments: ["bash", "zsh", "fish"]) func shellsAreTaughtToComplete(shell: String) throws {
+        let answer = try fieldpost("--generate-completion-script", shell)
+        #expect(answer.status == 0, "\(answer.errors)")
+        for part in ["doctor", "parked", "dry-run"] { #expect(answer.output.contains(part), "\(part)") }
+    }
+
     @Test func anUnknownPropertyOfKafkaIsNamed() throws {
         let answer = try fieldpost("topics", "list", environment: ["FIELDPOST_KAFKA_NO_SUCH": "1"])
         #expect(answer.status == 1)

@@ -3,39 +3,13 @@ import Foundation
 /// A broker that speaks as much of Kafka's protocol as it takes to refuse a password: ApiVersions, SaslHandshake and
 /// SaslAuthenticate.
 package final class RefusingBroker: Sendable {
-    private let listener: Int32
+    private let listener: LocalListener
     /// `host:port`
-    package let address: String
+    package var address: String { listener.address }
 
-    package init() throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var place = sockaddr_in()
-        place.sin_family = sa_family_t(AF_INET)
-        place.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let port = unsafe withUnsafeMutablePointer(to: &place) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                guard unsafe bind(listener, pointer, size) == 0, listen(listener, 16) == 0 else { return in_port_t(0) }
-                unsafe getsockname(listener, pointer, &size)
-                return unsafe UnsafeRawPointer(pointer).load(fromByteOffset: 2, as: in_port_t.self).bigEndian
-            }
-        }
-        guard port != 0 else { throw MockCluster.Failure(reason: "no port") }
-        self.listener = listener
-        address = "127.0.0.1:\(port)"
-        Thread.detachNewThread { [listener] in
-            while true {
-                let connection = accept(listener, nil, nil)
-                guard connection >= 0 else { return }
-                Thread.detachNewThread { Self.serve(connection) }
-            }
-        }
-    }
-
-    deinit { shutdown(listener, Int32(SHUT_RDWR)) }
+    package init() throws { listener = try LocalListener { Self.serve($0) } }
 
     private static func serve(_ connection: Int32) {
-        defer { close(connection) }
         while let head = read(4, from: connection), let request = read(Int(number(head)), from: connection) {
             let (api, version) = (request[1], request[3])
             var answer = Array(request[4..<8])

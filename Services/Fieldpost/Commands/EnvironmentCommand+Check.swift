@@ -21,14 +21,9 @@ extension EnvironmentCommand {
 
         func run() async throws {
             var connection = try database.connect()
-            guard let stored = try EnvironmentStore.load(name, on: &connection), let id = stored.id else {
+            guard let check = try EnvironmentCheck.load(name, on: &connection) else {
                 throw CommandFailure("there is no environment \(name)")
             }
-            let backend = try BackendConfiguration.load(id, on: &connection)
-            let first = try BackendPeople.firstEmail(in: id, on: &connection)
-            let person = try first.flatMap { try BackendPerson.load([$0], in: id, on: &connection)[$0] }
-            let claims = try TokenClaimsSeen.load(id, on: &connection)
-            let check = EnvironmentCheck(stored: stored, id: id, claims: claims, backend: backend, person: person)
             let findings = await check.findings()
             var table = Table([("WHAT", .left), ("STATE", .left), ("DETAIL", .left)], empty: "")
             for finding in findings { table.add([finding.what, finding.works ? "works" : "FAILS", finding.detail]) }
@@ -56,6 +51,16 @@ struct EnvironmentCheck {
     let person: BackendPerson?
 
     private static let callMax = Duration.seconds(10)
+
+    /// What is stored of an environment; `nil` when it is not there.
+    static func load(_ name: String, on connection: inout Connection) throws -> EnvironmentCheck? {
+        guard let stored = try EnvironmentStore.load(name, on: &connection), let id = stored.id else { return nil }
+        let first = try BackendPeople.firstEmail(in: id, on: &connection)
+        return EnvironmentCheck(
+            stored: stored, id: id, claims: try TokenClaimsSeen.load(id, on: &connection),
+            backend: try BackendConfiguration.load(id, on: &connection),
+            person: try first.flatMap { try BackendPerson.load([$0], in: id, on: &connection)[$0] })
+    }
 
     func findings() async -> [EnvironmentFinding] {
         let client = Client()

@@ -21,10 +21,7 @@ struct LagCommand: ParsableCommand {
     private static let watchInterval: Duration = .seconds(2)
 
     func validate() throws {
-        if let topic, !Topics.all.contains(where: { $0.name == topic }) {
-            let names = Topics.all.map(\.name).joined(separator: ", ")
-            throw ValidationError("there is no topic \(topic); there are \(names)")
-        }
+        if let topic { _ = try Topic.named(topic) }
         if let group, !Topics.all.contains(where: { $0.consumers.contains(group) }) {
             let names = Set(Topics.all.flatMap(\.consumers)).sorted().joined(separator: ", ")
             throw ValidationError("there is no consumer group \(group); there are \(names)")
@@ -83,7 +80,9 @@ struct LagCommand: ParsableCommand {
         }
         return Topics.all.flatMap { topic in
             groups.filter { $0.value.contains(topic.name) }.keys.sorted().flatMap { group in
-                (0..<Int32(topic.partitions)).map { number in
+                // One that was given more partitions (`topics scale`) has them all here.
+                let found = lags[group]?.keys.filter { $0.topic == topic.name }.map { $0.partition + 1 }.max() ?? 0
+                return (0..<max(Int32(topic.partitions), found)).map { number in
                     let partition = TopicPartition(topic: topic.name, partition: number)
                     return LagRow(partition, group: group, lags[group]?[partition])
                 }

@@ -1,34 +1,53 @@
-import Algorithms
 import ArgumentParser
-import FoundationEssentials
-import Glibc
+import Environments
 import Model
 import Postgres
-import Realms
-import Runtime
 
 /// `fieldpost parked`: keys whose event could not be handled, for the person they wait for.
 struct ParkedCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "parked", abstract: "Keys whose event could not be handled.",
-        subcommands: [List.self, Show.self, Retry.self, Discard.self])
+        discussion: """
+            A key is one object, such as /users/ana@example.com/TimeEntry/8c1f…. A service that cannot handle its \
+            newest change now parks it and goes on with others. It is `waiting` (tried again by itself), `circuit` \
+            (its back end is away, and it comes back with it) or `dead`: it waits for you. Find dead ones with \
+            `parked list --dead`, see with `parked show KEY` why and what to do, mend the cause, then `parked retry \
+            KEY`; or `parked discard KEY`, which leaves the object as it is. A newer change of the object \
+            ends it as well.
+            """,
+        subcommands: [List.self, Show.self, Retry.self, Discard.self, Export.self])
 
     /// Which keys are meant.
     struct Selection: ParsableArguments {
         @Argument(help: "Keys, as `parked list` shows them.") var keys: [String] = []
-        @Option(help: "Only those of this consumer group.") var group: String?
+        @Option(help: "Only those of this consumer group: the service that parked them.") var group: String?
+        @Option(help: "Only those of this topic.") var topic: String?
         @Option(help: "Only those of this environment.") var environment: String?
+        @Option(help: "Only those whose reason contains this text, in large or small letters.") var reason: String?
+        @Flag(help: "Only those that wait for a person.") var dead = false
+
+        func validate() throws {
+            if let topic { _ = try Topic.named(topic) }
+            let groups = Set(Topics.all.flatMap(\.consumers))
+            guard let group, !groups.contains(group) else { return }
+            throw ValidationError(
+                "there is no consumer group \(group); there are \(groups.sorted().joined(separator: ", "))")
+        }
 
         /// For a command that changes something: all of them must be asked for.
         func requireSome(all: Bool) throws {
-            guard !keys.isEmpty || group != nil || environment != nil || all else {
-                throw ValidationError("say which: keys, --group, --environment, or --all")
+            let filters = [group, topic, environment, reason]
+            guard !keys.isEmpty || filters.contains(where: { $0 != nil }) || dead || all else {
+                throw ValidationError("say which: keys, --group, --topic, --environment, --reason, --dead, or --all")
             }
         }
 
-        func select(isDead: Bool? = nil, countMax: Int = 100_000) -> ParkedStore.Selection {
+        /// - Throws: `EnvironmentFailure` when there is no such environment.
+        func select(on connection: inout Connection) throws -> ParkedStore.Selection {
             ParkedStore.Selection(
-                keys: keys, group: group, environment: environment, isDead: isDead, countMax: countMax)
+                keys: keys, group: group, topic: topic,
+                environment: try environment.map { try EnvironmentStore.find($0, on: &connection).rawValue },
+                reason: reason, isDead: dead ? true : nil)
         }
     }
 
@@ -36,7 +55,6 @@ struct ParkedCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the keys whose event could not be handled, the oldest first.")
         @OptionGroup var selection: Selection
-        @Flag(help: "Only those that wait for a person.") var dead = false
         @Option(help: "At most so many.") var limit = 1_000
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
@@ -48,13 +66,14 @@ struct ParkedCommand: ParsableCommand {
         func run() throws {
             var connection = try database.connect()
             let rows = try ParkedStore.load(
-                selection.select(isDead: dead ? true : nil, countMax: limit), on: &connection)
+                selection.select(on: &connection), countMax: limit, on: &connection)
             try output.show(rows, ParkedStore.table(rows))
         }
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show all that is known of some parked keys.")
+        static let configuration = CommandConfiguration(
+            abstract: "Show why keys are parked, what is known of them, and what to do.")
         @OptionGroup var selection: Selection
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
@@ -65,85 +84,39 @@ struct ParkedCommand: ParsableCommand {
 
         func run() throws {
             var connection = try database.connect()
-            let rows = try ParkedStore.load(selection.select(), on: &connection)
+            let rows = try ParkedStore.load(selection.select(on: &connection), countMax: 1_000, on: &connection)
             guard !rows.isEmpty else { throw CommandFailure("no such key is parked") }
             if output.json { return try printJSON(rows) }
-            for row in rows {
-                for (name, value) in row.details { print("\(name.padding(to: 12))\(value)") }
-                if let object = try ParkedStore.object(row, on: &connection) { print("object      \(object)") }
+            let objects = try ParkedStore.objects(rows, on: &connection)
+            for (row, object) in zip(rows, objects) {
+                for (name, value) in ParkedExplanation(row, object).lines {
+                    print("\(name.padding(to: 12))\(Table.oneLine(value))")
+                }
                 print()
             }
         }
     }
 
-    struct Retry: ParsableCommand {
+    /// The whole of each key, one a line, for programs and for reports.
+    struct Export: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Try parked keys again now, with all their attempts.",
-            discussion: "A message that could not be read cannot be tried again: discard it.")
+            abstract: "Print the whole of parked keys, each as a line of JSON with its object.",
+            discussion: """
+                In the order of group, environment and key, page by page: any number of them may be there. `object` is \
+                the object as it is now; it is left out where there is none. It may hold personal data.
+                """)
         @OptionGroup var selection: Selection
-        @Flag(help: "All of them.") var all = false
         @OptionGroup var database: DatabaseOptions
-        @OptionGroup var output: OutputOptions
-
-        func validate() throws { try selection.requireSome(all: all) }
 
         func run() throws {
             var connection = try database.connect()
-            var count = 0
-            try ParkedStore.forEachPage(selection.select(), on: &connection) { names, connection in
-                count += try ParkedStore.retry(names, on: &connection)
-            }
-            try answer(count, "tried again", selection, output)
-        }
-    }
-
-    struct Discard: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            abstract: "Forget parked keys; their objects stay as they are.",
-            discussion: "A newer event of a key is handled as always.")
-        @OptionGroup var selection: Selection
-        @Flag(help: "All of them.") var all = false
-        @Flag(help: "Do not ask.") var yes = false
-        @OptionGroup var database: DatabaseOptions
-        @OptionGroup var output: OutputOptions
-
-        func validate() throws { try selection.requireSome(all: all) }
-
-        func run() throws {
-            var connection = try database.connect()
-            var count = 0
-            if yes {
-                try ParkedStore.forEachPage(selection.select(), on: &connection) { names, connection in
-                    count += try ParkedStore.discard(names, on: &connection)
+            try ParkedStore.forEachPage(selection.select(on: &connection), on: &connection) { rows, connection in
+                for (row, object) in zip(rows, try ParkedStore.objects(rows, on: &connection)) {
+                    print(try ParkedLine.text(row, object))
                 }
-                return try answer(count, "discarded", selection, output)
             }
-            let rows = try ParkedStore.load(selection.select(), on: &connection)
-            if !rows.isEmpty {
-                guard isatty(STDIN_FILENO) == 1 else { throw ValidationError("nobody can be asked: give --yes") }
-                print(ParkedStore.table(rows).text, terminator: "")
-                print("Discard \(rows.count)? Type yes: ", terminator: "")
-                fflush(nil)
-                guard readLine() == "yes" else { throw CommandFailure("nothing was discarded") }
-            }
-            // Only what was shown: what was parked meanwhile stays.
-            for page in rows.chunks(ofCount: ParkedStore.pageCountMax) {
-                count += try ParkedStore.discard(page.map(\.name), on: &connection)
-            }
-            try answer(count, "discarded", selection, output)
         }
     }
-}
-
-private func answer(
-    _ count: Int, _ verb: String, _ selection: ParkedCommand.Selection, _ output: OutputOptions
-) throws {
-    if output.json {
-        try printJSON(["count": count])
-    } else {
-        print("\(count) \(count == 1 ? "key is" : "keys are") \(verb)")
-    }
-    if count == 0, !selection.keys.isEmpty { throw CommandFailure("no such key is parked") }
 }
 
 extension String {

@@ -11,9 +11,24 @@ enum ParkedStore {
         /// No keys: all.
         let keys: [String]
         let group: String?
-        let environment: String?
+        let topic: String?
+        let environment: Int32?
+        /// A part of the reason, whatever its case.
+        let reason: String?
         let isDead: Bool?
-        let countMax: Int
+        /// Whether messages that could not be read are left out.
+        var isReadable = false
+
+        fileprivate var condition: Statement {
+            """
+            (\(keys.isEmpty) OR p.key = ANY (\(keys)))
+                AND (\(group) IS NULL OR p.group_name = \(group)) AND (\(topic) IS NULL OR p.topic = \(topic))
+                AND (\(environment) IS NULL OR p.environment_id = \(environment))
+                AND (\(reason) IS NULL OR position(lower(\(reason)) IN lower(p.reason)) > 0)
+                AND (\(isDead) IS NULL OR p.is_dead = \(isDead))
+                AND (NOT \(isReadable) OR p.environment_id <> 0)
+            """
+        }
     }
 
     /// The primary key of a row.
@@ -55,51 +70,59 @@ enum ParkedStore {
         }
     }
 
-    static func load(_ selection: Selection, on connection: inout Connection) throws -> [Row] {
+    /// The object that a key stands for, as it is now.
+    struct Object: Equatable {
+        let position: Int64
+        /// JSON; `nil`: it is deleted.
+        let fields: String?
+    }
+
+    /// The oldest of a selection.
+    static func load(_ selection: Selection, countMax: Int, on connection: inout Connection) throws -> [Row] {
         try connection.run(
-            """
-            SELECT p.group_name, p.environment_id, e.name, p.key, p.subject, p.topic, p.partition, p.reason, p.is_dead,
-                p.is_circuit, p.attempts, p.parked_at, p.next_at
-            FROM pipeline.parked p LEFT JOIN realm.environment e ON e.id = p.environment_id
-            WHERE (\(selection.keys.isEmpty) OR p.key = ANY (\(selection.keys)))
-                AND (\(selection.group) IS NULL OR p.group_name = \(selection.group))
-                AND (\(selection.environment) IS NULL OR e.name = \(selection.environment))
-                AND (\(selection.isDead) IS NULL OR p.is_dead = \(selection.isDead))
-            ORDER BY p.parked_at, p.key LIMIT \(Int64(selection.countMax))
-            """
+            "\(rows) WHERE \(selection.condition) ORDER BY p.parked_at, p.key LIMIT \(Int64(countMax))"
         ).map { try Row($0) }
     }
+
+    static func count(_ selection: Selection, on connection: inout Connection) throws -> Int {
+        Int(
+            try connection.run("SELECT count(*) FROM pipeline.parked p WHERE \(selection.condition)")[0]
+                .decode(Int64.self))
+    }
+
+    /// As `Row` reads them.
+    private static let rows: Statement = """
+        SELECT p.group_name, p.environment_id, e.name, p.key, p.subject, p.topic, p.partition, p.reason, p.is_dead,
+            p.is_circuit, p.attempts, p.parked_at, p.next_at
+        FROM pipeline.parked p LEFT JOIN realm.environment e ON e.id = p.environment_id
+        """
 
     /// Keys read or changed by one statement.
     static let pageCountMax = 1_000
 
     /// All of a selection, by pages in the order of the primary key.
     static func forEachPage(
-        _ selection: Selection, on connection: inout Connection,
-        _ body: ([Name], inout Connection) throws -> Void
+        _ selection: Selection, on connection: inout Connection, _ body: ([Row], inout Connection) throws -> Void
     ) throws {
         var last = Name(group: "", environmentID: 0, key: "")
         while true {
             let page = try connection.run(
                 """
-                SELECT p.group_name, p.environment_id, p.key FROM pipeline.parked p
+                \(rows)
                 WHERE (p.group_name, p.environment_id, p.key) > (\(last.group), \(last.environmentID), \(last.key))
-                    AND (\(selection.keys.isEmpty) OR p.key = ANY (\(selection.keys)))
-                    AND (\(selection.group) IS NULL OR p.group_name = \(selection.group))
-                    AND (\(selection.environment) IS NULL OR p.environment_id = (
-                        SELECT id FROM realm.environment WHERE name = \(selection.environment)))
+                    AND \(selection.condition)
                 ORDER BY p.group_name, p.environment_id, p.key LIMIT \(Int64(pageCountMax))
                 """
-            ).decode(String.self, Int32.self, String.self).map { Name(group: $0, environmentID: $1, key: $2) }
+            ).map { try Row($0) }
             guard let newest = page.last else { return }
-            last = newest
+            last = newest.name
             try body(page, &connection)
         }
     }
 
-    /// A message that could not be read is left out: there is nothing to decide about.
+    /// - Parameter names: None of a message that could not be read: there is nothing to decide about.
     static func retry(_ names: [Name], on connection: inout Connection) throws -> Int {
-        try change(names.filter { $0.environmentID != 0 }, .parkedRetried, on: &connection) { place, keys in
+        try change(names, .parkedRetried, on: &connection) { place, keys in
             """
             UPDATE pipeline.parked SET is_dead = false, is_circuit = false, attempts = 0, next_at = now()
             WHERE group_name = \(place.group) AND environment_id = \(place.environmentID) AND key = ANY (\(keys))
@@ -134,18 +157,24 @@ enum ParkedStore {
         return count
     }
 
-    /// The object that the key stands for, as it is now: its position and fields.
-    static func object(_ row: Row, on connection: inout Connection) throws -> String? {
-        guard let subject = EventSubject(row.subject) else { return nil }
-        let rows = try connection.run(
+    /// The object of each row, in their order; `nil` where there is none.
+    static func objects(_ rows: [Row], on connection: inout Connection) throws -> [Object?] {
+        let asked = rows.enumerated().compactMap { index, row in
+            EventSubject(row.subject).map { (Int32(index), row.environmentID, $0) }
+        }
+        let found = try connection.run(
             """
-            SELECT o.position, coalesce(o.fields, 'deleted') FROM realm.realm r
-            JOIN store.object o ON o.environment_id = r.environment_id AND o.realm_id = r.id
-                AND o.kind = \(subject.kind) AND o.id = \(subject.id)
-            WHERE r.environment_id = \(row.environmentID) AND r.path = \(subject.realm.description)
-            """)
-        guard let (position, fields) = try rows.first?.decode(Int64.self, String.self) else { return nil }
-        return "at position \(position): \(fields)"
+            SELECT n.number, o.position, o.fields
+            FROM unnest(\(asked.map(\.0)), \(asked.map(\.1)), \(asked.map(\.2.realm.description)),
+                \(asked.map(\.2.kind)), \(asked.map(\.2.id))) AS n(number, environment_id, path, kind, id)
+            JOIN realm.realm r ON r.environment_id = n.environment_id AND r.path = n.path
+            JOIN store.object o ON o.environment_id = r.environment_id AND o.realm_id = r.id AND o.kind = n.kind
+                AND o.id = n.id
+            """
+        ).decode(Int32.self, Int64.self, String?.self)
+        var objects = [Object?](repeating: nil, count: rows.count)
+        for (index, position, fields) in found { objects[Int(index)] = Object(position: position, fields: fields) }
+        return objects
     }
 
     static func table(_ rows: [Row]) -> Table {
@@ -170,19 +199,10 @@ enum ParkedStore {
 
 extension ParkedStore.Row {
     var name: ParkedStore.Name { ParkedStore.Name(group: group, environmentID: environmentID, key: key) }
-
-    /// Names and values for `parked show`.
-    var details: [(String, String)] {
-        [
-            ("key", key), ("group", group), ("environment", environment ?? "-"),
-            ("partition", "\(topic)/\(partition)"), ("state", state.rawValue), ("attempts", String(attempts)),
-            ("parked", parkedAt.description), ("next", state == .dead ? "-" : nextAt.description), ("reason", reason),
-        ]
-    }
 }
 
 extension ParkedStore.Row {
-    /// Reads a row of ``ParkedStore/load(_:on:)``.
+    /// Reads a row of ``ParkedStore/load(_:countMax:on:)``.
     fileprivate init(_ row: Postgres.Row) throws(PostgresError) {
         var columns = row.columns
         group = try columns.next()

@@ -40,7 +40,7 @@ struct Table {
     }
 
     /// A control character must not reach the terminal: reasons and subjects come from other systems.
-    private static func oneLine(_ cell: String) -> String {
+    static func oneLine(_ cell: String) -> String {
         String(String.UnicodeScalarView(cell.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : $0 }))
     }
 }

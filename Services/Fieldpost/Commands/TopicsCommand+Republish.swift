@@ -18,9 +18,7 @@ extension TopicsCommand {
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
-            guard let topic, !Topics.all.contains(where: { $0.name == topic }) else { return }
-            let names = Topics.all.map(\.name).joined(separator: ", ")
-            throw ValidationError("there is no topic \(topic); there are \(names)")
+            if let topic { _ = try Topic.named(topic) }
         }
 
         func run() throws {

@@ -9,7 +9,7 @@ import Work
 struct TopicsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "topics", abstract: "The catalogue of topics, and what the broker has of it.",
-        subcommands: [List.self, Apply.self, Republish.self])
+        subcommands: [List.self, Describe.self, Check.self, Apply.self, Scale.self, Republish.self])
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Compare the catalogue with the broker.")
@@ -47,10 +47,10 @@ struct TopicsCommand: ParsableCommand {
             let found = before.merging(missing.map { ($0.name, Int32($0.partitions)) }) { old, _ in old }
             let rows = TopicRow.all(found: found, created: created)
             try show(rows, output)
-            if let wrong = rows.first(where: { $0.foundPartitions != $0.partitions }) {
+            if let wrong = rows.first(where: { $0.foundPartitions ?? 0 < $0.partitions }) {
                 throw CommandFailure(
                     "\(wrong.topic) has \(wrong.foundPartitions ?? 0) partitions, not \(wrong.partitions): "
-                        + "read it to its end, delete it, and apply again")
+                        + "run fieldpost topics scale \(wrong.topic) --partitions \(wrong.partitions)")
             }
         }
 
@@ -91,7 +91,7 @@ private struct TopicRow: Encodable {
                 } else if created.contains(topic.name) {
                     "created"
                 } else if let count {
-                    count == topic.partitions ? "there" : "wrong partitions"
+                    count < topic.partitions ? "too few partitions" : count == topic.partitions ? "there" : "scaled"
                 } else {
                     "missing"
                 }

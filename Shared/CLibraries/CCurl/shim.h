@@ -84,6 +84,16 @@ static inline long curl_get_status(CURL *easy) {
     return status;
 }
 
+/// When a certificate of the chain that the server showed ends, as text; NULL beyond the last one, and where none was
+/// asked for. It lives as long as the handle.
+static inline const char *curl_get_certificate_end(CURL *easy, int index) {
+    struct curl_certinfo *chain = 0;
+    if ((curl_easy_getinfo)(easy, CURLINFO_CERTINFO, &chain) || !chain || index >= chain->num_of_certs) return 0;
+    for (const struct curl_slist *line = chain->certinfo[index]; line; line = line->next)
+        if (!strncmp(line->data, "Expire date:", 12)) return line->data + 12;
+    return 0;
+}
+
 static inline void *curl_get_context(CURL *easy) {
     char *context = 0;
     (curl_easy_getinfo)(easy, CURLINFO_PRIVATE, &context);

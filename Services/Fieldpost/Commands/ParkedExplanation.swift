@@ -1,0 +1,81 @@
+import Essentials
+import FoundationEssentials
+import Model
+
+/// What `parked show` says of a key, in words for a person who sees one for the first time.
+struct ParkedExplanation {
+    let lines: [(name: String, value: String)]
+
+    init(_ row: ParkedStore.Row, _ object: ParkedStore.Object?, now: Timestamp = .now()) {
+        let subject = EventSubject(row.subject)
+        lines =
+            [
+                ("key", row.key), ("what", Self.what(row, subject)), ("environment", row.environment ?? "-"),
+                ("reason", row.reason), ("state", Self.state(row, now)), ("attempts", String(row.attempts)),
+                ("parked", "\(row.parkedAt), \(Self.age(of: row.parkedAt, now)) ago"),
+                ("group", "\(row.group), the service that parked it"), ("partition", "\(row.topic)/\(row.partition)"),
+                ("object", Self.object(object, subject)),
+            ] + Self.remedies(row).map { ("do", $0) }
+    }
+
+    private static func what(_ row: ParkedStore.Row, _ subject: EventSubject?) -> String {
+        guard let subject else { return "a message that could not be read" }
+        return "the \(subject.kind.rawValue) \(subject.id.text) in the realm \(subject.realm)"
+    }
+
+    private static func state(_ row: ParkedStore.Row, _ now: Timestamp) -> String {
+        switch row.state {
+        case .dead: return "dead: it is not tried again by itself, and waits for a person"
+        case .circuit: return "circuit: its back end is away; it is tried again when that is back"
+        case .waiting:
+            let wait = row.nextAt.millisecondsSinceEpoch - now.millisecondsSinceEpoch
+            return wait <= 0
+                ? "waiting: due now" : "waiting: tried again in \(Duration.milliseconds(wait).shortText), \(row.nextAt)"
+        }
+    }
+
+    private static func object(_ object: ParkedStore.Object?, _ subject: EventSubject?) -> String {
+        guard subject != nil else { return "unknown" }
+        guard let object else { return "is not there" }
+        return "at position \(object.position): \(object.fields ?? "deleted")"
+    }
+
+    private static func remedies(_ row: ParkedStore.Row) -> [String] {
+        let discard = "fieldpost parked discard '\(row.key)' forgets it; the object stays as it is"
+        guard row.environment != nil else {
+            return [
+                "see what it is, where Kafka still has it: kcat -C -t \(row.topic) -p \(row.partition) -o "
+                    + "\(row.key.split(separator: "/").last ?? "") -c 1",
+                discard,
+            ]
+        }
+        let check = "fieldpost environment check \(row.environment ?? "")"
+        switch row.state {
+        case .waiting: return ["nothing, unless it lasts: mend what the reason says"]
+        case .circuit: return ["see why the back end does not answer: \(check)"]
+        case .dead:
+            return [
+                "mend what the reason says (\(check) tells whether its back end answers)",
+                "fieldpost parked retry '\(row.key)' tries it again", discard,
+            ]
+        }
+    }
+
+    private static func age(of time: Timestamp, _ now: Timestamp) -> String {
+        Duration.milliseconds(now.millisecondsSinceEpoch - time.millisecondsSinceEpoch).shortText
+    }
+}
+
+/// A line of `parked export`.
+enum ParkedLine {
+    /// The row's fields with `object`: its position, and its fields or that it is deleted.
+    static func text(_ row: ParkedStore.Row, _ object: ParkedStore.Object?) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        let text = String(decoding: try encoder.encode(row), as: UTF8.self)
+        guard let object else { return text }
+        // Fields are JSON as they are stored: whatever they hold, one line.
+        let fields = object.fields.map { "\"fields\":\($0)" } ?? "\"deleted\":true"
+        return "\(text.dropLast()),\"object\":{\"position\":\(object.position),\(fields)}}"
+    }
+}

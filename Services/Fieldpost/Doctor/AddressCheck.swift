@@ -1,0 +1,51 @@
+import Essentials
+import HTTP
+
+/// Whether what devices and services call over HTTP answers, with a certificate that is good and for a while, and the
+/// right time.
+struct AddressCheck: DoctorCheck {
+    /// With whom the certificates are verified; the system's authorities where nothing else is said.
+    var configuration = Client.Configuration()
+    /// Absolute; one of each server is asked.
+    let addresses: [String]
+
+    private static let callMax = Duration.seconds(10)
+
+    func findings() async -> [DoctorFinding] {
+        var configuration = configuration
+        configuration.readsCertificates = true
+        let client = Client(configuration: configuration)
+        defer { client.shutDown() }
+        var findings: [DoctorFinding] = []
+        for origin in Self.origins(addresses) {
+            findings += await Self.findings(origin, client)
+        }
+        return findings
+    }
+
+    private static func findings(_ origin: String, _ client: Client) async -> [DoctorFinding] {
+        let before = Timestamp.now()
+        do {
+            // What is there does not matter: any answer has a certificate and a date.
+            let response = try await client.send(
+                Request(origin + "/", connectMax: callMax, totalMax: callMax))
+            let after = Timestamp.now()
+            let time = response.headers["date"].flatMap { Timestamp.seconds(ofHTTPDate: $0) }
+            return AddressFindings.findings(
+                origin, end: response.certificateEnd, date: time.map(Int64.init), before: before, after: after)
+        } catch {
+            return [AddressFindings.finding(origin, error)]
+        }
+    }
+
+    /// Scheme, host and port of each address, once, in their order.
+    static func origins(_ addresses: [String]) -> [String] {
+        var seen: Set<String> = []
+        return addresses.compactMap { address in
+            let parts = address.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+            guard parts.count >= 3, parts[0] == "http:" || parts[0] == "https:", !parts[2].isEmpty else { return nil }
+            let origin = "\(parts[0])//\(parts[2])"
+            return seen.insert(origin).inserted ? origin : nil
+        }
+    }
+}

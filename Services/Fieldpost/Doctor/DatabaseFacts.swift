@@ -1,0 +1,83 @@
+import Essentials
+import Postgres
+import Realms
+
+/// What a database says of itself.
+struct DatabaseFacts: Equatable, Sendable {
+    /// `server_version_num`: 150018 is 15.18.
+    var versionNumber: Int32
+    var version: String
+    var encoding: String
+    var isSynchronous: Bool
+    /// Whether `fsync` and `full_page_writes` are on.
+    var isDurable: Bool
+    var connectionsMax: Int32
+    var connectionsReserved: Int32
+    var connectionsUsed: Int32
+    var isReadOnly: Bool
+    var user: String
+    /// How far its clock is ahead of this machine's; right to half of the time the answer took.
+    var clockAhead: Duration
+    /// The number of its schema's newest file; 0: none.
+    var schema: Int32
+    /// Those that this program can work with.
+    var schemas = Schema.oldest...Schema.version
+    /// Whether it is the one that was there before, as far as PostgreSQL can tell; `nil` before the schema tells.
+    var isUnchanged: Bool?
+    /// Tables that its user may not read, and those that they may read and not write.
+    var unreadable: [String]
+    var unwritable: [String]
+
+    static func load(on connection: inout Connection) throws -> DatabaseFacts {
+        let before = Timestamp.now()
+        let time = try connection.run("SELECT clock_timestamp()")[0].decode(Timestamp.self)
+        let after = Timestamp.now()
+        let middle = (before.millisecondsSinceEpoch + after.millisecondsSinceEpoch) / 2
+        let answers = try connection.run([
+            """
+            SELECT current_setting('server_version_num')::int4, current_setting('server_version'),
+                pg_encoding_to_char(encoding)::text, current_setting('synchronous_commit') <> 'off',
+                current_setting('fsync')::bool AND current_setting('full_page_writes')::bool,
+                current_setting('max_connections')::int4, current_setting('superuser_reserved_connections')::int4,
+                (SELECT count(*)::int4 FROM pg_stat_activity WHERE backend_type = 'client backend'),
+                pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, current_user::text,
+                EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                    WHERE n.nspname = 'realm' AND c.relname = 'migration')
+            FROM pg_database WHERE datname = current_database()
+            """,
+            Self.privileges,
+        ])
+        var columns = answers[0][0].columns
+        var facts = DatabaseFacts(
+            versionNumber: try columns.next(), version: try columns.next(), encoding: try columns.next(),
+            isSynchronous: try columns.next(), isDurable: try columns.next(), connectionsMax: try columns.next(),
+            connectionsReserved: try columns.next(), connectionsUsed: try columns.next(),
+            isReadOnly: try columns.next(), user: try columns.next(),
+            clockAhead: .milliseconds(time.millisecondsSinceEpoch - middle), schema: 0, isUnchanged: nil,
+            unreadable: [], unwritable: [])
+        let isMigrated = try columns.next(Bool.self)
+        for (name, mayRead) in try answers[1].decode(String.self, Bool.self) {
+            if mayRead { facts.unwritable.append(name) } else { facts.unreadable.append(name) }
+        }
+        guard isMigrated, !facts.unreadable.contains("realm.migration") else { return facts }
+        facts.schema = try connection.run("SELECT coalesce(max(number), 0) FROM realm.migration")[0].decode(Int32.self)
+        if facts.schema >= Schema.oldest, facts.unreadable.isEmpty {
+            facts.isUnchanged = try connection.run(Lineage.isUnchanged)[0].decode(Bool.self)
+        }
+        return facts
+    }
+
+    /// Rows: a table of which the user lacks a right, and whether they may read it.
+    private static let privileges: Statement = """
+        SELECT p.name, p.may_read FROM (
+            SELECT n.nspname || '.' || c.relname AS name,
+                has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT') AS may_read,
+                has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE')
+                    AND has_table_privilege(c.oid, 'DELETE') AS may_write
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
+                AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_' AND n.nspname <> 'public'
+        ) p
+        WHERE NOT p.may_read OR NOT p.may_write ORDER BY 1
+        """
+}

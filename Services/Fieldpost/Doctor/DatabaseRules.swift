@@ -1,0 +1,122 @@
+/// What a database's word of itself means for Fieldpost.
+enum DatabaseRules {
+    /// PostgreSQL 15.
+    private static let versionNumberMin: Int32 = 150_000
+    /// Where the two clocks differ by more, time stamps look odd, and tokens of a tolerance of 60 s may be refused.
+    private static let clockWarning = Duration.seconds(2)
+    private static let clockFailure = Duration.seconds(30)
+
+    /// - Parameter connectionsNeeded: What one process of each service opens; `nil` when that is not known.
+    static func findings(_ facts: DatabaseFacts, connectionsNeeded: Int?) -> [DoctorFinding] {
+        [
+            version(facts), encoding(facts), schema(facts), history(facts), rights(facts), access(facts),
+            durability(facts), room(facts, connectionsNeeded), clock(facts.clockAhead),
+        ].compactMap(\.self)
+    }
+
+    private static func version(_ facts: DatabaseFacts) -> DoctorFinding {
+        let name = "PostgreSQL: version"
+        guard facts.versionNumber < versionNumberMin else { return .good(name, facts.version) }
+        return .failure(name, "\(facts.version) is older than 15", do: "upgrade the server to PostgreSQL 15 or later")
+    }
+
+    private static func encoding(_ facts: DatabaseFacts) -> DoctorFinding {
+        let name = "PostgreSQL: encoding"
+        guard facts.encoding != "UTF8" else { return .good(name, "UTF8") }
+        return .failure(
+            name, "\(facts.encoding) cannot hold what devices write",
+            do: "make the database anew: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and restore into it")
+    }
+
+    private static func schema(_ facts: DatabaseFacts) -> DoctorFinding {
+        let name = "PostgreSQL: schema"
+        switch facts.schema {
+        case facts.schemas.upperBound: return .good(name, "\(facts.schema)")
+        case 0 where facts.unreadable.contains("realm.migration"):
+            return .failure(name, "\(facts.user) may not read it", do: "grant the rights that are told of below")
+        case ..<facts.schemas.lowerBound:
+            return .failure(
+                name, facts.schema == 0 ? "there is none" : "\(facts.schema) is older than \(facts.schemas.lowerBound)",
+                do: "run fieldpost migrate")
+        case ..<facts.schemas.upperBound:
+            return .warning(
+                name, "\(facts.schema), this program knows \(facts.schemas.upperBound)",
+                do: "run fieldpost migrate, and with --finish once no service of the release before is left")
+        default:
+            return .failure(
+                name, "\(facts.schema) is newer than \(facts.schemas.upperBound), which this program knows",
+                do: "use the newer release's programs")
+        }
+    }
+
+    private static func history(_ facts: DatabaseFacts) -> DoctorFinding? {
+        let name = "PostgreSQL: history"
+        guard let isUnchanged = facts.isUnchanged else { return nil }
+        if isUnchanged { return .good(name, "neither restored nor failed over since it was last accepted") }
+        return .failure(
+            name, "the database was restored, or a standby took over", do: "stop the services and run fieldpost restore"
+        )
+    }
+
+    private static func rights(_ facts: DatabaseFacts) -> DoctorFinding {
+        let name = "PostgreSQL: rights"
+        func list(_ tables: [String]) -> String {
+            tables.prefix(5).joined(separator: ", ") + (tables.count > 5 ? " and \(tables.count - 5) more" : "")
+        }
+        if !facts.unreadable.isEmpty {
+            return .failure(
+                name, "\(facts.user) may not read \(list(facts.unreadable))",
+                do:
+                    "GRANT USAGE ON SCHEMA, and SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA for it"
+            )
+        }
+        if !facts.unwritable.isEmpty {
+            return .warning(
+                name, "\(facts.user) may not write \(list(facts.unwritable))",
+                do: "GRANT INSERT, UPDATE, DELETE ON them TO \(facts.user), unless it is to read only")
+        }
+        return .good(name, "\(facts.user) may read and write all tables")
+    }
+
+    private static func access(_ facts: DatabaseFacts) -> DoctorFinding {
+        let name = "PostgreSQL: writing"
+        guard facts.isReadOnly else { return .good(name, "allowed") }
+        return .failure(
+            name, "sessions are read only: a standby, or default_transaction_read_only is on",
+            do: "name the primary (target_session_attrs=read-write), or set default_transaction_read_only = off")
+    }
+
+    private static func durability(_ facts: DatabaseFacts) -> DoctorFinding {
+        let name = "PostgreSQL: durability"
+        if !facts.isSynchronous {
+            return .failure(
+                name, "synchronous_commit is off: a crash loses what devices were told is stored",
+                do: "set synchronous_commit = on for the server, the database and the role")
+        }
+        guard facts.isDurable else {
+            return .failure(
+                name, "fsync or full_page_writes is off: a machine that goes down can take the database with it",
+                do: "set fsync = on and full_page_writes = on")
+        }
+        return .good(name, "synchronous_commit, fsync and full_page_writes are on")
+    }
+
+    private static func room(_ facts: DatabaseFacts, _ needed: Int?) -> DoctorFinding {
+        let name = "PostgreSQL: max_connections"
+        let room = Int(facts.connectionsMax - facts.connectionsReserved)
+        let seen = "\(facts.connectionsUsed) of \(room) are in use"
+        if let needed, needed > room {
+            return .failure(
+                name, "\(room), and one process of each service opens up to \(needed)",
+                do: "raise max_connections to \(needed * 2) or more, or lower worker.count and the pools' sizes")
+        }
+        if Int(facts.connectionsUsed) * 5 > room * 4 {
+            return .warning(name, seen, do: "raise max_connections, or find who holds so many (pg_stat_activity)")
+        }
+        return .good(name, seen + (needed.map { "; one process of each service opens up to \($0)" } ?? ""))
+    }
+
+    private static func clock(_ ahead: Duration) -> DoctorFinding {
+        TimeDifferenceRules.finding("PostgreSQL: time", ahead, warning: clockWarning, failure: clockFailure)
+    }
+}

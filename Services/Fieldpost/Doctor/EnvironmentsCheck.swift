@@ -1,0 +1,57 @@
+import Environments
+import Postgres
+
+/// Whether the identity provider and the back end of each environment work: what `environment check` finds.
+struct EnvironmentsCheck: DoctorCheck {
+    let options: DatabaseOptions
+    /// `nil`: all, up to ``countMax``.
+    let only: String?
+
+    /// Environments whose outside is called by one command.
+    static let countMax = 100
+
+    func findings() async -> [DoctorFinding] {
+        guard let (checks, left) = try? load() else { return [] }
+        if checks.isEmpty, let only {
+            return [.failure("environment \(only)", "is not there", do: "see fieldpost environment list")]
+        }
+        var findings: [DoctorFinding] = []
+        for check in checks {
+            findings += await check.findings().map { Self.finding($0, of: check.stored.name) }
+        }
+        if left > 0 {
+            findings.append(
+                .warning(
+                    "environments", "\(left) more were not looked at", do: "name one: fieldpost doctor --environment"))
+        }
+        return findings
+    }
+
+    /// - Returns: What is to be called, and how many environments are left out.
+    private func load() throws -> (checks: [EnvironmentCheck], left: Int) {
+        var connection = try options.connect(check: nil)
+        let names = try EnvironmentStore.names(on: &connection).filter { only == nil || only == $0 }
+        // One that cannot be read has a finding of its own.
+        let checks = try names.prefix(Self.countMax).compactMap { name in
+            try EnvironmentCheck.load(name, on: &connection)
+        }
+        return (checks, max(0, names.count - Self.countMax))
+    }
+
+    private static func finding(_ finding: EnvironmentFinding, of environment: String) -> DoctorFinding {
+        let name = "\(environment): \(finding.what)"
+        guard !finding.works else { return .good(name, finding.detail) }
+        let edit = "fieldpost environment edit \(environment)"
+        let remedy =
+            switch finding.what {
+            case "discovery": "see that the provider answers this machine; \(edit) --issuer or --discovery-url"
+            case "keys": "see that the provider answers this machine; \(edit) --jwks-url"
+            case "client": "\(edit) --client-id … --client-secret-from VARIABLE"
+            case "claims": "have the provider put them into the ID token, or \(edit) --address-vouched-by"
+            default:
+                "see that it answers this machine; \(edit) --backend-url, --backend-user, --backend-password-from or "
+                    + "--people"
+            }
+        return .failure(name, finding.detail, do: remedy)
+    }
+}

@@ -1,0 +1,94 @@
+import Essentials
+import Model
+import Testing
+
+@testable import Fieldpost
+@testable import Kafka
+
+/// What cannot be planted into a server of the tests' own: the rules are told it.
+@Suite struct DoctorRuleTests {
+    private static let healthy = DatabaseFacts(
+        versionNumber: 150_018, version: "15.18", encoding: "UTF8", isSynchronous: true, isDurable: true,
+        connectionsMax: 200, connectionsReserved: 3, connectionsUsed: 20, isReadOnly: false, user: "fieldpost",
+        clockAhead: .zero, schema: 26, isUnchanged: true, unreadable: [], unwritable: [])
+
+    private func database(_ change: (inout DatabaseFacts) -> Void, needed: Int? = 60) -> [DoctorFinding] {
+        var facts = Self.healthy
+        change(&facts)
+        return DatabaseRules.findings(facts, connectionsNeeded: needed).filter { $0.state != .good }
+    }
+
+    @Test func aDatabaseIsJudgedByWhatItSays() {
+        #expect(database { _ in }.isEmpty)
+        #expect(database { $0.versionNumber = 140_011 }.map(\.check) == ["PostgreSQL: version"])
+        #expect(database { $0.isDurable = false }.map(\.check) == ["PostgreSQL: durability"])
+        #expect(database { $0.connectionsMax = 50 }.first?.state == .failure)
+        #expect(database { $0.connectionsUsed = 170 }.first?.state == .warning)
+        #expect(database { $0.unwritable = ["store.object"] }.first?.state == .warning)
+        #expect(database { $0.clockAhead = .seconds(-3) }.first?.state == .warning)
+        #expect(database { $0.clockAhead = .seconds(40) }.first?.state == .failure)
+    }
+
+    private func broker(
+        brokers: Int = 3, copies: Int32 = 3, topic: [String: String] = [:], settings: [String: String]? = nil,
+        members: [String: Int]? = nil
+    ) -> BrokerFacts {
+        let names = Topics.all.map(\.name)
+        let metadata = ClusterMetadata(
+            topics: Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name, Int32($0.partitions)) }),
+            leaderless: [],
+            brokers: (0..<Int32(brokers)).map { ClusterMetadata.Broker(id: $0, host: "broker", port: 9092) },
+            replicas: Dictionary(uniqueKeysWithValues: names.map { ($0, copies) }))
+        return BrokerFacts(
+            metadata: metadata,
+            topicSettings: Dictionary(uniqueKeysWithValues: names.map { ($0, .success(topic)) }),
+            brokerSettings: settings, members: members)
+    }
+
+    private func entryTopic(_ facts: BrokerFacts) -> DoctorFinding {
+        TopicFindings.findings([Topics.entry], facts)[0]
+    }
+
+    @Test(arguments: [
+        ("min.insync.replicas", "2", DoctorFinding.State.good), ("min.insync.replicas", "1", .warning),
+        ("min.insync.replicas", "3", .warning), ("min.insync.replicas", "4", .failure),
+        ("cleanup.policy", "compact,delete", .failure), ("cleanup.policy", "delete", .good),
+        ("retention.ms", "3600000", .warning), ("retention.ms", "-1", .good), ("max.message.bytes", "100000", .failure),
+    ]) func aTopicIsJudgedByItsSettings(name: String, value: String, state: DoctorFinding.State) {
+        let finding = entryTopic(broker(topic: [name: value]))
+        #expect(finding.state == state)
+        #expect(finding.state == .good || finding.remedy?.isEmpty == false)
+    }
+
+    @Test func oneCopyIsToldOfWhereThereCouldBeMore() {
+        #expect(entryTopic(broker(copies: 1)).state == .warning)
+        #expect(entryTopic(broker(brokers: 1, copies: 1)).state == .good)
+    }
+
+    @Test func topicsThatMakeThemselvesAndGroupsWithoutWorkersAreToldOf() {
+        let groups = Services.all.filter { !$0.topics.isEmpty }.map(\.name)
+        var members = Dictionary(uniqueKeysWithValues: groups.map { ($0, 2) })
+        let well = BrokerFindings.findings(broker(settings: ["auto.create.topics.enable": "false"], members: members))
+        #expect(well.allSatisfy { $0.state == .good })
+        members[groups[0]] = 0
+        let findings = BrokerFindings.findings(
+            broker(settings: ["auto.create.topics.enable": "true"], members: members))
+        let seen = findings.filter { $0.state == .warning }.map(\.check)
+        #expect(seen == ["Kafka: auto.create.topics.enable", "Kafka: group \(groups[0])"])
+    }
+
+    @Test func addressesAreAskedOncePerServer() {
+        let origins = AddressCheck.origins([
+            "https://a.example/x", "https://a.example/y", "http://a.example", "", "ftp://a.example", "https:///x",
+        ])
+        #expect(origins == ["https://a.example", "http://a.example"])
+        let now = Timestamp(millisecondsSinceEpoch: 1_800_000_000_000)
+        func plain(_ origin: String) -> DoctorFinding.State? {
+            AddressFindings.findings(origin, end: nil, date: nil, before: now, after: now).first {
+                $0.check.hasSuffix("certificate")
+            }?.state
+        }
+        #expect(plain("http://127.0.0.1:8080") == nil)
+        #expect(plain("http://127.0.0.1.example") == .warning)
+    }
+}

@@ -96,7 +96,8 @@ package struct Admin: ~Copyable {
         return creations
     }
 
-    /// The controller makes topics and partitions, and tells of them; without one, librdkafka would only say that it waited.
+    /// The controller makes topics and partitions, and tells of them; without one, librdkafka would only say that it
+    /// waited.
     borrowing func checkHasController(_ problem: String) throws(KafkaError) {
         let brokers = try metadata().brokers
         let controller = unsafe rd_kafka_controllerid(client.pointer, min(waitMaxMilliseconds, 2000))

@@ -46,11 +46,12 @@ enum MonitorStore {
     static let reasonKeyMax: Int64 = 100_000
 
     /// Rows: those of ``Reason``. A reason's beginning is from its first letter to where it tells of one key
-    /// alone: a number, a name in quotes, an address, or what follows a colon.
+    /// alone: a number, a name in quotes, an address, or what follows a colon; none of one that begins with a name.
     static let reasons: Statement = """
         WITH found AS (
             SELECT group_name, is_dead,
-                rtrim(coalesce(substring(reason from '^[^[:alpha:]]*([^0-9:;"(@<{/…]{1,80})'), '')) AS text
+                rtrim(coalesce(substring(
+                    reason from '^[^[:alpha:]''"]*((?:(?! ''|\\S*@)[^0-9:;"(<{/…]){1,80})'), '')) AS text
             FROM pipeline.parked LIMIT \(reasonKeyMax)
         ), counted AS (
             SELECT group_name, is_dead, text, count(*) AS count,

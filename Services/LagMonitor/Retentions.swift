@@ -27,7 +27,8 @@ struct Retentions: Sendable {
     ) {
         switch answer {
         case .success(let told): known = told
-        case .failure(let error) where error.isNotSupported: known = declared
+        // Also while no controller is there: what brokers said before is better then.
+        case .failure(let error) where error.isNotSupported: if known.isEmpty { known = declared }
         case .failure: return
         }
         asked = (topics, now)

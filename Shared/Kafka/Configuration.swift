@@ -88,7 +88,8 @@ struct ClientProperties {
         // A topic that does not exist yet, or a broker started empty, is looked for again after this long.
         "topic.metadata.refresh.interval.ms": "10000",
         "fetch.error.backoff.ms": "100",
-        // Once a second librdkafka tells which brokers are up: what `isConnected` says.
+        // Once a second librdkafka tells which brokers are up, and whether the group is steady: what `isConnected` and
+        // `commitAnew` go by.
         "statistics.interval.ms": "1000",
     ]
 

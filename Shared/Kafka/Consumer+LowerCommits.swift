@@ -2,7 +2,8 @@ internal import CKafka
 import Essentials
 
 /// Partitions of which something is to be committed that is below what the group has committed: librdkafka commits by
-/// itself only what is higher. A value: it has no clock.
+/// itself only what is higher, as long as it has a partition (what it gives up is committed as it is). A value: it has
+/// no clock.
 ///
 /// Only while the group is steady. A coordinator works off one request of a member at a time, and holds back the answer
 /// to its JoinGroup until all have joined; what the member commits meanwhile comes after it with the generation before,
@@ -20,15 +21,15 @@ struct LowerCommits {
     private static let answerMax = Duration.seconds(15)
 
     mutating func want(_ partition: TopicPartition, from offset: Int64) {
+        forget(partition)
         wanted[partition] = offset
-        sent[partition] = nil
-        committed.remove(partition)
     }
 
     mutating func forget(_ partition: TopicPartition) {
         wanted[partition] = nil
-        sent[partition] = nil
         committed.remove(partition)
+        // Nothing is left of what was sent: nothing is waited for.
+        if sent.removeValue(forKey: partition) != nil, sent.isEmpty { next = nil }
     }
 
     /// What is to be committed now.
@@ -49,8 +50,9 @@ struct LowerCommits {
         _ offsets: [(partition: TopicPartition, offset: Int64, isDone: Bool)], now: ContinuousClock.Instant,
         random: Double
     ) {
-        var hasFailed = false
+        var (isOurs, hasFailed) = (false, false)
         for answer in offsets where sent[answer.partition] == answer.offset {
+            isOurs = true
             sent[answer.partition] = nil
             if answer.isDone {
                 wanted[answer.partition] = nil
@@ -61,7 +63,7 @@ struct LowerCommits {
         }
         if hasFailed {
             next = now + backoff.failed(random: random)
-        } else if sent.isEmpty {
+        } else if isOurs, sent.isEmpty {
             next = nil
             backoff.succeeded()
         }

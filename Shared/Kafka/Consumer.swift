@@ -42,6 +42,7 @@ package struct Consumer: ~Copyable {
                 brokers: brokers, defaults: ClientProperties.consumer, overrides: properties,
                 reserved: ["group.id": group, "enable.auto.offset.store": "false"]),
             context: context, wakeup: wakeup)
+        context.tellsState = properties["statistics.interval.ms"] != "0"
         let list = PartitionList(topics.map { TopicPartition(topic: $0, partition: -1) })
         try KafkaError.check(unsafe rd_kafka_subscribe(client.pointer, list.pointer))
         self.client = client

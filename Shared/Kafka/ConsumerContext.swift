@@ -26,8 +26,11 @@ final class ConsumerContext: ClientContext {
     var paused: Set<TopicPartition> = []
     var stalls = StallWatch()
     var lowerCommits = LowerCommits()
+    /// Whether librdkafka tells of the group at all.
+    var tellsState = true
+    private var wasSteady = false
     /// The group was not sharing out partitions when librdkafka last told: once a second.
-    private(set) var isSteady = false
+    var isSteady: Bool { wasSteady || !tellsState }
 
     override func install(in configuration: OpaquePointer) {
         unsafe super.install(in: configuration)
@@ -45,16 +48,19 @@ final class ConsumerContext: ClientContext {
         }
     }
 
-    /// Source of the name: `cgrp.join_state` of librdkafka's statistics. While it is not `steady` librdkafka commits
-    /// nothing by itself either.
+    /// Source of the name: `cgrp.join_state` of librdkafka's statistics. While it is not `steady` librdkafka's own
+    /// timer commits nothing either.
     override func noteStatistics(_ json: UnsafePointer<CChar>) {
         unsafe super.noteStatistics(json)
-        isSteady = unsafe strstr(json, #""join_state": "steady""#) != nil
+        wasSteady = unsafe strstr(json, #""join_state": "steady""#) != nil
     }
 
     private func committed(
         _ code: rd_kafka_resp_err_t, _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
     ) {
+        let error = KafkaError(code)
+        // What a person has to mend is told; all else is tried again.
+        if error.advice != nil { note(error) }
         let answers = unsafe list.elements.compactMap { element in
             element.offset.map { offset in
                 let isDone = code == RD_KAFKA_RESP_ERR_NO_ERROR && element.error == RD_KAFKA_RESP_ERR_NO_ERROR
@@ -79,6 +85,7 @@ final class ConsumerContext: ClientContext {
         _ client: OpaquePointer, _ code: rd_kafka_resp_err_t,
         _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
     ) {
+        wasSteady = false
         guard let name = unsafe rd_kafka_rebalance_protocol(client) else {
             // The consumer is being closed, and has left its group already: there is nothing to give back.
             end(Array(trackers.keys), lost: true)

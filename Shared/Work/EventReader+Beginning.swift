@@ -14,6 +14,7 @@ extension EventReader {
         for change in consumer.takeAssignmentChanges() {
             epochs[change.partition] = nil
             unrecorded[change.partition] = nil
+            reread[change.partition] = nil
             committedAnew.remove(change.partition)
             fresh.remove(change.partition)
             gaps.forget(change.partition)
@@ -60,14 +61,16 @@ extension EventReader {
         }
     }
 
-    /// Records which partitions were begun anew in which epoch, once that is committed.
+    /// Records which partitions were begun anew in which epoch, once that is committed and it is known whether
+    /// something is missing at their beginnings.
     private mutating func recordEpochs(_ consumer: inout Consumer, _ connection: inout Connection) throws {
         committedAnew.formUnion(consumer.takeCommittedAnew())
-        if committedAnew.isEmpty { return }
-        let recorded = unrecorded.filter { committedAnew.contains($0.key) }
+        committedAnew.formIntersection(unrecorded.keys)
+        let recorded = unrecorded.filter { committedAnew.contains($0.key) && reread[$0.key] == nil }
+        if recorded.isEmpty { return }
         try connection.run(recorded.map { begun($0.key, in: $0.value) })
         for partition in recorded.keys { unrecorded[partition] = nil }
-        committedAnew = []
+        committedAnew.subtract(recorded.keys)
     }
 
     func begun(_ partition: TopicPartition, in epoch: Int64) -> Statement {

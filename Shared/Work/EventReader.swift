@@ -24,7 +24,7 @@ struct EventReader {
     var epochs: [TopicPartition: Int64] = [:]
     var gaps = Gaps()
     /// Partitions that are read from their beginning because of a new epoch, with the offset they begin at now.
-    private var reread: [TopicPartition: Int64] = [:]
+    var reread: [TopicPartition: Int64] = [:]
     /// The epochs of partitions that were begun anew, until that is committed and recorded.
     var unrecorded: [TopicPartition: Int64] = [:]
     var committedAnew: Set<TopicPartition> = []

@@ -60,6 +60,11 @@ import Testing
         #expect(finding.state == .good || finding.remedy?.isEmpty == false)
     }
 
+    @Test func ofTwoCopiesOneIsEnough() {
+        #expect(entryTopic(broker(copies: 2, topic: ["min.insync.replicas": "1"])).state == .good)
+        #expect(entryTopic(broker(copies: 2, topic: ["min.insync.replicas": "2"])).state == .warning)
+    }
+
     @Test func oneCopyIsToldOfWhereThereCouldBeMore() {
         #expect(entryTopic(broker(copies: 1)).state == .warning)
         #expect(entryTopic(broker(brokers: 1, copies: 1)).state == .good)

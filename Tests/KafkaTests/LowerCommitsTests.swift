@@ -74,6 +74,24 @@ struct LowerCommitsTests {
         #expect(commits.takeCommitted().isEmpty)
     }
 
+    @Test func whatLibrdkafkaCommitsByItselfDoesNotHastenTheNext() {
+        var commits = LowerCommits()
+        commits.want(place, from: 0)
+        _ = due(&commits)
+        answer(&commits, 0, isDone: false)
+        commits.answered([(other, 70, true)], now: start, random: 0)
+        #expect(due(&commits, after: .milliseconds(900)).isEmpty)
+        #expect(due(&commits, after: .seconds(1)) == [place: 0])
+    }
+
+    @Test func aNewBeginningDoesNotWaitForTheAnswerOfTheOldOne() {
+        var commits = LowerCommits()
+        commits.want(place, from: 3)
+        _ = due(&commits)
+        commits.want(place, from: 0)
+        #expect(due(&commits) == [place: 0])
+    }
+
     @Test func aPartitionThatIsTakenAwayIsForgotten() {
         var commits = LowerCommits()
         commits.want(place, from: 0)

@@ -1,85 +1,74 @@
 import Kafka
-import Synchronization
 import TestSupport
 import Testing
 
-/// Members that go back to the beginning of what they got, while the group still shares out its partitions.
 @Suite(.ownThreads) struct RebalanceTests {
-    private struct Member {
-        var assignment: Set<TopicPartition> = []
-        var pending: Set<TopicPartition> = []
-        var round = 0
-        /// Partitions that librdkafka gave up for an answer of the coordinator.
-        var lostCount = 0
-    }
+    @Test func partitionsMoveToAConsumerThatJoinsAndComeBackWhenItLeaves() async throws {
+        try await withMockCluster(topics: ["t": 4]) { cluster in
+            let all = Set((0..<4).map { TopicPartition(topic: "t", partition: $0) })
+            var first = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
+            try wait { try first.poll().count == 4 }
+            var changes = first.takeAssignmentChanges()
+            #expect(Set(changes) == Set(all.map { AssignmentChange.assigned($0) }))
 
-    /// What the members and the test tell each other.
-    private final class Group: Sendable {
-        let members = Mutex([Member](repeating: Member(), count: 4))
-        let round = Mutex(0)
-        let isOver = Mutex(false)
-    }
+            var second = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
+            try second.pauseAll()
+            try wait {
+                let kept = try first.poll()
+                return try second.poll().union(kept) == all && kept.count == 2
+            }
+            changes = first.takeAssignmentChanges()
+            // Cooperative: what stays is not even touched.
+            #expect(changes.count == 2)
+            #expect(Set(changes) == Set(second.assignment.map { AssignmentChange.revoked($0) }))
 
-    /// Each has to commit the beginning of each of its partitions, as after the broker lost its content, in every
-    /// round; and in every round one of them joins anew.
-    @Test func membersThatCommitMeanwhileComeToRest() async throws {
-        try await withMockCluster(topics: ["t": 8, "u": 3]) { cluster in
-            let group = Group()
-            let address = cluster.address
-            let threads = (0..<4).map { number in
-                BackgroundThread { try Self.run(number, of: group, at: address) }
-            }
-            defer {
-                group.isOver.withLock { $0 = true }
-                for thread in threads { try? thread.wait() }
-            }
-            for round in 0..<3 {
-                group.round.withLock { $0 = round }
-                try wait {
-                    group.members.withLock { members in
-                        members.reduce(0) { $0 + $1.assignment.count } == 11
-                            && members.allSatisfy {
-                                $0.round == round && $0.pending.isEmpty && !$0.assignment.isEmpty
-                            }
-                    }
-                }
-            }
-            let lostCount = group.members.withLock { $0.reduce(0) { $0 + $1.lostCount } }
-            // One at a time may meet the beginning of a rebalance: none goes on doing so.
-            #expect(lostCount <= 11 * 3)
+            second.close()
+            try wait { try first.poll() == all }
+            #expect(first.takeAssignmentChanges().count == 2)
         }
     }
+}
 
-    private static func run(_ number: Int, of group: Group, at address: String) throws {
-        var consumer = try Consumer(brokers: address, group: "g", topics: ["t", "u"], properties: fastGroup)
-        var member = Member()
-        while !group.isOver.withLock({ $0 }) {
-            let round = group.round.withLock { $0 }
-            if round != member.round {
-                member.round = round
-                member.pending = member.assignment
-                for place in member.pending { consumer.commitAnew(place, from: 0) }
-                if round % 4 == number {
-                    consumer.close()
-                    consumer = try Consumer(brokers: address, group: "g", topics: ["t", "u"], properties: fastGroup)
-                    member.pending = []
-                }
+extension RebalanceTests {
+    /// librdkafka keeps a partition paused that was taken away while it was; the assignment ends the pause.
+    @Test func aPausedPartitionIsResumedWhenReassigned() async throws {
+        try await withMockCluster(topics: ["t": 4]) { cluster in
+            var producer = try Producer(brokers: cluster.address)
+            for number in 0..<100 {
+                try producer.send("t", key: Array("\(number)".utf8), value: [1], tag: UInt64(number))
             }
-            _ = try consumer.nextBatch(countMax: 10, waitMax: .milliseconds(20))
-            for change in consumer.takeAssignmentChanges() {
-                if case .lost = change { member.lostCount += 1 }
-                if case .assigned(let place) = change {
-                    member.pending.insert(place)
-                    consumer.commitAnew(place, from: 0)
-                } else {
-                    member.pending.remove(change.partition)
-                }
+            producer.expectFlushed()
+            let written = Dictionary(grouping: producer.deliveries(waitMax: .zero), by: \.place.partition)
+                .mapValues(\.count)
+            #expect(written.count == 4)
+
+            var first = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
+            try first.pauseAll()
+            try wait { try first.poll().count == 4 && first.positions.allSatisfy { $0.next != nil } }
+            for partition in first.assignment { try first.pause(partition) }
+            try first.resumeAll()
+            try first.waitForSilence(batchCount: 5)
+
+            var second = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
+            try second.pauseAll()
+            try wait {
+                let kept = try first.poll()
+                return try second.poll().count == 2 && kept.count == 2
             }
-            member.pending.subtract(consumer.takeCommittedAnew())
-            member.assignment = consumer.assignment
-            let told = member
-            group.members.withLock { $0[number] = told }
+            let kept = first.assignment
+            second.close()
+
+            let expected = written.filter { !kept.contains(TopicPartition(topic: "t", partition: $0.key)) }
+            let messages = try first.receive(expected.values.reduce(0, +))
+            #expect(Dictionary(grouping: messages, by: \.partition).mapValues(\.count) == expected)
+            try first.expectSilence(batchCount: 5)
         }
-        consumer.close()
+    }
+}
+
+extension Consumer {
+    fileprivate mutating func poll() throws -> Set<TopicPartition> {
+        _ = try nextBatch(countMax: 10, waitMax: .milliseconds(20))
+        return assignment
     }
 }

@@ -143,6 +143,38 @@ import Testing
         }
     }
 
+    /// A crash before has the next worker begin anew too.
+    @Test func anEpochIsRecordedOnceItsBeginningIsCommitted() async throws {
+        try await withMockCluster(topics: [Topics.realm.name: 1]) { cluster in
+            var flow = try Flow(cluster)
+            try readAndLeave(&flow, Seen(), Lines(), until: try add(5, to: &flow))
+            try flow.connection.run("UPDATE realm.relay SET epoch = epoch + 1")
+            func recorded() throws -> [Int64] {
+                try flow.connection.run("SELECT epoch FROM pipeline.progress").decode(Int64.self)
+            }
+            var connection = try Connection(flow.conninfo)
+            for isLast in [false, true] {
+                var consumer = try Consumer(
+                    brokers: cluster.address, group: "group", topics: [Topics.realm.name], properties: fastGroup)
+                var reader = EventReader(group: "group", logger: quiet)
+                try wait("the beginning") {
+                    _ = try consumer.nextBatch(countMax: 100, waitMax: .milliseconds(50))
+                    reader.nextEpoch = .now
+                    try reader.follow(&consumer, &connection)
+                    return !reader.unrecorded.isEmpty
+                }
+                #expect(try recorded() == [1])
+                if isLast {
+                    try wait("its record") {
+                        _ = try consumer.nextBatch(countMax: 100, waitMax: .milliseconds(50))
+                        try reader.follow(&consumer, &connection)
+                        return try recorded() == [2]
+                    }
+                }
+            }
+        }
+    }
+
     private func add(_ count: Int, to flow: inout Flow) throws -> Set<UUID> {
         var batch = WriteBatch(environment: flow.environment)
         let ids = Set((0..<count).map { _ in UUID() })

@@ -25,6 +25,12 @@ extension ParkedCommand {
             try ParkedStore.forEachPage(selected, on: &connection) { rows, connection in
                 progress.add(try ParkedStore.retry(rows.map(\.name), on: &connection))
             }
+            if progress.count == 0, !selection.keys.isEmpty {
+                selected.isReadable = false
+                if try ParkedStore.count(selected, on: &connection) > 0 {
+                    throw CommandFailure("it could not be read, and is not tried again: fieldpost parked discard")
+                }
+            }
             try answer(progress.count, "tried again", selection, output)
         }
     }

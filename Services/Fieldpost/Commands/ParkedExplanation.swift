@@ -42,7 +42,8 @@ struct ParkedExplanation {
 
     private static func remedies(_ row: ParkedStore.Row) -> [String] {
         let discard = "fieldpost parked discard '\(row.key)' forgets it; the object stays as it is"
-        guard row.environment != nil else {
+        // Without an environment it is a message that could not be read; one that is gone has left its number.
+        guard row.environmentID != 0 else {
             return [
                 "see what it is, where Kafka still has it: kcat -C -t \(row.topic) -p \(row.partition) -o "
                     + "\(row.key.split(separator: "/").last ?? "") -c 1",

@@ -63,8 +63,8 @@ extension TopicsCommand {
             let (before, after) = (scaling.before, scaling.after)
             if before == after { return print("\(name) has \(after) partitions already") }
             print("\(name): \(before) partitions \(dryRun ? "would become" : "became") \(after)")
-            print(
-                "up to \(after) workers can share it; of keys, about \((after - before) * 100 / after) % go elsewhere")
+            let moved = ScaleRule.percentMoved(from: before, to: after)
+            print("up to \(after) workers can share it; of keys, about \(moved) % go elsewhere")
             if dryRun { print("nothing was changed") }
         }
     }

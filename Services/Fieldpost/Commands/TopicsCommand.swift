@@ -56,11 +56,16 @@ struct TopicsCommand: ParsableCommand {
 
         private func create(_ topics: [Topic], _ admin: borrowing Admin) throws {
             let wanted = topics.map { topic in
-                NewTopic(
+                var configuration = [
+                    "retention.ms": String(topic.retention.milliseconds), "cleanup.policy": "delete",
+                ]
+                // One copy may be away, and what is written is on two.
+                if let replication, replication > 2 {
+                    configuration["min.insync.replicas"] = String(replication - 1)
+                }
+                return NewTopic(
                     name: topic.name, partitions: Int32(topic.partitions), replication: replication ?? -1,
-                    configuration: [
-                        "retention.ms": String(topic.retention.milliseconds), "cleanup.policy": "delete",
-                    ])
+                    configuration: configuration)
             }
             for (name, creation) in try admin.createTopics(wanted).sorted(by: { $0.key < $1.key }) {
                 if case .failed(let error) = creation { throw CommandFailure("\(name) was not created: \(error)") }

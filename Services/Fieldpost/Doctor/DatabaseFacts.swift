@@ -39,7 +39,7 @@ struct DatabaseFacts: Equatable, Sendable {
                 pg_encoding_to_char(encoding)::text, current_setting('synchronous_commit') <> 'off',
                 current_setting('fsync')::bool AND current_setting('full_page_writes')::bool,
                 current_setting('max_connections')::int4, current_setting('superuser_reserved_connections')::int4,
-                (SELECT count(*)::int4 FROM pg_stat_activity WHERE backend_type = 'client backend'),
+                (SELECT sum(numbackends)::int4 FROM pg_stat_database),
                 pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, current_user::text,
                 EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                     WHERE n.nspname = 'realm' AND c.relname = 'migration')
@@ -61,8 +61,9 @@ struct DatabaseFacts: Equatable, Sendable {
         }
         guard isMigrated, !facts.unreadable.contains("realm.migration") else { return facts }
         facts.schema = try connection.run("SELECT coalesce(max(number), 0) FROM realm.migration")[0].decode(Int32.self)
-        if facts.schema >= Schema.oldest, facts.unreadable.isEmpty {
-            facts.isUnchanged = try connection.run(Lineage.isUnchanged)[0].decode(Bool.self)
+        if facts.schema >= Schema.oldest {
+            // Unknown to a role that may not look at it.
+            facts.isUnchanged = try? connection.run(Lineage.isUnchanged)[0].decode(Bool.self)
         }
         return facts
     }
@@ -76,8 +77,9 @@ struct DatabaseFacts: Equatable, Sendable {
                     AND has_table_privilege(c.oid, 'DELETE') AS may_write
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
             WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
-                AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_' AND n.nspname <> 'public'
+                -- Fieldpost's schemas: another program's in the same database are its own concern.
+                AND n.nspname <> 'public' AND n.nspowner = (SELECT nspowner FROM pg_namespace WHERE nspname = 'realm')
         ) p
-        WHERE NOT p.may_read OR NOT p.may_write ORDER BY 1
+        WHERE NOT p.may_read OR NOT p.may_write AND p.name <> 'realm.migration' ORDER BY 1
         """
 }

@@ -64,11 +64,11 @@ enum DatabaseRules {
             tables.prefix(5).joined(separator: ", ") + (tables.count > 5 ? " and \(tables.count - 5) more" : "")
         }
         if !facts.unreadable.isEmpty {
-            return .failure(
+            return .warning(
                 name, "\(facts.user) may not read \(list(facts.unreadable))",
                 do:
-                    "GRANT USAGE ON SCHEMA, and SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA for it"
-            )
+                    "GRANT USAGE ON SCHEMA, and SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA to it, unless "
+                    + "its service has no use for them")
         }
         if !facts.unwritable.isEmpty {
             return .warning(

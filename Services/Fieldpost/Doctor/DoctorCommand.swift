@@ -32,12 +32,12 @@ struct DoctorCommand: AsyncParsableCommand {
         var variables = ProcessInfo.processInfo.environment
         if let url = database.url { variables["FIELDPOST_DATABASE_URL"] = url }
         if let addresses = brokers.brokers { variables["FIELDPOST_KAFKA_BROKERS"] = addresses }
-        let services = Self.programs.map { folder in
-            Services.all.compactMap { ServiceSettings.load($0.name, in: folder, variables) }
+        let services = Services.all.compactMap { service in
+            Self.folders.lazy.compactMap { ServiceSettings.load(service.name, in: $0, variables) }.first
         }
         let checks: [any DoctorCheck] = [
-            SettingsCheck(services: services ?? [], variables: variables),
-            DatabaseCheck(options: database, connectionsNeeded: SettingsRules.connectionCount(services ?? [])),
+            SettingsCheck(services: services, variables: variables),
+            DatabaseCheck(options: database, connectionsNeeded: SettingsRules.connectionCount(services)),
             BrokerCheck(options: brokers), SecretsCheck(options: database),
             EnvironmentsCheck(options: database, only: environment),
             AddressCheck(addresses: addresses(variables)),
@@ -52,11 +52,13 @@ struct DoctorCommand: AsyncParsableCommand {
         if findings.contains(where: { $0.state == .failure }) { throw ExitCode(1) }
     }
 
-    /// Where the services are: beside this program.
-    private static var programs: URL? {
-        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")).map {
-            URL(filePath: $0).deletingLastPathComponent()
+    /// Where services may be: beside this program, or where the Debian package has them.
+    private static var folders: [URL] {
+        guard let program = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") else {
+            return []
         }
+        let folder = URL(filePath: program).deletingLastPathComponent()
+        return [folder, folder.deletingLastPathComponent().appending(path: "lib/fieldpost")]
     }
 
     /// Those given, what devices are told, and what environments name.

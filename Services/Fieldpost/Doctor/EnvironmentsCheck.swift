@@ -11,11 +11,19 @@ struct EnvironmentsCheck: DoctorCheck {
     static let countMax = 100
 
     func findings() async -> [DoctorFinding] {
-        guard let (checks, left) = try? load() else { return [] }
-        if checks.isEmpty, let only {
+        let (checks, unread, left): ([EnvironmentCheck], [DoctorFinding], Int)
+        do {
+            (checks, unread, left) = try load()
+        } catch let error as PostgresError where error.isConnectionLost {
+            // The check of PostgreSQL says so.
+            return []
+        } catch {
+            return [.failure("environments", "cannot be read: \(error)", do: "see the finding on PostgreSQL's rights")]
+        }
+        if checks.isEmpty, unread.isEmpty, let only {
             return [.failure("environment \(only)", "is not there", do: "see fieldpost environment list")]
         }
-        var findings: [DoctorFinding] = []
+        var findings = unread
         for check in checks {
             findings += await check.findings().map { Self.finding($0, of: check.stored.name) }
         }
@@ -27,15 +35,24 @@ struct EnvironmentsCheck: DoctorCheck {
         return findings
     }
 
-    /// - Returns: What is to be called, and how many environments are left out.
-    private func load() throws -> (checks: [EnvironmentCheck], left: Int) {
+    /// - Returns: What is to be called, what cannot be read, and how many environments are left out.
+    private func load() throws -> (checks: [EnvironmentCheck], unread: [DoctorFinding], left: Int) {
         var connection = try options.connect(check: nil)
         let names = try EnvironmentStore.names(on: &connection).filter { only == nil || only == $0 }
-        // One that cannot be read has a finding of its own.
-        let checks = try names.prefix(Self.countMax).compactMap { name in
-            try EnvironmentCheck.load(name, on: &connection)
+        var (checks, unread): ([EnvironmentCheck], [DoctorFinding]) = ([], [])
+        for name in names.prefix(Self.countMax) {
+            do {
+                if let check = try EnvironmentCheck.load(name, on: &connection) { checks.append(check) }
+            } catch let error as PostgresError where error.isConnectionLost {
+                throw error
+            } catch {
+                unread.append(
+                    .failure(
+                        "environment \(name)", "cannot be read: \(error)",
+                        do: "see fieldpost environment show \(name), and the finding on PostgreSQL's rights"))
+            }
         }
-        return (checks, max(0, names.count - Self.countMax))
+        return (checks, unread, max(0, names.count - Self.countMax))
     }
 
     private static func finding(_ finding: EnvironmentFinding, of environment: String) -> DoctorFinding {

@@ -62,7 +62,8 @@ enum TopicFindings {
             ]
         }
         guard copies > 1, let needed else { return [] }
-        if needed == 1 {
+        // Of two copies, one being enough is what lets the other be away.
+        if needed == 1, copies > 2 {
             return [
                 .warning(
                     check, "min.insync.replicas is 1: one broker's word is enough for what is written",

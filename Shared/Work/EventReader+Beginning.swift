@@ -68,12 +68,13 @@ extension EventReader {
         committedAnew.formIntersection(unrecorded.keys)
         let recorded = unrecorded.filter { committedAnew.contains($0.key) && reread[$0.key] == nil }
         if recorded.isEmpty { return }
-        try connection.run(recorded.map { begun($0.key, in: $0.value) })
+        try connection.run(recorded.map { recordBegun($0.key, in: $0.value) })
         for partition in recorded.keys { unrecorded[partition] = nil }
         committedAnew.subtract(recorded.keys)
     }
 
-    func begun(_ partition: TopicPartition, in epoch: Int64) -> Statement {
+    /// The statement that records in which epoch a partition was begun from its beginning.
+    func recordBegun(_ partition: TopicPartition, in epoch: Int64) -> Statement {
         """
         INSERT INTO pipeline.progress AS p (group_name, topic, partition, epoch)
         VALUES (\(group), \(partition.topic), \(partition.partition), \(epoch))

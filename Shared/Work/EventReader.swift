@@ -158,7 +158,7 @@ struct EventReader {
         let first = try consumer.available(partition).lowerBound
         let known = epochs[partition]
         let isFresh = known == nil && fresh.contains(partition)
-        if isFresh { try connection.run(begun(partition, in: epoch)) }
+        if isFresh { try connection.run(recordBegun(partition, in: epoch)) }
         try consumer.seekToBeginning(partition)
         consumer.begin(partition, at: first)
         if !isFresh {

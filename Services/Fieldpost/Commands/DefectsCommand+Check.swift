@@ -1,5 +1,6 @@
 import ArgumentParser
 import BackendProtocol
+import Commands
 import Compass
 import Environments
 import Essentials

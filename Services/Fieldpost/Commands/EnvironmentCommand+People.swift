@@ -1,6 +1,7 @@
 import ArgumentParser
 import BackendProtocol
 import Backends
+import Commands
 import Environments
 import FoundationEssentials
 import HTTP

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Commands
 import Crypto
 import Environments
 import FoundationEssentials

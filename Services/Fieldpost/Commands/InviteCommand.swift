@@ -1,5 +1,6 @@
 import Algorithms
 import ArgumentParser
+import Commands
 import Environments
 import Identity
 import Model

@@ -1,5 +1,6 @@
 import Algorithms
 import ArgumentParser
+import Commands
 import Foundation
 import Postgres
 

@@ -1,3 +1,4 @@
+import Commands
 import Environments
 import Essentials
 import FoundationEssentials

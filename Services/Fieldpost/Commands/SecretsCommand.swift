@@ -1,4 +1,5 @@
 import ArgumentParser
+import Commands
 import Environments
 import Postgres
 import Realms

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Backends
+import Commands
 import Environments
 import Foundation
 import Model

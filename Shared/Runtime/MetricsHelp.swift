@@ -30,6 +30,7 @@ enum MetricsHelp {
         "fieldpost_parked_keys": "Keys that are put aside now, by what they wait for: due, waiting, circuit, dead.",
         "fieldpost_parked_keys_total": "Keys that were put aside because they could not be handled.",
         "fieldpost_parked_reasons": "Keys that are put aside, by how their reasons begin.",
+        "fieldpost_partitions": "Partitions that a worker reads.",
         "fieldpost_partitions_taken_away_total": "Partitions that a rebalance of the group gave to other workers.",
         "fieldpost_poll_dangling_references_total": "References of a back end's own data that lead nowhere, when read.",
         "fieldpost_probe_lost_total": "Notes of the probe that did not come within 30 seconds, or could not be sent.",

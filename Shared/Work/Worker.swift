@@ -54,7 +54,7 @@ package struct Worker<H: Handler>: ~Copyable {
         self.consumer = consumer
         self.connection = connection
         reader = EventReader(group: place.group, logger: logger)
-        metrics = WorkerMetrics(group: place.group)
+        metrics = WorkerMetrics(group: place.group, worker: place.index)
     }
 
     /// How long a statement of a worker waits for a lock. Then its environment is set aside.
@@ -95,6 +95,7 @@ package struct Worker<H: Handler>: ~Copyable {
     /// - Throws: What only a new worker can get over: a fatal Kafka error, a mistake in the program's SQL.
     mutating func step(isStopping: Bool = false) throws -> String? {
         let assignment = consumer.assignment
+        metrics.partitions.record(assignment.count)
         schedule { scheduler in
             if isStopping { scheduler.stop() }
             scheduler.assigned(assignment)

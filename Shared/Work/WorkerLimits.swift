@@ -7,6 +7,8 @@ package struct WorkerPlace: Sendable {
     package private(set) var properties: [String: String]
     /// A libpq connection string.
     package let conninfo: String
+    /// Which of the workers of a process it is.
+    package private(set) var index = 0
 
     package init(group: String, topics: [String], brokers: String, properties: [String: String], conninfo: String) {
         self.group = group
@@ -19,6 +21,7 @@ package struct WorkerPlace: Sendable {
     /// The place of one of several workers in a process: `group.instance.id` is one member's, and each worker is one.
     package func member(_ index: Int) -> WorkerPlace {
         var place = self
+        place.index = index
         if let id = properties["group.instance.id"] { place.properties["group.instance.id"] = "\(id)-\(index)" }
         return place
     }

@@ -1,4 +1,4 @@
-// What developers run Fieldpost with on one machine: all of it, the demo, the benchmarks and the kill test. Nothing
+// What developers run Fieldpost with on one machine: all of it, the demo, the benchmarks and the rehearsals. Nothing
 // that ships links it.
 
 import ArgumentParser
@@ -11,7 +11,7 @@ struct WorkbenchCommand: AsyncParsableCommand {
         version: "workbench \(fieldpostVersion)",
         subcommands: [
             UpCommand.self, DemoCommand.self, BenchCommand.self, KillTestCommand.self,
-            ConvergeCommand.self,
+            ConvergeCommand.self, RehearseCommand.self,
         ])
 }
 

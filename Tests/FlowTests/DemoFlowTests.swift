@@ -149,7 +149,10 @@ extension FlowTests {
 }
 
 /// Runs a rehearsal of `workbench` that makes everything it needs, and expects that nothing differs at its end.
-func runWorkbench(_ arguments: [String], within: Duration) async throws {
+///
+/// - Returns: What it said.
+@discardableResult
+func runWorkbench(_ arguments: [String], within: Duration) async throws -> String {
     let name = arguments.first ?? "workbench"
     let folder = try ClusterFolder(name)
     let test = try ClusterProcess(
@@ -159,6 +162,7 @@ func runWorkbench(_ arguments: [String], within: Duration) async throws {
             logPath: folder.logPath(name)))
     defer { test.kill9() }
     try await test.expectNoDifferences(within: within)
+    return test.logTail(bytesMax: 100_000)
 }
 
 extension LocalCluster {

@@ -57,7 +57,7 @@ import Yams
     @Test(arguments: [
         "deploy/up", "deploy/test", "deploy/check", "deploy/docs", "deploy/package", "deploy/rootfs",
         "deploy/rootfs-trial", "deploy/package-trial",
-        "deploy/failover-test", "deploy/kill-test", ".ci/run",
+        "deploy/failover-test", "deploy/kill-test", "deploy/converge-test", "deploy/rehearse", ".ci/run",
     ])
     func scriptsStopAtTheFirstFailure(path: String) throws {
         let text = try #require(projectText(path))

@@ -127,14 +127,6 @@ struct KillTest: Sendable {
         defer { client.shutDown() }
         _ = try await SandboxSAP(client: client, url: cluster.sapURL).setSwitches(#"{"latencyMs":\#(milliseconds)}"#)
     }
-
-    private func wait(_ what: String, within: Duration, until condition: () throws -> Bool) async throws {
-        let deadline = ContinuousClock.now + within
-        while try !condition() {
-            guard .now < deadline else { throw ClusterFailure("not within \(within): \(what)") }
-            try await Task.sleep(for: .milliseconds(100))
-        }
-    }
 }
 
 extension LocalCluster {

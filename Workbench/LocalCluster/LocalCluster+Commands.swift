@@ -22,26 +22,32 @@ extension LocalCluster {
 
     /// Starts a command line, `fieldpost` or `workbench`, with the cluster's settings.
     ///
-    /// - Parameter log: The name of its log; `nil`: its output is this process's.
+    /// - Parameters:
+    ///   - log: The name of its log; `nil`: its output is this process's.
+    ///   - executables: The folder of the build it is of; the cluster's unless given.
     package func startCommand(
-        _ arguments: [String], of program: String = "fieldpost", log: String?
+        _ arguments: [String], of program: String = "fieldpost", log: String?, from executables: String? = nil
     ) throws -> ClusterProcess {
         try ClusterProcess(
             ClusterProcess.Command(
-                executable: Self.executables + "/" + program, arguments: arguments,
+                executable: (executables ?? options.executables) + "/" + program, arguments: arguments,
                 environment: common.merging(["FIELDPOST_KAFKA_BROKERS": brokers]) { $1 },
                 logPath: log.map { folder.logPath($0) }))
     }
 
     /// Runs a command line, `fieldpost` or `workbench`, and gives what it said. Cancelling the task ends it.
     ///
-    /// - Parameter log: The name of its log; one of its own unless given.
+    /// - Parameters:
+    ///   - log: The name of its log; one of its own unless given.
+    ///   - executables: The folder of the build it is of; the cluster's unless given.
     /// - Throws: `ClusterFailure` unless it ends with status 0.
     @discardableResult
     package func runCommand(
-        _ arguments: [String], of program: String = "fieldpost", log: String? = nil, within: Duration = .seconds(240)
+        _ arguments: [String], of program: String = "fieldpost", log: String? = nil, within: Duration = .seconds(240),
+        from executables: String? = nil
     ) async throws -> String {
-        let process = try startCommand(arguments, of: program, log: log ?? "\(program)-\(UUID().uuidString)")
+        let process = try startCommand(
+            arguments, of: program, log: log ?? "\(program)-\(UUID().uuidString)", from: executables)
         let end = await withTaskCancellationHandler {
             await onOwnThread { process.waitForEnd(within: within) }
         } onCancel: {
@@ -55,10 +61,10 @@ extension LocalCluster {
     }
 
     /// How a part is run. The database is no such part.
-    func command(_ part: Part) -> ClusterProcess.Command {
+    func command(_ part: Part, of executables: String) -> ClusterProcess.Command {
         let program = part.service?.name ?? "sandbox"
         return ClusterProcess.Command(
-            executable: "\(Self.executables)/\(program)", arguments: arguments(part), environment: variables(part),
+            executable: "\(executables)/\(program)", arguments: arguments(part), environment: variables(part),
             logPath: folder.logPath(part.name))
     }
 

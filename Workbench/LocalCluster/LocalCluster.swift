@@ -10,6 +10,12 @@ package final class LocalCluster: Sendable {
     package struct Options: Sendable {
         /// The services to run.
         package var services = Part.ofTheDemo
+        /// Instances that have their place, and are started later.
+        package var idle: [Part] = []
+        /// The folder of the executables that are run.
+        package var executables = LocalCluster.executables
+        /// The schema files that the database is made of.
+        package var schemaFolder = LocalCluster.schemaFolder
         /// Services that run as `deploy/up` shows them; onboarding then serves the page on which a person is a device.
         package var showcases: [Part] = []
         /// Whether the sandbox's e-conomic runs beside its SAP.
@@ -83,7 +89,7 @@ package final class LocalCluster: Sendable {
 
     /// Makes everything and starts it; returns when every service is ready.
     package convenience init(_ name: String, _ options: Options = .quick) async throws {
-        let home = try ClusterHome(temporary: name, services: options.services)
+        let home = try ClusterHome(temporary: name, services: options.services + options.idle)
         let (server, standby, conninfo) = try await onOwnThread { () -> (ClusterServer, ClusterServer?, String) in
             let server = try ClusterServer(in: home.folder, options: options.database)
             try server.start()
@@ -93,7 +99,7 @@ package final class LocalCluster: Sendable {
             return (server, standby, server.conninfo("fieldpost", or: standby))
         }
         self.init(home, server, standby: standby, conninfo: conninfo, options)
-        try await runCommand(["migrate", "--schema", Self.schemaFolder])
+        try await runCommand(["migrate", "--schema", options.schemaFolder])
         let standIns = Part.standIns.filter { part in
             switch part {
             case .economic: options.hasEconomic
@@ -149,9 +155,11 @@ package final class LocalCluster: Sendable {
     // MARK: Parts
 
     /// Starts a part that does not run.
-    package func start(_ part: Part) throws {
+    ///
+    /// - Parameter executables: The folder of the build it is of; the cluster's unless given.
+    package func start(_ part: Part, of executables: String? = nil) throws {
         if part == .database { return try server.start() }
-        let (folder, command) = (folder, command(part))
+        let (folder, command) = (folder, command(part, of: executables ?? options.executables))
         try supervisor.start(Supervisor.Member(part.name) { try folder.start(command, name: part.name) })
     }
 

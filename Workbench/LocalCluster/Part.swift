@@ -5,10 +5,10 @@ extension LocalCluster {
     package struct Part: Hashable, Sendable {
         /// The name of its log, and of its port in `.fieldpost/ports`.
         package let name: String
-        /// What it is the second instance of; `nil` for all others.
+        /// What it is a further instance of; `nil` for all others.
         private let firstName: String?
 
-        private init(_ name: String, secondOf first: String? = nil) {
+        private init(_ name: String, instanceOf first: String? = nil) {
             self.name = name
             firstName = first
         }
@@ -18,9 +18,14 @@ extension LocalCluster {
 
         /// Another process of the same service. No phone knows a second gateway; a second onboarding is behind the
         /// first one's address.
-        package var second: Part { Part(name + "-two", secondOf: name) }
+        package var second: Part { instance(2) }
 
-        /// What it is the second instance of, or itself.
+        /// One of several processes of the same service; the first is itself.
+        package func instance(_ number: Int) -> Part {
+            number == 1 ? self : Part("\(name)-\(number)", instanceOf: name)
+        }
+
+        /// What it is a further instance of, or itself.
         var first: Part { firstName.map { Part($0) } ?? self }
 
         /// Its row of the catalogue; `nil` for what is no service.

@@ -8,7 +8,7 @@ import Synchronization
 final class LagWatch: Sendable {
     /// No group is behind while the oldest message that it has not finished, and the oldest change that the relay has
     /// not published, are no older.
-    static let closedMax = 1.0
+    static let closedMax = 2.0
     private static let pause = Duration.milliseconds(250)
     private static let answerMax = Duration.seconds(2)
 

@@ -73,17 +73,19 @@ struct Rehearsal: Sendable {
             .setSwitches(#"{"latencyMs":\#(Self.latency.milliseconds)}"#)
         let watching = [Task { try await devices.run() }, Task { try await lag.run() }]
         defer { for task in watching { task.cancel() } }
-        let working = Task { try await demos.run() }
+        let working = Task { await demos.run() }
         defer { working.cancel() }
         try await wait("the first demo's entries are on their way", within: Self.demoMax) {
             demos.areOnTheirWay || demos.hasFailed
         }
         var report = RehearsalReport()
-        let stage = RehearsalStage(cluster: cluster, devices: devices, lag: lag, client: client, console: console)
+        let stage = RehearsalStage(
+            cluster: cluster, devices: devices, lag: lag, demos: demos, client: client, console: console)
         try await rehearse(on: stage, &report)
         demos.endAfterThis()
-        report.demos = try await working.value
-        report.troubles += report.demos.filter { !$0.contains("no differences") }
+        report.demos = await working.value
+        report.troubles += report.demos.filter { !RehearsalDemos.isGood($0) }
+        guard report.troubles.isEmpty else { return report }
         let last = devices.counts
         try await wait("what is on its way to the devices that are watched has come", within: Self.closedMax) {
             devices.counts.seen > last.seen && devices.counts.shared > last.shared
@@ -94,7 +96,7 @@ struct Rehearsal: Sendable {
 
     private func rehearse(on stage: RehearsalStage, _ report: inout RehearsalReport) async throws {
         let (cluster, build) = (stage.cluster, before == nil ? nil : LocalCluster.executables)
-        for part in parts {
+        for part in parts where !stage.demos.hasFailed {
             report.take(
                 try await stage.act(.stopped, on: part.name) { step in
                     step.ended = try await end([part], on: cluster)
@@ -102,7 +104,7 @@ struct Rehearsal: Sendable {
                     step.ready = try await start([part], of: nil, on: stage)
                 })
         }
-        if before != nil {
+        if before != nil, !stage.demos.hasFailed {
             report.take(
                 try await stage.act(.migrated, on: "schema") { step in
                     step.ready = try await timed {
@@ -111,7 +113,7 @@ struct Rehearsal: Sendable {
                     }
                 })
         }
-        for part in parts {
+        for part in parts where !stage.demos.hasFailed {
             let others = (2...instanceCount).map { part.instance($0) }
             report.take(
                 try await stage.act(.replaced, on: part.name) { step in

@@ -6,8 +6,10 @@ import Synchronization
 /// Demos, one after the other, each in an environment of its own.
 final class RehearsalDemos: Sendable {
     private static let demoMax = Duration.seconds(900)
-    /// How often each environment's back end is asked for changes, in seconds.
+    /// How often an environment's back end is asked for changes while its demo runs, in seconds, and afterwards: what
+    /// is over must not become the load.
     private static let pollInterval = "5"
+    private static let pollIntervalAfter = "86400"
 
     private let cluster: LocalCluster
     private let people: Int
@@ -26,18 +28,20 @@ final class RehearsalDemos: Sendable {
 
     /// Whether the first demo's devices have begun.
     var areOnTheirWay: Bool { state.withLock { $0.areOnTheirWay } }
+    /// Whether a demo ended otherwise than it should: no more of them are begun.
     var hasFailed: Bool { state.withLock { $0.hasFailed } }
 
     /// The one that runs is the last.
     func endAfterThis() { isLast.withLock { $0 = true } }
 
     /// - Returns: A line for each: its verdict, or what it said.
-    func run() async throws -> [String] {
+    func run() async -> [String] {
         var said: [String] = []
         for number in 1... {
-            let line = try await run(number)
+            let line: String
+            do { line = try await run(number) } catch { line = "\(error)" }
             said.append("demo \(number): \(line)")
-            if !line.contains("no differences") {
+            if !Self.isGood(line) {
                 state.withLock { $0.hasFailed = true }
                 break
             }
@@ -45,6 +49,9 @@ final class RehearsalDemos: Sendable {
         }
         return said
     }
+
+    /// Whether a line says that a demo ended as it should.
+    static func isGood(_ line: String) -> Bool { line.contains("no differences") }
 
     private func run(_ number: Int) async throws -> String {
         let environment = "demo-\(number)"
@@ -61,6 +68,7 @@ final class RehearsalDemos: Sendable {
         try await cluster.runCommand(["environment", "edit", environment, "--poll-interval", Self.pollInterval])
         state.withLock { $0.areOnTheirWay = true }
         try await wait("\(environment) ends", within: Self.demoMax) { !demo.isRunning }
+        try await cluster.runCommand(["environment", "edit", environment, "--poll-interval", Self.pollIntervalAfter])
         let said = demo.logTail(bytesMax: 20_000)
         guard demo.end == .exited(status: 0) else { return said }
         return said.split(separator: "\n").last { $0.contains("verdict") }.map(String.init) ?? said

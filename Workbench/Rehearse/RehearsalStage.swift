@@ -9,6 +9,7 @@ struct RehearsalStage: Sendable {
     let cluster: LocalCluster
     let devices: DeviceWatch
     let lag: LagWatch
+    let demos: RehearsalDemos
     let client: Client
     let console: DemoConsole
 

@@ -104,9 +104,8 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         "fieldpost", "Fieldpost",
         [
             "BackendProtocol", "Backends", "Commands", "Compass", "Deliveries", "Environments", "Essentials", "HTTP",
-            "Identity", "ImportSources", "Kafka", "Lag", "Model", "Postgres", "Realms", "Runtime", "Work", algorithms,
-            argumentParser,
-            crypto,
+            "Identity", "ImportSources", "Kafka", "Lag", "Model", "Operations", "Postgres", "Realms", "Runtime", "Work",
+            algorithms, argumentParser, crypto,
         ]
     ),
     (
@@ -174,6 +173,9 @@ let shared: [Target] = [
         name: "Identity",
         dependencies: ["Environments", "Essentials", "HTTP", "Model", "Runtime", crypto, httpTypes, jwtKit],
         path: "Shared/Identity"),
+    .target(
+        name: "Operations", dependencies: ["Environments", "Essentials", "Model", "Postgres", "Realms"],
+        path: "Shared/Operations"),
     .target(name: "Commands", dependencies: [argumentParser], path: "Shared/Commands"),
     .target(name: "DataFiles", path: "Shared/DataFiles"),
     .target(

@@ -15,6 +15,7 @@ struct FieldpostCommand: AsyncParsableCommand {
             TopicsCommand.self,
             EnvironmentCommand.self,
             ImportCommand.self,
+            RealmCommand.self,
             LagCommand.self,
             ParkedCommand.self,
             AuditCommand.self,

@@ -1,3 +1,4 @@
+import Environments
 import Model
 
 @testable import RealmGateway

@@ -62,7 +62,7 @@ struct AuditCommand: ParsableCommand {
             var connection = try database.connect()
             let seconds = Double(Duration(settingText: keep)?.components.seconds ?? 0)
             // First of all: it is there too when the command is interrupted.
-            try connection.run(Administrator.audit(.auditPruned, "older than \(keep)", in: nil))
+            try connection.run(Administrator.commandLine.audit(.auditPruned, "older than \(keep)", in: nil))
             let count = try AuditStore.prune(olderThan: seconds, on: &connection) { count in
                 FileHandle.standardError.write(Data("\(count) records removed so far\n".utf8))
             }

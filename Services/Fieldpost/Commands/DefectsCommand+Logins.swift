@@ -33,7 +33,7 @@ extension DefectsCommand {
                 let logins = try Self.read(file)
                 try connection.run(
                     DefectLogins.replace(logins, in: id) + [
-                        Administrator.audit(
+                        Administrator.commandLine.audit(
                             .environmentChanged, name, in: id, detail: ["changed": "logins of defects"])
                     ])
             }

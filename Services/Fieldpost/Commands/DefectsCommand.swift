@@ -75,7 +75,7 @@ struct DefectsCommand: ParsableCommand {
             let tracker = try changed(stored)
             var statements = [
                 tracker.save(),
-                Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "defects"]),
+                Administrator.commandLine.audit(.environmentChanged, name, in: id, detail: ["changed": "defects"]),
             ]
             let isAnother = !stored.serverURL.isEmpty && !tracker.isSameDatabase(as: stored)
             if isAnother { statements += try DefectsCommand.forgettingLogins(in: id, &connection) }

@@ -80,7 +80,7 @@ extension DeliveriesCommand {
             let settings = try changed(stored)
             try connection.run([
                 settings.save(),
-                Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "deliveries"]),
+                Administrator.commandLine.audit(.environmentChanged, name, in: id, detail: ["changed": "deliveries"]),
             ])
             try DeliveriesCommand.show(settings, output)
         }

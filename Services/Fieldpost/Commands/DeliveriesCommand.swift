@@ -53,7 +53,8 @@ struct DeliveriesCommand: ParsableCommand {
             settings.webhookSecret = try DeliveriesCommand.sealed(Array(secret.utf8), .webhook, of: id)
             try connection.run([
                 settings.save(),
-                Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "webhook secret"]),
+                Administrator.commandLine.audit(
+                    .environmentChanged, name, in: id, detail: ["changed": "webhook secret"]),
             ])
             print(secret)
         }

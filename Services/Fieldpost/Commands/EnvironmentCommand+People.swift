@@ -108,7 +108,7 @@ extension EnvironmentCommand {
             guard !people.isEmpty else { return }
             try connection.run([
                 try EnvironmentStore.addPeople(people, to: name),
-                Administrator.audit(.personAccepted, people.map(\.email), in: id),
+                Administrator.commandLine.audit(.personAccepted, people.map(\.email), in: id),
             ])
         }
 

@@ -44,7 +44,7 @@ extension EnvironmentCommand {
             // First, so that no device's renewal puts another token in the place of one that is revoked.
             try connection.transaction { transaction in
                 let emails = try RefreshTokenStore.shutOut(selection, in: id, on: &transaction)
-                try transaction.run([Administrator.audit(.deviceRevoked, emails, in: id)])
+                try transaction.run([Administrator.commandLine.audit(.deviceRevoked, emails, in: id)])
             }
             let client = Client()
             defer { client.shutDown() }
@@ -61,7 +61,8 @@ extension EnvironmentCommand {
                     if problem == nil {
                         try connection.run([
                             RefreshTokenStore.remove(token, in: id),
-                            Administrator.audit(forget ? .tokenForgotten : .tokenRevoked, token.email, in: id),
+                            Administrator.commandLine.audit(
+                                forget ? .tokenForgotten : .tokenRevoked, token.email, in: id),
                         ])
                     }
                     let done = forget ? "forgotten here" : "revoked"

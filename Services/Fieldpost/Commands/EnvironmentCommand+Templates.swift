@@ -76,7 +76,8 @@ extension EnvironmentCommand {
                     UPDATE poll.run SET started_at = '-infinity', full_started_at = NULL
                     WHERE environment_id = \(id.rawValue)
                     """,
-                    Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "templates"]),
+                    Administrator.commandLine.audit(
+                        .environmentChanged, name, in: id, detail: ["changed": "templates"]),
                 ])
             print("\(name) has \(declared.templates.map(\.name).joined(separator: ", "))")
         }

@@ -45,7 +45,7 @@ extension EnvironmentCommand {
                 let logins = hasLogins ? [OwnDefectLogin.forget(bound.map(\.id), in: environment)] : []
                 try connection.run(
                     PersonBinding.unbind(bound.map(\.id), in: environment) + logins + [
-                        Administrator.audit(.unbound, bound.map(\.email), in: environment)
+                        Administrator.commandLine.audit(.unbound, bound.map(\.email), in: environment)
                     ])
                 if hasLogins { try DefectAccounts.recheck(bound.map(\.email), in: environment, on: &connection) }
                 count += bound.count

@@ -37,7 +37,7 @@ extension EnvironmentOptions {
                 try EnvironmentStore.save(environment)
                     + [
                         try EnvironmentStore.addPeople(people, to: environment.name),
-                        Administrator.audit(
+                        Administrator.commandLine.audit(
                             .environmentChanged, environment.name, inNamed: environment.name,
                             detail: ["changed": changes.joined(separator: " ")]),
                     ])

@@ -25,7 +25,8 @@ enum EnvironmentPart {
         }
         try connection.run(
             statements + [
-                Administrator.audit(.environmentChanged, name, in: id, detail: ["changed": "\(part) removed"])
+                Administrator.commandLine.audit(
+                    .environmentChanged, name, in: id, detail: ["changed": "\(part) removed"])
             ])
         try afterwards(id, &connection)
         print("\(name) has no \(part) any more")

@@ -58,7 +58,7 @@ struct ImportCommand: ParsableCommand {
             let problems = try work.check(on: &connection)
             guard problems.isEmpty else { throw CommandFailure("\(file): \(problems.text)") }
             let counts = work.counts
-            let audit = Administrator.audit(
+            let audit = Administrator.commandLine.audit(
                 .treeImported, path.description, in: environment,
                 detail: [
                     "nodes": "\(counts.nodes)", "contexts": "\(counts.contexts)", "templates": "\(counts.templates)",

@@ -52,7 +52,8 @@ struct IntegrationCommand: ParsableCommand {
             let detail = ["clientId": clientId, "subject": subject].compactMapValues(\.self)
             let isAdded = try IntegrationStore.add(
                 name, keyHash: hash, clientID: clientId, subject: subject, in: environment,
-                record: Administrator.audit(.integrationAdded, name, in: environment, detail: detail, decision: 0),
+                record: Administrator.commandLine.audit(
+                    .integrationAdded, name, in: environment, detail: detail, decision: 0),
                 on: &connection)
             guard isAdded else {
                 throw CommandFailure("there is an integration of this name or client id; remove it first")
@@ -101,7 +102,8 @@ struct IntegrationCommand: ParsableCommand {
             let environment = try EnvironmentStore.find(environment, on: &connection)
             let isRemoved = try IntegrationStore.remove(
                 name, in: environment,
-                record: Administrator.audit(.integrationRemoved, name, in: environment, decision: 0), on: &connection)
+                record: Administrator.commandLine.audit(.integrationRemoved, name, in: environment, decision: 0),
+                on: &connection)
             guard isRemoved else { throw CommandFailure("there is no integration \(name)") }
             print("\(name) is shut out")
         }

@@ -41,7 +41,7 @@ extension EnvironmentCommand {
                 }
                 let invited = registered.filter(\.isNew).map(\.email)
                 if !invited.isEmpty {
-                    try connection.run(Administrator.audit(.peopleInvited, invited, in: environment))
+                    try connection.run(Administrator.commandLine.audit(.peopleInvited, invited, in: environment))
                 }
                 rows += registered
             }

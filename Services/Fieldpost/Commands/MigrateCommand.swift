@@ -28,7 +28,7 @@ struct MigrateCommand: ParsableCommand {
         let applied = try Migration.run(files, finishes: finish, on: &connection, show: Self.show)
         let new = applied.filter(\.isNew).map(\.file)
         if !new.isEmpty {
-            try connection.run(Administrator.audit(.schemaMigrated, new.joined(separator: " "), in: nil))
+            try connection.run(Administrator.commandLine.audit(.schemaMigrated, new.joined(separator: " "), in: nil))
         }
         var table = Table(
             [("NUMBER", .right), ("FILE", .left), ("APPLIED AT", .left), ("STATE", .left)], empty: "no schema files")

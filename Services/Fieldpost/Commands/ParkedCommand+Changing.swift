@@ -2,6 +2,7 @@ import Algorithms
 import ArgumentParser
 import Commands
 import Foundation
+import Operations
 import Postgres
 
 extension ParkedCommand {
@@ -24,7 +25,7 @@ extension ParkedCommand {
             if dryRun { return try rehearse(selected, "tried again", output, on: &connection) }
             var progress = Progress()
             try ParkedStore.forEachPage(selected, on: &connection) { rows, connection in
-                progress.add(try ParkedStore.retry(rows.map(\.name), on: &connection))
+                progress.add(try ParkedStore.retry(rows.map(\.name), by: .commandLine, on: &connection))
             }
             if progress.count == 0, !selection.keys.isEmpty {
                 selected.isReadable = false
@@ -58,7 +59,7 @@ extension ParkedCommand {
             var progress = Progress()
             if yes {
                 try ParkedStore.forEachPage(selected, on: &connection) { rows, connection in
-                    progress.add(try ParkedStore.discard(rows.map(\.name), on: &connection))
+                    progress.add(try ParkedStore.discard(rows.map(\.name), by: .commandLine, on: &connection))
                 }
                 return try answer(progress.count, "discarded", selection, output)
             }
@@ -72,7 +73,7 @@ extension ParkedCommand {
             }
             // Only what was shown: what was parked meanwhile stays.
             for page in rows.chunks(ofCount: ParkedStore.pageCountMax) {
-                progress.add(try ParkedStore.discard(page.map(\.name), on: &connection))
+                progress.add(try ParkedStore.discard(page.map(\.name), by: .commandLine, on: &connection))
             }
             try answer(progress.count, "discarded", selection, output)
         }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Commands
 import Environments
 import Model
+import Operations
 import Postgres
 
 /// `fieldpost parked`: keys whose event could not be handled, for the person they wait for.

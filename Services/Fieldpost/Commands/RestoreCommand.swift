@@ -39,7 +39,7 @@ struct RestoreCommand: ParsableCommand {
             let subject = nothingLost ? "nothing lost" : "something may be lost"
             try connection.run(
                 (nothingLost ? [] : Lineage.restore) + [
-                    Lineage.accept, Administrator.audit(.databaseRestored, subject, in: nil),
+                    Lineage.accept, Administrator.commandLine.audit(.databaseRestored, subject, in: nil),
                 ])
             try connection.run(Lineage.endSessions)
         }

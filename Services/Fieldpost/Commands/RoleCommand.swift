@@ -59,7 +59,7 @@ struct RoleCommand: ParsableCommand {
                 }
                 try batch.patch(object, CanonicalJSON(encoding: ["role": role]), decision: 0)
                 batch.also(
-                    Administrator.audit(
+                    Administrator.commandLine.audit(
                         .roleChanged, key.id.text, in: environment, detail: ["from": before, "to": role], decision: 0))
             }
             if try batch.commit(on: &connection).missed.isEmpty { return }

@@ -31,7 +31,7 @@ struct SecretsCommand: ParsableCommand {
                 rows.append(try SecretStore.seal(sort, with: secrets, on: &connection))
             }
             try connection.run(
-                Administrator.audit(
+                Administrator.commandLine.audit(
                     .secretsSealed, "\(rows.map(\.sealed).reduce(0, +))", in: nil,
                     detail: Dictionary(uniqueKeysWithValues: rows.map { ($0.sort, "\($0.sealed)") })))
             var table = Table(

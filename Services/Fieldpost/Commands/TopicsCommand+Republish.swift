@@ -27,7 +27,7 @@ extension TopicsCommand {
             var statements: [Statement] = []
             for topic in topics {
                 statements.append(Work.Republish.ask(topic))
-                statements.append(Administrator.audit(.topicRepublished, topic, in: nil))
+                statements.append(Administrator.commandLine.audit(.topicRepublished, topic, in: nil))
             }
             let answers = try connection.run(statements)
             let count = answers.first?.affectedCount ?? 0

@@ -1,5 +1,6 @@
 import Essentials
 import HTTP
+import Operations
 
 /// What a server's certificate, its time and its silence mean.
 enum AddressFindings {

@@ -1,4 +1,5 @@
 import Essentials
+import Operations
 
 /// What it means when another machine's time differs from this one's.
 enum TimeDifferenceRules {

@@ -79,7 +79,7 @@ struct ObjectImport: ~Copyable {
             "state": "ended", "created": "\(counts.created)", "replaced": "\(counts.replaced)",
             "unchanged": "\(counts.unchanged)", "refused": "\(problems.count)",
         ]
-        try connection.run(Administrator.audit(.objectsImported, name, in: environment, detail: detail))
+        try connection.run(Administrator.commandLine.audit(.objectsImported, name, in: environment, detail: detail))
     }
 
     /// The ids of people by their addresses. Who is not known is let in, and has the object that others name.
@@ -114,7 +114,7 @@ struct ObjectImport: ~Copyable {
         var statements = [batch.statement]
         if !isTold {
             statements.append(
-                Administrator.audit(
+                Administrator.commandLine.audit(
                     .objectsImported, name, in: environment, detail: ["state": "begun"], decision: 0))
         }
         try connection.start(statements)

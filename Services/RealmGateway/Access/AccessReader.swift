@@ -1,3 +1,4 @@
+import Environments
 import Model
 import Postgres
 import Realms

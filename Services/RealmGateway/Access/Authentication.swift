@@ -170,11 +170,3 @@ func answering<Success: Sendable>(_ body: () async throws -> Success) async thro
         throw Problems.databaseUnavailable
     }
 }
-
-extension Caller {
-    fileprivate init(_ person: BoundPerson) {
-        self.init(
-            environment: person.environment, id: person.id,
-            identity: .person(email: person.email, realm: person.realm, object: person.object))
-    }
-}

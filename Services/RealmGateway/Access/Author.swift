@@ -1,3 +1,4 @@
+import Environments
 import FoundationEssentials
 import Model
 
@@ -27,4 +28,17 @@ enum Writer: Equatable {
     case person(emails: [String], fields: [String])
     /// A back-end integration, which writes what belongs to the server.
     case integration
+}
+
+extension Caller {
+    /// The caller as the author of a mutation of a realm, with what they may do there.
+    ///
+    /// - Parameter laterEmail: A person's address by now, where that is another.
+    func author(_ access: Access, laterEmail: String? = nil) -> Author {
+        switch identity {
+        case .person(let email, _, let object):
+            Author(access, person: object, emails: [email, laterEmail].compactMap(\.self))
+        case .integration: Author(access)
+        }
+    }
 }

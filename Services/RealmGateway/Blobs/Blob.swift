@@ -1,4 +1,5 @@
 import Crypto
+import Environments
 import Essentials
 import FoundationEssentials
 import Model

@@ -1,3 +1,4 @@
+import Environments
 import FoundationEssentials
 import Model
 import Postgres

@@ -1,3 +1,4 @@
+import Environments
 import Essentials
 import FoundationEssentials
 import Model

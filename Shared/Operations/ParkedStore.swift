@@ -1,14 +1,12 @@
-import Commands
-import Environments
-import Essentials
-import FoundationEssentials
+package import Environments
+package import Essentials
 import Model
-import Postgres
+package import Postgres
 import Realms
 
-/// The SQL of `pipeline.parked`, as the command line needs it.
-enum ParkedStore {
-    struct Selection {
+/// The SQL of `pipeline.parked`, as people need it.
+package enum ParkedStore {
+    package struct Selection {
         /// No keys: all.
         let keys: [String]
         let group: String?
@@ -18,7 +16,15 @@ enum ParkedStore {
         let reason: String?
         let isDead: Bool?
         /// Whether messages that could not be read are left out.
-        var isReadable = false
+        package var isReadable = false
+
+        package init(
+            keys: [String] = [], group: String? = nil, topic: String? = nil, environment: Int32? = nil,
+            reason: String? = nil, isDead: Bool? = nil
+        ) {
+            (self.keys, self.group, self.topic) = (keys, group, topic)
+            (self.environment, self.reason, self.isDead) = (environment, reason, isDead)
+        }
 
         fileprivate var condition: Statement {
             """
@@ -33,35 +39,39 @@ enum ParkedStore {
     }
 
     /// The primary key of a row.
-    struct Name {
-        struct Place: Hashable {
-            let group: String
-            let environmentID: Int32
+    package struct Name {
+        package struct Place: Hashable {
+            package let group: String
+            package let environmentID: Int32
         }
 
-        let group: String
-        let environmentID: Int32
-        let key: String
+        package let group: String
+        package let environmentID: Int32
+        package let key: String
 
-        var place: Place { Place(group: group, environmentID: environmentID) }
+        package init(group: String, environmentID: Int32, key: String) {
+            (self.group, self.environmentID, self.key) = (group, environmentID, key)
+        }
+
+        package var place: Place { Place(group: group, environmentID: environmentID) }
     }
 
-    struct Row: Encodable {
-        let group: String
-        let environmentID: Int32
+    package struct Row: Encodable {
+        package let group: String
+        package let environmentID: Int32
         /// `nil` for a message that could not be read: nobody knows whose it is.
-        let environment: String?
-        let key: String
-        let subject: String
-        let topic: String
-        let partition: Int32
-        let reason: String
-        let state: State
-        let attempts: Int32
-        let parkedAt: Timestamp
-        let nextAt: Timestamp
+        package let environment: String?
+        package let key: String
+        package let subject: String
+        package let topic: String
+        package let partition: Int32
+        package let reason: String
+        package let state: State
+        package let attempts: Int32
+        package let parkedAt: Timestamp
+        package let nextAt: Timestamp
 
-        enum State: String, Encodable {
+        package enum State: String, Encodable {
             /// Comes back by itself.
             case waiting
             /// Comes back when the back end does.
@@ -72,20 +82,20 @@ enum ParkedStore {
     }
 
     /// The object that a key stands for, as it is now.
-    struct Object: Equatable {
-        let position: Int64
+    package struct Object: Equatable {
+        package let position: Int64
         /// JSON; `nil`: it is deleted.
-        let fields: String?
+        package let fields: String?
     }
 
     /// The oldest of a selection.
-    static func load(_ selection: Selection, countMax: Int, on connection: inout Connection) throws -> [Row] {
+    package static func load(_ selection: Selection, countMax: Int, on connection: inout Connection) throws -> [Row] {
         try connection.run(
             "\(rows) WHERE \(selection.condition) ORDER BY p.parked_at, p.key LIMIT \(Int64(countMax))"
         ).map { try Row($0) }
     }
 
-    static func count(_ selection: Selection, on connection: inout Connection) throws -> Int {
+    package static func count(_ selection: Selection, on connection: inout Connection) throws -> Int {
         Int(
             try connection.run("SELECT count(*) FROM pipeline.parked p WHERE \(selection.condition)")[0]
                 .decode(Int64.self))
@@ -99,10 +109,10 @@ enum ParkedStore {
         """
 
     /// Keys read or changed by one statement.
-    static let pageCountMax = 1_000
+    package static let pageCountMax = 1_000
 
     /// All of a selection, by pages in the order of the primary key.
-    static func forEachPage(
+    package static func forEachPage(
         _ selection: Selection, on connection: inout Connection, _ body: ([Row], inout Connection) throws -> Void
     ) throws {
         var last = Name(group: "", environmentID: 0, key: "")
@@ -122,8 +132,10 @@ enum ParkedStore {
     }
 
     /// - Parameter names: None of a message that could not be read: there is nothing to decide about.
-    static func retry(_ names: [Name], on connection: inout Connection) throws -> Int {
-        try change(names, .parkedRetried, on: &connection) { place, keys in
+    package static func retry(
+        _ names: [Name], by administrator: Administrator, on connection: inout Connection
+    ) throws -> Int {
+        try change(names, .parkedRetried, by: administrator, on: &connection) { place, keys in
             """
             UPDATE pipeline.parked SET is_dead = false, is_circuit = false, attempts = 0, next_at = now()
             WHERE group_name = \(place.group) AND environment_id = \(place.environmentID) AND key = ANY (\(keys))
@@ -131,8 +143,10 @@ enum ParkedStore {
         }
     }
 
-    static func discard(_ names: [Name], on connection: inout Connection) throws -> Int {
-        try change(names, .parkedDiscarded, on: &connection) { place, keys in
+    package static func discard(
+        _ names: [Name], by administrator: Administrator, on connection: inout Connection
+    ) throws -> Int {
+        try change(names, .parkedDiscarded, by: administrator, on: &connection) { place, keys in
             """
             DELETE FROM pipeline.parked
             WHERE group_name = \(place.group) AND environment_id = \(place.environmentID) AND key = ANY (\(keys))
@@ -142,7 +156,8 @@ enum ParkedStore {
 
     /// Each group's and environment's keys with their records, one transaction for each.
     private static func change(
-        _ names: [Name], _ action: AuditRecord.Action, on connection: inout Connection,
+        _ names: [Name], _ action: AuditRecord.Action, by administrator: Administrator,
+        on connection: inout Connection,
         _ statement: (_ place: Name.Place, _ keys: [String]) -> Statement
     ) throws -> Int {
         var count = 0
@@ -151,7 +166,7 @@ enum ParkedStore {
             let environment = place.environmentID == 0 ? nil : EnvironmentID(rawValue: place.environmentID)
             let rows = try connection.run([
                 statement(place, keys),
-                Administrator.audit(action, keys, in: environment, detail: ["group": place.group]),
+                administrator.audit(action, keys, in: environment, detail: ["group": place.group]),
             ])
             count += rows[0].affectedCount
         }
@@ -159,7 +174,7 @@ enum ParkedStore {
     }
 
     /// The object of each row, in their order; `nil` where there is none.
-    static func objects(_ rows: [Row], on connection: inout Connection) throws -> [Object?] {
+    package static func objects(_ rows: [Row], on connection: inout Connection) throws -> [Object?] {
         let asked = rows.enumerated().compactMap { index, row in
             EventSubject(row.subject).map { (Int32(index), row.environmentID, $0) }
         }
@@ -177,29 +192,10 @@ enum ParkedStore {
         for (index, position, fields) in found { objects[Int(index)] = Object(position: position, fields: fields) }
         return objects
     }
-
-    static func table(_ rows: [Row]) -> Table {
-        var table = Table(
-            [
-                ("GROUP", .left), ("ENVIRONMENT", .left), ("KEY", .left), ("STATE", .left), ("ATTEMPTS", .right),
-                ("SINCE", .right), ("NEXT", .right), ("REASON", .left),
-            ], empty: "nothing is parked")
-        let now = Int64(Date().timeIntervalSince1970 * 1_000)
-        for row in rows {
-            let since = Duration.milliseconds(now - row.parkedAt.millisecondsSinceEpoch)
-            let next = Duration.milliseconds(max(0, row.nextAt.millisecondsSinceEpoch - now))
-            table.add([
-                row.group, row.environment ?? "-", row.key, row.state.rawValue, String(row.attempts),
-                since.shortText, row.state == .dead ? "-" : next.shortText,
-                row.reason.count > 80 ? row.reason.prefix(79) + "…" : row.reason,
-            ])
-        }
-        return table
-    }
 }
 
 extension ParkedStore.Row {
-    var name: ParkedStore.Name { ParkedStore.Name(group: group, environmentID: environmentID, key: key) }
+    package var name: ParkedStore.Name { ParkedStore.Name(group: group, environmentID: environmentID, key: key) }
 }
 
 extension ParkedStore.Row {

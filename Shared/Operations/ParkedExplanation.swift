@@ -1,12 +1,12 @@
-import Essentials
+package import Essentials
 import FoundationEssentials
 import Model
 
-/// What `parked show` says of a key, in words for a person who sees one for the first time.
-struct ParkedExplanation {
-    let lines: [(name: String, value: String)]
+/// What is said of a key, in words for a person who sees one for the first time.
+package struct ParkedExplanation {
+    package let lines: [(name: String, value: String)]
 
-    init(_ row: ParkedStore.Row, _ object: ParkedStore.Object?, now: Timestamp = .now()) {
+    package init(_ row: ParkedStore.Row, _ object: ParkedStore.Object?, now: Timestamp = .now()) {
         let subject = EventSubject(row.subject)
         lines =
             [
@@ -67,10 +67,10 @@ struct ParkedExplanation {
     }
 }
 
-/// A line of `parked export`.
-enum ParkedLine {
+/// A key as a line of JSON.
+package enum ParkedLine {
     /// The row's fields with `object`: its position, and its fields or that it is deleted.
-    static func text(_ row: ParkedStore.Row, _ object: ParkedStore.Object?) throws -> String {
+    package static func text(_ row: ParkedStore.Row, _ object: ParkedStore.Object?) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let text = String(decoding: try encoder.encode(row), as: UTF8.self)

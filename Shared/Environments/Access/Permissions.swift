@@ -1,14 +1,14 @@
-import Model
+package import Model
 
 /// Who asks, as far as permissions go.
-enum Standing: Hashable, Sendable {
+package enum Standing: Hashable, Sendable {
     /// A person of the environment, on a device.
     case person(Role)
     /// A program that the environment's administrator let in.
     case integration
 
     /// Whether what is for managers is for them.
-    var isManager: Bool {
+    package var isManager: Bool {
         switch self {
         case .person(let role): role.isManager
         case .integration: false
@@ -17,7 +17,7 @@ enum Standing: Hashable, Sendable {
 }
 
 /// How a caller stands to a realm.
-enum Relation: Hashable, CaseIterable, Sendable {
+package enum Relation: Hashable, CaseIterable, Sendable {
     /// A stranger to it.
     case none
     /// It is the person's own realm, or holds what the person shares.
@@ -31,40 +31,40 @@ enum Relation: Hashable, CaseIterable, Sendable {
 }
 
 /// All that decides on what a caller may do in a realm.
-struct Access: Hashable, Sendable {
+package struct Access: Hashable, Sendable {
     /// Who asks.
-    var standing: Standing
+    package var standing: Standing
     /// How they stand to the realm.
-    var relation: Relation
+    package var relation: Relation
 
     /// A caller before a realm.
-    init(_ standing: Standing, _ relation: Relation = .none) {
+    package init(_ standing: Standing, _ relation: Relation = .none) {
         self.standing = standing
         self.relation = relation
     }
 }
 
 /// What of an object of one kind a caller may write.
-struct Grant: Equatable, Sendable {
+package struct Grant: Equatable, Sendable {
     /// What may be done with it.
-    var operations: Set<Mutation.Operation>
+    package var operations: Set<Mutation.Operation>
     /// The fields that may be given.
-    var fields: [String]
+    package var fields: [String]
 }
 
 /// An object that is to be written, as far as permissions go.
-struct ObjectStanding: Equatable, Sendable {
+package struct ObjectStanding: Equatable, Sendable {
     /// What it is.
-    var kind: Kind
+    package var kind: Kind
     /// Whether its id is that of the person who asks.
-    var isOwn: Bool
+    package var isOwn: Bool
     /// What the role of a `Person` is.
-    var roleBefore: Role
+    package var roleBefore: Role
     /// What it is to become, when `role` is among the fields.
-    var roleAfter: Role?
+    package var roleAfter: Role?
 
     /// An object.
-    init(_ kind: Kind, isOwn: Bool = false, roleBefore: Role = .worker, roleAfter: Role? = nil) {
+    package init(_ kind: Kind, isOwn: Bool = false, roleBefore: Role = .worker, roleAfter: Role? = nil) {
         self.kind = kind
         self.isOwn = isOwn
         self.roleBefore = roleBefore
@@ -73,9 +73,9 @@ struct ObjectStanding: Equatable, Sendable {
 }
 
 /// Who may do what in which realm: the whole table, as a pure function.
-enum Permissions {
+package enum Permissions {
     /// Whether a caller may open a realm and read all of it.
-    static func mayRead(_ realm: RealmClass, _ access: Access) -> Bool {
+    package static func mayRead(_ realm: RealmClass, _ access: Access) -> Bool {
         switch access.standing {
         case .integration: realm != .system
         case .person(let role):
@@ -92,13 +92,15 @@ enum Permissions {
     }
 
     /// The kinds of objects that a realm holds; nobody writes others into it.
-    static func kinds(in realm: RealmClass) -> [Kind] { Kind.allCases.filter { $0.row.realms.contains(realm.name) } }
+    package static func kinds(in realm: RealmClass) -> [Kind] {
+        Kind.allCases.filter { $0.row.realms.contains(realm.name) }
+    }
 
     /// Whether an integration may read a kind: it is in some realm that is not the services' own.
-    static func isReadByIntegrations(_ kind: Kind) -> Bool { !kind.row.realms.isEmpty }
+    package static func isReadByIntegrations(_ kind: Kind) -> Bool { !kind.row.realms.isEmpty }
 
     /// What a caller may write of an object in a realm; `nil`: nothing.
-    static func grant(_ object: ObjectStanding, in realm: RealmClass, _ access: Access) -> Grant? {
+    package static func grant(_ object: ObjectStanding, in realm: RealmClass, _ access: Access) -> Grant? {
         guard object.kind.row.realms.contains(realm.name) else { return nil }
         return switch access.standing {
         case .integration: grantToIntegration(object.kind, in: realm)
@@ -154,50 +156,11 @@ enum Permissions {
         default: Grant(operations: [.put, .patch, .delete], fields: kind.fieldNames)
         }
     }
-
-    /// Why a caller may not do this to an object; `nil` when they may.
-    ///
-    /// - Parameter fields: The names of the fields that are given.
-    static func objection(
-        to operation: Mutation.Operation, _ object: ObjectStanding, fields: [String], in realm: RealmClass,
-        _ access: Access
-    ) -> MutationProblem? {
-        guard mayRead(realm, access) else {
-            return MutationProblem(.realmNotPermitted, "you may not write to this realm")
-        }
-        guard let grant = grant(object, in: realm, access) else {
-            return MutationProblem(.kindNotAllowed, "you may not write this \(object.kind.rawValue) object here")
-        }
-        guard grant.operations.contains(operation) else {
-            return MutationProblem(
-                .operationNotAllowed, "you may not \(operation.rawValue) this \(object.kind.rawValue) object")
-        }
-        if let field = fields.first(where: { !grant.fields.contains($0) }) {
-            let list = grant.fields.joined(separator: ", ")
-            guard object.kind.fieldNames.contains(field) else {
-                return MutationProblem(
-                    .unknownField, "\(object.kind.rawValue) has no field '\(field.prefix(64))'; you may write: \(list)")
-            }
-            return MutationProblem(.fieldNotAllowed, "'\(field)' is not yours to write; you may write: \(list)")
-        }
-        return objectionToRole(object, access)
-    }
-
-    /// Managers make managers and workers of others; who becomes an admin, or is none any more, only admins say.
-    private static func objectionToRole(_ object: ObjectStanding, _ access: Access) -> MutationProblem? {
-        guard object.kind == .person, let after = object.roleAfter else { return nil }
-        switch access.standing {
-        case .integration, .person(.admin): return nil
-        case .person(.manager), .person(.worker):
-            guard object.roleBefore == .admin || after == .admin else { return nil }
-            return MutationProblem(.fieldNotAllowed, "'role': only an admin says who is an admin")
-        }
-    }
 }
 
 extension Permissions {
     /// Whether there is anything in a realm that a caller may write.
-    static func mayWrite(_ realm: RealmClass, _ access: Access) -> Bool {
+    package static func mayWrite(_ realm: RealmClass, _ access: Access) -> Bool {
         mayRead(realm, access)
             && kinds(in: realm).contains { grant(ObjectStanding($0, isOwn: true), in: realm, access) != nil }
     }

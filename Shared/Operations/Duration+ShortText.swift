@@ -1,9 +1,8 @@
 import Essentials
-import Runtime
 
 extension Duration {
     /// For people: the two largest units, such as `2h 05m`.
-    var shortText: String {
+    package var shortText: String {
         let milliseconds = self.milliseconds
         let seconds = milliseconds / 1_000
         func twoDigits(_ value: Int64) -> String { value < 10 ? "0\(value)" : "\(value)" }

@@ -1,18 +1,17 @@
-import Environments
 import Essentials
-import FoundationEssentials
-import Model
-import Postgres
-import Realms
+package import FoundationEssentials
+package import Model
+package import Postgres
+package import Realms
 
 /// Everything that decides on what a caller may open, as one snapshot has it.
-struct AccessState: Sendable, Equatable {
-    struct Team: Sendable, Equatable {
+package struct AccessState: Sendable, Equatable {
+    package struct Team: Sendable, Equatable {
         let membershipPosition: Int64
         let teamPosition: Int64
     }
 
-    struct Share: Sendable, Equatable {
+    package struct Share: Sendable, Equatable {
         let realm: Int32
         let position: Int64
         let owner: UUID
@@ -20,27 +19,27 @@ struct AccessState: Sendable, Equatable {
     }
 
     /// What a person's objects refer to counts up to so many of each sort.
-    static let countMax: Int64 = 1_000
+    package static let countMax: Int64 = 1_000
 
-    private let caller: Caller
-    private(set) var role = Role.worker
-    private(set) var personPosition: Int64 = 0
-    private(set) var catalogue: UUID?
-    private(set) var teams: [UUID: Team] = [:]
+    package let caller: Caller
+    package private(set) var role = Role.worker
+    package private(set) var personPosition: Int64 = 0
+    package private(set) var catalogue: UUID?
+    package private(set) var teams: [UUID: Team] = [:]
     /// Teams that were named and are there, by their objects' positions; only managers may open them.
-    private(set) var namedTeams: [UUID: Int64] = [:]
+    package private(set) var namedTeams: [UUID: Int64] = [:]
     /// Teams the person is in, or names, that are not there: they count when they come.
-    private(set) var missingTeams: Set<UUID> = []
-    private(set) var shares: [UUID: Share] = [:]
+    package private(set) var missingTeams: Set<UUID> = []
+    package private(set) var shares: [UUID: Share] = [:]
     /// An integration that was removed may do nothing any more.
-    private(set) var isRemoved = false
+    package private(set) var isRemoved = false
 
     /// A caller of whom nothing is known but who they are.
-    init(_ caller: Caller) { self.caller = caller }
+    package init(_ caller: Caller) { self.caller = caller }
 
     // MARK: What follows from it
 
-    func access(to realm: RealmPath) -> Access {
+    package func access(to realm: RealmPath) -> Access {
         guard let object = caller.object else { return Access(.integration) }
         return Access(.person(role), relation(to: realm, object))
     }
@@ -56,21 +55,21 @@ struct AccessState: Sendable, Equatable {
         }
     }
 
-    func mayRead(_ realm: RealmPath) -> Bool { isPermitted(realm) && isThere(realm) }
+    package func mayRead(_ realm: RealmPath) -> Bool { isPermitted(realm) && isThere(realm) }
 
     /// Whether the caller may read the realm if there is one.
-    func isPermitted(_ realm: RealmPath) -> Bool {
+    package func isPermitted(_ realm: RealmPath) -> Bool {
         !isRemoved && Permissions.mayRead(realm.realmClass, access(to: realm))
     }
 
     /// Whether there can be such a realm for a person: any number of teams could be named.
-    func isThere(_ realm: RealmPath) -> Bool {
+    package func isThere(_ realm: RealmPath) -> Bool {
         guard caller.object != nil, case .team(let id) = realm.realmClass else { return true }
         return teams[id] != nil || namedTeams[id] != nil
     }
 
     /// The realms that are opened without being named: a person's own, and those they have to do with.
-    var unasked: [RealmPath] {
+    package var unasked: [RealmPath] {
         guard let own = caller.own else { return [] }
         let teams = teams.keys.map(RealmPath.team).sorted()
         let shares = shares.keys.map(RealmPath.share).sorted()
@@ -81,7 +80,7 @@ struct AccessState: Sendable, Equatable {
     /// The realms that are opened: the unasked ones, and those named that the caller may read.
     ///
     /// - Parameter isNarrow: The unasked ones only if they are named too.
-    func opened(named: [RealmPath], isNarrow: Bool) -> [RealmPath] {
+    package func opened(named: [RealmPath], isNarrow: Bool) -> [RealmPath] {
         let wanted = isNarrow ? Set(named) : []
         let unasked = isNarrow ? unasked.filter(wanted.contains) : unasked
         let known = Set(unasked)
@@ -89,7 +88,7 @@ struct AccessState: Sendable, Equatable {
     }
 
     /// The objects that a write to a realm other than the own is decided from, and where they are.
-    func guards(for realm: RealmPath, common: Int32) -> [(key: ObjectKey, position: Int64)] {
+    package func guards(for realm: RealmPath, common: Int32) -> [(key: ObjectKey, position: Int64)] {
         guard let object = caller.object, realm != caller.own else { return [] }
         var guards = [(key: ObjectKey(realm: common, kind: .person, id: object), position: personPosition)]
         switch realm.realmClass {
@@ -108,21 +107,6 @@ struct AccessState: Sendable, Equatable {
         return guards
     }
 
-    /// Whether a change of this object may change what the caller may open.
-    func isTouched(by change: LiveChunk.Touch, in realm: Int32, own: Int32) -> Bool {
-        guard let object = caller.object else { return false }
-        switch change.source {
-        case .user: return realm == own
-        case .person: return change.id == object
-        case .membership: return Membership.ids(of: object).contains(change.id)
-        // Only whether a team is there counts; its name does not.
-        case .team:
-            let isKnown = teams[change.id] != nil || namedTeams[change.id] != nil
-            return isKnown ? !change.isThere : missingTeams.contains(change.id)
-        case .share: return true
-        }
-    }
-
     // MARK: Reading it
 
     /// The statements that read it; their answers go to ``init(_:named:_:)``.
@@ -130,7 +114,7 @@ struct AccessState: Sendable, Equatable {
     /// - Parameters:
     ///   - own: The number of a person's own realm.
     ///   - named: Realms of teams and shares to look at beside those that the person's objects name.
-    static func load(_ caller: Caller, own: Int32, common: Int32, named: [RealmPath]) -> [Statement] {
+    package static func load(_ caller: Caller, own: Int32, common: Int32, named: [RealmPath]) -> [Statement] {
         let environment = caller.environment.rawValue
         guard let object = caller.object else {
             return [
@@ -209,7 +193,7 @@ struct AccessState: Sendable, Equatable {
     }
 
     /// Reads the answers of ``load(_:own:common:named:)``.
-    init(_ caller: Caller, named: [RealmPath], _ answers: [Rows]) throws {
+    package init(_ caller: Caller, named: [RealmPath], _ answers: [Rows]) throws {
         self.init(caller)
         guard caller.object != nil else {
             isRemoved = answers[0].count == 0

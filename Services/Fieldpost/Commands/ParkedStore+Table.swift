@@ -1,0 +1,25 @@
+import Commands
+import Essentials
+import FoundationEssentials
+import Operations
+
+extension ParkedStore {
+    static func table(_ rows: [Row]) -> Table {
+        var table = Table(
+            [
+                ("GROUP", .left), ("ENVIRONMENT", .left), ("KEY", .left), ("STATE", .left), ("ATTEMPTS", .right),
+                ("SINCE", .right), ("NEXT", .right), ("REASON", .left),
+            ], empty: "nothing is parked")
+        let now = Int64(Date().timeIntervalSince1970 * 1_000)
+        for row in rows {
+            let since = Duration.milliseconds(now - row.parkedAt.millisecondsSinceEpoch)
+            let next = Duration.milliseconds(max(0, row.nextAt.millisecondsSinceEpoch - now))
+            table.add([
+                row.group, row.environment ?? "-", row.key, row.state.rawValue, String(row.attempts),
+                since.shortText, row.state == .dead ? "-" : next.shortText,
+                row.reason.count > 80 ? row.reason.prefix(79) + "…" : row.reason,
+            ])
+        }
+        return table
+    }
+}

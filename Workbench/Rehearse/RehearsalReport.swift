@@ -69,9 +69,10 @@ struct RehearsalReport: Encodable, Sendable {
         var lines = [
             table.text,
             """
-            Seconds. ended: until it had ended; ready: from its start, with its partitions. Devices' longest waits: accepted: until a \
-            change was in PostgreSQL, seen: until it came back to the device, shared: until somebody else's device had \
-            it. lag: the oldest message that any group had not finished, closed: until none was behind any more.
+            Seconds. ended: until it had ended; ready: from its start, with its partitions. Devices' longest waits: \
+            accepted: until a change was in PostgreSQL, seen: until it came back to the device, shared: until somebody \
+            else's device had it. lag: the oldest message that any group had not finished, closed: until none was \
+            behind any more.
             """, "",
         ]
         lines += demos

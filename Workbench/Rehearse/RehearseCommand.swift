@@ -9,11 +9,11 @@ struct RehearseCommand: AsyncParsableCommand {
         commandName: "rehearse",
         abstract: "What operators do to each service, done while the demo runs, with a table of what came of it.",
         discussion: """
-            Runs a PostgreSQL, stand-ins and services of its own. Each service is stopped for a while, replaced, scaled \
-            from one instance to several and back, and killed; with the release before, the schema is migrated between, \
-            and each service replaced by the new build. The demo runs meanwhile, one environment after the other, and \
-            three devices say all the time how long they wait. The exit status is 1 when something was lost or done \
-            twice, or a service did not end or come back as it should.
+            Runs a PostgreSQL, stand-ins and services of its own. Each service is stopped for a while, replaced, \
+            scaled from one instance to several and back, and killed; with the release before, the schema is migrated \
+            between, and each service replaced by the new build. The demo runs meanwhile, one environment after the \
+            other, and three devices say all the time how long they wait. The exit status is 1 when something was lost \
+            or done twice, or a service did not end or come back as it should.
             """)
 
     @Option(

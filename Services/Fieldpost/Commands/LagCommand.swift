@@ -5,7 +5,6 @@ import Glibc
 import Kafka
 import Lag
 import Model
-import Operations
 import Runtime
 
 /// `fieldpost lag`: how far each consumer group is behind.

@@ -1,6 +1,5 @@
 import Essentials
 import HTTP
-import Operations
 
 /// What a server's certificate, its time and its silence mean.
 enum AddressFindings {

@@ -1,5 +1,4 @@
 import Essentials
-import Operations
 
 /// What it means when another machine's time differs from this one's.
 enum TimeDifferenceRules {

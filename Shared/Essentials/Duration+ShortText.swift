@@ -1,5 +1,3 @@
-import Essentials
-
 extension Duration {
     /// For people: the two largest units, such as `2h 05m`.
     package var shortText: String {

@@ -89,6 +89,7 @@ struct Monitor: ~Copyable {
             let seen = try lookAtDatabase()
             page.tell(seen.parked)
             page.tell(seen.reasons)
+            page.tell(seen.circuits)
             page.tell(seen.behind)
             return seen.parked
         } catch let error as PostgresError {
@@ -125,6 +126,7 @@ struct Monitor: ~Copyable {
         var parked: [MonitorStore.Parked] = []
         var reasons: [MonitorStore.Reason] = []
         var behind = MonitorStore.Behind()
+        var circuits: [MonitorStore.OpenCircuit] = []
     }
 
     private mutating func lookAtDatabase() throws -> DatabaseLook {
@@ -133,11 +135,14 @@ struct Monitor: ~Copyable {
             try Schema.check(on: &opened)
             connection = consume opened
         }
-        guard let answers = try connection?.run([MonitorStore.parked, MonitorStore.reasons, MonitorStore.behind])
+        guard
+            let answers = try connection?.run([
+                MonitorStore.parked, MonitorStore.reasons, MonitorStore.behind, MonitorStore.circuits,
+            ])
         else { return DatabaseLook() }
         return DatabaseLook(
             parked: try MonitorStore.parked(answers[0]), reasons: try MonitorStore.reasons(answers[1]),
-            behind: try MonitorStore.behind(answers[2]))
+            behind: try MonitorStore.behind(answers[2]), circuits: try MonitorStore.circuits(answers[3]))
     }
 
     private mutating func tellProblems() {

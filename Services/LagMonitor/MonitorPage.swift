@@ -36,6 +36,14 @@ extension LagPage {
         }
     }
 
+    mutating func tell(_ circuits: [MonitorStore.OpenCircuit]) {
+        for circuit in circuits {
+            metrics.add(
+                "fieldpost_circuit_keys", labels(circuit.group) + [("environment", circuit.environment)],
+                Double(circuit.keyCount))
+        }
+    }
+
     mutating func tell(_ behind: MonitorStore.Behind) {
         metrics.add("fieldpost_relay_behind_environments", [], Double(behind.environmentCount))
         metrics.add("fieldpost_relay_behind_sum_positions", [], Double(behind.positionCount))

@@ -109,4 +109,29 @@ enum MonitorStore {
         }
         return behind
     }
+
+    /// A back end that a group does not call for now: its circuit is open.
+    struct OpenCircuit: Equatable {
+        let environment: String
+        let group: String
+        /// Keys that wait for it.
+        let keyCount: Int64
+    }
+
+    /// Open circuits that are named at most, those with the most keys.
+    static let circuitMax: Int64 = 500
+
+    /// Rows: those of ``OpenCircuit``.
+    static let circuits: Statement = """
+        SELECT e.name, p.group_name, count(*)
+        FROM pipeline.parked p JOIN realm.environment e ON e.id = p.environment_id
+        WHERE p.is_circuit AND NOT p.is_dead
+        GROUP BY e.name, p.group_name ORDER BY count(*) DESC, e.name, p.group_name LIMIT \(circuitMax)
+        """
+
+    static func circuits(_ rows: Rows) throws(PostgresError) -> [OpenCircuit] {
+        try rows.decode(String.self, String.self, Int64.self).map {
+            OpenCircuit(environment: $0, group: $1, keyCount: $2)
+        }
+    }
 }

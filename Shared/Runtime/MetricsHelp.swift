@@ -3,6 +3,7 @@ enum MetricsHelp {
     /// By the name in Prometheus' text; one line without a backslash.
     static let texts: [String: String] = [
         "fieldpost_calls_in_flight": "Calls to back ends under way.",
+        "fieldpost_circuit_keys": "Keys that wait for an environment's back end, which a group does not call for now.",
         "fieldpost_defects_late_people": "People told by their own logins whose next round should have begun.",
         "fieldpost_defects_people": "People of an environment told by their own logins, by what is known of these.",
         "fieldpost_defects_unreadable_rows_total": "Rows of a tracker of defects that cannot be understood, when read.",

@@ -53,6 +53,20 @@ import Testing
         #expect(reasons.first { $0.text == "a" }?.count == 3 && reasons.first { $0.text == "others" }?.count == 20)
     }
 
+    @Test func openCircuitsAreToldByEnvironment() throws {
+        var environment = try TestEnvironment()
+        try Self.park("g", ["it is away", "it is away"], &environment)
+        try Self.park("g", ["it is away"], isDead: true, &environment)
+        #expect(try Self.circuits(&environment).isEmpty)
+        try environment.connection.run("UPDATE pipeline.parked SET is_circuit = true")
+        let wanted = MonitorStore.OpenCircuit(environment: "acme", group: "g", keyCount: 2)
+        #expect(try Self.circuits(&environment) == [wanted])
+    }
+
+    private static func circuits(_ environment: inout TestEnvironment) throws -> [MonitorStore.OpenCircuit] {
+        try MonitorStore.circuits(try environment.connection.run(MonitorStore.circuits))
+    }
+
     @Test func allEnvironmentsThatAreBehindAreCounted() throws {
         var environment = try TestEnvironment()
         let none = try MonitorStore.behind(try environment.connection.run(MonitorStore.behind))

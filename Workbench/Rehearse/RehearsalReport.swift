@@ -77,7 +77,12 @@ struct RehearsalReport: Encodable, Sendable {
         ]
         lines += demos
         lines.append("\(noteCount) notes of the devices that were watched: all arrived")
-        lines.append("longest pause of a device: \(Self.text(longest)) s; lag closed within \(Self.text(closed)) s")
+        let shared = steps.map(\.waits.shared).max() ?? 0
+        lines.append(
+            """
+            longest pause of a device: \(Self.text(longest)) s, and until another's had what was shared: \
+            \(Self.text(shared)) s; lag closed within \(Self.text(closed)) s
+            """)
         lines += troubles
         lines.append("verdict: " + (troubles.isEmpty ? "no differences" : "\(troubles.count) troubles"))
         return lines.joined(separator: "\n")

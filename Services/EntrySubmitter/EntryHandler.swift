@@ -268,7 +268,7 @@ struct EntryHandler: Handler {
         case .dead(let reason): return .dead(reason: reason)
         case .park(let reason, let after, let cause): return .park(reason: reason, after: after, cause: cause)
         case .call(let call):
-            guard let person else { return .dead(reason: "the back end has no such person") }
+            guard let person else { return .dead(reason: ParkedReason.unknownPerson) }
             // A write that is sent by then has ended when the lease does.
             let last = started + rule.lease - adapters.callMax
             return .call(

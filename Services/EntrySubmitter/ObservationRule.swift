@@ -78,7 +78,7 @@ struct ObservationRule: Sendable {
     private func readAgain(_ seen: Observation?, _ state: SubmissionState) -> SubmissionDecision {
         if state.isPersonUnknown {
             return SubmissionDecision(
-                step: .dead(reason: "the back end has no such person; add them to the environment's people"))
+                step: .dead(reason: ParkedReason.unknownPerson))
         }
         var days = [seen?.record.day, state.ledger?.confirmed?.wanted.day]
         if case .live(let entry, _) = state.entry { days.append(entry.entryDate) }

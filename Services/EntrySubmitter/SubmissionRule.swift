@@ -123,7 +123,7 @@ struct SubmissionRule: Sendable {
         ledger.editPosition = editPosition
         if state.isPersonUnknown {
             return SubmissionDecision(
-                step: .dead(reason: "the back end has no such person; add them to the environment's people"))
+                step: .dead(reason: ParkedReason.unknownPerson))
         }
         guard state.isChecked else { return SubmissionDecision(step: .check) }
         guard state.problems.isEmpty, let wanted = state.wanted else {

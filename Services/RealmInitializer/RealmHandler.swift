@@ -88,7 +88,7 @@ struct RealmHandler: Handler {
         if registration.isInitialized { return .finished }
         let people = try BackendPerson.load([registration.userId], in: environment, on: &connection)
         guard let person = people[registration.userId] else {
-            return .dead(reason: "the back end has no such person; add them to the environment's people")
+            return .dead(reason: ParkedReason.unknownPerson)
         }
         return .call(Call(person: person), startBefore: .now + .seconds(600))
     }

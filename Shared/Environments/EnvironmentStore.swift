@@ -238,11 +238,15 @@ package enum EnvironmentStore {
     /// - Throws: ``EnvironmentFailure`` when it is not there, or when there are several and none is named.
     package static func find(_ name: String?, on connection: inout Connection) throws -> EnvironmentID {
         let rows = try connection.run(
-            "SELECT id FROM realm.environment WHERE \(name) IS NULL OR name = \(name) ORDER BY id LIMIT 2")
-        guard rows.count > 0 else {
+            "SELECT id, name FROM realm.environment WHERE \(name) IS NULL OR name = \(name) ORDER BY name LIMIT 11")
+        let found = try rows.decode(EnvironmentID.self, String.self)
+        guard let first = found.first else {
             throw EnvironmentFailure(name.map { "there is no environment \($0)" } ?? "there is no environment")
         }
-        guard rows.count == 1 else { throw EnvironmentFailure("there are several environments: give --environment") }
-        return try rows[0].decode(EnvironmentID.self)
+        guard found.count == 1 else {
+            let names = found.prefix(10).map(\.1).joined(separator: ", ") + (found.count > 10 ? ", …" : "")
+            throw EnvironmentFailure("there are several environments, \(names): give --environment")
+        }
+        return first.0
     }
 }

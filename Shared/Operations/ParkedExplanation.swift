@@ -56,10 +56,18 @@ package struct ParkedExplanation {
         case .circuit: return ["see why the back end does not answer: \(check)"]
         case .dead:
             return [
-                "mend what the reason says (\(check) tells whether its back end answers)",
+                mend(row) ?? "mend what the reason says (\(check) tells whether its back end answers)",
                 "fieldpost parked retry '\(row.key)' tries it again", discard,
             ]
         }
+    }
+
+    /// What mends a reason that is known.
+    private static func mend(_ row: ParkedStore.Row) -> String? {
+        guard row.reason.hasPrefix(ParkedReason.unknownPerson), let environment = row.environment else { return nil }
+        let email = EventSubject(row.subject)?.realm.email ?? "PERSON"
+        return "add \(email) with their reference: fieldpost environment edit \(environment) --people FILE, then have "
+            + "their realm filled: fieldpost environment invite \(email) --environment \(environment)"
     }
 
     private static func age(of time: Timestamp, _ now: Timestamp) -> String {

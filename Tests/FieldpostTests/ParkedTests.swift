@@ -1,6 +1,7 @@
 import Foundation
 import Model
 import Postgres
+import Synchronization
 import TestSupport
 import Testing
 
@@ -70,6 +71,48 @@ import Testing
         #expect(answer.output.contains("entry.events/3"))
         #expect(answer.output.contains(#"at position 7: {"status": "draft"}"#))
         #expect(try parked("show", "none").status == 1)
+    }
+
+    /// Whoever tries a key again is told what came of it.
+    @Test func aRetryTellsItsOutcome() throws {
+        let onItsWay = try parked("retry", dead, "--wait", "1")
+        #expect(onItsWay.output.contains("\(dead) is on its way still"), "\(onItsWay)")
+        var connection = try Connection(conninfo)
+        // A worker took it, and it died again.
+        let again = try whileRetrying {
+            try connection.run(
+                """
+                UPDATE pipeline.parked SET attempts = 3, is_dead = true, reason = 'still two' WHERE key = \(dead)
+                    AND next_at > now() - interval '1 hour' AND attempts = 0
+                """
+            ).affectedCount == 1
+        }
+        #expect(again.output.contains("\(dead) is parked again: still two"), "\(again)")
+        let handled = try whileRetrying {
+            try connection.run(
+                "DELETE FROM pipeline.parked WHERE key = \(dead) AND attempts = 0 AND NOT is_dead"
+            ).affectedCount == 1
+        }
+        #expect(handled.output.contains("is handled: the object is at position 7, status draft"), "\(handled)")
+        let gone = try parked("retry", dead)
+        #expect(gone.status == 1 && gone.output.isEmpty && gone.errors.contains("no such key is parked"), "\(gone)")
+    }
+
+    /// - Parameter act: Done again and again until it is done, while the command waits.
+    private func whileRetrying(_ act: () throws -> Bool) throws -> Answer {
+        let running = RunningAnswer { [conninfo, dead] in
+            try fieldpost(["parked", "retry", dead, "--wait", "60"], environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        }
+        while try !act() {}
+        return try running.wait()
+    }
+
+    @Test func whatMendsAReasonThatIsKnownIsSaid() throws {
+        var connection = try Connection(conninfo)
+        try connection.run("UPDATE pipeline.parked SET reason = \(ParkedReason.unknownPerson) WHERE key = \(dead)")
+        let said = try parked("show", dead).output
+        #expect(said.contains("fieldpost environment edit acme --people FILE"), "\(said)")
+        #expect(said.contains("fieldpost environment invite ana@example.com --environment acme"), "\(said)")
     }
 
     @Test func showSaysWhyAndWhatToDo() throws {
@@ -162,5 +205,24 @@ import Testing
             "SELECT count(*) FILTER (WHERE environment_id = 1), count(*) FROM access.audit")
         #expect(try records[0].value(0, as: Int64.self) == 6_000)
         #expect(try records[0].value(1, as: Int64.self) == 6_001)
+    }
+}
+
+/// What runs on a thread of its own, and answers.
+private final class RunningAnswer: Sendable {
+    private let result = Mutex<Result<Answer, any Error>?>(nil)
+    private let end = DispatchSemaphore(value: 0)
+
+    init(_ body: @escaping @Sendable () throws -> Answer) {
+        Thread.detachNewThread { [self] in
+            let answer = Result { try body() }
+            result.withLock { $0 = answer }
+            end.signal()
+        }
+    }
+
+    func wait() throws -> Answer {
+        end.wait()
+        return try result.withLock { try $0?.get() } ?? { throw CancellationError() }()
     }
 }

@@ -9,14 +9,21 @@ extension ParkedCommand {
     struct Retry: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Try parked keys again now, with all their attempts.",
-            discussion: "A message that could not be read cannot be tried again: discard it.")
+            discussion: """
+                Of a few keys it is waited for what comes of them, and told: handled, with the object as it is then, or \
+                parked again, and why. A message that could not be read cannot be tried again: discard it.
+                """)
         @OptionGroup var selection: Selection
         @Flag(help: "All of them.") var all = false
         @Flag(help: "Only say what would be tried again.") var dryRun = false
+        @Option(help: "So many seconds it is waited for what comes of up to 20 keys; 0: not at all.") var wait = 10
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 
-        func validate() throws { try selection.requireSome(all: all) }
+        func validate() throws {
+            try selection.requireSome(all: all)
+            guard (0...600).contains(wait) else { throw ValidationError("--wait is 0…600 seconds") }
+        }
 
         func run() throws {
             var connection = try database.connect()
@@ -24,8 +31,10 @@ extension ParkedCommand {
             selected.isReadable = true
             if dryRun { return try rehearse(selected, "tried again", output, on: &connection) }
             var progress = Progress()
+            var retried: [ParkedStore.Row] = []
             try ParkedStore.forEachPage(selected, on: &connection) { rows, connection in
                 progress.add(try ParkedStore.retry(rows.map(\.name), by: .commandLine, on: &connection))
+                if retried.count <= RetryOutcome.keyCountMax { retried += rows }
             }
             if progress.count == 0, !selection.keys.isEmpty {
                 selected.isReadable = false
@@ -34,6 +43,10 @@ extension ParkedCommand {
                 }
             }
             try answer(progress.count, "tried again", selection, output)
+            guard wait > 0, !output.json, (1...RetryOutcome.keyCountMax).contains(retried.count) else { return }
+            for outcome in try RetryOutcome.wait(for: retried, within: .seconds(wait), on: &connection) {
+                print(Table.oneLine(outcome.text))
+            }
         }
     }
 
@@ -109,10 +122,7 @@ private func rehearse(
 private func answer(
     _ count: Int, _ verb: String, _ selection: ParkedCommand.Selection, _ output: OutputOptions
 ) throws {
-    if output.json {
-        try printJSON(["count": count])
-    } else {
-        print("\(count) \(count == 1 ? "key is" : "keys are") \(verb)")
-    }
     if count == 0, !selection.keys.isEmpty { throw CommandFailure("no such key is parked") }
+    if output.json { return try printJSON(["count": count]) }
+    print("\(count) \(count == 1 ? "key is" : "keys are") \(verb)")
 }

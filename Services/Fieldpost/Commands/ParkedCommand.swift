@@ -13,9 +13,9 @@ struct ParkedCommand: ParsableCommand {
             A key is one object, such as /users/ana@example.com/TimeEntry/8c1f…. A service that cannot handle its \
             newest change now parks it and goes on with others. It is `waiting` (tried again by itself), `circuit` \
             (its back end is away, and it comes back with it) or `dead`: it waits for you. Find dead ones with \
-            `parked list --dead`, see with `parked show KEY` why and what to do, mend the cause, then `parked retry \
-            KEY`; or `parked discard KEY`, which leaves the object as it is. A newer change of the object \
-            ends it as well.
+            `fieldpost parked list --dead`, see with `fieldpost parked show KEY` why and what to do, mend the cause, \
+            then `fieldpost parked retry KEY`, which tells what came of it; or `fieldpost parked discard KEY`, which \
+            leaves the object as it is. A newer change of the object ends it as well.
             """,
         subcommands: [List.self, Show.self, Retry.self, Discard.self, Export.self])
 
@@ -87,7 +87,9 @@ struct ParkedCommand: ParsableCommand {
         func run() throws {
             var connection = try database.connect()
             let rows = try ParkedStore.load(selection.select(on: &connection), countMax: 1_000, on: &connection)
-            guard !rows.isEmpty else { throw CommandFailure("no such key is parked") }
+            guard !rows.isEmpty else {
+                throw CommandFailure("no such key is parked: it was handled or discarded, or never was")
+            }
             if output.json { return try printJSON(rows) }
             let objects = try ParkedStore.objects(rows, on: &connection)
             for (row, object) in zip(rows, objects) {

@@ -16,6 +16,8 @@ struct FieldpostCommand: AsyncParsableCommand {
             EnvironmentCommand.self,
             ImportCommand.self,
             RealmCommand.self,
+            CheckCommand.self,
+            RepairCommand.self,
             LagCommand.self,
             ParkedCommand.self,
             AuditCommand.self,

@@ -53,6 +53,8 @@ package struct AuditRecord: Sendable, Equatable {
         case databaseRestored = "database.restored"
         case parkedRetried = "parked.retried"
         case parkedDiscarded = "parked.discarded"
+        /// What was not as it follows from other data was written anew, or is decided anew.
+        case objectsRepaired = "objects.repaired"
         /// A topic's objects are published again.
         case topicRepublished = "topic.republished"
         /// Stored secrets were sealed anew.

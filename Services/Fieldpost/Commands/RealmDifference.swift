@@ -20,33 +20,35 @@ struct RealmDifference: Encodable {
     /// The names of the fields that differ.
     let fields: [String]
 
-    /// Compares two realms, however large: what is read at a time is bounded by the database's cursor of one join.
+    /// Compares two realms, however large: both are read by pages in the order of kinds and ids.
     ///
     /// - Returns: The first differences by kind and id.
     static func list(
         _ first: RealmContentReader, _ second: RealmContentReader, countMax: Int, on connection: inout Connection
     ) throws -> [RealmDifference] {
-        let environment = first.environment.rawValue
-        let rows = try connection.run(
-            """
-            SELECT coalesce(a.kind, b.kind), coalesce(a.id, b.id), a.fields, b.fields
-            FROM (
-                SELECT kind, id, fields FROM store.object
-                WHERE environment_id = \(environment) AND realm_id = \(first.realm) AND NOT deleted
-            ) a FULL JOIN (
-                SELECT kind, id, fields FROM store.object
-                WHERE environment_id = \(environment) AND realm_id = \(second.realm) AND NOT deleted
-            ) b ON a.kind = b.kind AND a.id = b.id
-            WHERE a.fields IS DISTINCT FROM b.fields
-            ORDER BY 1, 2 LIMIT \(Int64(countMax))
-            """)
-        return try rows.decode(Int16.self, UUID.self, CanonicalJSON?.self, CanonicalJSON?.self).map {
-            number, id, a, b in
-            let kind = Kind(number: number)?.rawValue ?? "kind \(number)"
-            guard let a else { return RealmDifference(state: .onlyInSecond, kind: kind, id: id, fields: []) }
-            guard let b else { return RealmDifference(state: .onlyInFirst, kind: kind, id: id, fields: []) }
-            return RealmDifference(state: .differs, kind: kind, id: id, fields: try names(a, b))
+        var (left, right) = (RealmPages(first), RealmPages(second))
+        var differences: [RealmDifference] = []
+        while differences.count < countMax {
+            let (a, b) = (try left.head(on: &connection), try right.head(on: &connection))
+            guard let place = [a?.place, b?.place].compactMap(\.self).min() else { break }
+            let found = (a?.place == place ? a : nil, b?.place == place ? b : nil)
+            if found.0 != nil { left.drop() }
+            if found.1 != nil { right.drop() }
+            if let difference = try difference(at: place, found.0?.fields, found.1?.fields) {
+                differences.append(difference)
+            }
         }
+        return differences
+    }
+
+    private static func difference(
+        at place: RealmPages.Place, _ first: CanonicalJSON?, _ second: CanonicalJSON?
+    ) throws -> RealmDifference? {
+        if first == second { return nil }
+        let kind = Kind(number: place.kind)?.rawValue ?? "kind \(place.kind)"
+        guard let first else { return RealmDifference(state: .onlyInSecond, kind: kind, id: place.id, fields: []) }
+        guard let second else { return RealmDifference(state: .onlyInFirst, kind: kind, id: place.id, fields: []) }
+        return RealmDifference(state: .differs, kind: kind, id: place.id, fields: try names(first, second))
     }
 
     private static func names(_ first: CanonicalJSON, _ second: CanonicalJSON) throws -> [String] {
@@ -64,4 +66,43 @@ struct RealmDifference: Encodable {
         }
         return table
     }
+}
+
+/// The objects of a realm that are there, in the order of the primary key.
+struct RealmPages {
+    struct Place: Comparable {
+        var kind: Int16
+        var id: UUID
+
+        static func < (left: Self, right: Self) -> Bool { (left.kind, left.id) < (right.kind, right.id) }
+    }
+
+    /// Objects that are read at a time: 13 MB where all are as large as can be.
+    private static let pageCountMax: Int64 = 200
+
+    private let reader: RealmContentReader
+    private var last = Place(kind: 0, id: UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
+    private var page: ArraySlice<(place: Place, fields: CanonicalJSON)> = []
+    private var isLast = false
+
+    init(_ reader: RealmContentReader) { self.reader = reader }
+
+    /// The next object; `nil`: there are no more.
+    mutating func head(on connection: inout Connection) throws -> (place: Place, fields: CanonicalJSON)? {
+        if page.isEmpty, !isLast {
+            let rows = try connection.run(
+                """
+                SELECT kind, id, fields FROM store.object
+                WHERE environment_id = \(reader.environment.rawValue) AND realm_id = \(reader.realm) AND NOT deleted
+                    AND (kind, id) > (\(last.kind), \(last.id))
+                ORDER BY kind, id LIMIT \(Self.pageCountMax)
+                """)
+            page = try rows.decode(Int16.self, UUID.self, CanonicalJSON.self).map { (Place(kind: $0, id: $1), $2) }[...]
+            isLast = page.count < Self.pageCountMax
+            last = page.last?.place ?? last
+        }
+        return page.first
+    }
+
+    mutating func drop() { page.removeFirst() }
 }

@@ -1,0 +1,127 @@
+import Essentials
+import FoundationEssentials
+import Glibc
+import Model
+import Postgres
+import Realms
+
+/// Looks for what is not as it should be, twice: what is on its way at the first look has come, or has another
+/// position, at the second, and is no fault.
+struct ConsistencyCheck {
+    /// What an environment still had to do.
+    struct Rest: Encodable {
+        let environment: String
+        /// Positions that are not published yet.
+        let unpublished: Int64
+        /// Keys that are parked and come back by themselves.
+        let parked: Int64
+        /// Keys that wait for a person.
+        let dead: Int64
+
+        var isAtRest: Bool { unpublished == 0 && parked == 0 }
+    }
+
+    struct Outcome: Encodable {
+        let inconsistencies: [Inconsistency]
+        let rests: [Rest]
+        /// More differences may be there than were told.
+        let isCut: Bool
+    }
+
+    let environments: [(id: EnvironmentID, name: String)]
+    let parts: [CheckedPart]
+    /// Differences that are told at most, of each part of an environment.
+    let countMax: Int
+    /// How long what is on its way is waited for between the looks.
+    let settleMax: Duration
+    /// Told of each slice that was looked at: how many of how many.
+    var progress: (Int, Int) -> Void = { _, _ in }
+
+    /// One statement may take so long: a slice is meant to take less than a second, but ids may lie close together.
+    static var limits: Limits {
+        var limits = Limits()
+        limits.statementMax = .seconds(600)
+        return limits
+    }
+
+    func run(on connection: inout Connection) throws -> Outcome {
+        let sliceCount = CheckSlice.count(objects: try Self.objectCount(on: &connection))
+        var (found, isCut) = ([Inconsistency](), false)
+        for (number, environment) in environments.enumerated() {
+            var places: [CheckedPart: [Int]] = [:]
+            for index in 0..<sliceCount {
+                let slice = CheckSlice(
+                    environment: environment.id, index: index, count: sliceCount, countMax: countMax)
+                for part in parts where counts(found, part, environment.name) < countMax {
+                    let rows = try look(at: part, slice, environment.name, on: &connection)
+                    if !rows.isEmpty { places[part, default: []].append(index) }
+                    found += rows
+                    isCut = isCut || rows.count >= countMax
+                }
+                progress(number * sliceCount + index + 1, environments.count * sliceCount)
+            }
+            if places.isEmpty { continue }
+            try settle(on: &connection)
+            var again: Set<Inconsistency> = []
+            for (part, indexes) in places {
+                for index in indexes {
+                    let slice = CheckSlice(
+                        environment: environment.id, index: index, count: sliceCount, countMax: countMax * 2)
+                    again.formUnion(try look(at: part, slice, environment.name, on: &connection))
+                }
+            }
+            found.removeAll { $0.environment == environment.name && !again.contains($0) }
+        }
+        return Outcome(inconsistencies: found, rests: try rests(on: &connection), isCut: isCut)
+    }
+
+    private func counts(_ found: [Inconsistency], _ part: CheckedPart, _ environment: String) -> Int {
+        found.count { $0.part == part && $0.environment == environment }
+    }
+
+    private func look(
+        at part: CheckedPart, _ slice: CheckSlice, _ name: String, on connection: inout Connection
+    ) throws -> [Inconsistency] {
+        try connection.run(slice.statement(part)).map { try Inconsistency($0, part, in: name) }
+    }
+
+    /// About how many objects there are, as the last ANALYZE found; 0 where there was none.
+    private static func objectCount(on connection: inout Connection) throws -> Int {
+        let rows = try connection.run("SELECT reltuples::bigint FROM pg_class WHERE oid = 'store.object'::regclass")
+        return Int(max(0, try rows[0].decode(Int64.self)))
+    }
+
+    // MARK: At rest
+
+    /// Waits until nothing is on its way any more, and a second longer for what workers have in their hands;
+    /// `settleMax` at most.
+    private func settle(on connection: inout Connection) throws {
+        let clock = ContinuousClock()
+        let end = clock.now + settleMax
+        var isFirst = true
+        while clock.now < end {
+            let isAtRest = try rests(on: &connection).allSatisfy(\.isAtRest)
+            if isAtRest, !isFirst { return }
+            isFirst = !isAtRest
+            poll(nil, 0, Int32(min(.seconds(1), settleMax).milliseconds))
+        }
+    }
+
+    private func rests(on connection: inout Connection) throws -> [Rest] {
+        let ids = environments.map(\.id.rawValue)
+        return try connection.run(
+            """
+            SELECT e.name, CASE WHEN r.generation = e.generation THEN greatest(0, e.position - r.position)
+                    ELSE 0 END, p.parked, p.dead
+            FROM unnest(\(ids)) AS i(id) JOIN realm.environment e ON e.id = i.id
+            LEFT JOIN realm.relay r ON r.environment_id = e.id
+            CROSS JOIN LATERAL (
+                SELECT count(*) FILTER (WHERE NOT is_dead) AS parked, count(*) FILTER (WHERE is_dead) AS dead
+                FROM pipeline.parked WHERE environment_id = e.id
+            ) p
+            ORDER BY e.name
+            """
+        ).decode(String.self, Int64.self, Int64.self, Int64.self)
+            .map { Rest(environment: $0, unpublished: $1, parked: $2, dead: $3) }
+    }
+}

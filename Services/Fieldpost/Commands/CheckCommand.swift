@@ -1,0 +1,80 @@
+import ArgumentParser
+import Commands
+import Environments
+import Essentials
+import Foundation
+import Model
+import Postgres
+import Realms
+
+/// `fieldpost check`: recomputes what follows from other data, and tells what differs.
+struct CheckCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check", abstract: "Recompute what follows from other data, and tell what is not so.",
+        discussion: """
+            It reads PostgreSQL only, changes nothing, and may be run at any time, a little at a time. What messages \
+            that are on their way will still change is no fault: it looks twice, and tells only what differs both \
+            times at the same positions. Ends with status 1 when something differs. It looks at: \
+            \(CheckedPart.allCases.map { "\($0.rawValue) (\($0.meaning))" }.joined(separator: "; ")).
+            """)
+
+    /// What is looked at, and how thoroughly.
+    struct Selection: ParsableArguments {
+        @Option(help: "Only this environment.") var environment: String?
+        @Option(help: "Only this; may be repeated. (default: everything)") var what: [CheckedPart] = []
+        @Option(help: "At most so many differences of each sort in an environment.") var limit = 1_000
+        @Option(help: "Seconds to wait between the two looks for what is on its way, at most.") var settle = 10
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        func validate() throws {
+            guard (1...100_000).contains(limit) else { throw ValidationError("--limit is 1…100000") }
+            guard (0...3_600).contains(settle) else { throw ValidationError("--settle is 0…3600") }
+        }
+
+        func check(on connection: inout Connection) throws -> ConsistencyCheck {
+            let all = try connection.run("SELECT id, name FROM realm.environment ORDER BY name")
+                .decode(EnvironmentID.self, String.self).map { (id: $0, name: $1) }
+            let some = all.filter { environment == nil || environment == $0.name }
+            if let environment, some.isEmpty { throw CommandFailure("there is no environment \(environment)") }
+            var check = ConsistencyCheck(
+                environments: some, parts: CheckedPart.allCases.filter { what.isEmpty || what.contains($0) },
+                countMax: limit, settleMax: .seconds(settle))
+            check.progress = Self.progress
+            return check
+        }
+
+        /// A line that is written over, for who waits at a terminal.
+        private static func progress(_ done: Int, _ total: Int) {
+            guard isatty(STDERR_FILENO) == 1, total > 1 else { return }
+            let end = done == total ? "\r\u{1B}[K" : ""
+            FileHandle.standardError.write(Data("\r\(done) of \(total) parts\(end)".utf8))
+        }
+    }
+
+    @OptionGroup var selection: Selection
+
+    func run() throws {
+        var connection = try selection.database.connect(ConsistencyCheck.limits)
+        let outcome = try selection.check(on: &connection).run(on: &connection)
+        if selection.output.json { try printJSON(outcome) } else { Self.show(outcome) }
+        if !outcome.inconsistencies.isEmpty { throw ExitCode.failure }
+    }
+
+    static func show(_ outcome: ConsistencyCheck.Outcome) {
+        let rows = outcome.inconsistencies
+        if !rows.isEmpty { print(Inconsistency.table(rows, empty: "").text, terminator: "") }
+        for rest in outcome.rests where !rest.isAtRest || rest.dead > 0 {
+            print(
+                "\(rest.environment) is not at rest: \(rest.unpublished) positions are not published, "
+                    + "\(rest.parked) keys wait, \(rest.dead) are dead")
+        }
+        if outcome.isCut { print("there may be more: --limit") }
+        if rows.isEmpty {
+            print(Terminal.coloured("nothing differs", .green))
+        } else {
+            let count = rows.count == 1 ? "1 difference" : "\(rows.count) differences"
+            print(Terminal.coloured(count, .red) + "; what can be mended: fieldpost repair")
+        }
+    }
+}

@@ -1,0 +1,179 @@
+import Essentials
+import Foundation
+import Model
+import Postgres
+import TestSupport
+import Testing
+
+/// Each fault is planted, and told by `fieldpost check`.
+@Suite(.ownThreads) struct CheckTests {
+    private let ana = UUID()
+    private let bo = UUID()
+
+    private func check(_ part: String, _ environment: borrowing TestEnvironment) throws -> [String] {
+        let answer = try fieldpost(
+            "check", "--what", part, "--settle", "0", "--json", "--database", environment.conninfo)
+        #expect(answer.errors.isEmpty, "\(answer.errors)")
+        let object = try JSONSerialization.jsonObject(with: Data(answer.output.utf8))
+        let outcome = try #require(object as? [String: Any])
+        let found = try #require(outcome["inconsistencies"] as? [[String: Any]])
+        #expect(answer.status == (found.isEmpty ? 0 : 1))
+        return found.compactMap { row in
+            (row["key"] as? String).flatMap { key in (row["fault"] as? String).map { "\(key): \($0)" } }
+        }.sorted()
+    }
+
+    @Test func nothingDiffersWhereNothingIs() throws {
+        let environment = try TestEnvironment()
+        let answer = try fieldpost("check", "--database", environment.conninfo)
+        #expect(answer.status == 0 && answer.output.contains("nothing differs"), "\(answer)")
+        let other = try fieldpost("check", "--environment", "other", "--database", environment.conninfo)
+        #expect(other.status == 1 && other.errors.contains("there is no environment other"))
+    }
+
+    @Test func tasksHaveTheirCopyWhereTheyAreSeen() throws {
+        var environment = try TestEnvironment()
+        try environment.letIn("ana", ana)
+        let team = try environment.makeTeam(members: [ana])
+        let (task, stray, lost) = (UUID(), UUID(), UUID())
+        let fields = "{\"title\":\"Mend\",\"team\":\"\(team.text)\"}"
+        try environment.put([(task, fields)], .fieldTask, into: .manager)
+        try environment.put([(task, fields)], .fieldTask, into: .team(team))
+        let realm = try environment.realm(.team(team))
+        try environment.connection.run(
+            """
+            INSERT INTO task.copy (environment_id, task_id, version, realm_id, team_id, is_completed)
+            VALUES (\(environment.id.rawValue), \(task), 1, \(realm), \(team), false)
+            """)
+        #expect(try check("tasks", environment).isEmpty)
+
+        try environment.put([(task, #"{"title":"Other"}"#)], .fieldTask, into: .team(team))
+        try environment.put([(stray, #"{"title":"Stray"}"#)], .fieldTask, into: .user("ana@example.com"))
+        try environment.put(
+            [(lost, "{\"title\":\"Lost\",\"team\":\"\(UUID().text)\"}")], .fieldTask, into: .manager)
+        #expect(
+            try check("tasks", environment)
+                == [
+                    "/manager/FieldTask/\(task.text): its copy in /teams/\(team.text) says something else",
+                    "/manager/FieldTask/\(stray.text): a copy is in /users/ana@example.com, where none is to be",
+                    "/manager/FieldTask/\(lost.text): it names a team that is gone",
+                    "/manager/FieldTask/\(lost.text): task.copy does not tell of it",
+                ].sorted())
+    }
+
+    @Test func positionsAreShownToManagersAndTeams() throws {
+        var environment = try TestEnvironment()
+        for (name, id) in [("ana", ana), ("bo", bo)] { try environment.letIn(name, id) }
+        let team = try environment.makeTeam(members: [ana])
+        let place = #"{"latitude":55.6,"longitude":12.5}"#
+        try environment.put([(ana, place)], .location, into: .user("ana@example.com"))
+        for path in [RealmPath.manager, .team(team)] { try environment.put([(ana, place)], .location, into: path) }
+        #expect(try check("positions", environment).isEmpty)
+        try environment.put([(ana, #"{"latitude":1}"#)], .location, into: .team(team))
+        try environment.delete(.location, ana, in: .manager)
+        try environment.put([(bo, place)], .location, into: .team(team))
+        #expect(
+            try check("positions", environment)
+                == [
+                    "/users/ana@example.com/Location/\(ana.text): its copy in /teams/\(team.text) says something else",
+                    "/users/ana@example.com/Location/\(ana.text): its copy is not in /manager",
+                    "/users/bo@example.com/Location/\(bo.text): a copy is in /teams/\(team.text), where none is to be",
+                ].sorted())
+    }
+
+    @Test func sharedItemsHaveTheirCopiesAndTheirShare() throws {
+        var environment = try TestEnvironment()
+        for (name, id) in [("ana", ana), ("bo", bo)] { try environment.letIn(name, id) }
+        let note = UUID()
+        let (share, link) = (Share.id(of: ana, with: bo), SharedItem.id(of: note, with: bo))
+        let own = try RealmPath.user("ana@example.com")
+        let pair = "{\"owner\":\"\(ana.text)\",\"recipient\":\"\(bo.text)\"}"
+        try environment.put([(note, #"{"text":"Hello"}"#)], .note, into: own)
+        try environment.put(
+            [(link, "{\"kind\":\"Note\",\"item\":\"\(note.text)\",\"recipient\":\"\(bo.text)\"}")], .sharedItem,
+            into: own)
+        try environment.put([(note, #"{"text":"Hello"}"#)], .note, into: .share(share))
+        for path in [own, try .user("bo@example.com"), .share(share)] {
+            try environment.put([(share, pair)], .share, into: path)
+        }
+        #expect(try check("shares", environment).isEmpty)
+        try environment.delete(.share, share, in: .user("bo@example.com"))
+        try environment.put([(note, #"{"text":"Bye"}"#)], .note, into: own)
+        let key = "/users/ana@example.com/SharedItem/\(link.text)"
+        #expect(
+            try check("shares", environment)
+                == [
+                    "\(key): its copy in /shares/\(share.text) says something else",
+                    "\(key): there is no Share in /users/bo@example.com",
+                ])
+        try environment.delete(.sharedItem, link, in: own)
+        #expect(
+            try check("shares", environment) == ["\(key): a copy is in /shares/\(share.text), where none is to be"])
+    }
+
+    @Test func anEntrysLogTellsItsStatus() throws {
+        var environment = try TestEnvironment()
+        let entry = UUID()
+        let own = try RealmPath.user("ana@example.com")
+        func line(_ status: String, _ time: String) -> (id: UUID, json: String) {
+            (UUID(), "{\"entry\":\"\(entry.text)\",\"status\":\"\(status)\",\"timestamp\":\"\(time)\"}")
+        }
+        try environment.put([(entry, #"{"status":"released"}"#)], .timeEntry, into: own)
+        try environment.put(
+            [line("released", "2026-05-02T10:00:00.000Z"), line("submitted", "2026-05-02T09:00:00.000Z")],
+            .timeEntryStatus, into: own)
+        #expect(try check("statuses", environment).isEmpty)
+        try environment.put([line("rejected", "2026-05-02T11:00:00.000Z")], .timeEntryStatus, into: own)
+        #expect(
+            try check("statuses", environment)
+                == ["/users/ana@example.com/TimeEntry/\(entry.text): it is released, and its log says rejected"])
+    }
+
+    @Test func whatTheDatabaseOwnsIsMendedAtNewPositions() throws {
+        var environment = try TestEnvironment()
+        let (note, task, image) = (UUID(), UUID(), UUID())
+        let own = try RealmPath.user("ana@example.com")
+        try environment.put([(note, #"{"text":"Hello"}"#)], .note, into: own)
+        try environment.put([(task, "{\"title\":\"Mend\",\"image\":\"\(image.text)\"}")], .fieldTask, into: .manager)
+        for part in ["changes", "images"] { #expect(try check(part, environment).isEmpty) }
+        let id = environment.id.rawValue
+        let before = try environment.connection.run("SELECT position FROM realm.environment WHERE id = \(id)")[0]
+            .decode(Int64.self)
+        try environment.connection.run("DELETE FROM store.change WHERE environment_id = \(id) AND id = \(note)")
+        try environment.connection.run(
+            "UPDATE blob.reference SET blob_id = \(UUID()) WHERE environment_id = \(id) AND blob_id = \(image)")
+        try environment.connection.run(
+            """
+            INSERT INTO store.change (environment_id, realm_id, position, kind, id)
+            VALUES (\(id), \(try environment.realm(own)), \(before + 1), \(Kind.note), \(UUID()))
+            """)
+        try environment.connection.run("UPDATE realm.environment SET position = position + 1 WHERE id = \(id)")
+        #expect(try check("changes", environment).count == 2)
+        #expect(try check("images", environment).count == 2)
+
+        let refused = try fieldpost("repair", "--settle", "0", "--database", environment.conninfo)
+        #expect(refused.status != 0 && refused.errors.contains("--yes"), "\(refused)")
+        let said = try fieldpost(
+            "repair", "--what", "changes", "--what", "images", "--settle", "0", "--yes", "--database",
+            environment.conninfo)
+        #expect(said.status == 0 && said.output.contains("4 mended"), "\(said)")
+        for part in ["changes", "images"] { #expect(try check(part, environment).isEmpty) }
+        let position = try environment.connection.run("SELECT position FROM store.object WHERE id = \(note)")[0]
+            .decode(Int64.self)
+        #expect(position > before)
+        let audit = try fieldpost("audit", "list", "--database", environment.conninfo)
+        #expect(audit.output.contains("objects.repaired"), "\(audit)")
+    }
+
+    @Test func whatAServiceOwnsIsParkedForIt() throws {
+        var environment = try TestEnvironment()
+        try environment.letIn("ana", ana)
+        try environment.put([(ana, #"{"latitude":1,"longitude":2}"#)], .location, into: .user("ana@example.com"))
+        let said = try fieldpost(
+            "repair", "--settle", "0", "--wait", "0", "--what", "positions", "--yes", "--database",
+            environment.conninfo)
+        #expect(said.status == 1 && said.output.contains("location-fan-out has not come to it"), "\(said)")
+        let keys = try environment.connection.run("SELECT key FROM pipeline.parked WHERE next_at <= now()")
+        #expect(try keys.decode(String.self) == ["/users/ana@example.com/Location/\(ana.text)"])
+    }
+}

@@ -18,6 +18,7 @@ struct FieldpostCommand: AsyncParsableCommand {
             RealmCommand.self,
             LagCommand.self,
             ParkedCommand.self,
+            TraceCommand.self,
             AuditCommand.self,
             SecretsCommand.self,
         ])

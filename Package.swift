@@ -274,7 +274,7 @@ let tests: [Target] = [
             "Realms",
         ], path: "Tests/FlowTests"),
     .testTarget(
-        name: "HTTPTests", dependencies: ["HTTP", "LocalCluster", "Model", "TestSupport"], path: "Tests/HTTPTests"),
+        name: "HTTPTests", dependencies: ["Essentials", "HTTP", "LocalCluster", "Model", "TestSupport"], path: "Tests/HTTPTests"),
     .testTarget(
         name: "InterleavingTests",
         dependencies: [

@@ -36,7 +36,8 @@ struct TransportStory {
                 gaps.append("\(place): the messages from offset \(found.scanned.upperBound) on were not read in time")
             }
             if found.scanned.lowerBound > 0 {
-                gaps.append("\(place): messages before offset \(found.scanned.lowerBound) are gone, or were not looked at")
+                gaps.append(
+                    "\(place): messages before offset \(found.scanned.lowerBound) are gone, or were not looked at")
             }
             for group in topic.consumers {
                 guard let last = found.messages.last else { break }

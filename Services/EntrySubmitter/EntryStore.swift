@@ -167,8 +167,8 @@ enum EntryStore {
                         confirmed, logged_at, heard, detail, began, traceparent, decision)
                 WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
             ), a AS (
-                INSERT INTO submission.attempt (environment_id, entry_id, version, realm_id, edit_position, heard, detail,
-                    began, backend_id, traceparent)
+                INSERT INTO submission.attempt (environment_id, entry_id, version, realm_id, edit_position, heard,
+                    detail, began, backend_id, traceparent)
                 SELECT \(environment.rawValue), entry_id, version, realm_id, edit_position, heard, detail, began,
                     backend_id, traceparent
                 FROM i WHERE heard IS NOT NULL OR began IS NOT NULL

@@ -39,8 +39,8 @@ enum ParkedKeys {
         var traces = BinaryArray(of: String.self)
         for parking in parkings { traces.append(parking.trace?.text) }
         return """
-            INSERT INTO pipeline.parked AS p (group_name, environment_id, key, topic, partition, subject, position, reason,
-                is_dead, is_circuit, attempts, next_at, traceparent)
+            INSERT INTO pipeline.parked AS p (group_name, environment_id, key, topic, partition, subject, position,
+                reason, is_dead, is_circuit, attempts, next_at, traceparent)
             SELECT \(group), \(environment.rawValue), i.key, i.topic, i.partition, i.key, 0, i.reason, i.is_dead,
                 i.is_circuit, i.attempts, now() + make_interval(secs => i.wait), i.traceparent
             FROM unnest(\(parkings.map(\.subject.description)), \(parkings.map(\.partition.topic)),

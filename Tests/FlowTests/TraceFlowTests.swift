@@ -25,8 +25,8 @@ extension FlowTests {
             let gaps: [String]
         }
 
-        /// One entry: its creation is under way when the submitter is killed, of its first edit no answer comes although
-        /// it is done, and its second edit is refused.
+        /// One entry: its creation is under way when the submitter is killed, of its first edit no answer comes,
+        /// although it is done, and its second edit is refused.
         @Test(.timeLimit(.minutes(20))) func anEntryThatMetAKillAnUnknownOutcomeAndARefusalIsToldSo() async throws {
             var options = LocalCluster.Options.withoutGateway
             // Longer than it takes to see the record and to kill who waits for the answer.

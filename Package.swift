@@ -174,7 +174,8 @@ let shared: [Target] = [
         dependencies: ["Environments", "Essentials", "HTTP", "Model", "Runtime", crypto, httpTypes, jwtKit],
         path: "Shared/Identity"),
     .target(
-        name: "Operations", dependencies: ["Environments", "Essentials", "Model", "Postgres", "Realms"],
+        name: "Operations",
+        dependencies: ["BackendProtocol", "Environments", "Essentials", "Model", "Postgres", "Realms"],
         path: "Shared/Operations"),
     .target(name: "Commands", dependencies: [argumentParser], path: "Shared/Commands"),
     .target(name: "DataFiles", path: "Shared/DataFiles"),
@@ -273,7 +274,7 @@ let tests: [Target] = [
             "Realms",
         ], path: "Tests/FlowTests"),
     .testTarget(
-        name: "HTTPTests", dependencies: ["HTTP", "LocalCluster", "Model", "TestSupport"], path: "Tests/HTTPTests"),
+        name: "HTTPTests", dependencies: ["Essentials", "HTTP", "LocalCluster", "Model", "TestSupport"], path: "Tests/HTTPTests"),
     .testTarget(
         name: "InterleavingTests",
         dependencies: [

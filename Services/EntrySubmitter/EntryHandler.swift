@@ -28,6 +28,8 @@ struct EntryHandler: Handler {
         let sent: SentAttempt?
     }
 
+    static let schemaOldest: Int32 = 27
+
     let rule: SubmissionRule
     var observationRule: ObservationRule {
         ObservationRule(waitMin: rule.settleMin, retryMin: rule.retryMin, retryMax: rule.retryMax)
@@ -119,7 +121,8 @@ struct EntryHandler: Handler {
                 }
                 if decision.ledger != nil { begun[key.id] = key.realm }
                 writes.add(
-                    decision, about: state, key: key, version: stored?.version ?? 0, encoded: encoded, decision: index,
+                    decision, about: state, key: key, version: stored?.version ?? 0, encoded: encoded,
+                    record: AttemptRecord(decision, heard: input.heard, trace: input.trace), decision: index,
                     now: Timestamp.now())
                 let sent = SentAttempt(decision, encoded, realm: key.realm)
                 nexts[index] = next(decision.step, key, person, sent, started)

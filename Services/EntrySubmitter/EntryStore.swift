@@ -109,6 +109,8 @@ enum EntryStore {
         /// How what it wants, or is known to hold, is written, where that was made already.
         let encoded: EncodedWanted?
         let lease: Duration
+        /// What the history of attempts gets.
+        let record: AttemptRecord?
         let decision: Int
 
         func wanted(by encoder: JSONEncoder) throws -> JSONBytes? {
@@ -145,26 +147,38 @@ enum EntryStore {
         var wanted = BinaryArray(of: JSONBytes.self)
         var confirmed = BinaryArray(of: JSONBytes.self)
         var backendIDs = BinaryArray(of: String.self)
+        var attempts = AttemptColumns()
         let encoder = JSONEncoder()
         for write in writes {
+            attempts.append(write.record)
             wanted.append(try write.wanted(by: encoder))
             confirmed.append(try write.confirmed(by: encoder))
             backendIDs.append(write.ledger.backendID)
         }
         return """
+            WITH i AS MATERIALIZED (
+                SELECT * FROM unnest(\(writes.map(\.entry)), \(writes.map(\.realm)), \(writes.map(\.ledger.version)),
+                    \(writes.map(\.ledger.phase.rawValue)), \(writes.map(\.ledger.operation.rawValue)),
+                    \(writes.map(\.ledger.editPosition)), \(writes.map { $0.lease.inSeconds }),
+                    \(backendIDs), \(wanted), \(confirmed), \(writes.map(\.ledger.loggedAt)),
+                    \(attempts.heard), \(attempts.details), \(attempts.began), \(attempts.traces),
+                    \(writes.map { Int32($0.decision) }))
+                    AS i(entry_id, realm_id, version, phase, operation, edit_position, lease, backend_id, wanted,
+                        confirmed, logged_at, heard, detail, began, traceparent, decision)
+                WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
+            ), a AS (
+                INSERT INTO submission.attempt (environment_id, entry_id, version, realm_id, edit_position, heard,
+                    detail, began, backend_id, traceparent)
+                SELECT \(environment.rawValue), entry_id, version, realm_id, edit_position, heard, detail, began,
+                    backend_id, traceparent
+                FROM i WHERE heard IS NOT NULL OR began IS NOT NULL
+                ON CONFLICT DO NOTHING
+            )
             INSERT INTO submission.ledger (environment_id, entry_id, realm_id, version, phase, operation, edit_position,
                 lease_until, backend_id, wanted, confirmed, logged_at)
             SELECT \(environment.rawValue), i.entry_id, i.realm_id, i.version, i.phase, i.operation, i.edit_position,
                 now() + make_interval(secs => i.lease), i.backend_id, i.wanted, i.confirmed, i.logged_at
-            FROM unnest(\(writes.map(\.entry)), \(writes.map(\.realm)), \(writes.map(\.ledger.version)),
-                \(writes.map(\.ledger.phase.rawValue)), \(writes.map(\.ledger.operation.rawValue)),
-                \(writes.map(\.ledger.editPosition)),
-                \(writes.map { $0.lease.inSeconds }),
-                \(backendIDs), \(wanted), \(confirmed), \(writes.map(\.ledger.loggedAt)),
-                \(writes.map { Int32($0.decision) }))
-                AS i(entry_id, realm_id, version, phase, operation, edit_position, lease, backend_id, wanted, confirmed,
-                    logged_at, decision)
-            WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
+            FROM i
             ON CONFLICT (environment_id, entry_id) DO UPDATE SET
                 version = excluded.version, phase = excluded.phase, operation = excluded.operation,
                 edit_position = excluded.edit_position, lease_until = excluded.lease_until,

@@ -10,6 +10,7 @@ struct EntryWrites {
     private var ledgers: [EntryStore.LedgerWrite] = []
     private var versions: [(entry: UUID, version: Int64, decision: Int)] = []
     private var forgotten: [(key: ObjectKey, decision: Int)] = []
+    private var lastAttempts: [EntryStore.LastAttempt] = []
     private var changes: [(key: ObjectKey, change: SubmissionDecision.EntryChange, decision: Int)] = []
     private var lines: [(key: ObjectKey, line: TimeEntryStatus, decision: Int)] = []
 
@@ -17,9 +18,10 @@ struct EntryWrites {
     ///   - state: What was decided about.
     ///   - version: That of the ledger's row there is, whosever it is.
     ///   - encoded: How what the ledger may keep is written.
+    ///   - record: What it adds to the history of attempts.
     mutating func add(
         _ decision: SubmissionDecision, about state: SubmissionState, key: ObjectKey, version: Int64,
-        encoded: EncodedWanted?, decision index: Int, now: Timestamp
+        encoded: EncodedWanted?, record: AttemptRecord?, decision index: Int, now: Timestamp
     ) {
         versions.append((key.id, version, index))
         var ledger = decision.ledger
@@ -39,11 +41,17 @@ struct EntryWrites {
         if let change = decision.change(of: state.entry, loggedAt: newest) { changes.append((key, change, index)) }
         if decision.forgets {
             forgotten.append((key, index))
+            if let record, record.heard != nil {
+                lastAttempts.append(
+                    EntryStore.LastAttempt(
+                        entry: key.id, realm: key.realm, version: version + 1,
+                        editPosition: state.ledger?.editPosition ?? 0, record: record, decision: index))
+            }
         } else if let ledger {
             ledgers.append(
                 EntryStore.LedgerWrite(
                     entry: key.id, realm: key.realm, ledger: ledger, encoded: encoded, lease: decision.lease,
-                    decision: index))
+                    record: record, decision: index))
         }
     }
 
@@ -68,6 +76,7 @@ struct EntryWrites {
             batch.put(key, try CanonicalJSON(encoding: line, by: encoder), decision: decision)
         }
         guard !forgotten.isEmpty else { return }
+        if !lastAttempts.isEmpty { batch.also(EntryStore.keep(lastAttempts, in: environment)) }
         batch.also(EntryStore.forget(forgotten.map { ($0.key.id, $0.decision) }, in: environment))
         let decisions = Dictionary(forgotten.map { ($0.key, $0.decision) }) { first, _ in first }
         let rows = try connection.run(

@@ -20,6 +20,7 @@ struct FieldpostCommand: AsyncParsableCommand {
             RepairCommand.self,
             LagCommand.self,
             ParkedCommand.self,
+            TraceCommand.self,
             AuditCommand.self,
             SecretsCommand.self,
         ])

@@ -20,8 +20,13 @@ package enum AuditStore {
         /// What the action begins with.
         package var action: String?
         package var actor: String?
+        /// What it was done to.
+        package var subject: String?
 
-        package init(environment: EnvironmentID? = nil, action: String? = nil, actor: String? = nil) {
+        package init(
+            environment: EnvironmentID? = nil, action: String? = nil, actor: String? = nil, subject: String? = nil
+        ) {
+            self.subject = subject
             self.environment = environment
             self.action = action
             self.actor = actor
@@ -48,6 +53,7 @@ package enum AuditStore {
                 WHERE a.id = ANY (\(ids))
                     AND (\(selection.action)::text IS NULL OR starts_with(a.action, \(selection.action)))
                     AND (\(selection.actor)::text IS NULL OR a.actor = \(selection.actor))
+                    AND (\(selection.subject)::text IS NULL OR a.subject = \(selection.subject))
                 ORDER BY a.id DESC LIMIT \(Int64(countMax - rows.count))
                 """
             ).map(Row.init)

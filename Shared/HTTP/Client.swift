@@ -1,3 +1,4 @@
+import Essentials
 import Glibc
 import Synchronization
 
@@ -54,7 +55,7 @@ package final class Client: Sendable {
     /// - Throws: What is known of a request that got no whole answer.
     package func send(_ request: Request) async throws(HTTPError) -> Response {
         try request.validate()
-        return try await send(Order(request))
+        return try await send(Order(request.carrying(TraceContext.current)))
     }
 
     func send(_ order: Order) async throws(HTTPError) -> Response {
@@ -79,7 +80,7 @@ package final class Client: Sendable {
     ///   does not count.
     package func stream(_ request: Request, idleMax: Duration? = nil) async throws(HTTPError) -> StreamedResponse {
         try request.validate()
-        let order = Order(request)
+        let order = Order(request.carrying(TraceContext.current))
         let inbox = inbox
         let buffer = StreamBuffer(
             bytesMax: configuration.streamBufferBytesMax, resume: { _ = inbox.post(.resume(order.id)) })

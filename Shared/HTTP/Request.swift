@@ -1,3 +1,5 @@
+import Essentials
+
 /// One HTTP request with its limits.
 package struct Request: Sendable {
     package var method: String
@@ -42,6 +44,14 @@ package struct Request: Sendable {
         self.init(
             "GET", url, headers: headers, connectMax: connectMax, totalMax: totalMax, answerBytesMax: answerBytesMax,
             session: session)
+    }
+
+    /// The request with the header that tells the other system which trace it belongs to.
+    func carrying(_ trace: TraceContext?) -> Request {
+        guard let trace else { return self }
+        var request = self
+        request.headers.append(("traceparent", trace.text))
+        return request
     }
 
     /// Methods that only read, so that libcurl may repeat them on a new connection. Source: RFC 9110, 9.2.1.

@@ -21,8 +21,8 @@ package struct WriteBatch: Sendable {
     private var guards: [(key: ObjectKey, position: Int64, decision: Int32)] = []
     private var statements: [Statement] = []
     private var ownGuards: [Statement] = []
-    /// The W3C trace context that the changes belong to, for their events.
-    package var traceparent: String?
+    /// The traces that the decisions belong to, for the events of what they write.
+    private var traces: [Int32: TraceContext] = [:]
     /// Keys are parked with it that are due at once: whoever commits it looks for them without waiting.
     package var parksDueKeys = false
 
@@ -53,6 +53,9 @@ package struct WriteBatch: Sendable {
         expect(object.key, at: object.position, decision: decision)
         put(object.key, try stored.merging(fields), decision: decision, isEdit: isEdit)
     }
+
+    /// What the decision writes belongs to this span of a trace.
+    package mutating func trace(_ trace: TraceContext?, decision: Int) { traces[Int32(decision)] = trace }
 
     /// Makes the object a tombstone.
     package mutating func delete(_ key: ObjectKey, decision: Int, isEdit: Bool = false) {
@@ -154,8 +157,11 @@ package struct WriteBatch: Sendable {
         guard rows.count > 0 else { return nil }
         let total = Int64(writes.count)
         return areDeletions
-            ? rows.delete(environment, total, traceparent) : rows.put(environment, total, traceparent)
+            ? rows.delete(environment, total, traceparents) : rows.put(environment, total, traceparents)
     }
+
+    /// Those of all writes, in their order.
+    private var traceparents: Traceparents { Traceparents(writes.map { traces[$0.decision] }) }
 }
 
 /// What a committed batch did.

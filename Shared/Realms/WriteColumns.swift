@@ -29,7 +29,7 @@ struct WriteColumns {
     // planner believes of the environment. An UPDATE … FROM is a join, and while the statistics knew nothing of an
     // environment the join read all of it, under the counter's lock.
 
-    func put(_ environment: EnvironmentID, _ total: Int64, _ traceparent: String?) -> Statement {
+    func put(_ environment: EnvironmentID, _ total: Int64, _ traceparents: Traceparents) -> Statement {
         """
         WITH b AS (
             SELECT position - \(total) AS p FROM realm.environment WHERE id = \(environment.rawValue)
@@ -51,13 +51,13 @@ struct WriteColumns {
             RETURNING o.realm_id, o.kind, o.id, o.position
         ), c AS (
             INSERT INTO store.change (environment_id, position, realm_id, kind, id, traceparent)
-            SELECT \(environment.rawValue), position, realm_id, kind, id, \(traceparent) FROM w
+            SELECT \(environment.rawValue), position, realm_id, kind, id, \(traceparents.expression) FROM w, b
         )
         SELECT (position - p)::int, position FROM w, b
         """
     }
 
-    func delete(_ environment: EnvironmentID, _ total: Int64, _ traceparent: String?) -> Statement {
+    func delete(_ environment: EnvironmentID, _ total: Int64, _ traceparents: Traceparents) -> Statement {
         """
         WITH b AS (
             SELECT position - \(total) AS p FROM realm.environment WHERE id = \(environment.rawValue)
@@ -83,7 +83,7 @@ struct WriteColumns {
             RETURNING o.realm_id, o.kind, o.id, o.position
         ), c AS (
             INSERT INTO store.change (environment_id, position, realm_id, kind, id, traceparent)
-            SELECT \(environment.rawValue), position, realm_id, kind, id, \(traceparent) FROM w
+            SELECT \(environment.rawValue), position, realm_id, kind, id, \(traceparents.expression) FROM w, b
         )
         SELECT (position - p)::int, position FROM w, b
         """

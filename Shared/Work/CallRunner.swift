@@ -1,3 +1,4 @@
+import Essentials
 import Kafka
 import Synchronization
 
@@ -8,6 +9,8 @@ struct PreparedCall<H: Handler>: ScheduledCall {
     let unmade: H.Answer?
     /// `nil`: as things are set up it cannot be made, and is taken back.
     let make: (@Sendable (H.Call) async -> H.Answer)?
+    /// What its requests belong to.
+    var trace: TraceContext?
 }
 
 /// Makes a worker's calls beside its loop, and owns the scheduler that both ask.
@@ -31,7 +34,9 @@ final class CallRunner<H: Handler>: Sendable {
         while let started = current {
             // A last time: it may have waited for a thread.
             let call = started.call
-            let answer = ContinuousClock.now < started.startBefore ? await call.make?(call.call) : nil
+            let answer =
+                ContinuousClock.now < started.startBefore
+                ? await TraceContext.$current.withValue(call.trace) { await call.make?(call.call) } : nil
             current = scheduler.withLock { $0.ended(started, answer: answer, now: .now) }
             wakeup.signal()
         }

@@ -1,4 +1,4 @@
-import Essentials
+package import Essentials
 package import FoundationEssentials
 package import Kafka
 package import Model
@@ -16,6 +16,8 @@ package struct Event {
     package let kind: Kind
     package let id: UUID
     package let realm: RealmPath
+    /// The trace that the change belongs to. A header that is not one counts as none.
+    package let trace: TraceContext?
 
     /// Whether a device or an integration changed the object last, and not a service's decision.
     package var isEdit: Bool { position == editPosition }
@@ -32,6 +34,7 @@ package struct Event {
         var position: Int64?
         var editPosition: Int64?
         var subject: SubjectParts?
+        var trace: TraceContext?
         message.forEachHeader { name, bytes in
             if name.first == UInt8(ascii: "f") {
                 if name == EventHeaderName.position {
@@ -47,6 +50,8 @@ package struct Event {
                 subject = SubjectParts(bytes)
             } else if name == EventHeaderName.id {
                 environment = Int64(ascii: bytes, before: UInt8(ascii: ":"))
+            } else if name == EventHeaderName.traceParent {
+                trace = TraceContext(ascii: bytes)
             }
         }
         guard let environment = environment.flatMap(Int32.init(exactly:)) else { throw Malformed(EventHeaders.id) }
@@ -64,6 +69,7 @@ package struct Event {
         kind = subject.kind
         id = subject.id
         self.realm = realm
+        self.trace = trace
     }
 
     /// A message that no correct sender sends.
@@ -97,6 +103,7 @@ package struct KnownRealms {
 enum EventHeaderName {
     static let id: StaticString = "ce_id"
     static let subject: StaticString = "ce_subject"
+    static let traceParent: StaticString = "traceparent"
     static let position: StaticString = "fieldpost-position"
     static let editPosition: StaticString = "fieldpost-edit-position"
     static let generation: StaticString = "fieldpost-generation"

@@ -1,3 +1,4 @@
+package import Essentials
 package import Model
 package import Postgres
 package import Realms
@@ -110,6 +111,9 @@ package struct WorkItem<Answer: Sendable>: Sendable {
     /// The environment's circuit lets calls be made. When not, a decision to make one is taken back with all that it
     /// writes: what an answer has told is then better written without it.
     package var canCall = true
+    /// The trace that the decision belongs to, with a span of its own: that of the key's newest event, also when it was
+    /// parked or called since.
+    package var trace: TraceContext?
 
     package init(environment: EnvironmentID, subject: EventSubject, origin: Origin, attemptCount: Int) {
         self.environment = environment

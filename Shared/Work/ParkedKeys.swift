@@ -16,6 +16,8 @@ enum ParkedKeys {
         let attemptCount: Int
         let wait: Duration
         let decision: Int
+        /// What goes on when it is tried again.
+        var trace: TraceContext?
     }
 
     struct Due: Equatable, Sendable {
@@ -23,34 +25,39 @@ enum ParkedKeys {
         let subject: EventSubject
         let partition: TopicPartition
         let attemptCount: Int
+        var trace: TraceContext?
     }
 
     static let reasonLengthMax = 2_000
+    /// Rows have a trace from this version on.
+    static let schemaOldest: Int32 = 27
 
     /// Parks keys whose decision stands. A row that is there is replaced, but for one that a ``Cascade`` has made due
     /// and nobody has taken since, in the same transaction or in another one: what made it due the decision may not
     /// have seen.
     static func park(_ parkings: [Parking], group: String, environment: EnvironmentID) -> Statement {
-        """
-        INSERT INTO pipeline.parked AS p (group_name, environment_id, key, topic, partition, subject, position, reason,
-            is_dead, is_circuit, attempts, next_at)
-        SELECT \(group), \(environment.rawValue), i.key, i.topic, i.partition, i.key, 0, i.reason, i.is_dead,
-            i.is_circuit, i.attempts, now() + make_interval(secs => i.wait)
-        FROM unnest(\(parkings.map(\.subject.description)), \(parkings.map(\.partition.topic)),
-            \(parkings.map(\.partition.partition)),
-            \(parkings.map { String($0.reason.prefix(reasonLengthMax)) }), \(parkings.map(\.isDead)),
-            \(parkings.map(\.isCircuit)), \(parkings.map { Int32($0.attemptCount) }),
-            \(parkings.map { $0.wait.inSeconds }), \(parkings.map { Int32($0.decision) }))
-            AS i(key, topic, partition, reason, is_dead, is_circuit, attempts, wait, decision)
-        WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
-        ORDER BY i.key
-        ON CONFLICT (group_name, environment_id, key) DO UPDATE SET
-            topic = excluded.topic, partition = excluded.partition,
-            reason = excluded.reason, is_dead = excluded.is_dead, is_circuit = excluded.is_circuit,
-            attempts = excluded.attempts, next_at = excluded.next_at,
-            parked_at = CASE WHEN p.attempts < excluded.attempts THEN p.parked_at ELSE now() END
-        WHERE p.is_dead OR p.next_at <> p.parked_at
-        """
+        var traces = BinaryArray(of: String.self)
+        for parking in parkings { traces.append(parking.trace?.text) }
+        return """
+            INSERT INTO pipeline.parked AS p (group_name, environment_id, key, topic, partition, subject, position,
+                reason, is_dead, is_circuit, attempts, next_at, traceparent)
+            SELECT \(group), \(environment.rawValue), i.key, i.topic, i.partition, i.key, 0, i.reason, i.is_dead,
+                i.is_circuit, i.attempts, now() + make_interval(secs => i.wait), i.traceparent
+            FROM unnest(\(parkings.map(\.subject.description)), \(parkings.map(\.partition.topic)),
+                \(parkings.map(\.partition.partition)),
+                \(parkings.map { String($0.reason.prefix(reasonLengthMax)) }), \(parkings.map(\.isDead)),
+                \(parkings.map(\.isCircuit)), \(parkings.map { Int32($0.attemptCount) }),
+                \(parkings.map { $0.wait.inSeconds }), \(parkings.map { Int32($0.decision) }), \(traces))
+                AS i(key, topic, partition, reason, is_dead, is_circuit, attempts, wait, decision, traceparent)
+            WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
+            ORDER BY i.key
+            ON CONFLICT (group_name, environment_id, key) DO UPDATE SET
+                topic = excluded.topic, partition = excluded.partition,
+                reason = excluded.reason, is_dead = excluded.is_dead, is_circuit = excluded.is_circuit,
+                attempts = excluded.attempts, next_at = excluded.next_at, traceparent = excluded.traceparent,
+                parked_at = CASE WHEN p.attempts < excluded.attempts THEN p.parked_at ELSE now() END
+            WHERE p.is_dead OR p.next_at <> p.parked_at
+            """
     }
 
     /// Removes the rows of keys that are done. They are found by their whole keys (`LATERAL … OFFSET 0`), whatever the
@@ -127,7 +134,7 @@ enum ParkedKeys {
         )
         UPDATE pipeline.parked p SET next_at = now() + make_interval(secs => \(lease.inSeconds))
         WHERE p.ctid = ANY (ARRAY(SELECT place FROM d))
-        RETURNING p.environment_id, p.subject, p.topic, p.partition, p.attempts
+        RETURNING p.environment_id, p.subject, p.topic, p.partition, p.attempts, p.traceparent
         """
     }
 
@@ -174,14 +181,15 @@ enum ParkedKeys {
 
     private static func due(_ rows: Rows) throws(PostgresError) -> [Due] {
         var due: [Due] = []
-        for (environment, text, topic, partition, attempts) in try rows.decode(
-            EnvironmentID.self, String.self, String.self, Int32.self, Int32.self)
+        for (environment, text, topic, partition, attempts, trace) in try rows.decode(
+            EnvironmentID.self, String.self, String.self, Int32.self, Int32.self, String?.self)
         {
             guard let subject = EventSubject(text) else { continue }
             due.append(
                 Due(
                     environment: environment, subject: subject,
-                    partition: TopicPartition(topic: topic, partition: partition), attemptCount: Int(attempts)))
+                    partition: TopicPartition(topic: topic, partition: partition), attemptCount: Int(attempts),
+                    trace: trace.flatMap { TraceContext($0) }))
         }
         return due
     }

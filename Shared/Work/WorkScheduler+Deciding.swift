@@ -148,7 +148,7 @@ extension WorkScheduler {
         if isDead { notes.append(.keyWaitsForAPerson(item.key, reason: reason)) }
         return ParkedKeys.Parking(
             subject: item.item.subject, partition: item.partition, reason: reason, isDead: isDead, isCircuit: false,
-            attemptCount: count, wait: wait, decision: decision)
+            attemptCount: count, wait: wait, decision: decision, trace: item.item.trace)
     }
 
     /// Nothing was tried, so no attempt is counted.
@@ -156,7 +156,7 @@ extension WorkScheduler {
         ParkedKeys.Parking(
             subject: item.item.subject, partition: item.partition, reason: withheld.reason, isDead: false,
             isCircuit: withheld.isCircuit, attemptCount: item.item.attemptCount, wait: withheld.wait,
-            decision: decision)
+            decision: decision, trace: item.item.trace)
     }
 
     /// Lets go of a key: its messages are finished. One with a newer event is decided again.
@@ -169,6 +169,7 @@ extension WorkScheduler {
         }
         let isEdited = entry.isEdited
         (entry.isDirty, entry.isEdited, entry.isCalled) = (false, false, false)
+        (entry.trace, entry.newsTrace) = (entry.newsTrace, nil)
         entry.attemptCount = 0
         inFlight[key] = entry
         enqueueEvent(of: key, isEdit: isEdited, partition: entry.partition)

@@ -46,7 +46,7 @@ extension WorkScheduler {
             ParkedKeys.Parking(
                 subject: item.item.subject, partition: item.partition, reason: "the environment is locked by somebody",
                 isDead: false, isCircuit: false, attemptCount: item.item.attemptCount, wait: max(wait, .zero),
-                decision: 0)
+                decision: 0, trace: item.item.trace)
         }
     }
 }

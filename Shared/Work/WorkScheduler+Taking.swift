@@ -1,3 +1,4 @@
+import Essentials
 import Kafka
 import Model
 
@@ -9,9 +10,10 @@ extension WorkScheduler {
     ///   - position: The object's, as the message tells it. What was decided from there on is not decided again for it:
     ///     its key is done with, or parked, or still in flight, and then the message is finished with the key.
     ///   - isEdit: Whether a device or an integration was at that position.
+    ///   - trace: What the change belongs to.
     mutating func received(
         _ message: Message, of key: WorkKey, at position: Int64, isEdit: Bool, from partition: TopicPartition,
-        now: ContinuousClock.Instant
+        trace: TraceContext? = nil, now: ContinuousClock.Instant
     ) {
         let isKnown = decidedPositions.includes(position, of: key, now: now)
         if !isKnown { newsAt = now }
@@ -21,6 +23,7 @@ extension WorkScheduler {
             inFlight[key]?.messages.append(message)
             if !isKnown {
                 inFlight[key]?.isDirty = true
+                inFlight[key]?.newsTrace = trace
                 if isEdit { inFlight[key]?.isEdited = true }
             }
             return
@@ -30,12 +33,15 @@ extension WorkScheduler {
             return
         }
         heldMessageCount += 1
-        inFlight[key] = InFlight(messages: [message], attemptCount: 0, partition: partition)
+        inFlight[key] = InFlight(messages: [message], attemptCount: 0, partition: partition, trace: trace)
         enqueueEvent(of: key, isEdit: isEdit, partition: partition)
     }
 
     func item(_ key: WorkKey, _ origin: WorkItem<Answer>.Origin, _ attemptCount: Int) -> WorkItem<Answer> {
-        WorkItem(environment: key.environment, subject: key.subject, origin: origin, attemptCount: attemptCount)
+        var item = WorkItem(
+            environment: key.environment, subject: key.subject, origin: origin, attemptCount: attemptCount)
+        item.trace = inFlight[key]?.trace
+        return item
     }
 
     /// - Parameter isEdit: Whether one of the events of the key that are to be decided is an edit.
@@ -111,7 +117,8 @@ extension WorkScheduler {
             let key = WorkKey(environment: due.environment, subject: due.subject)
             counts[due.environment, default: 0] += 1
             if inFlight[key] != nil { continue }
-            inFlight[key] = InFlight(attemptCount: due.attemptCount, partition: due.partition)
+            inFlight[key] = InFlight(
+                attemptCount: due.attemptCount, partition: due.partition, trace: due.trace)
             enqueueRetry(of: key, attemptCount: due.attemptCount, partition: due.partition)
         }
         dueEnvironmentCount = counts.count

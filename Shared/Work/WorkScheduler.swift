@@ -30,6 +30,9 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
         /// What is answered when the call that waits is not made after all.
         var unmade: Answer?
         var kind = CallKind.read
+        /// The trace of what is decided, called and recorded; of a newer event, which comes next, it is `newsTrace`.
+        var trace: TraceContext?
+        var newsTrace: TraceContext?
     }
 
     /// A call that waits.

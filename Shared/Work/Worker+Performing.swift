@@ -69,7 +69,7 @@ extension Worker {
                 let key = WorkKey(environment: event.environment, subject: event.subject)
                 scheduler.received(
                     event.message.receipt, of: key, at: event.position, isEdit: event.isEdit,
-                    from: event.message.topicPartition, now: .now)
+                    from: event.message.topicPartition, trace: event.trace, now: .now)
             }
         }
         consumer.finish(admitted.dropped)
@@ -95,9 +95,11 @@ extension Worker {
     mutating func decide(_ items: [ScheduledItem<H.Answer>], in environment: EnvironmentID) throws {
         do {
             var batch = WriteBatch(environment: environment)
-            let decided = try handler.decide(items.map(\.item), in: environment, batch: &batch, on: &connection)
+            let inputs = items.map(\.item).map { $0.inSpanOfItsOwn() }
+            for (index, item) in inputs.enumerated() { batch.trace(item.trace, decision: index) }
+            let decided = try handler.decide(inputs, in: environment, batch: &batch, on: &connection)
             let problem = decided.contains(where: \.isCall) ? try findCaller(of: environment) : nil
-            let prepared = decided.map { prepare($0, in: environment) }
+            let prepared = zip(decided, inputs).map { prepare($0, of: $1, in: environment) }
             let plan = schedule { $0.plan(prepared, problem: problem, now: .now) }
             plan.write(to: &batch, group: group)
             let outcome = try batch.commit(on: &connection)
@@ -117,13 +119,13 @@ extension Worker {
 
     /// A decision to call with how the call is made. Without a caller it is taken back, and nothing is made of it.
     private func prepare(
-        _ disposition: Disposition<H.Call>, in environment: EnvironmentID
+        _ disposition: Disposition<H.Call>, of item: WorkItem<H.Answer>, in environment: EnvironmentID
     ) -> Disposition<PreparedCall<H>> {
         let make = callers[environment]?.make
         return disposition.map { call in
             PreparedCall(
                 call: call, kind: handler.kind(of: call), unmade: handler.unmade(call),
-                make: make)
+                make: make, trace: item.trace)
         }
     }
 

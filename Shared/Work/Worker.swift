@@ -43,7 +43,7 @@ package struct Worker<H: Handler>: ~Copyable {
 
     package init(_ handler: H, at place: WorkerPlace, limits: WorkerLimits, logger: Logger) throws {
         var connection = try Connection(place.conninfo, limits: Limits(lockMax: Self.lockMax), check: Lineage.check)
-        try Schema.check(on: &connection, oldest: H.schemaOldest)
+        try Schema.check(on: &connection, oldest: max(H.schemaOldest, ParkedKeys.schemaOldest))
         let consumer = try Consumer(
             brokers: place.brokers, group: place.group, topics: place.topics, properties: place.properties)
         calls = CallRunner(Scheduler(limits, now: .now), wakeup: consumer.wakeup)

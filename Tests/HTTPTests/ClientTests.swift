@@ -1,3 +1,4 @@
+import Essentials
 import Model
 import Synchronization
 import TestSupport
@@ -51,6 +52,15 @@ import Testing
         let inTime = Request("POST", server.url + "/in-time", sendBefore: .now + .seconds(600))
         #expect(try await client.send(inTime).status == 200)
         #expect(server.requests.map(\.path) == ["/in-time"])
+    }
+
+    @Test func aRequestOfATraceSaysSo() async throws {
+        let server = LoopbackServer { _ in .answer() }
+        defer { server.stop() }
+        let trace = try #require(TraceContext("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
+        try await TraceContext.$current.withValue(trace) { _ = try await client.send(Request(server.url)) }
+        _ = try await client.send(Request(server.url))
+        #expect(server.requests.map { $0.header("traceparent") } == [trace.text, nil])
     }
 
     @Test func oneConnectionServesRequestsOneAfterTheOther() async throws {

@@ -32,6 +32,37 @@ import Testing
         }
     }
 
+    /// Each change has the trace of its own decision, also where they differ and some have none.
+    @Test func aChangeBelongsToTheTraceOfItsDecision() throws {
+        try withRealm { connection, environment, realm, _ in
+            let traces = [
+                TraceContext("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), nil,
+                TraceContext("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"),
+            ]
+            let keys = traces.map { _ in ObjectKey(realm: realm, kind: .user, id: UUID()) }
+            for round in 1...2 {
+                var batch = WriteBatch(environment: environment)
+                for (index, key) in keys.enumerated() {
+                    batch.trace(traces[index], decision: index)
+                    if round == 2, index != 1 {
+                        batch.delete(key, decision: index)
+                    } else {
+                        batch.put(key, try CanonicalJSON(#"{"a":\#(round)}"#), decision: index)
+                    }
+                }
+                let outcome = try batch.commit(on: &connection)
+                let found = try connection.run(
+                    "SELECT position, traceparent FROM store.change WHERE environment_id = \(environment)"
+                ).decode(Int64.self, String?.self)
+                let byPosition = Dictionary(found.map { ($0.0, $0.1) }) { first, _ in first }
+                for (key, trace) in zip(keys, traces) {
+                    let position = try #require(outcome.positions[key])
+                    #expect(byPosition[position] == .some(trace?.text))
+                }
+            }
+        }
+    }
+
     @Test func whatIsSoAlreadyIsNotWritten() throws {
         try withRealm { connection, environment, realm, _ in
             let key = ObjectKey(realm: realm, kind: .user, id: UUID())

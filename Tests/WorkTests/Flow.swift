@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 import Kafka
 import Logging
@@ -54,7 +55,7 @@ struct Flow: ~Copyable {
     @discardableResult
     mutating func put(_ key: ObjectKey, _ json: String, isEdit: Bool = false) throws -> Int64? {
         var batch = WriteBatch(environment: environment)
-        batch.traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        batch.trace(TraceContext("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), decision: 0)
         batch.put(key, try CanonicalJSON(json), decision: 0, isEdit: isEdit)
         return try batch.commit(on: &connection).positions[key]
     }

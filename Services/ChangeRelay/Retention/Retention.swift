@@ -45,7 +45,7 @@ struct Retention: ~Copyable {
     private static func sweeps(_ limits: RetentionLimits, _ logger: Logger) -> [any Sweep] {
         [
             PollPointerSweep(keep: limits.polls), AnswerSweep(keep: limits.answers),
-            LedgerSweep(keep: limits.ledger), ObservationSweep(keep: limits.seen),
+            LedgerSweep(keep: limits.ledger), AttemptSweep(keep: limits.attempts), ObservationSweep(keep: limits.seen),
             StatusLineSweep(keepCountMax: limits.statusLineCountMax),
             TokenSweep(keep: limits.tokens, unused: limits.devices),
             AuditSweep(keep: limits.audit), BlobSweep(keep: limits.images),
@@ -99,8 +99,8 @@ struct Retention: ~Copyable {
     }
 
     private static let tables = [
-        "store.object", "store.change", "device.client", "device.mutation", "submission.ledger", "pipeline.parked",
-        "onboarding.refresh_token", "access.audit", "blob.content",
+        "store.object", "store.change", "device.client", "device.mutation", "submission.ledger", "submission.attempt",
+        "pipeline.parked", "onboarding.refresh_token", "access.audit", "blob.content",
     ]
 }
 
@@ -114,6 +114,8 @@ struct RetentionLimits: Sendable {
     var answers = Duration.seconds(90 * 86_400)
     /// Ledger rows of entries that are closed or gone, from their last write on.
     var ledger = Duration.seconds(90 * 86_400)
+    /// What came of attempts to submit entries.
+    var attempts = Duration.seconds(90 * 86_400)
     /// Seen records, from the day on that they are of.
     var seen = Duration.seconds(400 * 86_400)
     /// Lines of one entry's status log.

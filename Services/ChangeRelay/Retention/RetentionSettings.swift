@@ -20,6 +20,9 @@ enum RetentionSettings {
     static let ledger = Setting(
         "retention.ledger", age, default: "90d",
         help: "how long ledger rows stay of entries that are recorded, or deleted with nothing in the back end")
+    static let attempts = Setting(
+        "retention.attempts", age, default: "90d",
+        help: "how long it stays known what came of each attempt to submit an entry, for fieldpost trace")
     static let seen = Setting(
         "retention.seen", age, default: "400d",
         help: "how old the days may be that back ends' records are followed of; longer than poller.entry.days")
@@ -44,7 +47,9 @@ enum RetentionSettings {
         "retention.parked", age, default: "180d",
         help: "how long dead keys wait for a person; each that goes is a warning in the log")
 
-    static let all = [interval, polls, answers, ledger, seen, statusLines, tokens, devices, audit, images, parked]
+    static let all = [
+        interval, polls, answers, ledger, attempts, seen, statusLines, tokens, devices, audit, images, parked,
+    ]
 }
 
 extension RetentionLimits {
@@ -54,6 +59,7 @@ extension RetentionLimits {
         polls = try configuration.duration(RetentionSettings.polls)
         answers = try configuration.duration(RetentionSettings.answers)
         ledger = try configuration.duration(RetentionSettings.ledger)
+        attempts = try configuration.duration(RetentionSettings.attempts)
         seen = try configuration.duration(RetentionSettings.seen)
         statusLineCountMax = try configuration.integer(RetentionSettings.statusLines)
         tokens = try configuration.duration(RetentionSettings.tokens)

@@ -15,14 +15,14 @@ struct MutationRequest: Sendable {
     let address: String
     let clientID: UUID
     /// The request's W3C trace context, for the events of what it changes.
-    let traceparent: String?
+    let traceparent: TraceContext?
     /// Their sequences go up by 1.
     let mutations: [SubmittedMutation]
     /// The realms it wants to write to.
     let realms: Set<RealmPath>
 
     init(
-        caller: Caller, laterEmail: String? = nil, address: String, clientID: UUID, traceparent: String?,
+        caller: Caller, laterEmail: String? = nil, address: String, clientID: UUID, traceparent: TraceContext?,
         mutations: [SubmittedMutation]
     ) {
         self.caller = caller
@@ -87,7 +87,7 @@ extension MutationRequest {
     /// What is wrong inside one mutation rejects only that one; it needs a readable sequence for that.
     /// - Throws: `Problem` 400 when the body as a whole cannot be understood.
     init(
-        _ body: [UInt8], by login: Login, traceparent: String?, countMax: Int
+        _ body: [UInt8], by login: Login, traceparent: TraceContext?, countMax: Int
     ) throws(Problem) {
         guard let members = JSONOutline.members(of: body, in: 0..<body.count, countMax: 8) else {
             throw Problems.malformed("The body is not a JSON object with clientId and mutations.")

@@ -42,7 +42,9 @@ struct MutationWork {
 
     func batch(_ store: MutationStore) throws -> WriteBatch {
         var batch = WriteBatch(environment: store.environment)
-        batch.traceparent = requests.lazy.compactMap(\.traceparent).first
+        for request in requests where request.traceparent != nil {
+            batch.trace(request.traceparent, decision: Int(decision(request.caller)))
+        }
         let gone = Set(plan.targets.lazy.filter { $0.value.write == .delete }.map { key($0.key) })
         for target in plan.inOrder {
             guard let folded = plan.targets[target] else { continue }

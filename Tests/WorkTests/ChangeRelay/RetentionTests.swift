@@ -156,6 +156,22 @@ import Testing
         #expect(try Self.round(LedgerSweep(keep: Self.day), &acme) == 1)
     }
 
+    /// Of an entry the old ones go, and the young ones stay.
+    @Test func attemptsGoWhenTheyAreOld() throws {
+        var acme = try TestEnvironment()
+        let entries = [UUID(), UUID()]
+        for (version, days) in [(1, 100), (2, 91), (3, 1)] {
+            try acme.connection.run(
+                """
+                INSERT INTO submission.attempt (environment_id, entry_id, happened_at, version, realm_id, edit_position)
+                SELECT \(acme.id.rawValue), id, now() - make_interval(days => \(Int32(days))), \(Int64(version)), 1, 1
+                FROM unnest(\(entries)) AS e(id)
+                """)
+        }
+        #expect(try Self.round(AttemptSweep(keep: Self.day * 90), &acme) == 4)
+        #expect(try Self.count("SELECT sum(version)::bigint FROM submission.attempt", &acme) == 6)
+    }
+
     // MARK: Seen records
 
     @Test func seenRecordsOfLongAgoGoWithoutATombstone() throws {

@@ -1,0 +1,85 @@
+internal import CKafka
+
+/// A message of a key, as a scan found it.
+package struct ScannedMessage: Equatable, Sendable {
+    package let offset: Int64
+    /// Milliseconds since 1970; -1 where the message has no time.
+    package let milliseconds: Int64
+    package let isTombstone: Bool
+    /// Its headers' texts by name.
+    package let headers: [String: String]
+}
+
+/// Looks for the messages of one key in a partition, outside of any group's state.
+package enum KeyScan {
+    package struct Found: Sendable {
+        package let messages: [ScannedMessage]
+        /// The offsets that were looked at.
+        package let scanned: Range<Int64>
+        /// The offsets that the partition has.
+        package let available: Range<Int64>
+    }
+
+    /// - Parameters:
+    ///   - countMax: Messages looked at: the newest of the partition.
+    ///   - waitMax: For all of it. What was found until then is returned.
+    /// - Throws: When the broker does not tell what the partition has.
+    package static func run(
+        _ key: [UInt8], in partition: TopicPartition, brokers: String, properties: [String: String] = [:],
+        countMax: Int64, waitMax: Duration
+    ) throws(KafkaError) -> Found {
+        let settings = try ClientProperties(
+            brokers: brokers,
+            defaults: ClientProperties.consumer.merging(["statistics.interval.ms": "0"]) { $1 }, overrides: properties,
+            reserved: [
+                "group.id": "fieldpost-trace", "enable.auto.commit": "false", "enable.auto.offset.store": "false",
+            ])
+        let client = try Client(RD_KAFKA_CONSUMER, settings, context: ClientContext(), wakeup: nil)
+        var (low, high): (Int64, Int64) = (0, 0)
+        try KafkaError.check(
+            unsafe rd_kafka_query_watermark_offsets(
+                client.pointer, partition.topic, partition.partition, &low, &high, waitMax.millisecondsRoundedUp))
+        let first = max(low, high - countMax)
+        let list = PartitionList(capacity: 1)
+        list.add(partition, offset: first)
+        try KafkaError.check(unsafe rd_kafka_assign(client.pointer, list.pointer))
+        defer { unsafe rd_kafka_assign(client.pointer, nil) }
+        var messages: [ScannedMessage] = []
+        var next = first
+        let clock = ContinuousClock()
+        let end = clock.now + waitMax
+        while next < high, clock.now < end {
+            let wait = min(.milliseconds(100), end - clock.now).millisecondsRoundedUp
+            guard let pointer = unsafe rd_kafka_consumer_poll(client.pointer, wait) else { continue }
+            defer { unsafe rd_kafka_message_destroy(pointer) }
+            guard unsafe pointer.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else { continue }
+            next = unsafe pointer.pointee.offset + 1
+            if let message = unsafe scanned(pointer, key) { messages.append(message) }
+        }
+        return Found(messages: messages, scanned: first..<next, available: low..<max(low, high))
+    }
+
+    private static func scanned(
+        _ pointer: UnsafeMutablePointer<rd_kafka_message_t>, _ key: [UInt8]
+    ) -> ScannedMessage? {
+        let found = unsafe UnsafeRawBufferPointer(start: pointer.pointee.key, count: pointer.pointee.key_len)
+        guard unsafe found.elementsEqual(key) else { return nil }
+        var headers: OpaquePointer?
+        var texts: [String: String] = [:]
+        if unsafe rd_kafka_message_headers(pointer, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR {
+            var index = 0
+            var name: UnsafePointer<CChar>?
+            var value: UnsafeRawPointer?
+            var count = 0
+            while unsafe rd_kafka_header_get_all(headers, index, &name, &value, &count) == RD_KAFKA_RESP_ERR_NO_ERROR {
+                index += 1
+                guard let name = unsafe name else { continue }
+                unsafe texts[String(cString: name)] = unsafe String(
+                    decoding: UnsafeRawBufferPointer(start: value, count: count), as: UTF8.self)
+            }
+        }
+        return unsafe ScannedMessage(
+            offset: pointer.pointee.offset, milliseconds: rd_kafka_message_timestamp(pointer, nil),
+            isTombstone: pointer.pointee.payload == nil, headers: texts)
+    }
+}

@@ -35,7 +35,7 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         "realm-gateway", "RealmGateway",
         [
             "Environments", "Essentials", "HTTP", "Identity", "Model", "Postgres", "Realms", "Runtime", crypto,
-            httpTypes, hummingbird, lifecycle, logging, nio,
+            httpTypes, hummingbird, lifecycle, logging, metrics, nio,
         ]
     ),
     (
@@ -96,8 +96,8 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "lag-monitor", "LagMonitor",
         [
-            "Environments", "Essentials", "Kafka", "Lag", "Model", "Postgres", "Realms", "Runtime", "Work", logging,
-            metrics,
+            "Environments", "Essentials", "HTTP", "Identity", "Kafka", "Lag", "Model", "Operations", "Postgres",
+            "Realms", "Runtime", "Work", crypto, httpTypes, hummingbird, lifecycle, logging, metrics, nio,
         ]
     ),
     (
@@ -115,6 +115,13 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
             cryptoExtras, httpTypes, hummingbird, jwtKit, logging, nio, nioHTTPTypes,
         ]
     ),
+]
+
+/// Files that are part of an executable: it is one file, and reads none of them.
+let embedded: [String: [Resource]] = [
+    "LagMonitor": ["console.css", "console.js", "icon.svg", "index.html", "views.js"].map {
+        .embedInCode("Console/Page/\($0)")
+    }
 ]
 
 /// Who may import whom. Arrows point down, and services do not import each other.
@@ -271,7 +278,7 @@ let tests: [Target] = [
         name: "FlowTests",
         dependencies: [
             "BackendProtocol", "Backends", "DeviceClient", "Essentials", "HTTP", "LocalCluster", "Model", "Postgres",
-            "Realms",
+            "Realms", "TestSupport",
         ], path: "Tests/FlowTests"),
     .testTarget(
         name: "HTTPTests", dependencies: ["Essentials", "HTTP", "LocalCluster", "Model", "TestSupport"], path: "Tests/HTTPTests"),
@@ -285,8 +292,10 @@ let tests: [Target] = [
     .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(
         name: "LagMonitorTests",
-        dependencies: ["Kafka", "LagMonitor", "Model", "Postgres", "Realms", "TestSupport"],
-        path: "Tests/LagMonitorTests"),
+        dependencies: [
+            "Essentials", "HTTP", "Identity", "Kafka", "Lag", "LagMonitor", "LocalCluster", "Model", "Postgres",
+            "Realms", "Runtime", "Sandbox", "TestSupport", lifecycle, logging, nioPosix,
+        ], path: "Tests/LagMonitorTests"),
     .testTarget(
         name: "LagTests", dependencies: ["Kafka", "Lag", "Runtime", "TestSupport", nio], path: "Tests/LagTests"),
     .testTarget(
@@ -392,7 +401,8 @@ let package = Package(
     targets: shared + tools + tests
         + services.map { service in
             .executableTarget(
-                name: service.target, dependencies: service.dependencies, path: "Services/\(service.target)")
+                name: service.target, dependencies: service.dependencies, path: "Services/\(service.target)",
+                resources: embedded[service.target])
         }
 )
 

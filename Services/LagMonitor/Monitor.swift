@@ -30,6 +30,7 @@ struct Monitor: ~Copyable {
     private let cluster: String
     private let others: Bool
     private let placeMax: Int
+    private let board: LookBoard
     private let logger: Logger
     private var connection: Connection?
     private var history = LagHistory()
@@ -49,11 +50,11 @@ struct Monitor: ~Copyable {
     /// - Throws: For a property that librdkafka does not know.
     init(
         conninfo: String, brokers: String, properties: [String: String], cluster: String, others: Bool, placeMax: Int,
-        logger: Logger
+        board: LookBoard, logger: Logger
     ) throws {
         reader = try LagReader(brokers: brokers, properties: properties, waitMax: Self.waitMax)
         (self.conninfo, self.cluster, self.others, self.logger) = (conninfo, cluster, others, logger)
-        (self.placeMax, retentions) = (placeMax, Retentions(of: Topics.all))
+        (self.placeMax, self.board, retentions) = (placeMax, board, Retentions(of: Topics.all))
     }
 
     /// One look.
@@ -63,7 +64,8 @@ struct Monitor: ~Copyable {
         let start = ContinuousClock.now
         problems = [:]
         var page = LagPage(cluster: cluster, placeMax: placeMax)
-        let parked = try tellDatabase(to: &page)
+        var seen = Look()
+        let parked = try tellDatabase(to: &page, &seen)
         do {
             let look = try reader.look(at: Self.ours, others: others)
             for (what, error) in look.problems { problems[what] = "\(error)" }
@@ -75,22 +77,29 @@ struct Monitor: ~Copyable {
             page.tell(lags, retentions: retentions.known)
             page.tell(look.groups, rebalances: history.rebalanceCounts)
             if let parked { page.tellBacklog(lags, parked) }
+            seen.take(lags)
+            for group in look.groups { seen.members[group.name] = group.memberCount }
+            // An hour of nothing is no picture of an hour in which nothing was seen.
+            seen.at = Timestamp(millisecondsSinceEpoch: look.milliseconds)
         } catch {
             problems[Self.brokers] = "\(error)"
         }
+        seen.problems = problems
+        board.publish(seen)
         tellProblems()
         page.tell(round: ContinuousClock.now - start, problemCount: problems.count)
         return page.metrics
     }
 
     /// - Returns: `nil` when PostgreSQL is away.
-    private mutating func tellDatabase(to page: inout LagPage) throws -> [MonitorStore.Parked]? {
+    private mutating func tellDatabase(to page: inout LagPage, _ look: inout Look) throws -> [MonitorStore.Parked]? {
         do {
             let seen = try lookAtDatabase()
             page.tell(seen.parked)
             page.tell(seen.reasons)
             page.tell(seen.circuits)
             page.tell(seen.behind)
+            (look.parked, look.reasons, look.behind) = (seen.parked, seen.reasons, seen.behind)
             return seen.parked
         } catch let error as PostgresError {
             problems[Self.database] = "\(error)"

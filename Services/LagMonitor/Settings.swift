@@ -22,7 +22,8 @@ enum Settings {
         "monitor.probe", .text(lengthMax: 63), default: "",
         help: "the environment through which a note is sent with every look, made for that alone; empty sends none")
 
-    static let all: [Setting] = [
-        .databaseURL, .kafkaBrokers, .kafkaProperties, interval, clusterName, others, partitions, probe,
-    ]
+    static let all: [Setting] =
+        [
+            .databaseURL, .kafkaBrokers, .kafkaProperties, interval, clusterName, others, partitions, probe,
+        ] + console
 }

@@ -1,5 +1,6 @@
 // Tells how far every consumer group is behind, in messages and in seconds, how it fares, and what waits in PostgreSQL.
-// It reads only, but for the notes of a probe where an environment is named for them.
+// It reads only, but for the notes of a probe where an environment is named for them, and for what administrators do on
+// its console where there is one.
 
 import Essentials
 import Kafka
@@ -26,12 +27,19 @@ await serve("lag-monitor", settings: Settings.all) { context in
             control.pause(interval)
         }
     }
-    return (probed.isEmpty ? [] : [probe]) + [
+    let board = LookBoard()
+    var console: [Component] = []
+    if let settings = try ConsoleSettings(configuration) {
+        console = try await Console(settings, database: conninfo, board: board, logger: context.logger).components(
+            host: try configuration.text(Settings.consoleHost), port: try configuration.integer(Settings.consolePort),
+            tls: try HTTPEdge.TLSFiles(configuration))
+    }
+    return (probed.isEmpty ? [] : [probe]) + console + [
         .worker("lag-monitor", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {
             control in
             var monitor = try Monitor(
                 conninfo: conninfo, brokers: brokers, properties: properties, cluster: cluster, others: others,
-                placeMax: partitions, logger: control.logger)
+                placeMax: partitions, board: board, logger: control.logger)
             while !control.isStopping {
                 metrics.show(try monitor.step())
                 if let problem = monitor.problem { control.impaired(problem) } else { control.progressed() }

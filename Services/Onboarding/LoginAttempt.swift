@@ -1,7 +1,3 @@
-import Crypto
-import Environments
-import Essentials
-import FoundationEssentials
 import Identity
 import Model
 
@@ -18,17 +14,8 @@ struct LoginAttempt: Sendable {
     func url(
         _ organisation: Organisation, _ metadata: ProviderMetadata, email: EmailAddress, redirect: String
     ) -> String {
-        var fields = FormFields()
-        fields.add("response_type", "code")
-        fields.add("client_id", organisation.client.id)
-        fields.add("redirect_uri", redirect)
-        fields.add("scope", organisation.scopes.joined(separator: " "))
-        fields.add("state", state.text)
-        fields.add("nonce", nonce.text)
-        fields.add("code_challenge", Base64URL.text(Array(SHA256.hash(data: Array(verifier.text.utf8)))))
-        fields.add("code_challenge_method", "S256")
-        fields.add("login_hint", email.description)
-        let endpoint = metadata.authorizationEndpoint
-        return endpoint + (endpoint.contains("?") ? "&" : "?") + fields.encoded
+        AuthorizationRequest(state: state.text, nonce: nonce.text, verifier: verifier.text).url(
+            as: organisation.client.id, scopes: organisation.scopes, at: metadata, redirect: redirect,
+            hint: email.description)
     }
 }

@@ -15,21 +15,17 @@ enum LoginRule {
     ///
     /// - Parameter namesIssuer: Whether the provider says that its answers carry `iss`.
     static func answer(_ fields: FormFields, issuer: String, namesIssuer: Bool) -> Answer {
-        let isNamed = namesIssuer || fields.items.contains { $0.name == "iss" }
-        guard !isNamed || fields["iss"] == issuer else {
-            return .problem(.tokenRefused("iss is \(fields["iss"] ?? "missing")"))
-        }
-        if let error = fields["error"] {
-            return switch error {
+        switch AuthorizationAnswer(fields, issuer: issuer, namesIssuer: namesIssuer) {
+        case .code(let code): .code(code)
+        case .otherIssuer(let given): .problem(.tokenRefused("iss is \(given ?? "missing")"))
+        case .noCode: .problem(.tokenRefused("no code"))
+        case .refused(let error):
+            switch error {
             case "access_denied": .problem(.consentRefused)
             case "server_error", "temporarily_unavailable": .problem(.providerUnavailable)
             default: .problem(.providerError(String(error.prefix(64))))
             }
         }
-        guard let code = fields["code"], !code.isEmpty, code.utf8.count <= 2_048 else {
-            return .problem(.tokenRefused("no code"))
-        }
-        return .code(code)
     }
 
     /// What a failed exchange of the code means.
@@ -57,8 +53,9 @@ enum LoginRule {
     static func objection(
         to identity: Identity, nonce: String, client: String, email: EmailAddress
     ) -> LoginProblem? {
-        guard identity.nonce == nonce else { return .tokenRefused("nonce") }
-        if let party = identity.authorizedParty, party != client { return .tokenRefused("azp") }
+        if let claim = AuthorizationRequest.objection(to: identity, nonce: nonce, client: client) {
+            return .tokenRefused(claim)
+        }
         guard let address = identity.email else { return .tokenRefused("email") }
         guard EmailAddress(address) == email else { return .otherAddress }
         return nil

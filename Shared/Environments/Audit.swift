@@ -61,6 +61,15 @@ package struct AuditRecord: Sendable, Equatable {
         case secretsSealed = "secrets.sealed"
         /// Old records of this log were removed.
         case auditPruned = "audit.pruned"
+        /// An administrator signed in at the console.
+        case consoleOpened = "console.opened"
+        /// Somebody who logged in at the operators' provider is no administrator.
+        case consoleRefused = "console.refused"
+        case consoleClosed = "console.closed"
+        /// An administrator looked into a realm.
+        case realmViewed = "realm.viewed"
+        /// An administrator looked at what a parked key or an object holds.
+        case payloadViewed = "payload.viewed"
     }
 
     /// Texts are cut at this many characters; control characters are not kept, so that no line can be forged.

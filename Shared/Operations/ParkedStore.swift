@@ -117,18 +117,36 @@ package enum ParkedStore {
     ) throws {
         var last = Name(group: "", environmentID: 0, key: "")
         while true {
-            let page = try connection.run(
-                """
-                \(rows)
-                WHERE (p.group_name, p.environment_id, p.key) > (\(last.group), \(last.environmentID), \(last.key))
-                    AND \(selection.condition)
-                ORDER BY p.group_name, p.environment_id, p.key LIMIT \(Int64(pageCountMax))
-                """
-            ).map { try Row($0) }
+            let page = try self.page(selection, after: last, countMax: pageCountMax, on: &connection)
             guard let newest = page.last else { return }
             last = newest.name
             try body(page, &connection)
         }
+    }
+
+    /// Some of a selection, in the order of the primary key.
+    package static func page(
+        _ selection: Selection, after last: Name?, countMax: Int, on connection: inout Connection
+    ) throws -> [Row] {
+        let last = last ?? Name(group: "", environmentID: 0, key: "")
+        return try connection.run(
+            """
+            \(rows)
+            WHERE (p.group_name, p.environment_id, p.key) > (\(last.group), \(last.environmentID), \(last.key))
+                AND \(selection.condition)
+            ORDER BY p.group_name, p.environment_id, p.key LIMIT \(Int64(countMax))
+            """
+        ).map { try Row($0) }
+    }
+
+    /// - Returns: `nil` when it is not parked.
+    package static func find(_ name: Name, on connection: inout Connection) throws -> Row? {
+        try connection.run(
+            """
+            \(rows)
+            WHERE p.group_name = \(name.group) AND p.environment_id = \(name.environmentID) AND p.key = \(name.key)
+            """
+        ).map { try Row($0) }.first
     }
 
     /// - Parameter names: None of a message that could not be read: there is nothing to decide about.

@@ -49,8 +49,26 @@ package struct RealmContentReader {
             .map { Count(kind: Self.name($0), count: $1, deleted: $2, lastPosition: $3) }
     }
 
+    /// Paths of an environment's realms in their order, those that begin with `prefix`.
+    package static func paths(
+        in environment: EnvironmentID, prefix: String, after last: String, countMax: Int,
+        on connection: inout Connection
+    ) throws -> [String] {
+        try connection.run(
+            """
+            SELECT path FROM realm.realm
+            WHERE environment_id = \(environment.rawValue) AND starts_with(path, \(prefix)) AND path > \(last)
+            ORDER BY path LIMIT \(Int64(countMax))
+            """
+        ).decode(String.self)
+    }
+
     /// Objects by kind and id. Those that were deleted are not among them.
-    package func objects(_ kind: Kind?, id: UUID?, countMax: Int, on connection: inout Connection) throws -> [Object] {
+    ///
+    /// - Parameter last: Of each kind, those with greater ids.
+    package func objects(
+        _ kind: Kind?, id: UUID?, after last: UUID? = nil, countMax: Int, on connection: inout Connection
+    ) throws -> [Object] {
         let kinds = kind.map { [$0] } ?? Kind.allCases
         return try connection.run(
             """
@@ -59,6 +77,7 @@ package struct RealmContentReader {
                 SELECT * FROM store.object
                 WHERE environment_id = \(environment.rawValue) AND realm_id = \(realm) AND kind = k.kind
                     AND NOT deleted AND (\(id)::uuid IS NULL OR id = \(id))
+                    AND (\(last)::uuid IS NULL OR id > \(last))
                 ORDER BY id LIMIT \(Int64(countMax))
             ) o LIMIT \(Int64(countMax))
             """

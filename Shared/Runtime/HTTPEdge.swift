@@ -14,6 +14,17 @@ package struct HTTPEdge: Sendable {
             self.certificate = certificate
             self.key = key
         }
+
+        /// - Returns: `nil` when the settings name none.
+        package init?(_ configuration: Configuration) throws(ConfigurationError) {
+            let certificate = try configuration.optionalText(.tlsCertificate)
+            let key = try configuration.optionalText(.tlsKey)
+            switch (certificate, key) {
+            case (let certificate?, let key?): self.init(certificate: certificate, key: key)
+            case (nil, nil): return nil
+            default: throw ConfigurationError("tls.certificate and tls.key are given together or not at all")
+            }
+        }
     }
 
     package var tls: TLSFiles?
@@ -26,13 +37,7 @@ package struct HTTPEdge: Sendable {
     }
 
     package init(_ configuration: Configuration) throws(ConfigurationError) {
-        let certificate = try configuration.optionalText(.tlsCertificate)
-        let key = try configuration.optionalText(.tlsKey)
-        switch (certificate, key) {
-        case (let certificate?, let key?): tls = TLSFiles(certificate: certificate, key: key)
-        case (nil, nil): tls = nil
-        default: throw ConfigurationError("tls.certificate and tls.key are given together or not at all")
-        }
+        tls = try TLSFiles(configuration)
         origins = try configuration.list(.corsOrigins)
         for origin in origins {
             let rest = origin.split(separator: "://", maxSplits: 1)

@@ -24,6 +24,7 @@ enum MetricsHelp {
         "fieldpost_lag_status":
             "How a group fares, by what it committed lately: 0 OK, 1 WARN, 2 STALL, 3 STOP, 4 REWIND.",
         "fieldpost_lag_worst_status": "How a group fares on a topic where it fares worst, as fieldpost_lag_status.",
+        "fieldpost_live_devices": "Devices that hold a live stream open.",
         "fieldpost_monitor_partitions_are_told":
             "1 where groups are told of by partition, 0 where there are too many for that.",
         "fieldpost_monitor_problems": "What the monitor could not ask in its last round: 0 when it sees all.",

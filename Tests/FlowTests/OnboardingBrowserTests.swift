@@ -2,6 +2,7 @@ import Foundation
 import HTTP
 import LocalCluster
 import Model
+import TestSupport
 import Testing
 
 extension FlowTests {
@@ -32,7 +33,7 @@ extension FlowTests {
                 }
                 let checked = try await cluster.runCommand(["environment", "check", SmallOrganisation.environment])
                 #expect(checked.contains("client") && !checked.contains("FAILS"), "\(checked)")
-                let browser = try await Browser(in: cluster)
+                let browser = try await Browser(in: cluster.folder)
                 let device = try await browser.open(cluster.onboardingURL + "/device")
                 let outcome: Result<Void, any Error>
                 do {

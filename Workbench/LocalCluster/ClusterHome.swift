@@ -8,6 +8,8 @@ package struct ClusterHome: Sendable {
     package let ports: [LocalCluster.Part: Int]
     /// The ports at which services tell their metrics and their health.
     package let adminPorts: [LocalCluster.Part: Int]
+    /// The port of the operators' console.
+    package let consolePort: Int
     /// Of the OAuth client that the identity provider knows.
     package var clientSecret = LocalCluster.clientSecret
     /// `FIELDPOST_SECRET_KEYS`.
@@ -16,11 +18,13 @@ package struct ClusterHome: Sendable {
     package var inherited = ["PATH": "/usr/bin:/bin"]
 
     package init(
-        folder: ClusterFolder, ports: [LocalCluster.Part: Int], adminPorts: [LocalCluster.Part: Int]
+        folder: ClusterFolder, ports: [LocalCluster.Part: Int], adminPorts: [LocalCluster.Part: Int],
+        consolePort: Int
     ) {
         self.folder = folder
         self.ports = ports
         self.adminPorts = adminPorts
+        self.consolePort = consolePort
     }
 
     /// A home that goes when its owner does, with free ports.
@@ -32,7 +36,11 @@ package struct ClusterHome: Sendable {
         folder = try ClusterFolder(name)
         ports = Dictionary(uniqueKeysWithValues: try (listening + others).map { ($0, try Ports.free()) })
         adminPorts = Dictionary(uniqueKeysWithValues: try services.map { ($0, try Ports.free()) })
+        consolePort = try Ports.free()
     }
+
+    /// The address of the operators' console.
+    package var consoleURL: String { "http://127.0.0.1:\(consolePort)" }
 
     /// The address of a stand-in or of a service's endpoint.
     package func url(_ part: LocalCluster.Part) -> String { "http://" + address(part) }

@@ -76,6 +76,7 @@ extension LocalCluster {
                 [
                     "--key-file", folder.path + "/identity-keys", "--client",
                     "\(Self.clientID),\(home.clientSecret),\(onboardingURL)/auth_callback",
+                    "--client", "\(Self.consoleClientID),\(home.clientSecret),\(consoleURL)/callback",
                 ]
             case .sap, .economic, .compass: ["--state", "\(folder.path)/\(part.name).journal"]
             default: []
@@ -94,7 +95,20 @@ extension LocalCluster {
         if options.showcases.contains(part.first) {
             variables.merge(service.showcaseSettings.mapValues(home.text)) { $1 }
         }
+        if service == Services.lagMonitor, options.hasConsole { variables.merge(console) { $1 } }
         return variables.merging(options.variables[part.first] ?? [:]) { $1 }
+    }
+
+    /// The console's settings: it asks all services of the cluster how they are.
+    private var console: [String: String] {
+        let services = options.services.filter { $0.service != nil }.map { "\($0.name)=\(adminURL($0))" }
+        return [
+            "FIELDPOST_CONSOLE_URL": consoleURL, "FIELDPOST_CONSOLE_PORT": "\(home.consolePort)",
+            "FIELDPOST_CONSOLE_ISSUER": identityURL, "FIELDPOST_CONSOLE_CLIENT_ID": Self.consoleClientID,
+            "FIELDPOST_CONSOLE_CLIENT_SECRET": home.clientSecret,
+            "FIELDPOST_CONSOLE_ADMINISTRATORS": Self.consoleAdministrator,
+            "FIELDPOST_CONSOLE_SERVICES": services.joined(separator: ","),
+        ]
     }
 
     private var common: [String: String] {

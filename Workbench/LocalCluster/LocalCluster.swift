@@ -22,6 +22,8 @@ package final class LocalCluster: Sendable {
         package var hasEconomic = false
         /// Whether the sandbox's Compass runs.
         package var hasCompass = false
+        /// Whether lag-monitor, where it runs, has the operators' console.
+        package var hasConsole = false
         /// Environment variables per service, beside those that make up the cluster.
         package var variables: [Part: [String: String]] = [:]
         /// Arguments per stand-in, beside those that make up the cluster.
@@ -67,6 +69,7 @@ package final class LocalCluster: Sendable {
     package var economicURL: String { home.url(.economic) }
     package var compassURL: String { home.url(.compass) }
     package var onboardingURL: String { home.url(.onboarding) }
+    package var consoleURL: String { home.consoleURL }
     /// The variable under which services find the password of SAP's user `FIELDPOST`.
     package static let passwordVariable = "SANDBOX_SAP_PASSWORD"
     package static let passwordOfSAP = "sandbox"
@@ -76,6 +79,9 @@ package final class LocalCluster: Sendable {
     /// The OAuth client that the identity provider knows, with its secret.
     package static let clientID = "fieldpost"
     package static let clientSecret = "sandbox-secret"
+    /// The client that the console is at the same provider, and who is its administrator.
+    package static let consoleClientID = "fieldpost-console"
+    package static let consoleAdministrator = "operator@fieldpost.example"
     /// The variable of `fieldpost` that holds the secret.
     package static let clientSecretVariable = "SANDBOX_CLIENT_SECRET"
 

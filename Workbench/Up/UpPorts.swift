@@ -37,7 +37,7 @@ struct UpPorts: Equatable, Sendable {
     static var wanted: [(name: String, port: Int)] {
         [
             ("postgres", 15432), ("broker", 19092), ("identity", 18081), ("sap", 18200), ("economic", 18300),
-            ("compass", 18202),
+            ("compass", 18202), ("console", 18084),
         ]
             + Services.all.compactMap(\.endpoint).map { ($0.name, $0.localPort) }
             + Services.all.map { ($0.name, $0.localAdminPort) }
@@ -52,6 +52,7 @@ extension ClusterHome {
         }
         self.init(
             folder: folder, ports: Dictionary(uniqueKeysWithValues: listening),
-            adminPorts: Dictionary(uniqueKeysWithValues: Services.all.map { (LocalCluster.Part($0), ports[$0.name]) }))
+            adminPorts: Dictionary(uniqueKeysWithValues: Services.all.map { (LocalCluster.Part($0), ports[$0.name]) }),
+            consolePort: ports["console"])
     }
 }

@@ -91,6 +91,7 @@ final class UpRun: Sendable {
         options.showcases = options.services
         options.hasEconomic = true
         options.hasCompass = true
+        options.hasConsole = true
         for part in options.services { options.variables[part] = ["FIELDPOST_SHUTDOWN_MAX": "10s"] }
         // What the demo has made is looked at for as long as the folder is there.
         for name in ["COMPLETED_KEEP", "ARCHIVE_AFTER"] {
@@ -182,6 +183,8 @@ final class UpRun: Sendable {
         let admin = LocalCluster.Part.services.map { "  \($0.name) :\(home.adminPorts[$0] ?? 0)" }.joined()
         var lines = [("device page", "\(cluster.onboardingURL)/device      (password of everybody: sandbox)")]
         lines += people.map { ("  \($0.0)", $0.1) }
+        lines.append(
+            ("console", "\(cluster.consoleURL)      (\(LocalCluster.consoleAdministrator), password: sandbox)"))
         lines += state.addresses.map { ($0.title, $0.url) }
         lines += [
             ("Kafka", "\(cluster.brokers)      (kcat -b \(cluster.brokers) -t entry.events)"),

@@ -1,6 +1,7 @@
 import Environments
 import Essentials
 import Logging
+import Metrics
 import Model
 import Postgres
 import Realms
@@ -29,6 +30,7 @@ final class LiveHub: Service, Sendable {
     private let limits: GatewayLimits
     private let logger: Logger
     private let state = Mutex(State())
+    private let devices = Gauge(label: "fieldpost.live.devices")
 
     /// - Parameters:
     ///   - pool: Connections of the readers' own, so that no download is before a change.
@@ -93,6 +95,7 @@ final class LiveHub: Service, Sendable {
             while !Task.isCancelled {
                 try? await Task.sleep(for: Self.tickInterval)
                 self.tick(lagMax: self.limits.lagMax)
+                self.devices.record(self.count)
             }
             await watching
         }

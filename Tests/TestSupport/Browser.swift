@@ -1,15 +1,14 @@
-import Foundation
-import LocalCluster
-import Synchronization
+package import Foundation
+package import LocalCluster
 
 /// A headless Chromium, spoken with in the Chrome DevTools Protocol over two pipes.
-actor Browser {
-    struct Problem: Error, CustomStringConvertible {
-        let description: String
+package actor Browser {
+    package struct Problem: Error, CustomStringConvertible {
+        package let description: String
     }
 
     /// A page of the browser.
-    struct Page: Sendable {
+    package struct Page: Sendable {
         fileprivate let session: String
     }
 
@@ -23,8 +22,8 @@ actor Browser {
     /// Starts it.
     ///
     /// - Throws: When there is no Chromium (apt-get install chromium), or when it does not start.
-    init(in cluster: LocalCluster) async throws {
-        folder = cluster.folder.path + "/chromium"
+    package init(in home: ClusterFolder) async throws {
+        folder = home.path + "/chromium"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let (commandPath, answerPath) = (folder + "/commands", folder + "/answers")
         for path in [commandPath, answerPath] {
@@ -42,7 +41,7 @@ actor Browser {
                 ],
                 environment: [
                     "PATH": "/usr/bin:/bin", "HOME": folder, "TMPDIR": FileManager.default.temporaryDirectory.path,
-                    ClusterFolder.mark: cluster.folder.path,
+                    ClusterFolder.mark: home.markValue,
                 ], logPath: folder + "/log"))
         guard let commands = FileHandle(forUpdatingAtPath: commandPath),
             let answers = FileHandle(forUpdatingAtPath: answerPath)
@@ -68,14 +67,14 @@ actor Browser {
         }
     }
 
-    func end() {
+    package func end() {
         process.kill9()
         try? commands.close()
     }
 
     // MARK: Pages
 
-    func open(_ url: String) async throws -> Page {
+    package func open(_ url: String) async throws -> Page {
         let target = try await send("Target.createTarget", ["url": "about:blank"])
         let attached = try await send(
             "Target.attachToTarget", ["targetId": try text(target, "targetId"), "flatten": "true"])
@@ -85,12 +84,12 @@ actor Browser {
         return page
     }
 
-    func go(to url: String, on page: Page) async throws {
+    package func go(to url: String, on page: Page) async throws {
         _ = try await send("Page.navigate", ["url": url], on: page)
     }
 
     /// What an expression of JavaScript is, as text.
-    func value(_ expression: String, on page: Page) async throws -> String {
+    package func value(_ expression: String, on page: Page) async throws -> String {
         let answer = try await send(
             "Runtime.evaluate", ["expression": "String(\(expression))", "returnByValue": "true"], on: page)
         let result = (answer["result"] as? [String: Any])?["value"] as? String
@@ -98,7 +97,7 @@ actor Browser {
     }
 
     /// Waits until an expression is true.
-    func wait(_ expression: String, on page: Page, within: Duration = .seconds(240)) async throws {
+    package func wait(_ expression: String, on page: Page, within: Duration = .seconds(240)) async throws {
         let deadline = ContinuousClock.now + within
         // A page that is on its way has no document for a moment.
         while (try? await value("(() => { try { return !!(\(expression)) } catch { return false } })()", on: page))
@@ -109,8 +108,15 @@ actor Browser {
         }
     }
 
+    /// Bytes that the page's scripts hold, after what nobody holds any more was taken away.
+    package func heapBytes(of page: Page) async throws -> Double {
+        _ = try await send("HeapProfiler.collectGarbage", on: page)
+        let answer = try await send("Runtime.getHeapUsage", on: page)
+        return (answer["usedSize"] as? Double) ?? 0
+    }
+
     /// A picture of the page, as PNG.
-    func screenshot(of page: Page) async throws -> Data {
+    package func screenshot(of page: Page) async throws -> Data {
         let answer = try await send("Page.captureScreenshot", on: page)
         return Data(base64Encoded: try text(answer, "data")) ?? Data()
     }

@@ -1,0 +1,147 @@
+import Environments
+import Essentials
+import FoundationEssentials
+import Hummingbird
+import Model
+import Operations
+import Postgres
+import Runtime
+
+/// What is in realms, who may open them, and the life of an object. Each look is in the audit log.
+extension ConsoleAPI {
+    func addRealmRoutes(to router: Router<EdgeContext>) {
+        router.get("/api/realms") { try await realms($0, $1) }
+        router.get("/api/realm") { try await realm($0, $1) }
+        router.get("/api/realm/objects") { try await objects($0, $1) }
+        router.get("/api/realm/people") { try await people($0, $1) }
+        router.get("/api/trace") { try await trace($0, $1) }
+    }
+
+    /// Runs `body` with the environment that the request names.
+    private func inEnvironment<Success: Sendable>(
+        _ query: ConsoleQuery,
+        _ body: @escaping @Sendable (EnvironmentID, inout Connection) throws -> Success
+    ) async throws -> Success {
+        let name = try query.text("environment")
+        return try await ConsoleAnswer.answering {
+            try await pool.run { connection in
+                guard let environment = try EnvironmentStore.number(of: name, on: &connection) else {
+                    throw ConsoleAnswer.notFound("environment")
+                }
+                return try body(environment, &connection)
+            }
+        }
+    }
+
+    @concurrent private func realms(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        struct Answer: Encodable {
+            let paths: [String]
+            let next: String?
+        }
+        _ = try gate.visitor(request, context)
+        let query = try ConsoleQuery(request)
+        let (prefix, after) = (query["prefix"] ?? "/", query["after"] ?? "")
+        let paths = try await inEnvironment(query) { environment, connection in
+            try RealmContentReader.paths(
+                in: environment, prefix: prefix, after: after, countMax: Self.pageCountMax, on: &connection)
+        }
+        return try ConsoleAnswer.json(
+            Answer(paths: paths, next: paths.count == Self.pageCountMax ? paths.last : nil))
+    }
+
+    @concurrent private func realm(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        let visitor = try gate.visitor(request, context)
+        let query = try ConsoleQuery(request)
+        let path = try query.realm("path")
+        let counts = try await inEnvironment(query) { environment, connection in
+            guard let reader = try RealmContentReader(path, in: environment, on: &connection) else {
+                throw ConsoleAnswer.notFound("realm")
+            }
+            _ = try connection.run([
+                visitor.administrator.audit(.realmViewed, path.description, in: environment)
+            ])
+            return try reader.counts(on: &connection)
+        }
+        return try ConsoleAnswer.json(counts)
+    }
+
+    private struct ObjectRow: Encodable {
+        let kind: String
+        let id: String
+        let position: Int64
+        let editPosition: Int64
+        let fields: String
+    }
+
+    @concurrent private func objects(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        struct Answer: Encodable {
+            let objects: [ObjectRow]
+            let next: String?
+        }
+        let visitor = try gate.visitor(request, context)
+        let query = try ConsoleQuery(request)
+        let (path, kindName, last) = (try query.realm("path"), try query.text("kind"), try query.id("after"))
+        guard let kind = Kind(rawValue: kindName) else { throw ConsoleAnswer.notFound("kind") }
+        let rows = try await inEnvironment(query) { environment, connection in
+            guard let reader = try RealmContentReader(path, in: environment, on: &connection) else {
+                throw ConsoleAnswer.notFound("realm")
+            }
+            _ = try connection.run([
+                visitor.administrator.audit(
+                    .payloadViewed, path.description, in: environment, detail: ["kind": kind.rawValue])
+            ])
+            return try reader.objects(kind, id: nil, after: last, countMax: Self.pageCountMax, on: &connection).map {
+                ObjectRow(
+                    kind: $0.kind, id: $0.id.text, position: $0.position, editPosition: $0.editPosition,
+                    fields: $0.fields)
+            }
+        }
+        return try ConsoleAnswer.json(
+            Answer(objects: rows, next: rows.count == Self.pageCountMax ? rows.last?.id : nil))
+    }
+
+    @concurrent private func people(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        struct Person: Encodable {
+            let email: String
+            let role: String
+            let mayOpen: Bool
+            let why: String
+            let hasLoggedIn: Bool
+        }
+        struct Answer: Encodable {
+            let people: [Person]
+            let next: String?
+        }
+        _ = try gate.visitor(request, context)
+        let query = try ConsoleQuery(request)
+        let (path, after) = (try query.realm("path"), query["after"] ?? "")
+        let answer = try await inEnvironment(query) { environment, connection in
+            var access = PeopleAccess(environment, realm: path)
+            let page = try access.page(after: after, on: &connection)
+            let people = page.map { person in
+                let explanation = person.state.explanation(of: path)
+                return Person(
+                    email: person.email, role: person.state.role.rawValue, mayOpen: explanation.isOpen,
+                    why: explanation.reason, hasLoggedIn: person.hasLoggedIn)
+            }
+            return Answer(people: people.filter(\.mayOpen), next: page.last?.email)
+        }
+        return try ConsoleAnswer.json(answer)
+    }
+
+    @concurrent private func trace(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        let visitor = try gate.visitor(request, context)
+        let query = try ConsoleQuery(request)
+        guard let id = try query.id("id") else { throw Problem(.badRequest, detail: "Not usable: id.") }
+        let name = try query.text("environment")
+        let stories = try await inEnvironment(query) { environment, connection in
+            let stories = try StoryReader.load(id, in: environment, named: name, on: &connection)
+            _ = try connection.run([
+                visitor.administrator.audit(
+                    .payloadViewed, id.text, in: environment, detail: ["view": "time line"])
+            ])
+            return stories
+        }
+        return try ConsoleAnswer.json(stories)
+    }
+}

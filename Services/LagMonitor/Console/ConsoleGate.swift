@@ -1,0 +1,53 @@
+import Crypto
+import Environments
+import HTTPTypes
+import Hummingbird
+import Runtime
+
+/// Lets requests of administrators through, and nobody else's.
+struct ConsoleGate: Sendable {
+    /// Whoever asks, once it is known that they may.
+    struct Visitor: Sendable {
+        let session: ConsoleSessions.Session
+        let administrator: Administrator
+    }
+
+    let settings: ConsoleSettings
+    let cookies: ConsoleCookies
+    let sessions: ConsoleSessions
+
+    static let tokenField = "fieldpost-console-token"
+
+    /// - Throws: `Problem` 401 without a session, which says nothing else; 403 for what another site's page sent; 429.
+    func visitor(_ request: Request, _ context: EdgeContext) throws -> Visitor {
+        guard let id = cookies.session(in: request.headers) else { throw Self.notSignedIn }
+        switch sessions.use(id) {
+        case .none: throw Self.notSignedIn
+        case .busy:
+            throw Problem(
+                .tooManyRequests, detail: "Too many requests; try again in a minute.", headers: [.retryAfter: "60"])
+        case .session(let session):
+            // Browsers say which page a request comes from.
+            let site = HTTPField.Name("Sec-Fetch-Site").flatMap { request.headers[$0] }
+            guard site == nil || site == "same-origin" else { throw Self.ofAnotherSite }
+            let address = settings.clients.text(request, context)
+            return Visitor(
+                session: session,
+                administrator: Administrator(actor: "console:\(session.email)", address: address))
+        }
+    }
+
+    /// The same for a request that changes something: it is of this page, and repeats the session's token.
+    func actor(_ request: Request, _ context: EdgeContext) throws -> Visitor {
+        let visitor = try visitor(request, context)
+        guard request.headers[.origin] == settings.origin else { throw Self.ofAnotherSite }
+        let given = HTTPField.Name(Self.tokenField).flatMap { request.headers[$0] } ?? ""
+        guard SHA256.hash(data: Array(given.utf8)) == SHA256.hash(data: Array(visitor.session.token.utf8)) else {
+            throw Self.ofAnotherSite
+        }
+        return visitor
+    }
+
+    private static let notSignedIn = Problem(.unauthorized, detail: "Sign in.")
+    private static let ofAnotherSite = Problem(.forbidden, detail: "This was not sent by the console's page.")
+}

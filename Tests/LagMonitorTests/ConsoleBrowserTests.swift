@@ -1,0 +1,211 @@
+import Essentials
+import Foundation
+import LocalCluster
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+
+@testable import LagMonitor
+
+/// The console in a real browser.
+@Suite(.ownThreads, .serialized) struct ConsoleBrowserTests {
+    /// What would run as a script if a page took it for markup; each marks the page when it runs.
+    static let hostile =
+        #"<img src=x onerror="window.caught=1"><script>window.caught=2</script>'"><svg onload=caught=3>"#
+
+    private func withBrowser(
+        _ body: @Sendable (ConsoleFixture, Browser, Browser.Page) async throws -> Void
+    ) async throws {
+        try await withConsole { fixture in
+            let folder = try ClusterFolder("console-browser")
+            defer { folder.remove() }
+            let browser = try await Browser(in: folder)
+            let outcome: Result<Void, any Error>
+            do {
+                let page = try await browser.open(fixture.url + "/")
+                try await signIn(browser, page)
+                try await body(fixture, browser, page)
+                outcome = .success(())
+            } catch {
+                outcome = .failure(error)
+            }
+            await browser.end()
+            try outcome.get()
+        }
+    }
+
+    private func signIn(_ browser: Browser, _ page: Browser.Page) async throws {
+        try await browser.wait("document.getElementById('sign-in')", on: page)
+        #expect(try await browser.value("document.body.innerText.includes('Parked')", on: page) == "false")
+        _ = try await browser.value("document.getElementById('sign-in').click()", on: page)
+        try await browser.wait("document.querySelector('input[name=password]')", on: page)
+        _ = try await browser.value(
+            """
+            (document.querySelector('input[name=email]').value = '\(ConsoleFixture.administrator)',
+                document.querySelector('input[name=password]').value = '\(ConsoleFixture.password)',
+                document.querySelector('form button').click())
+            """, on: page)
+        try await browser.wait("document.querySelector('button[value=allow]')", on: page)
+        _ = try await browser.value("document.querySelector('button[value=allow]').click()", on: page)
+        try await browser.wait("document.querySelector('[data-view=picture] .facts b')", on: page)
+    }
+
+    private func click(_ selector: String, _ browser: Browser, _ page: Browser.Page) async throws {
+        try await browser.wait("document.querySelector('\(selector)')", on: page)
+        _ = try await browser.value("document.querySelector('\(selector)').click()", on: page)
+    }
+
+    private func text(_ selector: String, _ browser: Browser, _ page: Browser.Page) async throws -> String {
+        try await browser.value("document.querySelector('\(selector)').textContent", on: page)
+    }
+
+    private func visit(_ hash: String, _ browser: Browser, _ page: Browser.Page, until found: String) async throws {
+        _ = try await browser.value("(location.hash = '\(hash)')", on: page)
+        try await browser.wait(found, on: page)
+    }
+
+    @Test func aDeadKeyIsFoundUnderstoodAndTriedAgain() async throws {
+        try await withBrowser { fixture, browser, page in
+            try fixture.park("key-1", reason: "the project is closed")
+            var look = Look()
+            look.parked = [
+                MonitorStore.Parked(
+                    group: "entry-submitter", topic: "entry.events", dueCount: 0, waitingCount: 0, circuitCount: 0,
+                    deadCount: 1)
+            ]
+            fixture.board.publish(look)
+            try await click("#dead-entry-submitter", browser, page)
+            try await click("button[data-key=key-1]", browser, page)
+            try await browser.wait("document.querySelector('dialog[open] [data-line=reason]')", on: page)
+            #expect(try await text("[data-line=reason]", browser, page) == "the project is closed")
+            #expect(try fixture.acts("payload.viewed") == ["console:ana@example.com key-1"])
+            try await click("#retry", browser, page)
+            #expect(try fixture.acts("parked.retried").isEmpty, "it asks first")
+            try await click("#confirm", browser, page)
+            try await browser.wait("document.getElementById('notice').textContent === 'It is tried again.'", on: page)
+            #expect(try fixture.acts("parked.retried") == ["console:ana@example.com key-1"])
+            let dead = try fixture.withDatabase {
+                try $0.run("SELECT is_dead, attempts FROM pipeline.parked").decode(Bool.self, Int32.self)
+            }
+            #expect(dead.count == 1 && !dead[0].0 && dead[0].1 == 0)
+            _ = try await browser.value("document.getElementById('sign-out').click()", on: page)
+            try await browser.wait("document.getElementById('sign-in')", on: page)
+            #expect(try await browser.value("document.body.innerText.includes('key-1')", on: page) == "false")
+        }
+    }
+
+    @Test func whatComesFromOutsideIsTextWhateverItLooksLike() async throws {
+        try await withBrowser { fixture, browser, page in
+            let bad = Self.hostile
+            let json = String(decoding: try JSONEncoder().encode(["text": bad, bad: "x"]), as: UTF8.self)
+            let id = UUID()
+            try await withOwnThread {
+                var connection = try Connection(fixture.database)
+                try connection.run(
+                    """
+                    INSERT INTO realm.realm (environment_id, id, path)
+                    SELECT id, 77, '/users/x@y.z' FROM realm.environment
+                    """)
+                try connection.run(
+                    """
+                    INSERT INTO store.object (environment_id, realm_id, kind, deleted, id, position, source_position,
+                        edit_position, fields)
+                    SELECT id, 77, \(Kind.timeEntry), false, \(id), 1, 0, 1, \(json) FROM realm.environment
+                    """)
+                try connection.run(
+                    """
+                    INSERT INTO store.change (environment_id, realm_id, position, kind, id, traceparent)
+                    SELECT id, 77, 1, \(Kind.timeEntry), \(id), \(bad) FROM realm.environment
+                    """)
+            }
+            try fixture.park(
+                bad, group: bad, topic: bad, reason: bad,
+                subject: "/users/x@y.z/TimeEntry/\(id.uuidString.lowercased())")
+            var looks = MadeLooks(topics: [bad], partitionCount: 1)
+            looks.groups = [bad]
+            var look = looks.look(at: 1_800_000_000_000)
+            look.at = Timestamp(millisecondsSinceEpoch: 1_800_000_000_000)
+            look.problems = [bad: bad]
+            look.reasons = [MonitorStore.Reason(group: bad, text: bad, isDead: true, count: 1)]
+            fixture.board.publish(look)
+            let name = "acme"
+            let shows = "document.getElementById('main').textContent.includes(\(quoted(bad)))"
+            try await browser.wait(shows, on: page)
+            for hash in ["#charts", "#parked"] {
+                try await visit(hash, browser, page, until: "location.hash.length > 3 && \(shows)")
+            }
+            try await visit("#parked", browser, page, until: "document.querySelector('button[data-key]')")
+            try await click("button[data-key]", browser, page)
+            try await browser.wait("document.getElementById('payload')?.textContent.includes('onerror')", on: page)
+            #expect(try await text("[data-line=reason]", browser, page) == bad)
+            try await visit(
+                "#realms?environment=\(name)&path=/users/x@y.z", browser, page,
+                until: "document.querySelector('[data-kind]')")
+            try await click("[data-kind]", browser, page)
+            try await browser.wait(
+                "document.querySelector('[data-object] pre')?.textContent.includes('onerror')", on: page)
+            try await visit(
+                "#trace?environment=\(name)&id=\(id.uuidString)", browser, page,
+                until: "document.querySelector('.line li') && \(shows)")
+            #expect(try await browser.value("window.caught", on: page) == "undefined")
+            let markup = "document.querySelectorAll('main img, main script, dialog img, dialog script').length"
+            #expect(try await browser.value(markup, on: page) == "0")
+            // The policy holds even where a fault would write markup.
+            let written = """
+                (() => { try { document.body.innerHTML = '<img src=x onerror=caught=9>'; return 'written' }
+                catch { return 'refused' } })()
+                """
+            #expect(try await browser.value(written, on: page) == "refused")
+        }
+    }
+
+    /// A text as a literal of JavaScript.
+    private func quoted(_ text: String) -> String {
+        (try? JSONEncoder().encode(text)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+
+    @Test func anHourOfTwoHundredPartitionsDoesNotGrowThePageOrTheService() async throws {
+        try await withBrowser { fixture, browser, page in
+            var looks = MadeLooks(
+                topics: (0..<10).map { "topic-\($0).events" }, partitionCount: 20)
+            var at: Int64 = 1_800_000_000_000
+            func pass(_ seconds: Int64) {
+                for _ in 0..<(seconds / 10) {
+                    at += 10_000
+                    var look = looks.look(at: at)
+                    look.at = Timestamp(millisecondsSinceEpoch: at)
+                    fixture.board.publish(look)
+                }
+            }
+            pass(600)
+            try await visit("#charts", browser, page, until: "document.querySelectorAll('[data-chart]').length === 10")
+            let loaded = "performance.getEntriesByType('resource').reduce((sum, one) => sum + one.transferSize, 0)"
+            let byteCount = try #require(Double(try await browser.value(loaded, on: page)))
+            #expect(byteCount < 200_000, "\(byteCount) bytes were loaded")
+            pass(3_600)
+            let (heap, memory) = (try await heap(browser, page), residentBytes())
+            for _ in 0..<12 {
+                pass(3_600)
+                try await visit("#picture", browser, page, until: "document.querySelector('[data-topic]')")
+                try await visit(
+                    "#charts", browser, page, until: "document.querySelectorAll('[data-chart]').length === 10")
+            }
+            let (laterHeap, laterMemory) = (try await self.heap(browser, page), residentBytes())
+            print("loaded \(byteCount) B; heap \(heap) → \(laterHeap) B; service \(memory) → \(laterMemory) B")
+            #expect(laterHeap < heap + 1_500_000, "\(heap) → \(laterHeap)")
+            #expect(laterMemory < memory + 64 << 20, "\(memory) → \(laterMemory)")
+        }
+    }
+
+    private func heap(_ browser: Browser, _ page: Browser.Page) async throws -> Double {
+        try await browser.heapBytes(of: page)
+    }
+
+    /// Of this process, which the service is in.
+    private func residentBytes() -> Int {
+        let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
+        return text.split(separator: " ").dropFirst().first.flatMap { Int($0) }.map { $0 * 4_096 } ?? 0
+    }
+}

@@ -1,0 +1,112 @@
+import Essentials
+import Foundation
+import HTTP
+import Identity
+import LocalCluster
+import Logging
+import Model
+import NIOPosix
+import Postgres
+import ServiceLifecycle
+import TestSupport
+import Testing
+
+@testable import LagMonitor
+@testable import Runtime
+@testable import Sandbox
+
+/// A console and an identity provider that really listen, on a database of their own.
+struct ConsoleFixture: Sendable {
+    let database: String
+    let url: String
+    let issuer: String
+    let identity: IdentityState
+    let board = LookBoard()
+    let client = Client()
+
+    static let clientID = "console"
+    static let clientSecret = "s3cret: with + signs"
+    static let password = "right"
+    static let administrator = "ana@example.com"
+    static let stranger = "eve@example.com"
+
+    /// Lends a connection to the database. It blocks, which a test may.
+    func withDatabase<Success: Sendable>(_ body: @Sendable (inout Connection) throws -> Success) throws -> Success {
+        var connection = try Connection(database)
+        return try body(&connection)
+    }
+
+    /// What the audit log has of an action: each record's actor and subject.
+    func acts(_ action: String) throws -> [String] {
+        try withDatabase {
+            try $0.run("SELECT actor || ' ' || subject FROM access.audit WHERE action = \(action) ORDER BY id")
+                .decode(String.self)
+        }
+    }
+
+    /// Puts a key aside, dead unless it waits for its back end, whose object is an entry of Ana's.
+    func park(
+        _ key: String, group: String = "entry-submitter", topic: String = "entry.events", reason: String,
+        subject: String = "", isCircuit: Bool = false
+    ) throws {
+        try withDatabase { connection in
+            _ = try connection.run(
+                """
+                INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position,
+                    reason, is_dead, is_circuit, attempts, next_at)
+                SELECT \(group), id, \(key), \(topic), 0, \(subject), 1, \(reason), \(!isCircuit), \(isCircuit), 3,
+                    now()
+                FROM realm.environment ORDER BY id LIMIT 1
+                """)
+        }
+    }
+}
+
+/// Starts the parts, lends them, and stops them.
+func withConsole(
+    idleMax: Duration = .seconds(600), _ body: @Sendable (ConsoleFixture) async throws -> Void
+) async throws {
+    // The environment's own connection is not needed.
+    let database = try TestEnvironment().conninfo
+    let (port, identityPort) = (try Ports.free(), try Ports.free())
+    let url = "http://127.0.0.1:\(port)"
+    let state = IdentityState(password: ConsoleFixture.password)
+    state.add(
+        IdentityClient(
+            id: ConsoleFixture.clientID, secret: ConsoleFixture.clientSecret, redirectURIs: [url + "/callback"]))
+    let issuer = "http://127.0.0.1:\(identityPort)"
+    let provider = IdentityProvider(
+        issuer: issuer, audience: "fieldpost", keys: try await IdentityKeys.load(from: nil), state: state)
+    var logger = Logger(label: "test")
+    logger.logLevel = .critical
+    let fixture = ConsoleFixture(database: database, url: url, issuer: issuer, identity: state)
+    var settings = ConsoleSettings(
+        origin: url, issuer: issuer,
+        client: .init(id: ConsoleFixture.clientID, secret: ConsoleFixture.clientSecret),
+        administrators: [.address(ConsoleFixture.administrator)])
+    settings.idleMax = idleMax
+    let console = try await Console(settings, database: database, board: fixture.board, logger: logger)
+    let (started, announce) = AsyncStream.makeStream(of: Int.self)
+    let runtime = ComponentEnvironment(
+        logger: logger, health: Health(stallMax: .seconds(60)), eventLoops: MultiThreadedEventLoopGroup.singleton)
+    let parts =
+        [
+            Component.http("identity", host: "127.0.0.1", port: identityPort, started: { announce.yield($0) }) {
+                provider.addRoutes(to: $0)
+            }
+        ] + console.components(host: "127.0.0.1", port: port, started: { announce.yield($0) })
+    let group = ServiceGroup(services: parts.map { $0.make(runtime) }, logger: logger)
+    let running = Task { try await group.run() }
+    var startedCount = 0
+    for await _ in started {
+        startedCount += 1
+        if startedCount == 2 { break }
+    }
+    let outcome: Result<Void, any Error>
+    do { outcome = .success(try await body(fixture)) } catch { outcome = .failure(error) }
+    fixture.client.shutDown()
+    await group.triggerGracefulShutdown()
+    _ = try? await running.value
+    console.close()
+    try outcome.get()
+}

@@ -135,7 +135,7 @@ extension ConsoleAPI {
         guard let id = try query.id("id") else { throw Problem(.badRequest, detail: "Not usable: id.") }
         let name = try query.text("environment")
         let stories = try await inEnvironment(query) { environment, connection in
-            let stories = try StoryReader.load(id, in: environment, named: name, on: &connection)
+            let stories = try Story.load(id, in: environment, on: &connection)
             _ = try connection.run([
                 visitor.administrator.audit(
                     .payloadViewed, id.text, in: environment, detail: ["view": "time line"])

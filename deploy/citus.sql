@@ -73,6 +73,7 @@ SELECT create_distributed_table('pipeline.parked', 'environment_id', colocate_wi
 SELECT create_distributed_table('poll.finished', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('poll.run', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('poll.watermark', 'environment_id', colocate_with => 'realm.environment');
+SELECT create_distributed_table('submission.attempt', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('submission.ledger', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('task.copy', 'environment_id', colocate_with => 'realm.environment');
 

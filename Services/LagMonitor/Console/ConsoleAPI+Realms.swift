@@ -133,7 +133,6 @@ extension ConsoleAPI {
         let visitor = try gate.visitor(request, context)
         let query = try ConsoleQuery(request)
         guard let id = try query.id("id") else { throw Problem(.badRequest, detail: "Not usable: id.") }
-        let name = try query.text("environment")
         let stories = try await inEnvironment(query) { environment, connection in
             let stories = try Story.load(id, in: environment, on: &connection)
             _ = try connection.run([

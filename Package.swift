@@ -104,8 +104,8 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         "fieldpost", "Fieldpost",
         [
             "BackendProtocol", "Backends", "Commands", "Compass", "Deliveries", "Environments", "Essentials", "HTTP",
-            "Identity", "ImportSources", "Kafka", "Lag", "Model", "Operations", "Postgres", "Realms", "Runtime", "Work",
-            algorithms, argumentParser, crypto,
+            "Identity", "ImportSources", "Kafka", "Lag", "Model", "Moving", "Operations", "Postgres", "Realms",
+            "Runtime", "Work", algorithms, argumentParser, crypto,
         ]
     ),
     (
@@ -162,6 +162,8 @@ let shared: [Target] = [
             "Realms", crypto,
         ],
         path: "Shared/Environments"),
+    .target(
+        name: "Moving", dependencies: ["Environments", "Model", "Postgres", "Realms", crypto], path: "Shared/Moving"),
     .target(
         name: "Catalogues",
         dependencies: [

@@ -265,8 +265,8 @@ let tests: [Target] = [
         name: "FieldpostTests",
         dependencies: [
             "Backends", "Environments", "Essentials", "Fieldpost", "HTTP", "Identity", "ImportSources", "Kafka",
-            "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", crypto, httpTypes,
-            hummingbird, lifecycle, logging, nioPosix,
+            "LocalCluster", "Model", "Moving", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", crypto,
+            httpTypes, hummingbird, lifecycle, logging, nioPosix,
         ], path: "Tests/FieldpostTests"),
     .testTarget(
         name: "FlowTests",

@@ -130,18 +130,23 @@ package struct EnvironmentExport {
             stringLiteral: "jsonb_build_object(" + table.key.map { "'\($0)', x.\($0)" }.joined(separator: ", ") + ")")
         return """
             SELECT (to_jsonb(x) - 'environment_id')::text, \(key)::text
-            FROM (SELECT t.* FROM \(source(of: table, after: last))
-                WHERE t.environment_id = \(move.environment.rawValue) AND \(condition(choice))
+            FROM (SELECT t.* FROM \(table.sql) t
+                WHERE t.environment_id = \(move.environment.rawValue) AND \(isAfter(last, in: table))
+                    AND \(condition(choice))
                 ORDER BY \(table.order) LIMIT \(Int64(table.pageCountMax))) x
             """
     }
 
-    private func source(of table: MovedTable, after last: String?) -> Statement {
-        guard let last else { return "\(table.sql) t" }
-        return """
-            json_populate_record(NULL::\(table.sql), \(last)::json) l
-            JOIN \(table.sql) t ON \(table.columns(of: "t")) > \(table.columns(of: "l"))
-            """
+    /// Rows beyond a key. Each of its columns is a value of its own before the rows are looked for: only so the index
+    /// is read from there on.
+    private func isAfter(_ last: String?, in table: MovedTable) -> Statement {
+        guard let last else { return "true" }
+        let values = table.key.map { column -> Statement in
+            let name = Statement(stringLiteral: column)
+            return "(SELECT l.\(name) FROM json_populate_record(NULL::\(table.sql), \(last)::json) l)"
+        }
+        let first: Statement = "\(table.columns) > (\(values[0])"
+        return "\(values.dropFirst().reduce(first) { "\($0), \($1)" }))"
     }
 
     private func condition(_ choice: Choice) -> Statement {

@@ -87,9 +87,8 @@ package struct MovedTable: Sendable {
     /// The table as a part of a statement.
     var sql: Statement { Statement(stringLiteral: name) }
 
-    func columns(of alias: String) -> Statement {
-        Statement(stringLiteral: "(" + key.map { "\(alias).\($0)" }.joined(separator: ", ") + ")")
-    }
+    /// The key of a row, which a statement calls `t`.
+    var columns: Statement { Statement(stringLiteral: "(" + key.map { "t.\($0)" }.joined(separator: ", ") + ")") }
 
     /// As a key of several columns orders it, by its index.
     var order: Statement {

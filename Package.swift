@@ -104,8 +104,8 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         "fieldpost", "Fieldpost",
         [
             "BackendProtocol", "Backends", "Commands", "Compass", "Deliveries", "Environments", "Essentials", "HTTP",
-            "Identity", "ImportSources", "Kafka", "Lag", "Model", "Operations", "Postgres", "Realms", "Runtime", "Work",
-            algorithms, argumentParser, crypto,
+            "Identity", "ImportSources", "Kafka", "Lag", "Model", "Moving", "Operations", "Postgres", "Realms",
+            "Runtime", "Work", algorithms, argumentParser, crypto,
         ]
     ),
     (
@@ -169,6 +169,8 @@ let shared: [Target] = [
             "Realms", crypto,
         ],
         path: "Shared/Environments"),
+    .target(
+        name: "Moving", dependencies: ["Environments", "Model", "Postgres", "Realms", crypto], path: "Shared/Moving"),
     .target(
         name: "Catalogues",
         dependencies: [
@@ -271,8 +273,8 @@ let tests: [Target] = [
         name: "FieldpostTests",
         dependencies: [
             "Backends", "Environments", "Essentials", "Fieldpost", "HTTP", "Identity", "ImportSources", "Kafka",
-            "LocalCluster", "Model", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", crypto, httpTypes,
-            hummingbird, lifecycle, logging, nioPosix,
+            "LocalCluster", "Model", "Moving", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", crypto,
+            httpTypes, hummingbird, lifecycle, logging, nioPosix,
         ], path: "Tests/FieldpostTests"),
     .testTarget(
         name: "FlowTests",

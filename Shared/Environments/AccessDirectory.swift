@@ -27,8 +27,10 @@ package struct AccessDirectory: Sendable {
     /// But those that name the client that people log in with.
     package let integrations: [Integration]
     package let domains: [EnvironmentID: Set<String>]
+    /// Environments that have moved to another installation, and their base URL there.
+    package let left: [EnvironmentID: String?]
 
-    /// Reads it in one round trip.
+    /// Reads it.
     package static func load(on connection: inout Connection) throws(PostgresError) -> AccessDirectory {
         let answers = try connection.run([
             """
@@ -49,7 +51,19 @@ package struct AccessDirectory: Sendable {
                 Provider(environment: $0, issuer: $1, audience: $2, jwksURL: $3, addressVouchedBy: $4)
             },
             integrations: try answers[1].map { row throws(PostgresError) in try integration(row) },
-            domains: Dictionary(grouping: domains, by: \.0).mapValues { Set($0.map(\.1)) })
+            domains: Dictionary(grouping: domains, by: \.0).mapValues { Set($0.map(\.1)) },
+            left: try left(on: &connection))
+    }
+
+    /// - Returns: None in a database whose schema does not know of moves yet.
+    private static func left(on connection: inout Connection) throws(PostgresError) -> [EnvironmentID: String?] {
+        do throws(PostgresError) {
+            let rows = try connection.run("SELECT environment_id, moved_to FROM realm.move WHERE state = 'left'")
+            return Dictionary(uniqueKeysWithValues: try rows.decode(EnvironmentID.self, String?.self))
+        } catch {
+            guard error.isOfMissingTable else { throw error }
+            return [:]
+        }
     }
 
     private static func integration(_ row: Row) throws(PostgresError) -> Integration {

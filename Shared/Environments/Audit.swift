@@ -35,6 +35,14 @@ package struct AuditRecord: Sendable, Equatable {
         /// A person's `User` object refers to another catalogue.
         case catalogueChanged = "catalogue.changed"
         case environmentChanged = "environment.changed"
+        /// An environment was let go to another installation.
+        case environmentLeft = "environment.left"
+        /// An environment that was leaving goes on.
+        case environmentTakenBack = "environment.taken-back"
+        /// An environment came from another installation.
+        case environmentBegun = "environment.begun"
+        /// What had arrived of an environment was removed before it began.
+        case environmentDiscarded = "environment.discarded"
         /// A person's refresh token was revoked at the identity provider, and removed here.
         case tokenRevoked = "token.revoked"
         /// It was removed here without a word to the provider.

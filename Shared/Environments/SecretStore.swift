@@ -25,7 +25,7 @@ package enum SecretStore {
     }
 
     /// The key of a row, with its secret.
-    private struct Stored {
+    struct Stored {
         package let environment: EnvironmentID
         /// A refresh token's number and person; the number of the realm of a person's own login.
         package var number: Int64 = 0
@@ -82,17 +82,21 @@ package enum SecretStore {
         return (count, unreadable)
     }
 
-    private static func forEachPage(
-        of sort: Sort, on connection: inout Connection, _ body: ([Stored], inout Connection) throws -> Void
+    /// - Parameter only: One environment's; all environments' without it.
+    static func forEachPage(
+        of sort: Sort, in only: EnvironmentID? = nil, on connection: inout Connection,
+        _ body: ([Stored], inout Connection) throws -> Void
     ) throws {
         var last = (environment: Int32.min, number: Int64.min)
+        if let only { last = (only.rawValue - 1, Int64.max) }
         while true {
             let page = try connection.run(load(sort, after: last))
                 .decode(EnvironmentID.self, Int64.self, Int32.self, Bytea.self)
                 .map { Stored(environment: $0, number: $1, person: $2, sealed: $3) }
             guard let newest = page.last else { return }
             last = (newest.environment.rawValue, newest.number)
-            try body(page, &connection)
+            try body(page.filter { only == nil || $0.environment == only }, &connection)
+            if let only, newest.environment != only { return }
         }
     }
 
@@ -136,7 +140,7 @@ package enum SecretStore {
     }
 
     /// What was changed by somebody else meanwhile stays as they left it.
-    private static func save(_ sort: Sort, _ changes: [(stored: Stored, sealed: Bytea)]) -> Statement {
+    static func save(_ sort: Sort, _ changes: [(stored: Stored, sealed: Bytea)]) -> Statement {
         let environments = changes.map(\.stored.environment.rawValue)
         let (old, new) = (changes.map(\.stored.sealed), changes.map(\.sealed))
         switch sort {

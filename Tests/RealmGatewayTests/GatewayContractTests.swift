@@ -3,6 +3,7 @@ import Essentials
 import Foundation
 import HTTP
 import Model
+import Postgres
 import ProjectDocuments
 import Synchronization
 import TestSupport
@@ -65,18 +66,37 @@ import Yams
         }
         struct Away: Error {}
         try await withGateway(fetch: { _ in throw Away() }) { fixture in
+            try await Self.answersOfAll(fixture, log)
+        }
+        try await withGateway { fixture in
+            var connection = try Connection(fixture.database)
+            try connection.run(
+                """
+                INSERT INTO realm.move (environment_id, move_id, state, moved_to)
+                SELECT id, gen_random_uuid(), 'left', 'https://new.example' FROM realm.environment
+                """)
             let ana = try await GatewayDevice(fixture, "ana@example.com")
-            let blob = "/v1/blobs/\(UUID().text)"
-            let routes = [
-                ("GET", "/v1/realms"), ("GET", "/v1/deliveries"), ("POST", "/v1/sync"), ("POST", "/v1/mutations"),
-                ("PUT", blob), ("GET", blob),
-                ("PUT", "/v1/credentials/compass"), ("DELETE", "/v1/credentials/compass"),
-            ]
-            for (method, path) in routes {
-                log.check(method, path, Answer(try await fixture.client.send(ana.request(method, path, "{}"))))
+            try await eventually("the environment has left") {
+                let answer = Answer(try await fixture.client.send(ana.request("GET", "/v1/realms", nil)))
+                return answer.status == 421 && answer.problem == "environment-moved"
             }
+            try await Self.answersOfAll(fixture, log)
         }
         #expect(log.seen.withLock { $0 } == (try Self.documented()))
+    }
+
+    /// What each route answers to somebody who does nothing wrong.
+    private static func answersOfAll(_ fixture: GatewayFixture, _ log: ContractLog) async throws {
+        let ana = try await GatewayDevice(fixture, "ana@example.com")
+        let blob = "/v1/blobs/\(UUID().text)"
+        let routes = [
+            ("GET", "/v1/realms"), ("GET", "/v1/deliveries"), ("POST", "/v1/sync"), ("POST", "/v1/mutations"),
+            ("PUT", blob), ("GET", blob),
+            ("PUT", "/v1/credentials/compass"), ("DELETE", "/v1/credentials/compass"),
+        ]
+        for (method, path) in routes {
+            log.check(method, path, Answer(try await fixture.client.send(ana.request(method, path, "{}"))))
+        }
     }
 
     private static func answersOfBlobs(

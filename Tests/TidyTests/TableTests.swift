@@ -32,6 +32,20 @@ import Testing
             tables: ["access.provider", "backend.connection", "backend.person"],
             reason: "an attempt to log in is used up and read with its environment's settings in one statement, and "
                 + "sessions are found by environment, through their index"),
+        Exception(
+            path: "Shared/Moving/EnvironmentImport.swift", tables: ["access.audit"],
+            reason: "its records get numbers of the installation that they come to"),
+        Exception(
+            path: "Shared/Moving/MoveBeginning.swift", tables: ["access.integration", "access.person"],
+            reason: "numbers that came along are not given again"),
+        Exception(
+            path: "Shared/Moving/MovedTable.swift",
+            tables: [
+                "access.address", "access.audit", "access.domain", "access.integration", "access.person",
+                "access.provider", "backend.connection", "backend.defect_account", "backend.defect_login",
+                "backend.defect_tracker", "backend.delivery", "backend.person",
+            ],
+            reason: "all tables of an environment are moved alike, row by row"),
     ]
 
     @Test func tablesOfEnvironmentsAreNamedInOneModule() throws {

@@ -12,7 +12,8 @@ struct EnvironmentCommand: ParsableCommand {
         commandName: "environment", abstract: "The tenants: their people, identity provider and back end.",
         subcommands: [
             Add.self, Edit.self, Show.self, List.self, Check.self, Invite.self, Devices.self, Revoke.self,
-            Unbind.self, Templates.self, People.self,
+            Unbind.self, Templates.self, People.self, Export.self, TakeBack.self, Leave.self, Import.self, Begin.self,
+            Discard.self,
             RoleCommand.self,
             IntegrationCommand.self, DefectsCommand.self, DeliveriesCommand.self,
         ])

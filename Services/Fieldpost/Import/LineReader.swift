@@ -5,7 +5,7 @@ struct LineReader: ~Copyable {
     /// A line and its number, from 1 on.
     struct Line {
         let number: Int
-        /// Without its end; `nil`: it has more than ``bytesMax`` bytes, and was passed over.
+        /// Without its end; `nil`: it has more than so many bytes as are allowed, and was passed over.
         let bytes: [UInt8]?
     }
 
@@ -14,6 +14,7 @@ struct LineReader: ~Copyable {
     private static let chunkBytesMax = 1 << 20
 
     private let handle: FileHandle
+    private let bytesMax: Int
     private var chunk = [UInt8](repeating: 0, count: chunkBytesMax)
     private var buffer: [UInt8] = []
     private var offset = 0
@@ -22,7 +23,8 @@ struct LineReader: ~Copyable {
     /// How many bytes are read so far, lines that wait included.
     private(set) var bytesRead = 0
 
-    init(_ handle: FileHandle) { self.handle = handle }
+    /// - Parameter bytesMax: The longest line; a longer one is passed over.
+    init(_ handle: FileHandle, bytesMax: Int = Self.bytesMax) { (self.handle, self.bytesMax) = (handle, bytesMax) }
 
     /// The next line; `nil` after the last one, whose end may be that of the file.
     mutating func next() throws -> Line? {
@@ -30,7 +32,7 @@ struct LineReader: ~Copyable {
         var searched = offset
         while true {
             if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) { return line(to: end, isTooLong) }
-            if buffer.count - offset > Self.bytesMax {
+            if buffer.count - offset > bytesMax {
                 isTooLong = true
                 offset = buffer.count
             }
@@ -42,7 +44,7 @@ struct LineReader: ~Copyable {
     }
 
     private mutating func line(to end: Int, _ isTooLong: Bool) -> Line {
-        let bytes = isTooLong || end - offset > Self.bytesMax ? nil : Array(buffer[offset..<end])
+        let bytes = isTooLong || end - offset > bytesMax ? nil : Array(buffer[offset..<end])
         offset = min(end + 1, buffer.count)
         lineCount += 1
         return Line(number: lineCount, bytes: bytes)

@@ -75,6 +75,7 @@ final class Authentication: Sendable {
         if token.hasPrefix(IntegrationKey.prefix) { return try await integration(key: token, from: address) }
         do {
             let identity = try await verifier.identity(of: token)
+            try refuseMoved(EnvironmentID(rawValue: identity.environment))
             let (caller, laterEmail) = try await caller(identity, from: address)
             return Login(
                 caller: caller, laterEmail: laterEmail, expires: verifier.end(of: identity), address: address)
@@ -82,6 +83,11 @@ final class Authentication: Sendable {
             logger.info("token refused", metadata: ["reason": "\(error)", "address": "\(address)"])
             throw error.problem
         }
+    }
+
+    /// An environment that has moved to another installation is not served here any more.
+    private func refuseMoved(_ environment: EnvironmentID) throws(Problem) {
+        if let url = directory.whereTo(environment) { throw Problems.moved(to: url) }
     }
 
     private static func token(in value: String) -> String? {
@@ -157,6 +163,7 @@ final class Authentication: Sendable {
             logger.info("integration key refused", metadata: ["address": "\(address)"])
             throw Problems.keyUnknown
         }
+        try refuseMoved(found.environment)
         return Login(
             caller: found, expires: Timestamp.now().secondsSinceEpoch + Self.keySecondsMax, address: address)
     }

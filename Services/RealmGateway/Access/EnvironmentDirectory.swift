@@ -25,10 +25,13 @@ final class EnvironmentDirectory: Service, Sendable {
         var integrations: [EnvironmentID: Set<Int32>] = [:]
         var keys: [Data: Caller] = [:]
         var clients: [EnvironmentID: [String: Client]] = [:]
+        /// Environments that have moved to another installation, and where they are found there.
+        var left: [EnvironmentID: String?] = [:]
 
         init() {}
 
         init(_ directory: AccessDirectory) {
+            left = directory.left
             domains = directory.domains
             for stored in directory.integrations {
                 let caller = Caller(stored.integration)
@@ -124,8 +127,12 @@ final class EnvironmentDirectory: Service, Sendable {
         }
     }
 
-    /// Whether the caller is an integration that was removed.
+    /// Where an environment has moved to, if it has.
+    func whereTo(_ environment: EnvironmentID) -> String?? { state.withLock { $0.left[environment] } }
+
+    /// Whether the caller is an integration that was removed, or of an environment that has moved.
     func isRemoved(_ caller: Caller) -> Bool {
+        if whereTo(caller.environment) != nil { return true }
         guard case .integration = caller.identity else { return false }
         return state.withLock { $0.integrations[caller.environment]?.contains(caller.id) != true }
     }

@@ -1,0 +1,188 @@
+package import Environments
+internal import FoundationEssentials
+import Model
+package import Postgres
+import Realms
+
+/// Takes in the stream of a move (decision 0069), page by page, each in its own transaction.
+///
+/// What it took in stays when the stream is cut: it says where the other side goes on. Nobody works with the
+/// environment before it begins (``MoveBeginning``).
+package struct EnvironmentImport {
+    /// The stream ended before its last line.
+    package struct Cut: Error {
+        /// Where the other side goes on; `nil`: from the beginning.
+        package let resume: MoveResume?
+    }
+
+    /// Rows of a table of the longest fields, and how they are written.
+    package static let lineBytesMax = 1 << 27
+
+    private let transfer: SecretBox
+    private let next: () throws -> [UInt8]?
+    private var move: MoveStore.Move?
+    private var resume: MoveResume?
+    private var stagedCount: Int32 = 0
+    package private(set) var rowCount = 0
+    package private(set) var name = ""
+
+    /// - Parameter next: The next line without its end; `nil` when there is none.
+    package init(transfer: SecretBox, next: @escaping () throws -> [UInt8]?) {
+        (self.transfer, self.next) = (transfer, next)
+    }
+
+    /// Takes in all of it.
+    ///
+    /// - Returns: The receipt, without which the old place does not let the environment go.
+    /// - Throws: ``Cut``, ``MoveFailure`` or `PostgresError`.
+    package mutating func run(on connection: inout Connection) throws -> String {
+        while let line = try next() {
+            // A last line without its end is a cut one.
+            guard let found = try? JSONDecoder().decode(MoveLine.self, from: Data(line)) else { break }
+            switch found {
+            case .header(let header): try begin(header, on: &connection)
+            case .part(let part): try take(part, on: &connection)
+            case .held: try dropHeld(on: &connection)
+            case .secret: try stage("secret", [line], on: &connection)
+            case .end(let end): return try finish(end, on: &connection)
+            }
+        }
+        throw Cut(resume: resume)
+    }
+
+    private func current() throws -> MoveStore.Move {
+        guard let move else { throw MoveFailure("this is not the stream of an environment") }
+        return move
+    }
+
+    private mutating func begin(_ header: MoveLine.Header, on connection: inout Connection) throws {
+        guard header.format == MoveLine.Header.formatNow, header.schema == Schema.version else {
+            throw MoveFailure(
+                "the stream is of schema \(header.schema), format \(header.format); here is schema \(Schema.version), "
+                    + "format \(MoveLine.Header.formatNow): both installations must be of the same release")
+        }
+        guard (try? transfer.openText(Array(header.check), at: MoveLine.place(header.move, "check"))) == header.name
+        else { throw MoveFailure("the transfer key is not the one that the stream was made with") }
+        name = header.name
+        if try MoveStore.find(name, on: &connection) == nil {
+            try connection.transaction { transaction in
+                try transaction.run([
+                    "INSERT INTO realm.environment (name) VALUES (\(name))",
+                    """
+                    INSERT INTO realm.move (environment_id, move_id, state)
+                    SELECT id, \(header.move)::text::uuid, 'arriving' FROM realm.environment WHERE name = \(name)
+                    """,
+                ])
+            }
+        }
+        guard let found = try MoveStore.find(name, on: &connection), found.id == header.move else {
+            throw MoveFailure("another move of \(name) is under way here, or was; discard it before")
+        }
+        switch found.state {
+        case .arriving, .whole: move = found
+        case .begun: throw MoveFailure("\(name) has begun here")
+        case .copying, .held, .left: throw MoveFailure("\(name) is leaving here")
+        }
+    }
+
+    private mutating func take(_ part: MoveLine.Part, on connection: inout Connection) throws {
+        guard let table = MovedTable.named(part.table), (1...table.pageCountMax).contains(part.count) else {
+            throw MoveFailure("the stream has rows of \(part.table), which nothing is known of here")
+        }
+        var lines: [[UInt8]] = []
+        var digested: [UInt8] = []
+        for _ in 0..<part.count {
+            guard let line = try next() else { throw Cut(resume: resume) }
+            lines.append(line)
+            digested += line
+            digested.append(UInt8(ascii: "\n"))
+        }
+        guard MoveLine.digest(digested) == part.digest else { throw Cut(resume: resume) }
+        switch table.arrival {
+        case .asTheyCome:
+            let rows = "[" + lines.map { String(decoding: $0, as: UTF8.self) }.joined(separator: ",") + "]"
+            try connection.run(Self.insert(rows, into: table, of: try current()))
+        case .whenItBegins: try stage(table.name, lines, on: &connection)
+        }
+        rowCount += part.count
+        resume = part.resume
+    }
+
+    /// What came while it was held comes anew, whole: it may have been let go between.
+    private mutating func dropHeld(on connection: inout Connection) throws {
+        let environment = try current().environment.rawValue
+        stagedCount = 0
+        try connection.run("DELETE FROM realm.move_part WHERE environment_id = \(environment)")
+        for table in MovedTable.others.reversed() where table.arrival == .asTheyCome {
+            try connection.run("DELETE FROM \(table.sql) WHERE environment_id = \(environment)")
+        }
+    }
+
+    private mutating func stage(_ table: String, _ lines: [[UInt8]], on connection: inout Connection) throws {
+        stagedCount += 1
+        let text = lines.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "\n")
+        try connection.run(
+            """
+            INSERT INTO realm.move_part (environment_id, number, table_name, lines)
+            VALUES (\(try current().environment.rawValue), \(stagedCount), \(table), \(text))
+            """)
+    }
+
+    private mutating func finish(_ end: MoveLine.End, on connection: inout Connection) throws -> String {
+        let move = try current()
+        try connection.run(
+            """
+            UPDATE realm.move SET state = 'whole', generation = \(end.generation), position = \(end.position),
+                compacted_position = \(end.compactedPosition), changed_at = now()
+            WHERE environment_id = \(move.environment.rawValue)
+            """)
+        return try transfer.word("whole", of: move)
+    }
+
+    /// Rows of a table, which take their new environment's number. Of an object that is there the newer one stands.
+    static func insert(_ rows: String, into table: MovedTable, of move: MoveStore.Move) -> Statement {
+        """
+        INSERT INTO \(table.sql) AS o \(overriding(table))
+        SELECT * FROM jsonb_populate_recordset(
+            jsonb_populate_record(
+                NULL::\(table.sql), jsonb_build_object('environment_id', \(move.environment.rawValue))),
+            \(rows)::text::jsonb)
+        \(onConflict(table))
+        """
+    }
+
+    private static func overriding(_ table: MovedTable) -> Statement {
+        // Records of the audit log get numbers of here, in their order.
+        table.name == "access.audit" ? "OVERRIDING USER VALUE" : "OVERRIDING SYSTEM VALUE"
+    }
+
+    private static func onConflict(_ table: MovedTable) -> Statement {
+        switch table.name {
+        case MovedTable.objects.name:
+            """
+            ON CONFLICT (environment_id, realm_id, kind, id) DO UPDATE SET
+                deleted = excluded.deleted, position = excluded.position, source_position = excluded.source_position,
+                edit_position = excluded.edit_position, fields = excluded.fields
+            WHERE o.position < excluded.position
+            """
+        case MovedTable.blobs.name:
+            """
+            ON CONFLICT (environment_id, id) DO UPDATE SET uploaded_at = excluded.uploaded_at
+            WHERE o.uploaded_at < excluded.uploaded_at
+            """
+        default: ""
+        }
+    }
+}
+
+extension SecretBox {
+    /// A word about a move that only who has the transfer key can write.
+    func word(_ word: String, of move: MoveStore.Move) throws -> String {
+        Data(try seal(word, at: MoveLine.place(move.id, word))).base64EncodedString()
+    }
+
+    func hasWritten(_ word: String, of move: MoveStore.Move, as text: String) -> Bool {
+        guard let data = Data(base64Encoded: text) else { return false }
+        return (try? openText(Array(data), at: MoveLine.place(move.id, word))) == word
+    }
+}

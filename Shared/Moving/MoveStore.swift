@@ -1,0 +1,118 @@
+internal import FoundationEssentials
+package import Model
+package import Postgres
+
+/// What a move could not do, in one line.
+package struct MoveFailure: Error, CustomStringConvertible {
+    package let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// Where an environment's move is.
+package enum MoveState: String, Sendable {
+    case copying, held, left, arriving, whole, begun
+}
+
+/// The SQL of `realm.move`, and of holding an environment.
+package enum MoveStore {
+    /// A move that is under way.
+    package struct Move: Sendable {
+        package let environment: EnvironmentID
+        package let id: String
+        package let state: MoveState
+    }
+
+    /// For sessions that move: pages are large, and locks are waited for briefly, so that nobody waits behind them.
+    package static var limits: Limits {
+        var limits = Limits(lockMax: .milliseconds(200))
+        (limits.statementMax, limits.idleInTransactionMax) = (.seconds(600), .seconds(600))
+        return limits
+    }
+
+    /// How often a lock is tried for, each time for `lockMax`.
+    private static let attemptsMax = 600
+
+    /// - Returns: `nil` when the environment does not move, or is not there.
+    package static func find(_ name: String, on connection: inout Connection) throws -> Move? {
+        let rows = try connection.run(
+            """
+            SELECT m.environment_id, m.move_id::text, m.state
+            FROM realm.move m JOIN realm.environment e ON e.id = m.environment_id WHERE e.name = \(name)
+            """)
+        guard let (environment, id, text) = try rows.first?.decode(EnvironmentID.self, String.self, String.self)
+        else { return nil }
+        guard let state = MoveState(rawValue: text) else {
+            throw MoveFailure("a move is '\(text)', which is not known")
+        }
+        return Move(environment: environment, id: id, state: state)
+    }
+
+    /// Begins to move an environment away, or goes on with it.
+    static func leave(_ name: String, on connection: inout Connection) throws -> Move {
+        try connection.run(
+            """
+            INSERT INTO realm.move (environment_id, move_id, state)
+            SELECT id, gen_random_uuid(), 'copying' FROM realm.environment WHERE name = \(name)
+            ON CONFLICT (environment_id) DO UPDATE SET move_id = excluded.move_id, state = 'copying', moved_to = NULL
+            WHERE realm.move.state = 'begun'
+            """)
+        guard let move = try find(name, on: &connection) else { throw MoveFailure("there is no environment \(name)") }
+        switch move.state {
+        case .copying, .held: return move
+        case .left: throw MoveFailure("\(name) has left; what it leaves is at the other installation")
+        case .arriving, .whole: throw MoveFailure("\(name) is arriving here, and has not begun")
+        case .begun: throw MoveFailure("another move of \(name) was begun in this moment; try again")
+        }
+    }
+
+    /// Stops all writing of the environment. What was begun is committed, or refused.
+    static func hold(_ move: Move, on connection: inout Connection) throws {
+        try connection.run(
+            """
+            UPDATE realm.move SET state = 'held', changed_at = now()
+            WHERE environment_id = \(move.environment.rawValue) AND state = 'copying'
+            """)
+        for table in MovedTable.held {
+            try patiently(on: &connection) {
+                try $0.run("SELECT realm.hold(\(move.environment.rawValue), \(table)::regclass)")
+            }
+        }
+    }
+
+    /// The old place goes on: with another generation, so that whatever was sent on is of a former one.
+    package static func takeBack(_ move: Move, also audit: Statement, on connection: inout Connection) throws {
+        let environment = move.environment.rawValue
+        for table in MovedTable.held.reversed() {
+            try patiently(on: &connection) { try $0.run("SELECT realm.let_go(\(environment), \(table)::regclass)") }
+        }
+        try connection.run([
+            "DELETE FROM realm.move WHERE environment_id = \(environment)",
+            "UPDATE realm.environment SET generation = generation + 1 WHERE id = \(environment)",
+            audit,
+        ])
+    }
+
+    /// The environment has left for good: only now may it begin elsewhere.
+    package static func markLeft(
+        _ move: Move, to url: String?, also audit: Statement, on connection: inout Connection
+    ) throws {
+        try connection.run([
+            """
+            UPDATE realm.move SET state = 'left', moved_to = \(url), changed_at = now()
+            WHERE environment_id = \(move.environment.rawValue)
+            """, audit,
+        ])
+    }
+
+    private static func patiently(
+        on connection: inout Connection, _ body: (inout Connection) throws -> Void
+    ) throws {
+        for attempt in 1...attemptsMax {
+            do {
+                return try body(&connection)
+            } catch let error as PostgresError where error.isLocked || error.sqlState == "40P01" {
+                guard attempt < attemptsMax else { throw error }
+            }
+        }
+    }
+}

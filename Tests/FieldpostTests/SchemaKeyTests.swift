@@ -1,0 +1,97 @@
+import Foundation
+import Moving
+import Postgres
+import TestSupport
+import Testing
+
+/// What the tables of the schema have in common, so that an environment can be moved, and the tables distributed.
+@Suite(.ownThreads) struct SchemaKeyTests {
+    /// Unique indexes that do not begin with the environment, and why.
+    private static let exceptions = [
+        "realm.migration_pkey": "of the installation",
+        "realm.lineage_pkey": "of the installation",
+        "realm.kind_pkey": "of the installation",
+        "realm.kind_name_key": "of the installation",
+        "realm.environment_pkey": "it is the environment",
+        "realm.environment_name_key": "a name is one environment's",
+        "realm.relay_offset_pkey": "of the broker",
+        "pipeline.progress_pkey": "of the broker",
+        "pipeline.missed_pkey": "of the broker",
+        "pipeline.parked_pkey": "a group's keys are taken together; the environment follows",
+        "access.provider_issuer_key": "an issuer's tokens tell the environment",
+        "access.domain_pkey": "a domain tells the environment",
+        "access.address_pkey": "an address tells the environment",
+        "access.integration_key_hash_key": "a key tells the environment",
+        "access.audit_pkey": "acts of the whole installation have no environment",
+        "onboarding.session_pkey": "a device is known by its secret alone",
+        "onboarding.login_pkey": "a login is known by its state alone",
+        "onboarding.login_confirm_idx": "an answer is known by its secret alone",
+        "onboarding.event_pkey": "of a session",
+        "onboarding.event_session_id_name_idx": "of a session",
+        "onboarding.counter_pkey": "of the installation",
+        "onboarding.rate_pkey": "of addresses",
+        "onboarding.refresh_token_device_idx": "a device is known by its secret alone",
+    ]
+
+    @Test func everyKeyBeginsWithTheEnvironment() throws {
+        var connection = try Connection(try makeFoundationDatabase())
+        let rows = try connection.run(
+            """
+            SELECT n.nspname || '.' || c.relname, a.attname = 'environment_id'
+            FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+            JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+            WHERE i.indisunique AND n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema')
+            """
+        ).decode(String.self, Bool.self)
+        #expect(rows.count > 40)
+        #expect(Set(rows.filter { !$0.1 }.map(\.0)) == Set(Self.exceptions.keys))
+    }
+
+    @Test func everyTableOfAnEnvironmentMovesOrStaysForAReason() throws {
+        var connection = try Connection(try makeFoundationDatabase())
+        let tables = try connection.run(
+            """
+            SELECT c.table_schema || '.' || c.table_name FROM information_schema.columns c
+            JOIN information_schema.tables t USING (table_schema, table_name)
+            WHERE c.column_name = 'environment_id' AND t.table_type = 'BASE TABLE'
+            """
+        ).decode(String.self)
+        let moved = MovedTable.all.map(\.name)
+        #expect(Set(moved).isDisjoint(with: MovedTable.staying.keys))
+        #expect((moved + MovedTable.staying.keys).sorted() == tables.sorted())
+        #expect(MovedTable.held.first == "realm.environment")
+    }
+
+    /// A page goes on after the key of the row before: one that were not unique would lose rows.
+    @Test func aMovedTableIsReadByItsKey() throws {
+        var connection = try Connection(try makeFoundationDatabase())
+        for table in MovedTable.all where table.name != "access.audit" {
+            let key = try connection.run(
+                """
+                SELECT a.attname::text FROM pg_index i, unnest(i.indkey) WITH ORDINALITY AS k(number, place),
+                    pg_attribute a
+                WHERE i.indrelid = \(table.name)::regclass AND i.indisprimary AND a.attrelid = i.indrelid
+                    AND a.attnum = k.number AND a.attname <> 'environment_id' ORDER BY k.place
+                """
+            ).decode(String.self)
+            // Who has no environment in front is read by the rest of the key all the same.
+            #expect(table.key == key, "\(table.name)")
+        }
+    }
+
+    @Test func citusNamesEveryTableOnce() throws {
+        var connection = try Connection(try makeFoundationDatabase())
+        let tables = try connection.run(
+            """
+            SELECT table_schema || '.' || table_name FROM information_schema.tables
+            WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')
+            """
+        ).decode(String.self)
+        let text = try String(contentsOf: projectFolder.appendingPathComponent("deploy/citus.sql"), encoding: .utf8)
+        #expect(text.hasPrefix("-- THIS WAS NOT RUN."))
+        let named = text.matches(
+            of: /(?:create_distributed_table\('|create_reference_table\('|-- local: )([a-z_]+\.[a-z_]+)/
+        ).map { String($0.1) }
+        #expect(named.sorted() == tables.sorted())
+    }
+}

@@ -202,6 +202,13 @@ import Testing
         // One statement takes what is due of all environments.
         try connection.run("UPDATE pipeline.parked SET attempts = attempts + 1")
         #expect(try connection.run("SELECT attempts FROM pipeline.parked")[0].decode(Int32.self) == 3)
+        // So does what removes what is old, and it goes on elsewhere.
+        try connection.run("DELETE FROM submission.ledger")
+        try connection.run("UPDATE realm.environment SET compacted_position = 1 WHERE id = 7")
+        #expect(try connection.run("SELECT count(*) FROM submission.ledger")[0].decode(Int64.self) == 1)
+        #expect(
+            try connection.run("SELECT compacted_position FROM realm.environment WHERE id = 7")[0].decode(Int64.self)
+                == 0)
         try connection.run("UPDATE realm.environment SET position = position + 1 WHERE id = 8")
     }
 

@@ -37,7 +37,8 @@ struct StatusLineSweep: Sweep {
         guard let realm = try realms.current(on: &connection) else { return SweptPart(removedCount: 0, isLast: true) }
         let lines = try connection.run(excessive(in: realm)).map { try Line($0) }
         let excess = Self.excess(lines, keepCountMax: keepCountMax).prefix(Self.batchCountMax)
-        if excess.isEmpty || excess.count < Self.batchCountMax && lines.count < Int(Self.pageCountMax) { realms.goOn() }
+        let isRest = excess.count < Self.batchCountMax && lines.count < Int(Self.pageCountMax)
+        if isRest || excess.isEmpty { realms.goOn() }
         if excess.isEmpty { return SweptPart(removedCount: 0, isLast: false) }
         var batch = WriteBatch(environment: realm.environment)
         for (decision, line) in excess.enumerated() {
@@ -45,8 +46,15 @@ struct StatusLineSweep: Sweep {
             batch.expect(key, at: line.position, decision: decision)
             batch.delete(key, decision: decision)
         }
-        let outcome = try batch.commit(on: &connection)
-        return SweptPart(removedCount: excess.count - outcome.missed.count, isLast: false)
+        do throws(PostgresError) {
+            let outcome = try batch.commit(on: &connection)
+            return SweptPart(removedCount: excess.count - outcome.missed.count, isLast: false)
+        } catch {
+            // An environment that is held for its move, or has left, stays as it is.
+            guard error.isLocked || error.isDataError else { throw error }
+            if !isRest { realms.goOn() }
+            return SweptPart(removedCount: 0, isLast: false)
+        }
     }
 
     /// Lines of entries that have more than they may. Rows: id, position, entry, timestamp.

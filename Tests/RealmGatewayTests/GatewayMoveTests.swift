@@ -1,0 +1,165 @@
+import Foundation
+import HTTP
+import Model
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import RealmGateway
+
+/// An environment moves between two installations while its devices work.
+@Suite(.ownThreads) struct GatewayMoveTests {
+    private static let deviceCount = 10
+    private static let mutationCount = 400
+    private static let objectCount: Int64 = 20_000
+    private let key = Data(repeating: 3, count: 32).base64EncodedString()
+
+    /// What a device got for each of its mutations, and the longest time without an answer that it could use.
+    private struct Course: Sendable {
+        /// What the gateway said of each.
+        var answers: [String] = []
+        var atOldCount = 0
+        var longest = Duration.zero
+    }
+
+    private func run(_ fixture: GatewayFixture, _ arguments: String...) throws -> TestSupport.Answer {
+        try fieldpost(
+            ["environment"] + arguments,
+            environment: [
+                "FIELDPOST_DATABASE_URL": fixture.database, "FIELDPOST_SECRET_KEYS": GatewayFixture.secretKey,
+                "KEY": key,
+            ])
+    }
+
+    private func said(_ answer: TestSupport.Answer) throws -> String {
+        try #require(answer.status == 0, "\(answer.errors)")
+        return answer.output.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// Sends one mutation after the other: again as long as it has no answer, and elsewhere once it is told so.
+    private func work(
+        _ device: GatewayDevice, _ old: GatewayFixture, _ new: GatewayFixture, _ accepted: SharedCount
+    ) async throws -> Course {
+        var course = Course()
+        var place = old
+        for _ in 0..<Self.mutationCount {
+            let mutation = await device.mutation("put", UUID(), #"{"text":"x"}"#)
+            let body = "{\"clientId\":\"\(device.clientID)\",\"mutations\":[\(mutation)]}"
+            let start = ContinuousClock.now
+            while true {
+                try #require(start.duration(to: .now) < patienceMax, "no answer")
+                let answer = Answer(
+                    try await place.client.send(
+                        Request(
+                            "POST", place.url("/v1/mutations"),
+                            headers: [
+                                ("Authorization", "Bearer \(device.token)"), ("Content-Type", "application/json"),
+                            ], body: Array(body.utf8), totalMax: patienceMax)))
+                if answer.status == 200 {
+                    course.answers.append(try #require(answer.results.first))
+                    break
+                }
+                if answer.status == 421 {
+                    #expect(answer.problem == "environment-moved")
+                    place = new
+                } else {
+                    try #require(answer.status >= 500 || answer.status == 401, "\(answer)")
+                }
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            course.longest = max(course.longest, start.duration(to: .now))
+            if place.database == old.database { course.atOldCount += 1 }
+            accepted.value.add(1, ordering: .relaxed)
+        }
+        return course
+    }
+
+    /// The stream is cut twice, and what came is enough to go on.
+    private func move(from old: GatewayFixture, to new: GatewayFixture) throws {
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("stream")
+            var resume: [String] = []
+            for bytes in [700_000, 1_500_000, Int.max] {
+                let exported = try fieldpost(
+                    ["environment", "export", "test", "--key-from", "KEY"] + resume,
+                    environment: [
+                        "FIELDPOST_DATABASE_URL": old.database, "FIELDPOST_SECRET_KEYS": GatewayFixture.secretKey,
+                        "KEY": key,
+                    ])
+                try #require(exported.status == 0, "\(exported.errors)")
+                try Data(exported.output.utf8.prefix(bytes)).write(to: file)
+                let imported = try run(new, "import", file.path, "--key-from", "KEY")
+                guard bytes < Int.max else {
+                    let permission = try said(
+                        run(
+                            old, "leave", "test", said(imported), "--to", new.url(""), "--key-from", "KEY"))
+                    _ = try said(run(new, "begin", "test", permission, "--key-from", "KEY"))
+                    return
+                }
+                #expect(imported.status != 0)
+                let words = imported.errors.split { $0 == " " || $0 == "\n" }
+                resume = ["--resume", String(try #require(words.last))]
+            }
+        }
+    }
+
+    @Test func devicesGoOnWithTheirQueues() async throws {
+        try await withGateway { old in
+            let jwks = old.keys.jwks
+            try await withGateway(fetch: { _ in jwks }) { new in
+                try new.withDatabase { connection in
+                    for table in ["access.domain", "access.provider", "realm.relay", "realm.environment"] {
+                        try connection.run("DELETE FROM \(Statement(stringLiteral: table))")
+                    }
+                }
+                let realm = try old.realm(.common)
+                try old.withDatabase { connection in
+                    _ = try connection.run([
+                        "UPDATE realm.environment SET position = position + \(Self.objectCount)",
+                        """
+                        INSERT INTO store.object (environment_id, realm_id, kind, id, position, source_position,
+                            edit_position, deleted, fields)
+                        SELECT 1, \(realm), \(Kind.team), gen_random_uuid(), n, 0, n, false, '{"name":"' || n || '"}'
+                        FROM generate_series(1, \(Self.objectCount)) AS n
+                        """,
+                    ])
+                }
+                let accepted = SharedCount()
+                let courses = try await withThrowingTaskGroup(of: Course.self) { group in
+                    for number in 0..<Self.deviceCount {
+                        let device = try await GatewayDevice(old, "p\(number)@example.com")
+                        group.addTask { try await work(device, old, new, accepted) }
+                    }
+                    try await eventually("devices are at work") { accepted.value.load(ordering: .relaxed) > 100 }
+                    try await withOwnThread { try move(from: old, to: new) }
+                    return try await group.reduce(into: []) { $0.append($1) }
+                }
+                try expectEachOnce(courses, old, new)
+                print("the longest pause of a device was \(courses.map(\.longest).max() ?? .zero)")
+            }
+        }
+    }
+
+    private func expectEachOnce(_ courses: [Course], _ old: GatewayFixture, _ new: GatewayFixture) throws {
+        let total = Self.deviceCount * Self.mutationCount
+        #expect(courses.map(\.answers.count).reduce(0, +) == total)
+        #expect(Set(courses.flatMap(\.answers)).count == total)
+        #expect(courses.flatMap(\.answers).allSatisfy { $0.hasPrefix("accepted") })
+        let atOld = courses.map(\.atOldCount).reduce(0, +)
+        #expect(atOld > 100 && atOld < total)
+        let count = { (fixture: GatewayFixture, text: Statement) in
+            try fixture.withDatabase { try $0.run(text)[0].decode(Int64.self) }
+        }
+        let entries: Statement = "SELECT count(*) FROM store.object WHERE kind = \(Kind.timeEntry)"
+        #expect(try count(new, entries) == total)
+        #expect(try count(new, "SELECT count(*) FROM device.mutation") == total)
+        #expect(try count(old, entries) == atOld)
+        #expect(try count(new, "SELECT count(*) FROM store.object WHERE kind = \(Kind.team)") == Self.objectCount)
+    }
+}
+
+/// How many mutations were accepted, by all devices.
+private final class SharedCount: Sendable {
+    let value = Atomic<Int>(0)
+}

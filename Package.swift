@@ -283,7 +283,8 @@ let tests: [Target] = [
             "Realms", "TestSupport",
         ], path: "Tests/FlowTests"),
     .testTarget(
-        name: "HTTPTests", dependencies: ["Essentials", "HTTP", "LocalCluster", "Model", "TestSupport"], path: "Tests/HTTPTests"),
+        name: "HTTPTests", dependencies: ["Essentials", "HTTP", "LocalCluster", "Model", "TestSupport"],
+        path: "Tests/HTTPTests"),
     .testTarget(
         name: "InterleavingTests",
         dependencies: [

@@ -28,7 +28,8 @@ struct AttemptRecord: Equatable, Sendable {
         if let answer { (heard, detail) = Self.told(answer) }
         if case .call(let call) = decision.step { began = Begun(call.action) }
         guard heard != nil || began != nil else { return nil }
-        detail = detail.map { String($0.prefix(Self.detailLengthMax)) }
+        // PostgreSQL's text has no U+0000, which a back end may say.
+        detail = detail.map { String($0.prefix(Self.detailLengthMax).filter { $0 != "\0" }) }
         self.trace = trace
     }
 

@@ -27,6 +27,7 @@ package struct EnvironmentExport {
     private var resume: MoveResume
     /// How many rows were sent.
     package private(set) var rowCount = 0
+    private let start: MoveResume?
     /// How many were sent while it was held.
     package private(set) var heldCount = 0
 
@@ -46,6 +47,7 @@ package struct EnvironmentExport {
         (self.name, self.secrets, self.transfer, self.write) = (name, secrets, transfer, write)
         move = try MoveStore.leave(name, on: &connection)
         let (position, time) = try Self.counter(of: move.environment, on: &connection)
+        start = resume
         self.resume = resume ?? MoveResume(position: position, time: time - Self.commitMicrosecondsMax)
     }
 
@@ -56,7 +58,7 @@ package struct EnvironmentExport {
             .header(
                 .init(
                     format: MoveLine.Header.formatNow, schema: Schema.version, name: name, move: move.id,
-                    check: Data(check))))
+                    check: Data(check), start: start)))
         let since = resume
         try copy(on: &connection)
         // What changed meanwhile, so that little is left for when it is held.

@@ -79,10 +79,32 @@ package struct EnvironmentImport {
             throw MoveFailure("another move of \(name) is under way here, or was; discard it before")
         }
         switch found.state {
-        case .arriving, .whole: move = found
+        case .arriving: move = found
+        case .whole: throw MoveFailure("\(name) is here as a whole: begin, or discard it before another import")
         case .begun: throw MoveFailure("\(name) has begun here")
         case .copying, .held, .left: throw MoveFailure("\(name) is leaving here")
         }
+        try goOn(from: header.start, of: found, on: &connection)
+    }
+
+    /// A stream that goes on begins where this side stopped, and one that begins finds nothing: what was deleted at the
+    /// old place since an earlier copy is in no stream.
+    private mutating func goOn(
+        from start: MoveResume?, of move: MoveStore.Move, on connection: inout Connection
+    ) throws {
+        let environment = move.environment.rawValue
+        guard let start else {
+            for table in [MovedTable.objects, .blobs] {
+                try connection.run("DELETE FROM \(table.sql) WHERE environment_id = \(environment)")
+            }
+            return
+        }
+        let stopped = try connection.run("SELECT resume FROM realm.move WHERE environment_id = \(environment)")[0]
+            .decode(String?.self)
+        guard stopped.flatMap({ MoveResume(text: $0) }) == start else {
+            throw MoveFailure("the stream goes on from where nothing stopped here: export without --resume")
+        }
+        resume = start
     }
 
     private mutating func take(_ part: MoveLine.Part, on connection: inout Connection) throws {
@@ -101,7 +123,13 @@ package struct EnvironmentImport {
         switch table.arrival {
         case .asTheyCome:
             let rows = "[" + lines.map { String(decoding: $0, as: UTF8.self) }.joined(separator: ",") + "]"
-            try connection.run(Self.insert(rows, into: table, of: try current()))
+            let move = try current()
+            try connection.run([
+                Self.insert(rows, into: table, of: move),
+                """
+                UPDATE realm.move SET resume = \(part.resume.text) WHERE environment_id = \(move.environment.rawValue)
+                """,
+            ])
         case .whenItBegins: try stage(table.name, lines, on: &connection)
         }
         rowCount += part.count

@@ -13,6 +13,8 @@ enum MoveLine: Codable {
         let move: String
         /// A word that only the transfer key opens.
         let check: Data
+        /// Where the copy goes on; `nil`: it begins.
+        let start: MoveResume?
     }
 
     /// So many lines follow: rows of a table.

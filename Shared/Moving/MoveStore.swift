@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 package import Model
 package import Postgres
+import Realms
 
 /// What a move could not do, in one line.
 package struct MoveFailure: Error, CustomStringConvertible {
@@ -58,50 +59,85 @@ package enum MoveStore {
             """)
         guard let move = try find(name, on: &connection) else { throw MoveFailure("there is no environment \(name)") }
         switch move.state {
-        case .copying, .held: return move
-        case .left: throw MoveFailure("\(name) has left; what it leaves is at the other installation")
+        // One that has left is held as it was: it can be sent again when what arrived is lost before it begins there.
+        case .copying, .held, .left: return move
         case .arriving, .whole: throw MoveFailure("\(name) is arriving here, and has not begun")
         case .begun: throw MoveFailure("another move of \(name) was begun in this moment; try again")
         }
     }
 
     /// Stops all writing of the environment. What was begun is committed, or refused.
+    ///
+    /// - Throws: ``MoveFailure`` when it was taken back meanwhile: then nothing more is stopped.
     static func hold(_ move: Move, on connection: inout Connection) throws {
         try connection.run(
             """
             UPDATE realm.move SET state = 'held', changed_at = now()
-            WHERE environment_id = \(move.environment.rawValue) AND state = 'copying'
+            WHERE environment_id = \(move.environment.rawValue) AND move_id = \(move.id)::text::uuid
+                AND state = 'copying'
             """)
         for table in MovedTable.held {
-            try patiently(on: &connection) {
-                try $0.run("SELECT realm.hold(\(move.environment.rawValue), \(table)::regclass)")
+            try patiently(on: &connection) { connection in
+                // The move's row is locked until the table is held: who takes the environment back waits for that.
+                let held = try connection.run(
+                    """
+                    SELECT realm.hold(m.environment_id, \(table)::regclass)
+                    FROM (SELECT environment_id FROM realm.move
+                        WHERE environment_id = \(move.environment.rawValue) AND move_id = \(move.id)::text::uuid
+                            AND state IN ('held', 'left')
+                        FOR SHARE) m
+                    """)
+                guard held.count == 1 else { throw MoveFailure("the environment was taken back meanwhile") }
             }
         }
     }
 
-    /// The old place goes on: with another generation, so that whatever was sent on is of a former one.
+    /// The old place goes on: with another generation, so that whatever was sent on is of a former one, and with
+    /// positions beyond all that were handed out, also when the database was restored while it was held.
+    ///
+    /// The move is another one from the first statement on: no receipt of it is good any more, and nothing is held for
+    /// it.
     package static func takeBack(_ move: Move, also audit: Statement, on connection: inout Connection) throws {
         let environment = move.environment.rawValue
+        let rows = try connection.run(
+            """
+            UPDATE realm.move SET move_id = gen_random_uuid(), state = 'copying', changed_at = now()
+            WHERE environment_id = \(environment) AND move_id = \(move.id)::text::uuid AND state IN ('copying', 'held')
+            RETURNING move_id::text
+            """)
+        guard let own = try rows.first?.decode(String.self) else {
+            throw MoveFailure("the environment has left meanwhile, or somebody else took it back")
+        }
         for table in MovedTable.held.reversed() {
             try patiently(on: &connection) { try $0.run("SELECT realm.let_go(\(environment), \(table)::regclass)") }
         }
         try connection.run([
-            "DELETE FROM realm.move WHERE environment_id = \(environment)",
-            "UPDATE realm.environment SET generation = generation + 1 WHERE id = \(environment)",
+            "DELETE FROM realm.move WHERE environment_id = \(environment) AND move_id = \(own)::text::uuid",
+            """
+            UPDATE realm.environment SET generation = generation + 1, position = greatest(
+                position + 1, extract(epoch FROM now())::bigint * \(Lineage.positionsPerSecondMax))
+            WHERE id = \(environment)
+            """,
             audit,
         ])
     }
 
     /// The environment has left for good: only now may it begin elsewhere.
+    ///
+    /// - Throws: ``MoveFailure`` when it was taken back meanwhile.
     package static func markLeft(
         _ move: Move, to url: String?, also audit: Statement, on connection: inout Connection
     ) throws {
-        try connection.run([
-            """
-            UPDATE realm.move SET state = 'left', moved_to = \(url), changed_at = now()
-            WHERE environment_id = \(move.environment.rawValue)
-            """, audit,
-        ])
+        try connection.transaction { transaction in
+            let marked = try transaction.run(
+                """
+                UPDATE realm.move SET state = 'left', moved_to = \(url), changed_at = now()
+                WHERE environment_id = \(move.environment.rawValue) AND move_id = \(move.id)::text::uuid
+                    AND state = 'held'
+                """)
+            guard marked.affectedCount == 1 else { throw MoveFailure("the environment was taken back meanwhile") }
+            try transaction.run(audit)
+        }
     }
 
     private static func patiently(

@@ -22,7 +22,8 @@ package struct MovedTable: Sendable {
         (self.name, self.key, self.arrival, self.pageCountMax) = (name, key, arrival, pageCountMax)
     }
 
-    package static let objects = MovedTable("store.object", ["realm_id", "kind", "id"], .asTheyCome)
+    package static let objects = MovedTable(
+        "store.object", ["realm_id", "kind", "id"], .asTheyCome, pageCountMax: 250)
     /// Their bytes are up to 1 MB each, and twice that on the way.
     package static let blobs = MovedTable("blob.content", ["id"], .asTheyCome, pageCountMax: 8)
 

@@ -29,6 +29,7 @@ package enum Lineage {
         """
         UPDATE realm.environment SET generation = greatest(generation + 1, extract(epoch FROM now())::bigint),
             position = greatest(position + 1, extract(epoch FROM now())::bigint * \(positionsPerSecondMax))
+        WHERE \(isWritten("id"))
         """,
         """
         UPDATE onboarding.counter
@@ -38,9 +39,17 @@ package enum Lineage {
         SELECT setval('realm.environment_id_seq', last_value + \(environmentsAddedMax)) FROM realm.environment_id_seq
         """,
         "UPDATE realm.relay SET epoch = greatest(epoch, extract(epoch FROM now())::bigint)",
-        "UPDATE poll.run SET started_at = '-infinity', full_started_at = NULL",
+        "UPDATE poll.run SET started_at = '-infinity', full_started_at = NULL WHERE \(isWritten("environment_id"))",
         "UPDATE realm.lineage SET restored_at = now()",
     ]
+
+    /// Whether an environment is written here: nothing of one that is held for its move, or has left, can be. One that
+    /// is taken back gets its positions then.
+    private static func isWritten(_ column: Statement) -> Statement {
+        """
+        NOT EXISTS (SELECT FROM realm.move m WHERE m.environment_id = \(column) AND m.state IN ('held', 'left'))
+        """
+    }
 
     /// Environments that were added and lost, at most.
     private static let environmentsAddedMax: Int64 = 1_000

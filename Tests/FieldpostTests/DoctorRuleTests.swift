@@ -1,5 +1,6 @@
 import Essentials
 import Model
+import Realms
 import Testing
 
 @testable import Fieldpost
@@ -10,7 +11,7 @@ import Testing
     private static let healthy = DatabaseFacts(
         versionNumber: 150_018, version: "15.18", encoding: "UTF8", isSynchronous: true, isDurable: true,
         connectionsMax: 200, connectionsReserved: 3, connectionsUsed: 20, isReadOnly: false, user: "fieldpost",
-        clockAhead: .zero, schema: 26, isUnchanged: true, unreadable: [], unwritable: [])
+        clockAhead: .zero, schema: Schema.version, isUnchanged: true, unreadable: [], unwritable: [])
 
     private func database(_ change: (inout DatabaseFacts) -> Void, needed: Int? = 60) -> [DoctorFinding] {
         var facts = Self.healthy

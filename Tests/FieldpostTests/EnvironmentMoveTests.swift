@@ -5,6 +5,7 @@ import Identity
 import Model
 import Moving
 import Postgres
+import Realms
 import TestSupport
 import Testing
 
@@ -210,6 +211,41 @@ import Testing
             try connection.run("SELECT compacted_position FROM realm.environment WHERE id = 7")[0].decode(Int64.self)
                 == 0)
         try connection.run("UPDATE realm.environment SET position = position + 1 WHERE id = 8")
+    }
+
+    /// What one environment's move leaves behind keeps nobody else from being restored.
+    @Test func anInstallationIsRestoredThatAnEnvironmentHasLeft() throws {
+        try move()
+        var connection = try Connection(old)
+        try EnvironmentRows(id: 8, name: "other", backend: .init()).insert(on: &connection)
+        try connection.run(Lineage.restore)
+        let rows = try connection.run("SELECT id, position > 1000000000 FROM realm.environment ORDER BY id")
+        #expect(try rows.decode(Int32.self, Bool.self).map(\.1) == [false, true])
+    }
+
+    @Test func aStreamThatGoesOnElsewhereIsRefused() throws {
+        let cut = try transfer(first: 300_000)
+        let resume = try #require(cut.errors.split(separator: " ").last.map(String.init))
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+        _ = try line(run(at: new, "discard", "acme"))
+        let said = try transfer(["--resume", resume])
+        #expect(said.status == 1 && said.errors.contains("export without --resume"), "\(said)")
+        // What is begun anew is whole, and is not taken in a second time.
+        _ = try line(transfer())
+        #expect(try rows(of: .objects, in: state(at: new).id, at: new).count == Int(Self.objectCount))
+        #expect(try transfer().errors.contains("acme is here as a whole"))
+    }
+
+    /// Who takes it back, and who lets it go, at the same time: one of them does.
+    @Test func aMoveThatWasTakenBackIsNotLeft() throws {
+        _ = try line(transfer())
+        var connection = try Connection(old)
+        let move = try #require(try MoveStore.find("acme", on: &connection))
+        _ = try line(run(at: old, "take-back", "acme"))
+        #expect(throws: MoveFailure.self) {
+            try MoveStore.markLeft(move, to: nil, also: "SELECT 1", on: &connection)
+        }
+        #expect(throws: MoveFailure.self) { try MoveStore.takeBack(move, also: "SELECT 1", on: &connection) }
     }
 
     @Test func onlyOneOfBothPlacesEverWorks() throws {

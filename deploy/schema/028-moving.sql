@@ -17,6 +17,8 @@ CREATE TABLE realm.move (
     generation          bigint,
     position            bigint,
     compacted_position  bigint,
+    -- Where a stream that was cut goes on.
+    resume              text,
     changed_at      timestamptz NOT NULL DEFAULT now()
 );
 

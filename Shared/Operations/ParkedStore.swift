@@ -156,7 +156,8 @@ package enum ParkedStore {
         try change(names, .parkedRetried, by: administrator, on: &connection) { place, keys in
             """
             UPDATE pipeline.parked SET is_dead = false, is_circuit = false, attempts = 0, next_at = now()
-            WHERE group_name = \(place.group) AND environment_id = \(place.environmentID) AND key = ANY (\(keys))
+            WHERE group_name = \(place.group) AND environment_id = \(place.environmentID) AND environment_id <> 0
+                AND key = ANY (\(keys))
             """
         }
     }

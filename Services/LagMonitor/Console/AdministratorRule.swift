@@ -28,7 +28,7 @@ enum AdministratorRule {
         entries.contains { entry in
             switch entry {
             case .address(let address): lowered(email) == address
-            case .claim(let name, let value): claims(name).contains(value)
+            case .claim(let name, let value): claims(name).contains { $0.utf8.elementsEqual(value.utf8) }
             }
         }
     }

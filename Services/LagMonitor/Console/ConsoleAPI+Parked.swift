@@ -65,7 +65,9 @@ extension ConsoleAPI {
         let environmentName = query["environment"]
         var last: Key?
         if let text = query["after"] {
-            guard let after = try? JSONDecoder().decode(Key.self, from: Data(text.utf8)) else {
+            guard let after = try? JSONDecoder().decode(Key.self, from: Data(text.utf8)),
+                !(after.group + after.key).utf8.contains(0)
+            else {
                 throw Problem(.badRequest, detail: "Not usable: after.")
             }
             last = after

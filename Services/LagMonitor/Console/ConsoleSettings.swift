@@ -104,8 +104,13 @@ struct ConsoleSettings: Sendable {
             }
             administrators.append(entry)
         }
-        self.init(
-            origin: origin, issuer: try needed(Settings.consoleIssuer), client: client, administrators: administrators)
+        // Whoever is on the way to a provider without TLS could speak for it.
+        let issuer = try needed(Settings.consoleIssuer)
+        guard OpenIDProvider.isUsable(issuer) else {
+            throw ConfigurationError(
+                "\(Settings.consoleIssuer.variable) must be an https address, or http on this machine")
+        }
+        self.init(origin: origin, issuer: issuer, client: client, administrators: administrators)
         scopes = try configuration.list(Settings.consoleScopes)
         domains = try configuration.list(Settings.consoleDomains)
         sessionMax = try configuration.duration(Settings.consoleSessionMax)

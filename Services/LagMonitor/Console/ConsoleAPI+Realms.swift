@@ -7,7 +7,8 @@ import Operations
 import Postgres
 import Runtime
 
-/// What is in realms, who may open them, and the life of an object. Each look is in the audit log.
+/// What is in realms, who may open them, and the life of an object. What objects say is in the audit log when
+/// it is looked at; lists of realms, and of who may open one, are not.
 extension ConsoleAPI {
     func addRealmRoutes(to router: Router<EdgeContext>) {
         router.get("/api/realms") { try await realms($0, $1) }

@@ -191,8 +191,8 @@ let shared: [Target] = [
     .target(
         name: "Runtime",
         dependencies: [
-            "Essentials", httpTypes, hummingbird, hummingbirdCore, hummingbirdTLS, lifecycle, logging, metrics, nio,
-            nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix, nioSSL, nioWebSocket, signals,
+            "Essentials", "HTTP", httpTypes, hummingbird, hummingbirdCore, hummingbirdTLS, lifecycle, logging, metrics,
+            nio, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix, nioSSL, nioWebSocket, signals,
         ],
         path: "Shared/Runtime"),
 ]

@@ -22,11 +22,12 @@ extension Relay {
                 continue
             }
             let changedAt: PostgresTime? = page.hasTimes ? try row.value(8) : nil
-            let object = PublishedObject(
+            var object = PublishedObject(
                 realm: item.path, kind: item.kind, id: id, position: try row.value(0),
                 editPosition: try row.value(4),
                 time: changedAt.map { Timestamp(millisecondsSinceEpoch: $0.millisecondsSince1970) } ?? now,
                 traceparent: page.hasTimes ? try row.optional(7) : nil)
+            let span = beginSpan(of: &object)
             do {
                 try unsafe row.withBytes(5) { json in
                     try unsafe outlet.send(object, to: topic, json: json, tag: tag, through: &producer)
@@ -35,6 +36,12 @@ extension Relay {
                 refuse(topic.name, error)
                 owe(topic.name, in: page.environment)
                 keptBackCount += 1
+                continue
+            }
+            if let span {
+                let subject = TraceSpan.Subject(kind: item.kind.rawValue, id: id, position: object.position)
+                let environment = page.environment.rawValue
+                spans[tag, default: []].append((span, .publish(topic: topic.name, environment: environment, subject)))
             }
         }
         outlets[page.environment] = outlet
@@ -43,6 +50,19 @@ extension Relay {
             takeConfirmed(of: page.environment)
         }
         return page.objects.count - keptBackCount
+    }
+
+    /// Where the object's change belongs to a trace that is recorded, its message belongs to the span of its sending.
+    private func beginSpan(of object: inout PublishedObject) -> OpenSpan? {
+        guard SpanRecorder.process.isOn, let traceparent = object.traceparent,
+            let span = SpanRecorder.process.begin(TraceContext(traceparent))
+        else { return nil }
+        object.traceparent = span.context.text
+        return span
+    }
+
+    private mutating func endSpans(_ tag: UInt64) {
+        for (span, work) in spans.removeValue(forKey: tag) ?? [] { SpanRecorder.process.end(span, work) }
     }
 
     /// Notes that some of a topic was not written: all of it is published again when that can be.
@@ -79,6 +99,8 @@ extension Relay {
             if let error = delivery.error {
                 guard try isObstacle(error, delivery.place) else { throw error }
                 owe(delivery.place.topic, in: Self.environment(of: delivery.tag))
+                // Which of the page's messages it is is not known.
+                spans[delivery.tag] = nil
             }
             guard let offset = delivery.offset, offset >= 0 else { continue }
             if run?.place != delivery.place {
@@ -91,7 +113,8 @@ extension Relay {
         note(run)
         for (tag, count) in counts {
             let environment = Self.environment(of: tag)
-            progress[environment]?.confirm(count, page: Int(UInt32(truncatingIfNeeded: tag)))
+            let isDone = progress[environment]?.confirm(count, page: Int(UInt32(truncatingIfNeeded: tag))) ?? true
+            if isDone { endSpans(tag) }
             takeConfirmed(of: environment)
         }
     }

@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 import Kafka
 import Logging
@@ -78,6 +79,8 @@ struct Relay: ~Copyable {
     /// The last confirmed offset of each partition.
     var offsets: [TopicPartition: Int64] = [:]
     var changedOffsets: [TopicPartition: Int64] = [:]
+    /// Messages on their way whose traces are recorded, by the tag of their page.
+    var spans: [UInt64: [(span: OpenSpan, work: TraceSpan.Work)]] = [:]
     var lockedOpenCount = -1
     var nextLossCheck = ContinuousClock.now
     var lastSent: ContinuousClock.Instant?

@@ -134,7 +134,13 @@ struct RelayProgress {
     }
 
     /// The broker confirmed messages of a page.
-    mutating func confirm(_ count: Int, page: Int) { pages[page]?.unconfirmedCount -= count }
+    ///
+    /// - Returns: Whether it has confirmed all of it; so does a page from before the work began anew.
+    @discardableResult
+    mutating func confirm(_ count: Int, page: Int) -> Bool {
+        pages[page]?.unconfirmedCount -= count
+        return pages[page].map { $0.unconfirmedCount == 0 } ?? true
+    }
 
     /// How far everything is confirmed without a gap, when that is further than before.
     mutating func takeConfirmed() -> Confirmed? {

@@ -55,7 +55,27 @@ package final class Client: Sendable {
     /// - Throws: What is known of a request that got no whole answer.
     package func send(_ request: Request) async throws(HTTPError) -> Response {
         try request.validate()
-        return try await send(Order(request.carrying(TraceContext.current)))
+        return try await inSpan(of: request, status: \.status) { traced throws(HTTPError) in
+            try await send(Order(traced))
+        }
+    }
+
+    /// Sends a request as a span of the current task's trace, where that is recorded.
+    private func inSpan<Answer>(
+        of request: Request, status: (Answer) -> Int, _ send: (Request) async throws(HTTPError) -> Answer
+    ) async throws(HTTPError) -> Answer {
+        let recorder = SpanRecorder.process
+        guard let span = recorder.begin(TraceContext.current) else {
+            return try await send(request.carrying(TraceContext.current))
+        }
+        do throws(HTTPError) {
+            let answer = try await send(request.carrying(span.context))
+            recorder.end(span, request.work(status: status(answer)))
+            return answer
+        } catch {
+            recorder.end(span, request.work(status: error.status, failure: error.kind))
+            throw error
+        }
     }
 
     func send(_ order: Order) async throws(HTTPError) -> Response {
@@ -80,7 +100,12 @@ package final class Client: Sendable {
     ///   does not count.
     package func stream(_ request: Request, idleMax: Duration? = nil) async throws(HTTPError) -> StreamedResponse {
         try request.validate()
-        let order = Order(request.carrying(TraceContext.current))
+        return try await inSpan(of: request, status: \.status) { traced throws(HTTPError) in
+            try await open(Order(traced), idleMax: idleMax)
+        }
+    }
+
+    private func open(_ order: Order, idleMax: Duration?) async throws(HTTPError) -> StreamedResponse {
         let inbox = inbox
         let buffer = StreamBuffer(
             bytesMax: configuration.streamBufferBytesMax, resume: { _ = inbox.post(.resume(order.id)) })

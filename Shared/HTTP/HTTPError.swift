@@ -53,6 +53,17 @@ package struct HTTPError: Error, Equatable, Sendable {
     /// The waiting task was cancelled.
     package var isCancelled: Bool { code == CURLE_ABORTED_BY_CALLBACK.rawValue && !isTooLate }
 
+    /// In a word, without what servers and addresses say.
+    var kind: String {
+        if isTooLate { return "too_late" }
+        if isPrivate { return "private_address" }
+        if isTimeout { return outcome == .notSent ? "connect_timeout" : "timeout" }
+        if isCertificateRefused { return "certificate" }
+        if isAnswerTooLarge { return "answer_too_large" }
+        if isCancelled { return "cancelled" }
+        return outcome == .notSent ? "not_sent" : "connection"
+    }
+
     static let tooLargeCode = CURLE_FILESIZE_EXCEEDED.rawValue
 
     static func malformed(_ message: String) -> HTTPError {

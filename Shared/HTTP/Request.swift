@@ -54,6 +54,15 @@ package struct Request: Sendable {
         return request
     }
 
+    /// What a collector is told of it: of the address only where it leads.
+    func work(status: Int?, failure: String? = nil) -> TraceSpan.Work {
+        let rest = url.utf8.drop { $0 != UInt8(ascii: ":") }.dropFirst(3)
+        let authority = rest.prefix { !"/?#".utf8.contains($0) }
+        let address = authority.lastIndex(of: UInt8(ascii: "@")).map { authority[$0...].dropFirst() } ?? authority
+        return .call(
+            method: method, address: String(decoding: address, as: UTF8.self), status: status, failure: failure)
+    }
+
     /// Methods that only read, so that libcurl may repeat them on a new connection. Source: RFC 9110, 9.2.1.
     var isSafe: Bool { method == "GET" || method == "HEAD" || method == "OPTIONS" }
 

@@ -54,7 +54,10 @@ where RouteContext.Source == ApplicationRequestContextSource {
     func run() async throws {
         let router = Router(context: RouteContext.self)
         router.add(middleware: RequestMetricsMiddleware())
-        if let edge { router.add(middleware: EdgeMiddleware(edge: edge)) }
+        if let edge {
+            router.add(middleware: TracingMiddleware(recorder: .process))
+            router.add(middleware: EdgeMiddleware(edge: edge))
+        }
         router.add(middleware: ProblemMiddleware(bodyBytesMax: limits.bodyBytesMax))
         routes(router)
         Self.refuseOtherMethods(of: router)

@@ -66,6 +66,9 @@ enum MetricsHelp {
         "process_resident_memory_bytes": "Memory of the process that is in RAM.",
         "process_start_time_seconds": "When the process started, in seconds since 1970.",
         "process_threads": "Threads of the process.",
+        "tracing_spans_dropped_total":
+            "Spans that no collector has: no room was left, it refused them, or it was away when the process ended.",
+        "tracing_spans_exported_total": "Spans that a collector has taken.",
         "worker_failures_total": "Loops that ended with an error and were started again.",
     ]
 }

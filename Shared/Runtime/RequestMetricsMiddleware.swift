@@ -20,13 +20,19 @@ struct RequestMetricsMiddleware<Context: RequestContext>: RouterMiddleware {
     private let timers = Timers()
     private static var knownMethods: [HTTPRequest.Method] { [.get, .head, .post, .put, .patch, .delete, .options] }
 
+    /// The method's name, without what callers make up.
+    static func known(_ method: HTTPRequest.Method) -> String {
+        knownMethods.contains(method) ? method.rawValue : "_OTHER"
+    }
+
     @concurrent func handle(
         _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
     ) async throws -> Response {
         let start = SteadyClock.nanoseconds()
         let response = try await next(request, context)
-        let method = Self.knownMethods.contains(request.method) ? request.method.rawValue : "_OTHER"
-        let key = Key(method: method, route: context.endpointPath ?? "", status: response.status.code)
+        let key = Key(
+            method: Self.known(request.method), route: context.endpointPath ?? "",
+            status: response.status.code)
         let timer = timers.byKey.withLock { timers in
             if let timer = timers[key] { return timer }
             let timer = Metrics.Timer(

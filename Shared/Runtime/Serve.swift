@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 import Glibc
 package import Logging
@@ -76,9 +77,16 @@ private func run(
     let admin = AdminServer.component(
         host: try configuration.text(.adminHost), port: try configuration.integer(.adminPort),
         health: context.health, metrics: metrics)
+    let tracing = try Collector(configuration).map { collector in
+        Component.service(
+            "tracing",
+            SpanExport(
+                recorder: .process, collector: collector, text: SpanText(service: name, instance: context.instance),
+                logger: context.logger))
+    }
     return await run(
-        [admin] + (try await build(context)), logger: context.logger, health: context.health,
-        shutdownMax: try configuration.duration(.shutdownMax))
+        [admin] + [tracing].compactMap(\.self) + (try await build(context)), logger: context.logger,
+        health: context.health, shutdownMax: try configuration.duration(.shutdownMax))
 }
 
 private func exitWithLine(_ name: String, _ message: String, status: Int32) -> Never {

@@ -36,6 +36,17 @@ extension Setting {
     package static let stallMax = Setting(
         "stall.max", .duration(.seconds(1) ... .seconds(3600)), default: "60s",
         help: "a worker loop without progress for longer fails /health/live")
+    package static let tracingEndpoint = Setting(
+        "tracing.endpoint", .text(lengthMax: 4096), default: "",
+        help: "OTLP receiver that spans are sent to over HTTP, as JSON, such as http://collector:4318; /v1/traces is "
+            + "added")
+    package static let tracingSample = Setting(
+        "tracing.sample", .text(lengthMax: 16), default: "0.1",
+        help: "share of the requests without traceparent that begin a trace, from 0 to 1; whether one with it is "
+            + "recorded, its caller says")
+    package static let tracingHeaders = Setting(
+        "tracing.headers", .list(countMax: 16), default: "", isSecret: true,
+        help: "headers for the OTLP receiver, name=value, such as its key")
 
     package static let httpHost = Setting(
         "http.host", .text(lengthMax: 255), default: "127.0.0.1", help: "address that devices are served on")
@@ -76,7 +87,8 @@ extension Setting {
 
     /// Settings that every service has.
     package static let runtime: [Setting] = [
-        .logLevel, .logFormat, .adminHost, .adminPort, .shutdownMax, .stallMax,
+        .logLevel, .logFormat, .adminHost, .adminPort, .shutdownMax, .stallMax, .tracingEndpoint, .tracingSample,
+        .tracingHeaders,
     ]
 
     /// Settings a service accepts without having them, so that services can share one environment and one file.

@@ -1,3 +1,4 @@
+import Essentials
 import Kafka
 import Logging
 import Metrics
@@ -95,7 +96,8 @@ extension Worker {
     mutating func decide(_ items: [ScheduledItem<H.Answer>], in environment: EnvironmentID) throws {
         do {
             var batch = WriteBatch(environment: environment)
-            let inputs = items.map(\.item).map { $0.inSpanOfItsOwn() }
+            let begun = items.map { $0.item.inSpanOfItsOwn() }
+            let inputs = begun.map(\.item)
             for (index, item) in inputs.enumerated() { batch.trace(item.trace, decision: index) }
             let decided = try handler.decide(inputs, in: environment, batch: &batch, on: &connection)
             let problem = decided.contains(where: \.isCall) ? try findCaller(of: environment) : nil
@@ -104,6 +106,11 @@ extension Worker {
             plan.write(to: &batch, group: group)
             let outcome = try batch.commit(on: &connection)
             let positions = plan.positions(of: batch, after: outcome)
+            for (index, begun) in begun.enumerated() {
+                guard let span = begun.span else { continue }
+                let outcome = plan.outcome(of: index, missed: outcome.missed)
+                SpanRecorder.process.end(span, begun.item.work(of: group, outcome: outcome))
+            }
             metrics.parked.increment(by: plan.parkings.count)
             let parksDueKeys = batch.parksDueKeys
             schedule {

@@ -62,7 +62,7 @@ import Testing
         let busy = await #expect(throws: HTTPError.self) { try await client.send(mail(server, to: "busy@example.com")) }
         #expect(busy?.outcome == .maybeSent && busy?.status == 451, "\(busy.map { "\($0)" } ?? "")")
         try await client.send(mail(server, to: "busy@example.com"))
-        receivers.process.kill9()
+        receivers.receiver.process.kill9()
         let away = await #expect(throws: HTTPError.self) { try await client.send(mail(server)) }
         #expect(away?.outcome == .notSent)
     }

@@ -1,4 +1,5 @@
 import Foundation
+import LocalCluster
 
 /// A broker that speaks as much of Kafka's protocol as it takes to refuse a password: ApiVersions, SaslHandshake and
 /// SaslAuthenticate.

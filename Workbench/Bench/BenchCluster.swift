@@ -117,6 +117,23 @@ struct BenchCluster: Sendable {
         }
     }
 
+    /// Waits until the relay has published all that was written so far.
+    func waitUntilRelayed(within: Duration) async throws {
+        let deadline = ContinuousClock.now + within
+        let target = try await pool.run { connection in
+            try connection.run("SELECT max(position) FROM store.change")[0].decode(Int64.self)
+        }
+        while try await pool.run({ connection in
+            let rows = try connection.run("SELECT coalesce(min(position), 0) FROM realm.relay")
+            return try rows[0].decode(Int64.self) < target
+        }) {
+            guard ContinuousClock.now < deadline else {
+                throw BenchPlace.Missing(description: "the relay has not published all within \(within)")
+            }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
     /// Processor time of a part so far, in seconds; PostgreSQL's with all its processes.
     func processorTime(of part: LocalCluster.Part) -> Double {
         cluster.process(part).map { CPUTime.ofFamily($0.id) } ?? 0

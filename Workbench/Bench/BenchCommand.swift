@@ -14,7 +14,7 @@ struct BenchCommand: AsyncParsableCommand {
         subcommands: [
             BenchRelay.self, BenchSnapshot.self, BenchFootprint.self, BenchLive.self, BenchSubmit.self,
             BenchConnections.self, BenchEnvironments.self, BenchOnboard.self, BenchPoll.self, BenchFanOut.self,
-            BenchImport.self, BenchDefects.self, BenchMonitor.self,
+            BenchImport.self, BenchDefects.self, BenchMonitor.self, BenchTracing.self,
         ])
 }
 

@@ -97,6 +97,15 @@ struct BenchSender {
         }
     }
 
+    /// Sends new drafts as fast as they are answered, as many in a request as a device sends.
+    mutating func send(_ count: Int) async throws {
+        for _ in 0..<count {
+            let fields = Array(#"{"text":"A change"}"#.utf8)
+            _ = try device.enqueue(Mutation(operation: .put, kind: .timeEntry, id: UUID(), fields: fields), in: realm)
+        }
+        while device.queue.count > 0 { try await sendBatch(nil) }
+    }
+
     private mutating func sendBatch(_ answered: BenchClock?) async throws {
         guard let request = device.nextRequest(countMax: Device.batchCountMax) else { return }
         let response = try await bench.gateway.send(request.body, token: token)

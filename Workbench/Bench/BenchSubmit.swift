@@ -114,7 +114,7 @@ struct BenchSubmit: AsyncParsableCommand {
         return Double(calls) / (ContinuousClock.now - start).inSeconds
     }
 
-    private func setLatency(slow: Double, _ bench: BenchCluster) async throws {
+    func setLatency(slow: Double, _ bench: BenchCluster) async throws {
         _ = try await bench.sap.setSwitches(
             """
             {"latencyMs":\(Int(Self.latencyMilliseconds)),"rateSlow":\(slow),"slowMs":\(Int(Self.slowMilliseconds))}
@@ -136,14 +136,16 @@ struct BenchSubmit: AsyncParsableCommand {
     }
 
     /// Has the submitter find its entries ready when it starts, and watches the back end's counts.
-    private func measure(
-        _ count: Int, slow: Double, _ source: BenchEntries, _ bench: BenchCluster
+    ///
+    /// - Parameter sampled: The share of the entries that belong to a trace that is recorded.
+    func measure(
+        _ count: Int, slow: Double, _ source: BenchEntries, _ bench: BenchCluster, sampled: Double = 0
     ) async throws -> Measured {
         guard await bench.cluster.terminate(.submitter, within: .seconds(30)) != nil else {
             throw BenchPlace.Missing(description: "the submitter does not stop")
         }
         let settledBefore = try await settledCount(bench)
-        try await write(count, source, bench)
+        try await write(count, source, bench, sampled: sampled)
         try await setLatency(slow: slow, bench)
         let parts: [LocalCluster.Part] = [.sap, .database, .relay, .broker]
         let before = parts.map(bench.processorTime)
@@ -202,26 +204,34 @@ struct BenchSubmit: AsyncParsableCommand {
     }
 
     /// Writes the entries as devices' edits, and waits until the relay has published them.
-    func write(_ count: Int, _ source: BenchEntries, _ bench: BenchCluster) async throws {
+    func write(
+        _ count: Int, _ source: BenchEntries, _ bench: BenchCluster, sampled: Double = 0
+    ) async throws {
         let (environment, people) = (bench.environment, bench.people)
-        let target = try await bench.pool.run { connection in
+        try await bench.pool.run { connection in
             let paths = try people.map { try RealmPath.user($0.email) }
             var directory = RealmDirectory()
             let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
             for numbers in (0..<count).chunks(ofCount: 1_000) {
                 var batch = WriteBatch(environment: environment)
-                for number in numbers {
+                for (decision, number) in numbers.enumerated() {
                     let entry = try source.make(number)
+                    if Double.random(in: 0..<1) < sampled { batch.trace(.sampled(), decision: decision) }
                     let key = ObjectKey(realm: realms[paths[entry.person]] ?? 0, kind: .timeEntry, id: UUID())
-                    batch.put(key, try CanonicalJSON(entry.fields), decision: 0, isEdit: true)
+                    batch.put(key, try CanonicalJSON(entry.fields), decision: decision, isEdit: true)
                 }
                 _ = try batch.commit(on: &connection)
             }
-            return try connection.run("SELECT max(position) FROM store.change")[0].decode(Int64.self)
         }
-        while try await bench.pool.run({ connection in
-            let rows = try connection.run("SELECT coalesce(min(position), 0) FROM realm.relay")
-            return try rows[0].decode(Int64.self) < target
-        }) { try await Task.sleep(for: .milliseconds(50)) }
+        try await bench.waitUntilRelayed(within: Self.roundMax)
+    }
+}
+
+extension TraceContext {
+    /// A new trace that is recorded.
+    static func sampled() -> TraceContext? {
+        TraceContext(
+            traceHigh: .random(in: 1...UInt64.max), traceLow: .random(in: 1...UInt64.max),
+            spanID: .random(in: 1...UInt64.max), flags: 1)
     }
 }

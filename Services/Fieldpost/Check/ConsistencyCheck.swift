@@ -1,3 +1,4 @@
+import Algorithms
 import Essentials
 import FoundationEssentials
 import Glibc
@@ -34,6 +35,8 @@ struct ConsistencyCheck {
     let countMax: Int
     /// How long what is on its way is waited for between the looks.
     let settleMax: Duration
+    /// Where Kafka is asked how far groups are; `nil`: nowhere.
+    var transport: Settling.Transport?
     /// Told of each slice that was looked at: how many of how many.
     var progress: (Int, Int) -> Void = { _, _ in }
 
@@ -61,7 +64,7 @@ struct ConsistencyCheck {
                 progress(number * sliceCount + index + 1, environments.count * sliceCount)
             }
             if places.isEmpty { continue }
-            try settle(on: &connection)
+            let left = try settle(environment.id, places.keys, on: &connection)
             var again: Set<Inconsistency> = []
             for (part, indexes) in places {
                 for index in indexes {
@@ -71,6 +74,10 @@ struct ConsistencyCheck {
                 }
             }
             found.removeAll { $0.environment == environment.name && !again.contains($0) }
+            for index in found.indices where found[index].environment == environment.name {
+                found[index].pending = found[index].part.workers.lazy.compactMap { left[$0.name] }.first
+            }
+            try markParked(&found, in: environment, on: &connection)
         }
         return Outcome(inconsistencies: found, rests: try rests(on: &connection), isCut: isCut)
     }
@@ -93,19 +100,55 @@ struct ConsistencyCheck {
 
     // MARK: At rest
 
-    /// Waits until nothing is on its way any more, and a second longer for what workers have in their hands;
-    /// `settleMax` at most.
-    private func settle(on connection: inout Connection) throws {
+    /// Waits until what is on its way has come that may take differences away, `settleMax` at most; without Kafka's
+    /// word a second longer, for what workers have in their hands.
+    ///
+    /// - Returns: What has not come, by group.
+    private func settle(
+        _ environment: EnvironmentID, _ parts: some Collection<CheckedPart>, on connection: inout Connection
+    ) throws -> [String: String] {
+        let groups = Services.all.filter { service in parts.contains { $0.workers.contains(service) } }
+        if groups.isEmpty { return [:] }
         let clock = ContinuousClock()
         let end = clock.now + settleMax
-        var isFirst = true
-        while clock.now < end {
-            let isAtRest = try rests(on: &connection).allSatisfy(\.isAtRest)
-            if isAtRest, !isFirst { return }
-            isFirst = !isAtRest
-            poll(nil, 0, Int32(min(.seconds(1), settleMax).milliseconds))
+        var settling = try Settling(environment, of: groups, by: transport, on: &connection)
+        while true {
+            let left = try settling.left(on: &connection)
+            let rest = end - clock.now
+            if left.isEmpty, transport != nil || rest <= .zero { return [:] }
+            if rest <= .zero { return left }
+            let pause = left.isEmpty ? Duration.seconds(1) : Self.lookInterval
+            poll(nil, 0, Int32(min(pause, rest).milliseconds))
+            if left.isEmpty { return [:] }
         }
     }
+
+    private static var lookInterval: Duration { .milliseconds(200) }
+
+    /// Differences whose keys come back by themselves.
+    private func markParked(
+        _ found: inout [Inconsistency], in environment: (id: EnvironmentID, name: String),
+        on connection: inout Connection
+    ) throws {
+        let waiting = found.filter { $0.environment == environment.name && !$0.part.workers.isEmpty }
+        for page in waiting.chunks(ofCount: Self.keysMax) {
+            let rows = try connection.run(
+                """
+                SELECT key, group_name, reason FROM pipeline.parked
+                WHERE environment_id = \(environment.id.rawValue) AND key = ANY (\(page.map(\.key))) AND NOT is_dead
+                ORDER BY key, group_name
+                """
+            ).decode(String.self, String.self, String.self)
+            let parked = Dictionary(grouping: rows, by: \.0)
+            for index in found.indices where found[index].environment == environment.name {
+                let names = found[index].part.workers.map(\.name)
+                guard let row = parked[found[index].key]?.first(where: { names.contains($0.1) }) else { continue }
+                found[index].pending = "\(row.1) has it parked: \(row.2)"
+            }
+        }
+    }
+
+    private static var keysMax: Int { 1_000 }
 
     private func rests(on connection: inout Connection) throws -> [Rest] {
         let ids = environments.map(\.id.rawValue)

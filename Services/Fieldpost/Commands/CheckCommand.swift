@@ -6,6 +6,7 @@ import Foundation
 import Model
 import Postgres
 import Realms
+import Runtime
 
 /// `fieldpost check`: recomputes what follows from other data, and tells what differs.
 struct CheckCommand: ParsableCommand {
@@ -25,6 +26,8 @@ struct CheckCommand: ParsableCommand {
         @Option(help: "At most so many differences of each sort in an environment.") var limit = 1_000
         @Option(help: "Seconds to wait between the two looks for what is on its way, at most.") var settle = 10
         @OptionGroup var database: DatabaseOptions
+        @Option(help: "Kafka brokers to ask how far groups are. (default: FIELDPOST_KAFKA_BROKERS; else nobody is asked)")
+        var brokers: String?
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
@@ -41,7 +44,17 @@ struct CheckCommand: ParsableCommand {
                 environments: some, parts: CheckedPart.allCases.filter { what.isEmpty || what.contains($0) },
                 countMax: limit, settleMax: .seconds(settle))
             check.progress = Self.progress
+            check.transport = try transport()
             return check
+        }
+
+        private func transport() throws -> Settling.Transport? {
+            var options = BrokerOptions()
+            options.brokers = brokers
+            let isSet = ProcessInfo.processInfo.environment[Setting.kafkaBrokers.variable]?.isEmpty == false
+            guard brokers != nil || isSet else { return nil }
+            let (addresses, properties) = try options.resolved()
+            return Settling.Transport(brokers: addresses, properties: properties, waitMax: BrokerOptions.waitMax)
         }
 
         /// A line that is written over, for who waits at a terminal.

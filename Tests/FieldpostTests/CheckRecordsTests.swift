@@ -26,7 +26,9 @@ import Testing
             [(stray, "{\"person\":\"\(eva.text)\",\"team\":\"\(team.text)\"}")], .membership, into: .common)
         try environment.connection.run("DELETE FROM store.object WHERE kind = \(Kind.person) AND id = \(lost)")
         let right = Membership.id(of: eva, in: team).text
-        func key(_ person: UUID, _ team: UUID) -> String { "/common/Membership/\(Membership.id(of: person, in: team).text)" }
+        func key(_ person: UUID, _ team: UUID) -> String {
+            "/common/Membership/\(Membership.id(of: person, in: team).text)"
+        }
         let isLost = "\(key(lost, team)): its person \(lost.text) is not there, nor a tombstone"
         #expect(
             try checked("memberships", environment)
@@ -60,7 +62,8 @@ import Testing
         try environment.connection.run([
             """
             INSERT INTO audience.tree (environment_id, digest, digests, nodes)
-            VALUES (\(id), \(tree), uuid_send(\(node)) || uuid_send(\(node)), '{}')
+            VALUES (\(id), \(tree), uuid_send(\(node)) || uuid_send(\(node)),
+                jsonb_build_object(\(node)::text, '{}'::jsonb))
             """,
             "INSERT INTO audience.catalogue (environment_id, id, tree) VALUES (\(id), \(catalogue), \(tree))",
             """
@@ -74,16 +77,24 @@ import Testing
         #expect(
             try checked("catalogues", environment)
                 == ["/catalogues/\(catalogue.text): it has 2 nodes, and its tree 1"])
+        // Without who compares it is still told, since nothing is mended.
+        let said = try fieldpost(
+            "repair", "--what", "catalogues", "--settle", "0", "--wait", "0", "--yes", "--database",
+            environment.conninfo)
+        #expect(said.status == 1 && said.output.contains("backend-poller has not compared it"), "\(said)")
+        let counted = try checked("catalogues", environment)
+        #expect(counted == ["/catalogues/\(catalogue.text): what it has was counted, and is still to be compared"])
+        try environment.connection.run("UPDATE audience.catalogue SET tree = \(tree)")
         try environment.connection.run("UPDATE audience.person SET catalogue = \(other), tree = \(other)")
         let person = "/users/ana@example.com: "
+        let all = try checked("catalogues", environment)
         #expect(
-            try checked("catalogues", environment)
-                == [
-                    "/catalogues/\(catalogue.text): it has 2 nodes, and its tree 1",
-                    person + "its catalogue \(other.text) is not known",
-                    person + "its tree \(other.text) is not known",
-                    person + "no User object there refers to the catalogue \(other.text)",
-                ])
+            all == [
+                "/catalogues/\(catalogue.text): it has 2 nodes, and its tree 1",
+                person + "its catalogue \(other.text) is not known",
+                person + "its tree \(other.text) is not known",
+                person + "no User object there refers to the catalogue \(other.text)",
+            ])
         try environment.connection.run("UPDATE audience.catalogue SET tree = \(other)")
         #expect(
             try checked("catalogues", environment).first
@@ -217,7 +228,8 @@ import Testing
         try environment.connection.run("UPDATE realm.relay SET generation = generation + 1")
         #expect(try checked("relay", environment).count == 1)
         #expect(try checked("relay", environment)[0].contains("it is of the generation"))
-        let said = try fieldpost("repair", "--what", "relay", "--settle", "0", "--yes", "--database", environment.conninfo)
+        let said = try fieldpost(
+            "repair", "--what", "relay", "--settle", "0", "--yes", "--database", environment.conninfo)
         #expect(said.status == 1 && said.output.contains("fieldpost restore --force"), "\(said)")
         let restored = try fieldpost("restore", "--force", "--database", environment.conninfo)
         #expect(restored.status == 0, "\(restored)")

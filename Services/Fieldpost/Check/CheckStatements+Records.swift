@@ -26,7 +26,9 @@ extension CheckSlice {
                     AND \(Self.id("catalogue", of: "o.fields")) = p.catalogue)
             UNION ALL
             SELECT '/catalogues/' || c.id, CASE WHEN t.digest IS NULL THEN 'its tree ' || c.tree || ' is not known'
-                ELSE 'it has ' || n.count || ' nodes, and its tree ' || octet_length(t.digests) / 32 END, c.id
+                WHEN n.count <> octet_length(t.digests) / 32
+                    THEN 'it has ' || n.count || ' nodes, and its tree ' || octet_length(t.digests) / 32
+                ELSE 'what it has was counted, and is still to be compared' END, c.id
             FROM audience.catalogue c LEFT JOIN audience.tree t
                 ON t.environment_id = c.environment_id AND t.digest = c.tree
             CROSS JOIN LATERAL (
@@ -35,7 +37,8 @@ extension CheckSlice {
                     AND NOT deleted
             ) n
             WHERE c.environment_id = \(environment.rawValue) AND \(has("c.id"))
-                AND n.count IS DISTINCT FROM octet_length(t.digests) / 32
+                AND (n.count IS DISTINCT FROM octet_length(t.digests) / 32
+                    OR t.nodes = '{}' AND octet_length(t.digests) > 0)
         ) f LIMIT \(Int64(countMax))
         """
     }

@@ -43,19 +43,20 @@ struct Comparison {
     func isOpen(for keys: [String]) -> Statement {
         if isOfBackend {
             return """
-                SELECT EXISTS (SELECT FROM poll.run
-                    WHERE environment_id = \(environment.rawValue)
-                        AND (started_at = '-infinity' OR full_started_at IS NULL OR full_started_at = '-infinity'
-                            OR settled_run < run))
+                SELECT EXISTS (SELECT FROM backend.connection c LEFT JOIN poll.run r USING (environment_id)
+                    WHERE c.environment_id = \(environment.rawValue)
+                        AND (r.started_at = '-infinity' OR r.full_started_at IS NULL
+                            OR r.full_started_at = '-infinity' OR r.settled_run < r.run))
                 """
         }
         return """
-            SELECT EXISTS (SELECT FROM defect.run r JOIN backend.defect_tracker t USING (environment_id)
-                WHERE r.environment_id = \(environment.rawValue) AND r.scope = 'comparison'
-                    AND t.user_name IS NOT NULL AND (r.started_at = '-infinity' OR r.finished_run < r.run))
+            SELECT EXISTS (SELECT FROM backend.defect_tracker t LEFT JOIN defect.run r
+                    ON r.environment_id = t.environment_id AND r.scope = 'comparison'
+                WHERE t.environment_id = \(environment.rawValue) AND t.secret IS NOT NULL
+                    AND (r.run IS NULL OR r.started_at = '-infinity' OR r.finished_run < r.run))
                 OR EXISTS (SELECT FROM defect.own_run r JOIN backend.defect_tracker t USING (environment_id)
                     WHERE r.environment_id = \(environment.rawValue) AND r.scope = 'comparison'
-                        AND t.user_name IS NULL AND r.realm_id IN (\(realms(keys)))
+                        AND t.secret IS NULL AND r.realm_id IN (\(realms(keys)))
                         AND (r.asked_for OR r.finished_run < r.run))
             """
     }

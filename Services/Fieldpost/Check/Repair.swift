@@ -121,7 +121,7 @@ struct Repair {
             let comparison = ids[row.environment].map { Comparison(service, in: $0) }
             let isOpen = try comparison.map { try connection.run($0.isOpen(for: [row.key]))[0].decode(Bool.self) }
             return isOpen == false
-                ? "\(service.name) has compared it, and left it so: \(row.fault)"
+                ? "\(service.name) has left it so, or nothing to compare it with: \(row.fault)"
                 : "\(service.name) has not compared it: is it running, and does the other system answer?"
         case .decide, .database, .retry: break
         }

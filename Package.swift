@@ -104,8 +104,8 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         "fieldpost", "Fieldpost",
         [
             "BackendProtocol", "Backends", "Catalogues", "Commands", "Compass", "Deliveries", "Environments",
-            "Essentials", "HTTP", "Identity", "ImportSources", "Kafka", "Lag", "Model", "Moving", "Operations", "Postgres", "Realms",
-            "Runtime", "Work", algorithms, argumentParser, crypto,
+            "Essentials", "HTTP", "Identity", "ImportSources", "Kafka", "Lag", "Model", "Moving", "Operations",
+            "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto,
         ]
     ),
     (

@@ -75,7 +75,7 @@ import Testing
             UPDATE store.object SET fields = replace(fields, '"P2"', '"other"')
             WHERE realm_id = \(realm) AND fields::json->>'name' = 'P2'
             """)
-        try acme.put([(UUID(), #"{"name": "stray", "title": "stray"}"#)], .reportingTreeNode, into: .catalogue(catalogue))
+        try acme.put([(UUID(), #"{"name": "stray"}"#)], .reportingTreeNode, into: .catalogue(catalogue))
         try World.settle(&acme)
         #expect(try Self.held(catalogue, &acme) == ["P3", "other", "stray"])
         try acme.connection.run(AudienceStore.recount([catalogue], in: acme.id))

@@ -39,7 +39,9 @@ enum Leftovers {
         var batch = WriteBatch(environment: environment)
         for (decision, row) in rows.enumerated() {
             let key = keys[decision]
-            guard let object = memberships[key], object.position == row.position, let pair = pairs[key] else { continue }
+            guard let object = memberships[key], object.position == row.position, let pair = pairs[key] else {
+                continue
+            }
             let gone = [
                 pair.person.map { ObjectKey(realm: common, kind: .person, id: $0) },
                 pair.team.map { ObjectKey(realm: common, kind: .team, id: $0) },

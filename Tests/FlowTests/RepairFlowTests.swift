@@ -21,6 +21,11 @@ extension FlowTests {
         @Test(.timeLimit(.minutes(20))) func whatSomebodyHasSpoiledIsMended() async throws {
             try await withCluster("repair", Self.options) { cluster in
                 let demo = try cluster.startDemo(["--people", "6", "--compass", cluster.compassURL])
+                // While all of them work, what differs for a while is not told, or marked.
+                while demo.isRunning {
+                    let busy = try Self.inconsistencies(await Self.run(["check", "--json", "--settle", "30"], cluster))
+                    #expect(busy.allSatisfy { $0.pending != nil }, "\(busy)")
+                }
                 try await demo.expectNoDifferences()
                 let clean = try await Self.run(["check"], cluster)
                 #expect(clean.status == 0 && clean.output.contains("nothing differs"), "\(clean)")

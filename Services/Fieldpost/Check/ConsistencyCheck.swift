@@ -65,6 +65,8 @@ struct ConsistencyCheck {
             }
             if places.isEmpty { continue }
             let left = try settle(environment.id, places.keys, on: &connection)
+            // Before the second look: a key that is decided meanwhile is not told, or is marked.
+            let parked = try parked(among: found, in: environment, on: &connection)
             var again: Set<Inconsistency> = []
             for (part, indexes) in places {
                 for index in indexes {
@@ -75,9 +77,12 @@ struct ConsistencyCheck {
             }
             found.removeAll { $0.environment == environment.name && !again.contains($0) }
             for index in found.indices where found[index].environment == environment.name {
-                found[index].pending = found[index].part.workers.lazy.compactMap { left[$0.name] }.first
+                let names = found[index].part.workers.map(\.name)
+                found[index].pending =
+                    parked[found[index].key]?.first { names.contains($0.group) }.map {
+                        "\($0.group) has it parked: \($0.reason)"
+                    } ?? names.lazy.compactMap { left[$0] }.first
             }
-            try markParked(&found, in: environment, on: &connection)
         }
         return Outcome(inconsistencies: found, rests: try rests(on: &connection), isCut: isCut)
     }
@@ -125,27 +130,26 @@ struct ConsistencyCheck {
 
     private static var lookInterval: Duration { .milliseconds(200) }
 
-    /// Differences whose keys come back by themselves.
-    private func markParked(
-        _ found: inout [Inconsistency], in environment: (id: EnvironmentID, name: String),
+    /// Who has parked which of the keys that differ, and why: they come back by themselves.
+    private func parked(
+        among found: [Inconsistency], in environment: (id: EnvironmentID, name: String),
         on connection: inout Connection
-    ) throws {
-        let waiting = found.filter { $0.environment == environment.name && !$0.part.workers.isEmpty }
-        for page in waiting.chunks(ofCount: Self.keysMax) {
+    ) throws -> [String: [(group: String, reason: String)]] {
+        var parked: [String: [(group: String, reason: String)]] = [:]
+        let some = found.filter { $0.environment == environment.name && !$0.part.workers.isEmpty }
+        for page in some.chunks(ofCount: Self.keysMax) {
             let rows = try connection.run(
                 """
                 SELECT key, group_name, reason FROM pipeline.parked
-                WHERE environment_id = \(environment.id.rawValue) AND key = ANY (\(page.map(\.key))) AND NOT is_dead
+                WHERE environment_id = \(environment.id.rawValue) AND key = ANY (\(Array(Set(page.map(\.key)))))
+                    AND NOT is_dead
                 ORDER BY key, group_name
-                """
-            ).decode(String.self, String.self, String.self)
-            let parked = Dictionary(grouping: rows, by: \.0)
-            for index in found.indices where found[index].environment == environment.name {
-                let names = found[index].part.workers.map(\.name)
-                guard let row = parked[found[index].key]?.first(where: { names.contains($0.1) }) else { continue }
-                found[index].pending = "\(row.1) has it parked: \(row.2)"
+                """)
+            for (key, group, reason) in try rows.decode(String.self, String.self, String.self) {
+                parked[key, default: []].append((group, reason))
             }
         }
+        return parked
     }
 
     private static var keysMax: Int { 1_000 }

@@ -103,9 +103,9 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "fieldpost", "Fieldpost",
         [
-            "BackendProtocol", "Backends", "Commands", "Compass", "Deliveries", "Environments", "Essentials", "HTTP",
-            "Identity", "ImportSources", "Kafka", "Lag", "Model", "Moving", "Operations", "Postgres", "Realms",
-            "Runtime", "Work", algorithms, argumentParser, crypto,
+            "BackendProtocol", "Backends", "Catalogues", "Commands", "Compass", "Deliveries", "Environments",
+            "Essentials", "HTTP", "Identity", "ImportSources", "Kafka", "Lag", "Model", "Moving", "Operations",
+            "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto,
         ]
     ),
     (

@@ -29,8 +29,9 @@ enum MirrorStore {
         return places
     }
 
-    /// Mirrors of defects that are no more, but for those that were written after a position. Rows: defect, realm, the
-    /// object's position (0: there is none), whether it is deleted.
+    /// Mirrors of defects that are no more, but for those that were written after a position; also those that are in a
+    /// person's realm and that ``hold(_:in:decision:)`` was never told of. Rows: defect, realm, the object's position
+    /// (0: there is none), whether it is deleted.
     ///
     /// - Parameters:
     ///   - found: The defects that there are.
@@ -38,16 +39,27 @@ enum MirrorStore {
     static func gone(
         but found: Set<UUID>, in realm: Int32?, through position: Int64, countMax: Int, of environment: EnvironmentID
     ) -> Statement {
-        let there: Statement = realm.map { "AND m.realm_id = \($0)" } ?? ""
+        let there: Statement = realm.map { "AND realm_id = \($0)" } ?? ""
+        let realms: Statement = realm.map { "AND r.id = \($0)" } ?? ""
         return """
             SELECT m.defect_id, m.realm_id, coalesce(o.position, 0), coalesce(o.deleted, true)
-            FROM defect.mirror m LEFT JOIN LATERAL (
+            FROM (
+                SELECT defect_id, realm_id FROM defect.mirror WHERE environment_id = \(environment.rawValue) \(there)
+                UNION
+                SELECT o.id, o.realm_id FROM realm.realm r CROSS JOIN LATERAL (
+                    SELECT id, realm_id FROM store.object
+                    WHERE environment_id = r.environment_id AND realm_id = r.id AND kind = \(Kind.defect)
+                        AND NOT deleted
+                    OFFSET 0
+                ) o
+                WHERE r.environment_id = \(environment.rawValue) AND starts_with(r.path, '/users/') \(realms)
+            ) m LEFT JOIN LATERAL (
                 SELECT position, deleted FROM store.object
-                WHERE environment_id = m.environment_id AND realm_id = m.realm_id AND kind = \(Kind.defect)
+                WHERE environment_id = \(environment.rawValue) AND realm_id = m.realm_id AND kind = \(Kind.defect)
                     AND id = m.defect_id
                 OFFSET 0
             ) o ON true
-            WHERE m.environment_id = \(environment.rawValue) AND coalesce(o.position, 0) <= \(position) \(there)
+            WHERE coalesce(o.position, 0) <= \(position)
                 AND NOT EXISTS (SELECT FROM unnest(\(Array(found))) AS f(id) WHERE f.id = m.defect_id)
             LIMIT \(Int64(countMax))
             """

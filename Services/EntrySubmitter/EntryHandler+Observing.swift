@@ -19,6 +19,8 @@ extension WorkItem {
 extension WorkItem<EntryHandler.Answer> {
     /// The attempt whose answer it is.
     var sent: SentAttempt? { if case .answer(let answer) = origin { answer.sent } else { nil } }
+    /// Whether it was parked, or is looked at once more.
+    var isRetry: Bool { if case .retry = origin { true } else { false } }
     /// What came of the call that it waited for.
     var heard: SubmissionAnswer? { if case .answer(let answer) = origin { answer.found } else { nil } }
 }

@@ -83,6 +83,7 @@ struct EntryHandler: Handler {
         // Realms whose entry gets the ledger of an id with this batch.
         var begun: [UUID: Int32] = [:]
         var decided: Set<ObjectKey> = []
+        var unlogged: [EntryLogRule.Looked] = []
         var nexts = inputs.map { _ in Disposition<Call>.finished }
         // Entries before what was seen of them.
         let observations = inputs.indices.filter { inputs[$0].isObservation }
@@ -124,12 +125,16 @@ struct EntryHandler: Handler {
                     decision, about: state, key: key, version: stored?.version ?? 0, encoded: encoded,
                     record: AttemptRecord(decision, heard: input.heard, trace: input.trace), decision: index,
                     now: Timestamp.now())
+                if input.isRetry, let looked = EntryLogRule.Looked(decision, about: state, key: key, decision: index) {
+                    unlogged.append(looked)
+                }
                 let sent = SentAttempt(decision, encoded, realm: key.realm)
                 nexts[index] = next(decision.step, key, person, sent, started)
             } catch let error as Undecodable {
                 nexts[index] = .dead(reason: error.description)
             }
         }
+        try log(unlogged, in: environment, &writes, on: &connection)
         try writes.write(to: &batch, over: objects, environment, connection: &connection)
         return nexts
     }

@@ -79,6 +79,35 @@ enum EntryStore {
         }
     }
 
+    /// The newest line of the logs of some entries; it looks at all lines of their realms. Rows: as `newestLines` reads
+    /// them.
+    static func loadNewestLines(of entries: [ObjectKey], in environment: EnvironmentID) -> Statement {
+        """
+        SELECT DISTINCT ON (o.realm_id, o.entry) o.realm_id, o.entry, o.fields::json->>'status',
+            o.fields::json->>'timestamp'
+        FROM (SELECT DISTINCT id FROM unnest(\(entries.map(\.realm))) AS r(id)) r CROSS JOIN LATERAL (
+            SELECT realm_id, (fields::json->>'entry')::uuid AS entry, fields, position FROM store.object
+            WHERE environment_id = \(environment.rawValue) AND realm_id = r.id
+                AND kind = \(Kind.timeEntryStatus) AND NOT deleted
+                AND lower(fields::json->>'entry') = ANY (\(entries.map(\.id.text)))
+            OFFSET 0
+        ) o
+        ORDER BY o.realm_id, o.entry, (o.fields::json->>'timestamp')::timestamptz DESC, o.position DESC
+        """
+    }
+
+    /// By entry. A status that nobody knows is none.
+    static func newestLines(
+        _ rows: Rows
+    ) throws(PostgresError) -> [ObjectKey: (status: EntryStatus?, time: Timestamp)] {
+        var lines: [ObjectKey: (status: EntryStatus?, time: Timestamp)] = [:]
+        for (realm, entry, status, time) in try rows.decode(Int32.self, UUID.self, String.self, String.self) {
+            guard let time = Timestamp(time) else { continue }
+            lines[ObjectKey(realm: realm, kind: .timeEntry, id: entry)] = (EntryStatus(rawValue: status), time)
+        }
+        return lines
+    }
+
     /// Whether the database has lost what was sent. One that was sent belongs to a day that was known then: a year
     /// ahead is more than anybody reports. However late a device comes back with such an entry, its day tells.
     /// Rows: as `restore` reads them.

@@ -55,6 +55,13 @@ struct EntryWrites {
         }
     }
 
+    /// A line that tells the status that the entry has.
+    mutating func add(_ line: TimeEntryStatus, to key: ObjectKey, decision index: Int) {
+        let id = UUID(name: "\(line.timestamp.millisecondsSinceEpoch)/status", in: key.id)
+        lines.append((ObjectKey(realm: key.realm, kind: .timeEntryStatus, id: id), line, index))
+        changes.append((key, .patch(EntryPatch(statusAt: line.timestamp)), index))
+    }
+
     /// - Parameter objects: The entries as they were loaded.
     func write(
         to batch: inout WriteBatch, over objects: [ObjectKey: RealmObject], _ environment: EnvironmentID,

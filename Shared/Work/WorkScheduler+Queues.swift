@@ -80,7 +80,9 @@ extension WorkScheduler {
         // What is finished is parked no longer: so what may be parked is not finished without a look at it.
         let mayBeParked = mayHaveParked(environment)
         for index in deciding.indices {
-            deciding[index].item.canCall = canCall(for: deciding[index].key)
+            let key = deciding[index].key
+            deciding[index].item.canCall = canCall(for: key)
+            deciding[index].item.trace = inFlight[key]?.trace
             if mayBeParked { deciding[index].item.isEdit = true }
         }
         return .decide(deciding, in: environment)

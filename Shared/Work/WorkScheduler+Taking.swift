@@ -24,6 +24,8 @@ extension WorkScheduler {
             if !isKnown {
                 inFlight[key]?.isDirty = true
                 inFlight[key]?.newsTrace = trace
+                // What is still to be decided is decided from what is there by then: from this event's change too.
+                if inFlight[key]?.isCalled == false { inFlight[key]?.trace = trace }
                 if isEdit { inFlight[key]?.isEdited = true }
             }
             return

@@ -79,6 +79,25 @@ import Testing
                 == Int64(expected.values.map(\.count).reduce(0, +)))
     }
 
+    /// As somebody's SQL may leave them: a mirror that nobody knows of, one that is not there, and one of nothing.
+    @Test func whatWasLostOrAddedIsMended() throws {
+        var world = try Self.world(8)
+        try world.complete(.comparison)
+        try world.acme.connection.run([
+            "DELETE FROM defect.mirror WHERE ctid = (SELECT min(ctid) FROM defect.mirror)",
+            """
+            DELETE FROM store.object o USING (SELECT * FROM defect.mirror ORDER BY ctid DESC LIMIT 1) m
+            WHERE o.realm_id = m.realm_id AND o.id = m.defect_id
+            """,
+        ])
+        try world.acme.put([(UUID(), #"{"record": "S99"}"#)], .defect, into: .user("ana@example.com"))
+        try world.complete(.comparison)
+        #expect(try world.mirrors() == world.expectedMirrors)
+        #expect(
+            try world.acme.connection.run("SELECT count(*) FROM defect.mirror")[0].decode(Int64.self)
+                == Int64(world.expectedMirrors.values.map(\.count).reduce(0, +)))
+    }
+
     /// Of what could not be read nobody knows whether it is there.
     @Test func aRowThatCannotBeReadRemovesNothing() throws {
         var world = try Self.world(8)

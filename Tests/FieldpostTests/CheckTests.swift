@@ -10,19 +10,6 @@ import Testing
     private let ana = UUID()
     private let bo = UUID()
 
-    private func check(_ part: String, _ environment: borrowing TestEnvironment) throws -> [String] {
-        let answer = try fieldpost(
-            "check", "--what", part, "--settle", "0", "--json", "--database", environment.conninfo)
-        #expect(answer.errors.isEmpty, "\(answer.errors)")
-        let object = try JSONSerialization.jsonObject(with: Data(answer.output.utf8))
-        let outcome = try #require(object as? [String: Any])
-        let found = try #require(outcome["inconsistencies"] as? [[String: Any]])
-        #expect(answer.status == (found.isEmpty ? 0 : 1))
-        return found.compactMap { row in
-            (row["key"] as? String).flatMap { key in (row["fault"] as? String).map { "\(key): \($0)" } }
-        }.sorted()
-    }
-
     @Test func nothingDiffersWhereNothingIs() throws {
         let environment = try TestEnvironment()
         let answer = try fieldpost("check", "--database", environment.conninfo)
@@ -45,14 +32,14 @@ import Testing
             INSERT INTO task.copy (environment_id, task_id, version, realm_id, team_id, is_completed)
             VALUES (\(environment.id.rawValue), \(task), 1, \(realm), \(team), false)
             """)
-        #expect(try check("tasks", environment).isEmpty)
+        #expect(try checked("tasks", environment).isEmpty)
 
         try environment.put([(task, #"{"title":"Other"}"#)], .fieldTask, into: .team(team))
         try environment.put([(stray, #"{"title":"Stray"}"#)], .fieldTask, into: .user("ana@example.com"))
         try environment.put(
             [(lost, "{\"title\":\"Lost\",\"team\":\"\(UUID().text)\"}")], .fieldTask, into: .manager)
         #expect(
-            try check("tasks", environment)
+            try checked("tasks", environment)
                 == [
                     "/manager/FieldTask/\(task.text): its copy in /teams/\(team.text) says something else",
                     "/manager/FieldTask/\(stray.text): a copy is in /users/ana@example.com, where none is to be",
@@ -68,12 +55,12 @@ import Testing
         let place = #"{"latitude":55.6,"longitude":12.5}"#
         try environment.put([(ana, place)], .location, into: .user("ana@example.com"))
         for path in [RealmPath.manager, .team(team)] { try environment.put([(ana, place)], .location, into: path) }
-        #expect(try check("positions", environment).isEmpty)
+        #expect(try checked("positions", environment).isEmpty)
         try environment.put([(ana, #"{"latitude":1}"#)], .location, into: .team(team))
         try environment.delete(.location, ana, in: .manager)
         try environment.put([(bo, place)], .location, into: .team(team))
         #expect(
-            try check("positions", environment)
+            try checked("positions", environment)
                 == [
                     "/users/ana@example.com/Location/\(ana.text): its copy in /teams/\(team.text) says something else",
                     "/users/ana@example.com/Location/\(ana.text): its copy is not in /manager",
@@ -96,19 +83,19 @@ import Testing
         for path in [own, try .user("bo@example.com"), .share(share)] {
             try environment.put([(share, pair)], .share, into: path)
         }
-        #expect(try check("shares", environment).isEmpty)
+        #expect(try checked("shares", environment).isEmpty)
         try environment.delete(.share, share, in: .user("bo@example.com"))
         try environment.put([(note, #"{"text":"Bye"}"#)], .note, into: own)
         let key = "/users/ana@example.com/SharedItem/\(link.text)"
         #expect(
-            try check("shares", environment)
+            try checked("shares", environment)
                 == [
                     "\(key): its copy in /shares/\(share.text) says something else",
                     "\(key): there is no Share in /users/bo@example.com",
                 ])
         try environment.delete(.sharedItem, link, in: own)
         #expect(
-            try check("shares", environment) == ["\(key): a copy is in /shares/\(share.text), where none is to be"])
+            try checked("shares", environment) == ["\(key): a copy is in /shares/\(share.text), where none is to be"])
     }
 
     @Test func anEntrysLogTellsItsStatus() throws {
@@ -122,10 +109,10 @@ import Testing
         try environment.put(
             [line("released", "2026-05-02T10:00:00.000Z"), line("submitted", "2026-05-02T09:00:00.000Z")],
             .timeEntryStatus, into: own)
-        #expect(try check("statuses", environment).isEmpty)
+        #expect(try checked("statuses", environment).isEmpty)
         try environment.put([line("rejected", "2026-05-02T11:00:00.000Z")], .timeEntryStatus, into: own)
         #expect(
-            try check("statuses", environment)
+            try checked("statuses", environment)
                 == ["/users/ana@example.com/TimeEntry/\(entry.text): it is released, and its log says rejected"])
     }
 
@@ -135,7 +122,7 @@ import Testing
         let own = try RealmPath.user("ana@example.com")
         try environment.put([(note, #"{"text":"Hello"}"#)], .note, into: own)
         try environment.put([(task, "{\"title\":\"Mend\",\"image\":\"\(image.text)\"}")], .fieldTask, into: .manager)
-        for part in ["changes", "images"] { #expect(try check(part, environment).isEmpty) }
+        for part in ["changes", "images"] { #expect(try checked(part, environment).isEmpty) }
         let id = environment.id.rawValue
         let before = try environment.connection.run("SELECT position FROM realm.environment WHERE id = \(id)")[0]
             .decode(Int64.self)
@@ -148,8 +135,8 @@ import Testing
             VALUES (\(id), \(try environment.realm(own)), \(before + 1), \(Kind.note), \(UUID()))
             """)
         try environment.connection.run("UPDATE realm.environment SET position = position + 1 WHERE id = \(id)")
-        #expect(try check("changes", environment).count == 2)
-        #expect(try check("images", environment).count == 2)
+        #expect(try checked("changes", environment).count == 2)
+        #expect(try checked("images", environment).count == 2)
 
         let refused = try fieldpost("repair", "--settle", "0", "--database", environment.conninfo)
         #expect(refused.status != 0 && refused.errors.contains("--yes"), "\(refused)")
@@ -157,7 +144,7 @@ import Testing
             "repair", "--what", "changes", "--what", "images", "--settle", "0", "--yes", "--database",
             environment.conninfo)
         #expect(said.status == 0 && said.output.contains("4 mended"), "\(said)")
-        for part in ["changes", "images"] { #expect(try check(part, environment).isEmpty) }
+        for part in ["changes", "images"] { #expect(try checked(part, environment).isEmpty) }
         let position = try environment.connection.run("SELECT position FROM store.object WHERE id = \(note)")[0]
             .decode(Int64.self)
         #expect(position > before)

@@ -61,6 +61,14 @@ struct CheckSlice {
         """
     }
 
+    /// Whether an object is a tombstone, by its whole key; null when there is not even that.
+    func isDeleted(_ kind: Kind, _ id: Statement, in realm: Statement) -> Statement {
+        """
+        (SELECT deleted FROM store.object WHERE environment_id = \(environment.rawValue) AND realm_id = \(realm)
+            AND kind = \(kind) AND id = \(id))
+        """
+    }
+
     /// The number of a realm by its path.
     func realm(_ path: Statement) -> Statement {
         "(SELECT id FROM realm.realm WHERE environment_id = \(environment.rawValue) AND path = \(path))"

@@ -160,20 +160,25 @@ extension CheckSlice {
         """
     }
 
-    /// Memberships whose person is gone, or that are not of the person and team that their ids are made of.
+    /// Memberships whose person or team is gone, or that are not of the person and team that their ids are made of.
     var memberships: Statement {
         """
-        SELECT '/common/Membership/' || o.id, CASE WHEN m.person IS NULL OR m.team IS NULL
-                OR o.id <> \(Self.pair("m.person", "m.team")) THEN 'its id is not made of its person and team'
-            WHEN NOT m.has_person THEN 'its person is gone' ELSE 'its team is gone' END, o.id, o.position
+        SELECT '/common/Membership/' || o.id, CASE
+                WHEN m.person IS NULL OR m.team IS NULL THEN 'it does not name a person and a team'
+                WHEN o.id <> m.pair THEN 'its id is not ' || m.pair || ', made of its person and team'
+                WHEN m.no_person THEN 'its person ' || m.person || ' was removed'
+                WHEN m.no_team THEN 'its team ' || m.team || ' was removed'
+                WHEN m.no_person IS NULL THEN 'its person ' || m.person || ' is not there, nor a tombstone'
+                ELSE 'its team ' || m.team || ' is not there, nor a tombstone' END, o.id, o.position
         FROM (SELECT \(realm("'/common'")) AS common) p \(objects(.membership, in: "p.common"))
         CROSS JOIN LATERAL (
-            SELECT i.*, \(isThere(.person, "i.person", in: "p.common")) AS has_person,
-                \(isThere(.team, "i.team", in: "p.common")) AS has_team
+            SELECT i.*, \(Self.pair("i.person", "i.team")) AS pair,
+                \(isDeleted(.person, "i.person", in: "p.common")) AS no_person,
+                \(isDeleted(.team, "i.team", in: "p.common")) AS no_team
             FROM (SELECT \(Self.id("person", of: "o.fields")) AS person, \(Self.id("team", of: "o.fields")) AS team) i
         ) m
-        WHERE m.person IS NULL OR m.team IS NULL OR NOT m.has_person OR NOT m.has_team
-            OR o.id <> \(Self.pair("m.person", "m.team"))
+        WHERE m.pair IS DISTINCT FROM o.id OR m.no_person IS DISTINCT FROM false
+            OR m.no_team IS DISTINCT FROM false
         LIMIT \(Int64(countMax))
         """
     }

@@ -12,7 +12,7 @@ enum CheckedPart: String, CaseIterable, Encodable, ExpressibleByArgument {
         case .tasks: "each master task and its one copy"
         case .positions: "copies of last positions, with managers and teams"
         case .shares: "copies of shared items, and the shares between people"
-        case .memberships: "memberships and their people"
+        case .memberships: "memberships, their people and their teams"
         case .catalogues: "people's catalogues and what is in them"
         case .statuses: "an entry's status and the newest line of its log"
         case .submissions: "the ledger of submissions and entries"
@@ -31,15 +31,32 @@ enum CheckedPart: String, CaseIterable, Encodable, ExpressibleByArgument {
         case .tasks: .decide(Services.taskFanOut, Topics.task)
         case .positions: .decide(Services.locationFanOut, Topics.location)
         case .shares: .decide(Services.shareFanOut, Topics.share)
-        case .submissions: .decide(Services.entrySubmitter, Topics.entry)
+        case .submissions, .statuses: .decide(Services.entrySubmitter, Topics.entry)
+        case .catalogues: .compare(Services.backendPoller)
+        case .defects: .compare(Services.defectNotifier)
+        case .memberships: .remove
         case .images, .changes: .database
         case .parked: .retry
-        case .memberships: .none("a manager, or the directory that keeps teams, takes it away")
-        case .catalogues: .none("the next full comparison with the back end (--full-poll-interval) writes it")
-        case .statuses: .none("a person compares it with the back end: fieldpost realm show")
-        case .defects: .none("the next comparison with the tracker (notifier.comparison.interval) writes it")
-        case .devices: .none("a person looks: it is what a restore without fieldpost restore leaves behind")
-        case .relay: .none("fieldpost restore, when the database was restored; else a person looks")
+        case .devices:
+            .none(
+                "a device sends again what it kept from the expected number on, and goes on under a new clientId where "
+                    + "it kept nothing; an answer at a position that is to come is what a restore leaves: stop the "
+                    + "services and run fieldpost restore --force")
+        case .relay:
+            .none("the database has lost what was published: stop the services and run fieldpost restore --force")
+        }
+    }
+
+    /// Whose work may still take a difference away, once it comes to what was written.
+    var workers: [ServiceDescription] {
+        switch self {
+        case .tasks: [Services.taskFanOut]
+        case .positions: [Services.locationFanOut]
+        case .shares: [Services.shareFanOut]
+        case .submissions, .statuses: [Services.entrySubmitter]
+        case .catalogues: [Services.realmInitializer, Services.backendPoller]
+        case .defects: [Services.defectNotifier, Services.defectSubmitter]
+        case .memberships, .images, .changes, .devices, .parked, .relay: []
         }
     }
 }
@@ -48,10 +65,26 @@ enum CheckedPart: String, CaseIterable, Encodable, ExpressibleByArgument {
 enum RepairWay {
     /// The service decides the key anew: it is the only one that writes these objects.
     case decide(ServiceDescription, Topic)
+    /// The service compares all that it writes with the other system that it is read from, before its time.
+    case compare(ServiceDescription)
+    /// What is left of something that was removed is removed too, as a manager does.
+    case remove
     /// The rows are the database's own: no service decides them.
     case database
     /// The group that parked it takes it again.
     case retry
-    /// Nobody can by itself; the text says what will.
+    /// Nobody can by itself; the text says what a person does.
     case none(String)
+
+    /// What is done, for people.
+    var meaning: String {
+        switch self {
+        case .decide(let service, _): "\(service.name) decides it anew"
+        case .compare(let service): "\(service.name) compares it with what the other system says"
+        case .remove: "it is removed, where what it belongs to was"
+        case .database: "it is written here"
+        case .retry: "it is taken again by who parked it"
+        case .none(let what): "not from here: \(what)"
+        }
+    }
 }

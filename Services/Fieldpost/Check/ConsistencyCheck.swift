@@ -1,3 +1,4 @@
+import Algorithms
 import Essentials
 import FoundationEssentials
 import Glibc
@@ -34,6 +35,8 @@ struct ConsistencyCheck {
     let countMax: Int
     /// How long what is on its way is waited for between the looks.
     let settleMax: Duration
+    /// Where Kafka is asked how far groups are; `nil`: nowhere.
+    var transport: Settling.Transport?
     /// Told of each slice that was looked at: how many of how many.
     var progress: (Int, Int) -> Void = { _, _ in }
 
@@ -61,7 +64,9 @@ struct ConsistencyCheck {
                 progress(number * sliceCount + index + 1, environments.count * sliceCount)
             }
             if places.isEmpty { continue }
-            try settle(on: &connection)
+            let left = try settle(environment.id, places.keys, on: &connection)
+            // Before the second look: a key that is decided meanwhile is not told, or is marked.
+            let parked = try parked(among: found, in: environment, on: &connection)
             var again: Set<Inconsistency> = []
             for (part, indexes) in places {
                 for index in indexes {
@@ -71,6 +76,13 @@ struct ConsistencyCheck {
                 }
             }
             found.removeAll { $0.environment == environment.name && !again.contains($0) }
+            for index in found.indices where found[index].environment == environment.name {
+                let names = found[index].part.workers.map(\.name)
+                found[index].pending =
+                    parked[found[index].key]?.first { names.contains($0.group) }.map {
+                        "\($0.group) has it parked: \($0.reason)"
+                    } ?? names.lazy.compactMap { left[$0] }.first
+            }
         }
         return Outcome(inconsistencies: found, rests: try rests(on: &connection), isCut: isCut)
     }
@@ -93,19 +105,54 @@ struct ConsistencyCheck {
 
     // MARK: At rest
 
-    /// Waits until nothing is on its way any more, and a second longer for what workers have in their hands;
-    /// `settleMax` at most.
-    private func settle(on connection: inout Connection) throws {
+    /// Waits until what is on its way has come that may take differences away, `settleMax` at most; without Kafka's
+    /// word a second longer, for what workers have in their hands.
+    ///
+    /// - Returns: What has not come, by group.
+    private func settle(
+        _ environment: EnvironmentID, _ parts: some Collection<CheckedPart>, on connection: inout Connection
+    ) throws -> [String: String] {
+        let groups = Services.all.filter { service in parts.contains { $0.workers.contains(service) } }
+        if groups.isEmpty { return [:] }
         let clock = ContinuousClock()
         let end = clock.now + settleMax
-        var isFirst = true
-        while clock.now < end {
-            let isAtRest = try rests(on: &connection).allSatisfy(\.isAtRest)
-            if isAtRest, !isFirst { return }
-            isFirst = !isAtRest
-            poll(nil, 0, Int32(min(.seconds(1), settleMax).milliseconds))
+        var settling = try Settling(environment, of: groups, by: transport, on: &connection)
+        while true {
+            let left = try settling.left(on: &connection)
+            let rest = end - clock.now
+            if left.isEmpty, transport != nil || rest <= .zero { return [:] }
+            if rest <= .zero { return left }
+            let pause = left.isEmpty ? Duration.seconds(1) : Self.lookInterval
+            poll(nil, 0, Int32(min(pause, rest).milliseconds))
+            if left.isEmpty { return [:] }
         }
     }
+
+    private static var lookInterval: Duration { .milliseconds(200) }
+
+    /// Who has parked which of the keys that differ, and why: they come back by themselves.
+    private func parked(
+        among found: [Inconsistency], in environment: (id: EnvironmentID, name: String),
+        on connection: inout Connection
+    ) throws -> [String: [(group: String, reason: String)]] {
+        var parked: [String: [(group: String, reason: String)]] = [:]
+        let some = found.filter { $0.environment == environment.name && !$0.part.workers.isEmpty }
+        for page in some.chunks(ofCount: Self.keysMax) {
+            let rows = try connection.run(
+                """
+                SELECT key, group_name, reason FROM pipeline.parked
+                WHERE environment_id = \(environment.id.rawValue) AND key = ANY (\(Array(Set(page.map(\.key)))))
+                    AND NOT is_dead
+                ORDER BY key, group_name
+                """)
+            for (key, group, reason) in try rows.decode(String.self, String.self, String.self) {
+                parked[key, default: []].append((group, reason))
+            }
+        }
+        return parked
+    }
+
+    private static var keysMax: Int { 1_000 }
 
     private func rests(on connection: inout Connection) throws -> [Rest] {
         let ids = environments.map(\.id.rawValue)

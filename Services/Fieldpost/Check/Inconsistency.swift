@@ -14,6 +14,8 @@ struct Inconsistency: Encodable, Hashable {
     let id: UUID
     /// Of what was seen: when another look sees another position, something was on its way.
     let position: Int64
+    /// What is still on its way and may take it away; `nil`: nothing is known of.
+    var pending: String?
 
     /// Reads the columns key, fault, id, position.
     init(_ row: Row, _ part: CheckedPart, in environment: String) throws(PostgresError) {
@@ -24,10 +26,12 @@ struct Inconsistency: Encodable, Hashable {
         try columns.end()
     }
 
+    private var text: String { pending.map { "\(fault) (may be on its way: \($0))" } ?? fault }
+
     static func table(_ rows: [Inconsistency], empty: String) -> Table {
         var table = Table(
             [("ENVIRONMENT", .left), ("WHAT", .left), ("KEY", .left), ("FAULT", .left)], empty: empty)
-        for row in rows { table.add([row.environment, row.part.rawValue, row.key, row.fault]) }
+        for row in rows { table.add([row.environment, row.part.rawValue, row.key, row.text]) }
         return table
     }
 }

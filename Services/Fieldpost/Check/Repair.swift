@@ -42,8 +42,9 @@ struct Repair {
     private func begin(
         _ rows: [Inconsistency], _ part: CheckedPart, in environment: EnvironmentID, on connection: inout Connection
     ) throws {
-        let audit = administrator.audit(
-            .objectsRepaired, rows.map(\.key), in: environment, detail: ["what": part.rawValue])
+        let keys = Array(rows.map(\.key).uniqued())
+        let detail = ["what": part.rawValue]
+        let audit = administrator.audit(.objectsRepaired, keys, in: environment, detail: detail)
         switch part.repair {
         case .decide(let service, let topic):
             let due = Cascade.due(
@@ -53,6 +54,13 @@ struct Repair {
                 FROM unnest(\(rows.map(\.key)), \(rows.map(\.id))) AS i(key, id)
                 """)
             _ = try connection.run([due, audit])
+        case .compare(let service):
+            let comparison = Comparison(service, in: environment)
+            _ = try connection.run(comparison.ask(for: keys) + [audit])
+        case .remove:
+            try Leftovers.remove(rows, in: environment, on: &connection) { key, decision in
+                administrator.audit(.objectsRepaired, key, in: environment, detail: detail, decision: decision)
+            }
         case .database:
             let subjects = rows.map { (subject: EventSubject($0.key), position: $0.position) }
             var directory = RealmDirectory()
@@ -76,23 +84,29 @@ struct Repair {
         }
     }
 
-    /// Waits until the services have decided what was parked for them.
+    /// Waits until the services have decided what was parked for them, and have compared what they were asked to.
     func wait(for rows: [Inconsistency], on connection: inout Connection) throws {
         let clock = ContinuousClock()
         let end = clock.now + waitMax
-        while clock.now < end, try open(rows, on: &connection) { poll(nil, 0, 200) }
+        while clock.now < end, try isOpen(rows, on: &connection) { poll(nil, 0, 200) }
     }
 
-    private func open(_ rows: [Inconsistency], on connection: inout Connection) throws -> Bool {
+    private func isOpen(_ rows: [Inconsistency], on connection: inout Connection) throws -> Bool {
         for (name, rows) in Dictionary(grouping: rows, by: \.environment) {
+            guard let environment = ids[name] else { continue }
             for page in rows.chunks(ofCount: Self.pageCountMax) {
                 let found = try connection.run(
                     """
                     SELECT EXISTS (SELECT FROM pipeline.parked
-                        WHERE environment_id = \(ids[name]?.rawValue) AND key = ANY (\(page.map(\.key)))
+                        WHERE environment_id = \(environment.rawValue) AND key = ANY (\(page.map(\.key)))
                             AND reason = \(Self.reason) AND attempts = 0 AND NOT is_dead)
                     """)
                 if try found[0].decode(Bool.self) { return true }
+            }
+            for (part, rows) in Dictionary(grouping: rows, by: \.part) {
+                guard case .compare(let service) = part.repair else { continue }
+                let comparison = Comparison(service, in: environment)
+                if try connection.run(comparison.isOpen(for: rows.map(\.key)))[0].decode(Bool.self) { return true }
             }
         }
         return false
@@ -100,7 +114,17 @@ struct Repair {
 
     /// Why something still differs.
     func reason(why row: Inconsistency, on connection: inout Connection) throws -> String {
-        if case .none(let what) = row.part.repair { return what }
+        switch row.part.repair {
+        case .none(let what): return what
+        case .remove: return "\(row.fault): put back what it belongs to, or have a manager remove it"
+        case .compare(let service):
+            let comparison = ids[row.environment].map { Comparison(service, in: $0) }
+            let isOpen = try comparison.map { try connection.run($0.isOpen(for: [row.key]))[0].decode(Bool.self) }
+            return isOpen == false
+                ? "\(service.name) has left it so, or nothing to compare it with: \(row.fault)"
+                : "\(service.name) has not compared it: is it running, and does the other system answer?"
+        case .decide, .database, .retry: break
+        }
         let parked = try ParkedStore.load(
             ParkedStore.Selection(keys: [row.key], environment: ids[row.environment]?.rawValue), countMax: 1,
             on: &connection
@@ -110,37 +134,5 @@ struct Repair {
         }
         if parked.reason == Self.reason { return "\(parked.group) has not come to it: is it running?" }
         return "\(parked.group) has it parked: \(parked.reason)"
-    }
-}
-
-/// The repair of `blob.reference`, whose rows the triggers of `019-blobs.sql` keep.
-enum ImageReferences {
-    /// References of these objects as the objects are under the lock of the environment's counter.
-    static func write(_ keys: [ObjectKey], in environment: EnvironmentID) -> [Statement] {
-        let named: Statement = """
-            SELECT o.realm_id, o.kind, o.id, blob.named(o.kind, o.fields) AS blob_id
-            FROM unnest(\(keys.map(\.realm)), \(keys.map(\.kind)), \(keys.map(\.id))) AS i(realm_id, kind, id)
-            CROSS JOIN LATERAL (
-                SELECT * FROM store.object WHERE environment_id = \(environment.rawValue) AND realm_id = i.realm_id
-                    AND kind = i.kind AND id = i.id
-                OFFSET 0
-            ) o
-            """
-        return [
-            "SELECT FROM realm.environment WHERE id = \(environment.rawValue) FOR UPDATE",
-            """
-            DELETE FROM blob.reference b
-            USING unnest(\(keys.map(\.realm)), \(keys.map(\.kind)), \(keys.map(\.id))) AS i(realm_id, kind, id)
-            WHERE b.environment_id = \(environment.rawValue) AND b.realm_id = i.realm_id AND b.kind = i.kind
-                AND b.id = i.id AND NOT EXISTS (
-                    SELECT FROM (\(named)) n WHERE n.realm_id = b.realm_id AND n.kind = b.kind AND n.id = b.id
-                        AND n.blob_id = b.blob_id)
-            """,
-            """
-            INSERT INTO blob.reference (environment_id, realm_id, kind, blob_id, id)
-            SELECT \(environment.rawValue), n.realm_id, n.kind, n.blob_id, n.id FROM (\(named)) n
-            WHERE n.blob_id IS NOT NULL ON CONFLICT DO NOTHING
-            """,
-        ]
     }
 }

@@ -6,15 +6,17 @@ import Foundation
 import Model
 import Postgres
 import Realms
+import Runtime
 
 /// `fieldpost check`: recomputes what follows from other data, and tells what differs.
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check", abstract: "Recompute what follows from other data, and tell what is not so.",
         discussion: """
-            It reads PostgreSQL only, changes nothing, and may be run at any time, a little at a time. What messages \
-            that are on their way will still change is no fault: it looks twice, and tells only what differs both \
-            times at the same positions. Ends with status 1 when something differs. It looks at: \
+            It reads PostgreSQL, changes nothing, and may be run at any time, a little at a time. What messages that \
+            are on their way will still change is no fault: it looks twice, tells only what differs both times at the \
+            same positions, and says of what may still go away by itself what is on its way. Of brokers it asks how \
+            far groups are. Ends with status 1 when something differs. It looks at: \
             \(CheckedPart.allCases.map { "\($0.rawValue) (\($0.meaning))" }.joined(separator: "; ")).
             """)
 
@@ -25,6 +27,8 @@ struct CheckCommand: ParsableCommand {
         @Option(help: "At most so many differences of each sort in an environment.") var limit = 1_000
         @Option(help: "Seconds to wait between the two looks for what is on its way, at most.") var settle = 10
         @OptionGroup var database: DatabaseOptions
+        @Option(help: "Kafka brokers to ask how far groups are. (default: FIELDPOST_KAFKA_BROKERS, else none)")
+        var brokers: String?
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
@@ -41,7 +45,17 @@ struct CheckCommand: ParsableCommand {
                 environments: some, parts: CheckedPart.allCases.filter { what.isEmpty || what.contains($0) },
                 countMax: limit, settleMax: .seconds(settle))
             check.progress = Self.progress
+            check.transport = try transport()
             return check
+        }
+
+        private func transport() throws -> Settling.Transport? {
+            var options = BrokerOptions()
+            options.brokers = brokers
+            let isSet = ProcessInfo.processInfo.environment[Setting.kafkaBrokers.variable]?.isEmpty == false
+            guard brokers != nil || isSet else { return nil }
+            let (addresses, properties) = try options.resolved()
+            return Settling.Transport(brokers: addresses, properties: properties, waitMax: BrokerOptions.waitMax)
         }
 
         /// A line that is written over, for who waits at a terminal.

@@ -12,10 +12,11 @@ struct RepairCommand: ParsableCommand {
         commandName: "repair", abstract: "Have what fieldpost check finds be decided or written anew.",
         discussion: """
             It looks as fieldpost check does, shows what differs, and asks. It writes no service's objects: the \
-            service that owns them decides their keys anew, as after any change (they are parked, due at once), so \
-            it must be running. What no service owns, references to images and pointers of the change log, it writes \
-            itself. Then it looks again, and tells what is mended and what is not, and why. Ends with status 1 when \
-            something still differs. Each repair is in the audit log.
+            service that owns them decides their keys anew, as after any change (they are parked, due at once), or \
+            compares them with the back end or the tracker of defects before its time, so it must be running. What \
+            no service owns it writes itself: references to images, pointers of the change log, and that memberships \
+            are no more whose person or team was removed. Then it looks again, and tells what is mended and what is \
+            not, and why. Ends with status 1 when something still differs. Each repair is in the audit log.
             """)
     @OptionGroup var selection: CheckCommand.Selection
     @Flag(help: "Do not ask.") var yes = false
@@ -45,7 +46,7 @@ struct RepairCommand: ParsableCommand {
         }
         if !selection.output.json { CheckCommand.show(before) }
         if dryRun {
-            if selection.output.json { try printJSON(before) } else { print("nothing was changed") }
+            if selection.output.json { try printJSON(before) } else { Self.showWays(rows) }
             throw ExitCode.failure
         }
         try ask(rows.count)
@@ -74,6 +75,17 @@ struct RepairCommand: ParsableCommand {
     /// A difference whatever position it is seen at.
     private static func place(_ row: Inconsistency) -> [String] {
         [row.environment, row.part.rawValue, row.key, row.part == .changes ? "" : row.fault]
+    }
+
+    /// What would be done.
+    private static func showWays(_ rows: [Inconsistency]) {
+        var table = Table([("WHAT", .left), ("DIFFERENCES", .right), ("WOULD BE MENDED SO", .left)], empty: "")
+        for part in CheckedPart.allCases {
+            let count = rows.count { $0.part == part }
+            if count > 0 { table.add([part.rawValue, String(count), part.repair.meaning]) }
+        }
+        print(table.text, terminator: "")
+        print("nothing was changed")
     }
 
     private static func show(_ results: [Result]) {

@@ -43,6 +43,17 @@ import Testing
         #expect(decided(&work) == other)
     }
 
+    @Test func whatIsStillToBeDecidedIsDecidedUnderItsNewestEvent() throws {
+        let (one, other) = (try #require(one), try #require(other))
+        var work = Scheduler(WorkerLimits(), now: now)
+        work.received("1", of: key, at: 1, isEdit: true, from: place, trace: one, now: now)
+        // The decision is made from what is there then: the second change too.
+        work.received("2", of: key, at: 2, isEdit: true, from: place, trace: other, now: now)
+        #expect(decided(&work) == other)
+        work.committed(work.plan([.finished], now: now), missed: [], positions: [0: 2], now: now)
+        #expect(decided(&work) == other)
+    }
+
     @Test func aParkedKeyKeepsItsTrace() throws {
         let one = try #require(one)
         var work = Scheduler(WorkerLimits(), now: now)

@@ -1,0 +1,83 @@
+import Catalogues
+import FoundationEssentials
+import Model
+import Postgres
+
+/// A full comparison with another system that a service makes by itself from time to time, and now before its time.
+struct Comparison {
+    private let service: ServiceDescription
+    private let environment: EnvironmentID
+
+    init(_ service: ServiceDescription, in environment: EnvironmentID) {
+        (self.service, self.environment) = (service, environment)
+    }
+
+    /// Whether it is the back end that is compared; else it is the tracker of defects.
+    private var isOfBackend: Bool { service == Services.backendPoller }
+
+    /// The statements of one transaction that ask for it, and have it see that these differ.
+    func ask(for keys: [String]) -> [Statement] {
+        if isOfBackend {
+            let places = Places(keys)
+            return AudienceStore.unplace(places.emails, in: environment)
+                + AudienceStore.recount(places.catalogues, in: environment) + [
+                    """
+                    UPDATE poll.run SET started_at = '-infinity', full_started_at = NULL
+                    WHERE environment_id = \(environment.rawValue)
+                    """
+                ]
+        }
+        return [
+            """
+            UPDATE defect.run SET started_at = '-infinity'
+            WHERE environment_id = \(environment.rawValue) AND scope = 'comparison'
+            """,
+            """
+            UPDATE defect.own_run SET asked_for = true
+            WHERE environment_id = \(environment.rawValue) AND scope = 'comparison' AND realm_id IN (\(realms(keys)))
+            """,
+        ]
+    }
+
+    /// Whether it was asked for, and is not over. Rows: one boolean.
+    func isOpen(for keys: [String]) -> Statement {
+        if isOfBackend {
+            return """
+                SELECT EXISTS (SELECT FROM backend.connection c LEFT JOIN poll.run r USING (environment_id)
+                    WHERE c.environment_id = \(environment.rawValue)
+                        AND (r.started_at = '-infinity' OR r.full_started_at IS NULL
+                            OR r.full_started_at = '-infinity' OR r.settled_run < r.run))
+                """
+        }
+        return """
+            SELECT EXISTS (SELECT FROM backend.defect_tracker t LEFT JOIN defect.run r
+                    ON r.environment_id = t.environment_id AND r.scope = 'comparison'
+                WHERE t.environment_id = \(environment.rawValue) AND t.secret IS NOT NULL
+                    AND (r.run IS NULL OR r.started_at = '-infinity' OR r.finished_run < r.run))
+                OR EXISTS (SELECT FROM defect.own_run r JOIN backend.defect_tracker t USING (environment_id)
+                    WHERE r.environment_id = \(environment.rawValue) AND r.scope = 'comparison'
+                        AND t.secret IS NULL AND r.realm_id IN (\(realms(keys)))
+                        AND (r.asked_for OR r.finished_run < r.run))
+            """
+    }
+
+    /// The numbers of the realms that keys are in.
+    private func realms(_ keys: [String]) -> Statement {
+        let paths = Set(keys.compactMap { EventSubject($0)?.realm.description }).sorted()
+        return "SELECT id FROM realm.realm WHERE environment_id = \(environment.rawValue) AND path = ANY (\(paths))"
+    }
+
+    /// The people and catalogues that keys of `catalogues` name.
+    private struct Places {
+        private(set) var emails: [String] = []
+        private(set) var catalogues: [UUID] = []
+
+        init(_ keys: [String]) {
+            for key in keys {
+                guard let path = RealmPath(key) else { continue }
+                if let email = path.email { emails.append(email) }
+                if case .catalogue(let id) = path.realmClass { catalogues.append(id) }
+            }
+        }
+    }
+}

@@ -3,8 +3,8 @@ import FoundationEssentials
 import Identity
 import Model
 import Postgres
-import Runtime
 import Realms
+import Runtime
 
 /// The SQL of devices that renew their tokens. Each is the row of its login's refresh token.
 struct DeviceStore: Sendable {

@@ -26,8 +26,8 @@ package enum MoveRemoval {
 
     /// Removes what stays of an environment that has left.
     ///
-    /// - Parameter signpost: Whether devices are told on where it is. Without it nothing of the environment is left, and
-    ///   it can come back to this installation.
+    /// - Parameter signpost: Whether devices are told on where it is. Without it nothing of the environment is left,
+    ///   and it can come back to this installation.
     /// - Returns: How many rows were removed.
     package static func discardLeft(
         _ name: String, keepingSignpost signpost: Bool, also audit: Statement, on connection: inout Connection

@@ -82,9 +82,11 @@ import Testing
     @Test func nothingStaysHeldThatIsTakenBackWhileItIsBeingHeld() throws {
         for _ in 0..<5 {
             let ended = Mutex<Bool?>(nil)
+            let isOver = DispatchSemaphore(value: 0)
             let thread = Thread {
                 let isWhole = (try? place.export { _ in }) != nil
                 ended.withLock { $0 = isWhole }
+                isOver.signal()
             }
             thread.start()
             var connection = try Connection(place.old, limits: MoveStore.limits)
@@ -93,7 +95,7 @@ import Testing
                 try MoveStore.takeBack(move, also: "SELECT 1", on: &connection)
                 break
             }
-            while ended.withLock({ $0 }) == nil { usleep(1_000) }
+            isOver.wait()
             if let move = try MoveStore.find("acme", on: &connection) {
                 try MoveStore.takeBack(move, also: "SELECT 1", on: &connection)
             }
@@ -125,7 +127,8 @@ import Testing
         #expect(try place.count("SELECT count(*) FROM store.change", at: place.old) == before)
         _ = try place.line(place.run(at: place.old, "take-back", "acme"))
         // It goes on in a new generation, and what is old goes then.
-        while try Compaction.step(place.environment, keep: .seconds(1), countMax: 300, on: &connection) != .removed(0) {}
+        while try Compaction.step(place.environment, keep: .seconds(1), countMax: 300, on: &connection) != .removed(0) {
+        }
         #expect(try place.count("SELECT count(*) FROM store.object WHERE NOT deleted", at: place.old) == before / 2)
         #expect(try place.count("SELECT count(*) FROM store.object WHERE deleted", at: place.old) == 0)
     }
@@ -171,7 +174,8 @@ import Testing
         for table in MovedTable.all.map(\.name) where !["access.provider", "access.domain"].contains(table) {
             let name = Statement(stringLiteral: table)
             #expect(
-                try place.count("SELECT count(*) FROM \(name) WHERE environment_id = 7", at: place.old) == 0, "\(table)")
+                try place.count("SELECT count(*) FROM \(name) WHERE environment_id = 7", at: place.old) == 0, "\(table)"
+            )
         }
         // Devices are told on, and it is written by nobody.
         let settings = try LoginSettings.find(try #require(EmailAddress("ana@example.com")), on: &connection)?.settings

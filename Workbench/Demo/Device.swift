@@ -35,9 +35,7 @@ actor Device {
     private(set) var trouble: String?
     /// How often a gateway said that the environment is elsewhere.
     private(set) var moveCount = 0
-    /// When the first try of what waits for an answer began.
-    private var sendingSince: ContinuousClock.Instant?
-    private var longestSending = Duration.zero
+    private var sending = SendingClock()
 
     /// The most mutations in one request.
     static let batchCountMax = 100
@@ -81,14 +79,7 @@ actor Device {
     var queue: DeviceQueue { state.queue }
 
     /// The longest time from a first try to an answer, since it was asked the last time; also one that goes on.
-    func takeLongestSending() -> Duration {
-        let now = ContinuousClock.now
-        defer {
-            longestSending = .zero
-            if sendingSince != nil { sendingSince = now }
-        }
-        return max(longestSending, sendingSince.map { now - $0 } ?? .zero)
-    }
+    func takeLongestSending() -> Duration { sending.takeLongest(at: .now) }
 
     /// The entries as of the last whole checkpoint, of those asked for.
     func entries(_ ids: Set<UUID>) -> [UUID: SeenEntry] {
@@ -303,13 +294,9 @@ actor Device {
 
     /// Sends the oldest mutations; without an answer they stay where they are and go out again.
     private func sendBatch() async throws {
-        let begin = sendingSince ?? .now
-        sendingSince = begin
+        sending.begin(at: .now)
         let token = try await currentToken()
-        guard let request = state.nextRequest(countMax: Self.batchCountMax) else {
-            sendingSince = nil
-            return
-        }
+        guard let request = state.nextRequest(countMax: Self.batchCountMax) else { return sending.giveUp() }
         let now = ContinuousClock.now
         for item in request.mutations where item.mutation.asksSubmission { clock.sent(item.mutation.id, at: now) }
         let response = try await gateway.send(request.body, token: token)
@@ -321,7 +308,7 @@ actor Device {
             throw GatewayClient.Refusal(
                 status: response.status, detail: "no answer to mutation \(request.mutations.first?.sequence ?? 0)")
         }
-        (longestSending, sendingSince) = (max(longestSending, .now - begin), nil)
+        sending.end(at: .now)
         news.answers += told.answers
         tell()
     }

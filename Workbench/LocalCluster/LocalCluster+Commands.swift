@@ -37,7 +37,8 @@ extension LocalCluster {
                 logPath: log.map { folder.logPath($0) }))
     }
 
-    /// Starts a script of the shell with the cluster's settings; `FIELDPOST` is the path of the operators' command line.
+    /// Starts a script of the shell with the cluster's settings; `FIELDPOST` is the path of the operators' command
+    /// line.
     ///
     /// - Parameters:
     ///   - variables: What else the script finds.

@@ -5,12 +5,12 @@ import Foundation
 struct MoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "move",
-        abstract: "An environment goes to another installation while its devices work, with a table of how long it took.",
+        abstract: "An environment goes to another installation while its devices work; how long it took, and paused.",
         discussion: """
-            Runs two installations, each with a PostgreSQL, a broker, services and secret keys of its own, and one back \
-            end and one identity provider for both. Devices write entries all the time; the environment is exported, \
-            imported, let go and begun as operators do it, and the devices go where they are told. Afterwards what was \
-            moved, what devices hold, what they were answered and what the back end recorded are compared. The exit \
+            Runs two installations, each with a PostgreSQL, a broker, services and secret keys of its own, and one \
+            back end and one identity provider for both. Devices write entries all the time; the environment is \
+            exported, imported, let go and begun as operators do it, and the devices go where they are told. \
+            Afterwards what was moved, what devices hold, what they were answered and what the back end recorded are compared. The exit \
             status is 1 when something differs.
             """)
 

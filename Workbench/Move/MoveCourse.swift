@@ -52,7 +52,8 @@ struct MoveCourse: Sendable {
         let left = ContinuousClock.now
         try await new.cluster.runCommand(
             [
-                "environment", "begin", name, permission.filter { !$0.isWhitespace }, "--key-from", MoveTransfer.keyVariable,
+                "environment", "begin", name, permission.filter { !$0.isWhitespace }, "--key-from",
+                MoveTransfer.keyVariable,
             ], variables: [MoveTransfer.keyVariable: MoveTransfer.key])
         let begun = ContinuousClock.now
         console.say("it has begun at the new place")
@@ -94,7 +95,8 @@ struct MoveCourse: Sendable {
                 (report.exportMemory, report.importMemory) = (memory.export, memory.imported)
                 return receipt
             case .cut(let place):
-                console.say("the stream was cut, and goes on \(place == nil ? "from the beginning" : "where it stopped")")
+                let how = place == nil ? "from the beginning" : "where it stopped"
+                console.say("the stream was cut, and goes on \(how)")
                 resume = place
             }
         }

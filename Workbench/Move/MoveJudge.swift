@@ -36,8 +36,9 @@ struct MoveJudge: Sendable {
         _ old: EnvironmentID, at oldPool: Pool, _ new: EnvironmentID, at newPool: Pool, _ report: inout MoveReport
     ) async throws {
         let (position, changed, after) = try await newPool.run { connection in
-            let position = try connection.run("SELECT position FROM realm.move WHERE environment_id = \(new.rawValue)")[0]
-                .decode(Int64.self)
+            let position = try connection.run(
+                "SELECT position FROM realm.move WHERE environment_id = \(new.rawValue)"
+            )[0].decode(Int64.self)
             // One snapshot: what is written between is not missed by both.
             return try connection.transaction(.snapshot) { transaction in
                 (
@@ -100,7 +101,10 @@ struct MoveJudge: Sendable {
         let environment = reader.environment
         return try await reader.pool.run { connection in
             try connection.run(
-                "SELECT client_id, sequence, position FROM device.mutation WHERE environment_id = \(environment.rawValue)"
+                """
+                SELECT client_id, sequence, position FROM device.mutation
+                WHERE environment_id = \(environment.rawValue)
+                """
             ).decode(UUID.self, Int64.self, Int64?.self).reduce(into: [:]) { answers, row in
                 answers[row.0, default: [:]][row.1] = row.2
             }

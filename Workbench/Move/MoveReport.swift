@@ -60,8 +60,8 @@ struct MoveReport: Encodable, Sendable {
             """,
             """
             \(entryCount) entries; \(acceptedCount) mutations accepted, \(rejectedCount) refused, each once; \
-            \(askedAgainCount) answers asked for again; \(sameCount) objects as they were moved; \(realmCount) realms of \
-            devices compared
+            \(askedAgainCount) answers asked for again; \(sameCount) objects as they were moved; \(realmCount) realms \
+            of devices compared
             """,
         ]
         lines += differences.prefix(Self.shownMax)

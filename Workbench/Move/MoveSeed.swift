@@ -33,7 +33,8 @@ struct MoveSeed: Sendable {
         try connection.runScript("ANALYZE store.object; ANALYZE device.mutation")
     }
 
-    /// One of five objects is an entry, which is published; the others are lines of status logs. One of ten is deleted.
+    /// One of five objects is an entry, which is published; the others are lines of status logs. One of ten is
+    /// deleted.
     private func writeObjects(
         _ first: Int, _ count: Int, in realms: [Int32], on connection: inout Connection
     ) throws {
@@ -61,7 +62,8 @@ struct MoveSeed: Sendable {
                 INSERT INTO store.object (environment_id, realm_id, kind, deleted, id, position, source_position,
                     edit_position, fields)
                 SELECT \(environment), r.ids[1 + n % cardinality(r.ids)],
-                    CASE WHEN n % 5 = 0 THEN \(Kind.timeEntry.number) ELSE \(Kind.timeEntryStatus.number) END, n % 10 = 9,
+                    CASE WHEN n % 5 = 0 THEN \(Kind.timeEntry.number) ELSE \(Kind.timeEntryStatus.number) END,
+                    n % 10 = 9,
                     gen_random_uuid(), \(last - Int64(count)) + n, 0, \(last - Int64(count)) + n,
                     CASE WHEN n % 10 = 9 THEN NULL ELSE replace(
                         CASE WHEN n % 5 = 0 THEN \(String(decoding: entry.bytes, as: UTF8.self))
@@ -78,15 +80,14 @@ struct MoveSeed: Sendable {
         try connection.run([
             """
             INSERT INTO device.client (environment_id, person_id, client_id, next_sequence)
-            SELECT environment_id, min(id), gen_random_uuid(), \(Int64(Self.answersOfClient)) + 1
-            FROM access.person, generate_series(1, \(Int64(clients))) AS n
-            WHERE environment_id = \(environment) GROUP BY environment_id, n
+            SELECT \(environment), 0, gen_random_uuid(), \(Int64(Self.answersOfClient)) + 1
+            FROM generate_series(1, \(Int64(clients)))
             """,
             """
             INSERT INTO device.mutation (environment_id, person_id, client_id, sequence, position)
             SELECT environment_id, person_id, client_id, n, n
             FROM device.client, generate_series(1, \(Int64(min(answerCount, Self.answersOfClient)))) AS n
-            WHERE environment_id = \(environment) AND n < next_sequence
+            WHERE environment_id = \(environment) AND person_id = 0
             """,
         ])
     }

@@ -8,11 +8,11 @@ extension EnvironmentCommand {
     /// `fieldpost environment discard`: what arrived, or what stays where it has left, is not needed.
     struct Discard: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Remove what arrived of an environment that has not begun, or what stays of one that has left.",
+            abstract: "Remove what arrived of an environment that has not begun, or what stays of one that left.",
             discussion: """
                 Of one that has left, its rows are removed for good, and nothing tells whether it works at the other \
-                installation: look there before. Devices that still come are told on where it is, unless --signpost-too \
-                is given: then nothing of it stays, and it may come back. It may be stopped, and begun again.
+                installation: look there before. Devices that still come are told on where it is, unless \
+                --signpost-too is given: then nothing of it stays, and it may come back. It may be stopped, and begun again.
                 """)
         @Argument(help: "The environment.") var name: String
         @Flag(help: "Of one that has left: also what tells devices where it is.") var signpostToo = false

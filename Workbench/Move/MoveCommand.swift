@@ -10,8 +10,8 @@ struct MoveCommand: AsyncParsableCommand {
             Runs two installations, each with a PostgreSQL, a broker, services and secret keys of its own, and one \
             back end and one identity provider for both. Devices write entries all the time; the environment is \
             exported, imported, let go and begun as operators do it, and the devices go where they are told. \
-            Afterwards what was moved, what devices hold, what they were answered and what the back end recorded are compared. The exit \
-            status is 1 when something differs.
+            Afterwards what was moved, what devices hold, what they were answered and what the back end recorded are \
+            compared. The exit status is 1 when something differs.
             """)
 
     @Option(help: "How many objects there are beside those of the devices.") var objects = 100_000

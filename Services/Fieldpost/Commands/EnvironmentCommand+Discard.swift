@@ -12,7 +12,8 @@ extension EnvironmentCommand {
             discussion: """
                 Of one that has left, its rows are removed for good, and nothing tells whether it works at the other \
                 installation: look there before. Devices that still come are told on where it is, unless \
-                --signpost-too is given: then nothing of it stays, and it may come back. It may be stopped, and begun again.
+                --signpost-too is given: then nothing of it stays, and it may come back. It may be stopped, and begun \
+                again.
                 """)
         @Argument(help: "The environment.") var name: String
         @Flag(help: "Of one that has left: also what tells devices where it is.") var signpostToo = false

@@ -206,8 +206,8 @@ let tools: [Target] = [
         dependencies: [
             "BackendProtocol", "Backends", "Catalogues", "Commands", "Compass", "DataFiles", "DeviceClient",
             "Environments", "Essentials", "HTTP", "Identity", "ImportSources", "Kafka", "Lag", "LocalCluster",
-            "Model", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto, logging, nio,
-            nioPosix, signals,
+            "Model", "Moving", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto, logging,
+            nio, nioPosix, signals,
         ],
         path: "Workbench", exclude: ["LocalCluster"]),
 ]

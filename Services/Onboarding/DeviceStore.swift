@@ -4,6 +4,7 @@ import Identity
 import Model
 import Postgres
 import Realms
+import Runtime
 
 /// The SQL of devices that renew their tokens. Each is the row of its login's refresh token.
 struct DeviceStore: Sendable {
@@ -56,6 +57,7 @@ struct DeviceStore: Sendable {
         _ credential: DeviceCredential, from client: String, on connection: inout Connection
     ) throws -> Beginning {
         let callsUntil = ContinuousClock.now + leaseMax / 4
+        let left = try AccessDirectory.left(on: &connection)
         return try connection.transaction { transaction in
             let rows = try transaction.run(Self.load(credential))
             guard var columns = rows.first?.columns else { return .loginNeeded(.unknown) }
@@ -67,6 +69,7 @@ struct DeviceStore: Sendable {
                 newest: try columns.next(), former: try columns.next(), isPersons: try columns.next(),
                 busySeconds: try columns.next())
             try columns.end()
+            if let url = left[settings.environment] { throw Problem.environmentMoved(to: url) }
             guard let organisation = try Organisation(settings, secrets: secrets) else { return .loginNeeded(.ended) }
             let environment = organisation.environment
             switch DeviceRule.judge(stored, secret: credential.secret.key) {

@@ -2,10 +2,13 @@ import Environments
 import Identity
 import Model
 import Postgres
+import Runtime
 
 /// What an environment says of its logins.
 struct Organisation: Sendable {
     let environment: EnvironmentID
+    /// The number that it had where it was founded.
+    let foundedAs: EnvironmentID
     let issuer: String
     /// Of the tokens that the device API takes.
     let audience: String
@@ -22,6 +25,7 @@ struct Organisation: Sendable {
     init?(_ settings: LoginSettings, secrets: SecretBox) throws {
         guard let id = settings.clientID, let sealed = settings.clientSecret else { return nil }
         environment = settings.environment
+        foundedAs = settings.foundedAs
         issuer = settings.issuer
         audience = settings.audience
         discoveryURL = settings.discoveryURL
@@ -62,8 +66,12 @@ struct Organisation: Sendable {
     /// Finds the environment of an address: by the address itself, else by its domain.
     ///
     /// Known and unknown addresses take the same statement.
+    ///
+    /// - Throws: A `Problem` when the environment has moved to another installation.
     static func find(_ email: EmailAddress, _ secrets: SecretBox, on connection: inout Connection) throws -> Place {
+        let left = try AccessDirectory.left(on: &connection)
         guard let (settings, isKnown) = try LoginSettings.find(email, on: &connection) else { return .none }
+        if let url = left[settings.environment] { throw Problem.environmentMoved(to: url) }
         guard let organisation = try Organisation(settings, secrets: secrets) else { return .notSetUp }
         return .found(organisation, isKnown: isKnown)
     }

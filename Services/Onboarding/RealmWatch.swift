@@ -27,8 +27,9 @@ struct RealmWatch: Sendable {
                     "SELECT pg_advisory_xact_lock(\(Self.lockKey))",
                     "UPDATE onboarding.session SET wants_realm = false WHERE id = ANY (\(sessions.map(\.session)))",
                 ])
-            } catch let error as PostgresError where error.isRetriable {
-                // An environment that is busy holds the others up by the time-out of a lock at most.
+            } catch let error as PostgresError where error.isRetriable || error.isDataError {
+                // An environment that is busy holds the others up by the time-out of a lock at most; one that has moved
+                // to another installation takes nobody any more.
                 logger.warning(
                     "realms are not registered yet", metadata: ["environment": "\(environment)", "error": "\(error)"])
             }

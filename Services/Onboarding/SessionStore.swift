@@ -44,7 +44,7 @@ struct SessionStore: Sendable {
         from client: String, device: String
     ) throws -> [Statement] {
         let environment = organisation.environment
-        let realms = Registration.objectID(of: email.description, in: environment)
+        let realms = Registration.objectID(of: email.description, foundedAs: organisation.foundedAs)
         let seconds = Double(limits.sessionMax.components.seconds)
         return [
             """
@@ -72,27 +72,25 @@ struct SessionStore: Sendable {
 
     /// Uses up an attempt: whoever comes second with the same `state` finds nothing.
     func take(_ state: Capability, on connection: inout Connection) throws -> Found? {
-        try found(
-            state,
-            connection.run(
-                """
-                UPDATE onboarding.login l SET used_at = now() FROM onboarding.session s, access.provider p
-                WHERE l.state = \(state.key) AND l.used_at IS NULL AND \(sql: Self.isWaiting)
-                RETURNING \(sql: LoginSettings.columns), \(sql: Self.foundColumns)
-                """))
+        let rows = try connection.run(
+            """
+            UPDATE onboarding.login l SET used_at = now() FROM onboarding.session s, access.provider p
+            WHERE l.state = \(state.key) AND l.used_at IS NULL AND \(sql: Self.isWaiting)
+            RETURNING \(sql: LoginSettings.columns), \(sql: Self.foundColumns)
+            """)
+        return try found(state, rows, on: &connection)
     }
 
     /// Takes an attempt that was used and came to no end: the instance that had it is gone, or does not come to one.
     func takeInterrupted(_ state: Capability, on connection: inout Connection) throws -> Found? {
-        try found(
-            state,
-            connection.run(
-                """
-                UPDATE onboarding.login l SET ended_at = now() FROM onboarding.session s, access.provider p
-                WHERE l.state = \(state.key) AND l.used_at < now() - interval '30 seconds' AND l.ended_at IS NULL
-                    AND l.confirm IS NULL AND \(sql: Self.isWaiting)
-                RETURNING \(sql: LoginSettings.columns), \(sql: Self.foundColumns)
-                """))
+        let rows = try connection.run(
+            """
+            UPDATE onboarding.login l SET ended_at = now() FROM onboarding.session s, access.provider p
+            WHERE l.state = \(state.key) AND l.used_at < now() - interval '30 seconds' AND l.ended_at IS NULL
+                AND l.confirm IS NULL AND \(sql: Self.isWaiting)
+            RETURNING \(sql: LoginSettings.columns), \(sql: Self.foundColumns)
+            """)
+        return try found(state, rows, on: &connection)
     }
 
     private static let isWaiting: StaticString = """
@@ -102,16 +100,19 @@ struct SessionStore: Sendable {
         s.id, s.email, l.nonce, l.verifier, s.device_address, s.device_name
         """
 
-    private func found(_ state: Capability, _ rows: Rows) throws -> Found? {
+    private func found(
+        _ state: Capability, _ rows: Rows, on connection: inout Connection
+    ) throws -> Found? {
         guard var columns = rows.first?.columns else { return nil }
         let settings = try LoginSettings(&columns)
         let (session, address): (Bytea, String) = (try columns.next(), try columns.next())
         let (nonce, sealed): (String, Bytea) = (try columns.next(), try columns.next())
         let (deviceAddress, deviceName): (String, String) = (try columns.next(), try columns.next())
         try columns.end()
-        guard let organisation = try Organisation(settings, secrets: secrets), let email = EmailAddress(address) else {
-            return nil
-        }
+        // Where the environment has moved, the device begins again.
+        guard try AccessDirectory.left(on: &connection)[settings.environment] == nil,
+            let organisation = try Organisation(settings, secrets: secrets), let email = EmailAddress(address)
+        else { return nil }
         return Found(
             session: session, state: state.key, email: email, organisation: organisation, nonce: nonce,
             verifier: try secrets.openText(sealed.bytes, at: Self.verifierPlace(state.key)),
@@ -203,7 +204,7 @@ struct SessionStore: Sendable {
             Self.end(found),
             """
             UPDATE onboarding.session SET person_id = \(person.id), email = \(person.email),
-                realms_id = \(Registration.objectID(of: person.email, in: environment)),
+                realms_id = \(Registration.objectID(of: person.email, foundedAs: found.organisation.foundedAs)),
                 progress = CASE email WHEN \(person.email) THEN progress ELSE 0 END,
                 wants_realm = wants_realm OR email <> \(person.email) OR \(found.organisation.initialisesOnLogin)
                     OR NOT EXISTS (SELECT FROM backend.connection WHERE environment_id = \(environment.rawValue))
@@ -247,9 +248,10 @@ struct SessionStore: Sendable {
         let (deviceAddress, deviceName): (String, String) = (try columns.next(), try columns.next())
         let (sealed, state): (Bytea, Bytea) = (try columns.next(), try columns.next())
         try columns.end()
-        guard let organisation = try Organisation(settings, secrets: secrets), let email = EmailAddress(address) else {
-            return nil
-        }
+        // Where the environment has moved, the device begins again.
+        guard try AccessDirectory.left(on: &connection)[settings.environment] == nil,
+            let organisation = try Organisation(settings, secrets: secrets), let email = EmailAddress(address)
+        else { return nil }
         let json = try secrets.open(sealed.bytes, at: Self.tokensPlace(confirm.key))
         return (
             Found(

@@ -77,14 +77,6 @@ enum Problems {
         .serviceUnavailable, name: "busy", detail: "Too many requests are waiting; try again.",
         headers: [.retryAfter: "1"])
 
-    /// - Parameter url: The base URL of the installation where it is now, if that is known.
-    static func moved(to url: String?) -> Problem {
-        Problem(
-            .misdirectedRequest, name: "environment-moved",
-            detail: "The organisation has moved to another installation. Go on there, with all that is not sent.",
-            extensions: url.map { ["baseURL": .text($0)] } ?? [:])
-    }
-
     static let databaseUnavailable = Problem(
         .serviceUnavailable, name: "database-unavailable", detail: "The database does not answer at the moment.",
         headers: [.retryAfter: "2"])

@@ -55,8 +55,10 @@ package struct AccessDirectory: Sendable {
             left: try left(on: &connection))
     }
 
+    /// Environments that have moved to another installation, and their base URL there. Not for a transaction.
+    ///
     /// - Returns: None in a database whose schema does not know of moves yet.
-    private static func left(on connection: inout Connection) throws(PostgresError) -> [EnvironmentID: String?] {
+    package static func left(on connection: inout Connection) throws(PostgresError) -> [EnvironmentID: String?] {
         do throws(PostgresError) {
             let rows = try connection.run("SELECT environment_id, moved_to FROM realm.move WHERE state = 'left'")
             return Dictionary(uniqueKeysWithValues: try rows.decode(EnvironmentID.self, String?.self))

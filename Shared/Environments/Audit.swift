@@ -112,7 +112,8 @@ package struct AuditRecord: Sendable, Equatable {
     /// Records removed by one statement.
     package static let removedCountMax: Int64 = 5_000
 
-    /// Removes the oldest records, up to the first page that has younger ones: ids grow with time.
+    /// Removes the oldest records, up to the first page that has younger ones: ids grow with time. Those of an
+    /// environment that is held for its move, or has left, are passed over.
     ///
     /// - Returns: How many were removed, where to go on, and whether these were the last.
     package static func removePage(
@@ -121,17 +122,17 @@ package struct AuditRecord: Sendable, Equatable {
         let rows = try connection.run(
             """
             WITH page AS (
-                SELECT ctid AS place, happened_at FROM access.audit
+                SELECT id, ctid AS place, happened_at FROM access.audit
                 WHERE id > \(last) ORDER BY id LIMIT \(removedCountMax)
+            ), old AS (
+                SELECT id, place FROM page WHERE happened_at < now() - make_interval(secs => \(seconds))
             ), gone AS (
-                DELETE FROM access.audit WHERE ctid = ANY (ARRAY(
-                    SELECT place FROM page WHERE happened_at < now() - make_interval(secs => \(seconds))))
-                RETURNING id
+                DELETE FROM access.audit WHERE ctid = ANY (ARRAY(SELECT place FROM old)) RETURNING id
             )
-            SELECT count(*), coalesce(max(id), 0) FROM gone
+            SELECT (SELECT count(*) FROM gone), coalesce(max(id), 0), count(*) FROM old
             """)
-        let (count, last) = try rows[0].decode(Int64.self, Int64.self)
-        return (Int(count), last, count < removedCountMax)
+        let (count, last, oldCount) = try rows[0].decode(Int64.self, Int64.self, Int64.self)
+        return (Int(count), last, oldCount < removedCountMax)
     }
 
     /// The statement that writes records.

@@ -5,6 +5,8 @@ internal import Realms
 /// What an environment says of its people's logins, as it is stored: the secret of its client is sealed.
 package struct LoginSettings: Sendable {
     package let environment: EnvironmentID
+    /// The number that it had where it was founded.
+    package let foundedAs: EnvironmentID
     package let issuer: String
     /// Of the tokens that the device API takes.
     package let audience: String
@@ -23,7 +25,10 @@ package struct LoginSettings: Sendable {
 
     /// What ``init(_:)`` reads of `access.provider p`, for statements that join it with tables of their own.
     package static let columns: StaticString = """
-        p.environment_id, p.issuer, p.audience, p.discovery_url, p.scopes, p.client_id, p.client_secret,
+        p.environment_id,
+        (SELECT coalesce((to_jsonb(e)->>'founded_as')::int, e.id) FROM realm.environment e
+            WHERE e.id = p.environment_id),
+        p.issuer, p.audience, p.discovery_url, p.scopes, p.client_id, p.client_secret,
         p.initialise_on, p.hide_unknown, p.address_vouched_by,
         CASE p.address_vouched_by
             WHEN 'issuer' THEN ARRAY(SELECT d.domain FROM access.domain d WHERE d.environment_id = p.environment_id)
@@ -33,6 +38,7 @@ package struct LoginSettings: Sendable {
     /// Reads ``columns``.
     package init(_ columns: inout Columns) throws(PostgresError) {
         environment = try columns.next()
+        foundedAs = try columns.next()
         issuer = try columns.next()
         audience = try columns.next()
         discoveryURL = try columns.next()

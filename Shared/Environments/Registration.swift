@@ -30,7 +30,7 @@ package enum Registration {
         guard let users = try directory.id(of: .users, in: environment, create: true, on: &connection) else {
             throw PostgresError(sqlState: nil, message: "the realm \(RealmPath.users) could not be made")
         }
-        let people = try connection.run([
+        let answers = try connection.run([
             """
             INSERT INTO access.person (environment_id, email)
             SELECT \(environment.rawValue), e FROM unnest(\(emails)) AS p(e) ON CONFLICT DO NOTHING
@@ -39,14 +39,20 @@ package enum Registration {
             SELECT object_id, email FROM access.person
             WHERE environment_id = \(environment.rawValue) AND email = ANY (\(emails)) ORDER BY id
             """,
-        ])[1]
+            // A schema before 29 does not know the column.
+            """
+            SELECT coalesce((to_jsonb(e)->>'founded_as')::int, id) FROM realm.environment e
+            WHERE id = \(environment.rawValue)
+            """,
+        ])
+        let founded = try answers[2][0].decode(EnvironmentID.self)
         try People.add(
-            try people.decode(UUID.self, String.self).map { (id: $0, name: People.defaultName(of: $1)) },
+            try answers[1].decode(UUID.self, String.self).map { (id: $0, name: People.defaultName(of: $1)) },
             in: environment, on: &connection)
         var batch = WriteBatch(environment: environment)
         let paths = try emails.map { try RealmPath.user($0) }
         for (decision, email) in emails.enumerated() {
-            let key = ObjectKey(realm: users, kind: .realms, id: objectID(of: email, in: environment))
+            let key = ObjectKey(realm: users, kind: .realms, id: objectID(of: email, foundedAs: founded))
             let fields = try CanonicalJSON(encoding: RealmRegistration(userId: email, path: paths[decision]))
             batch.expect(key, at: 0, decision: decision)
             batch.put(key, fields, decision: decision)
@@ -57,8 +63,10 @@ package enum Registration {
         }
     }
 
-    /// The same person has the same object, whoever registers them and how often.
-    package static func objectID(of email: String, in environment: EnvironmentID) -> UUID {
+    /// The same person has the same object, whoever registers them and how often, and wherever their environment goes.
+    ///
+    /// - Parameter environment: The number that the environment had where it was founded.
+    package static func objectID(of email: String, foundedAs environment: EnvironmentID) -> UUID {
         UUID(name: "\(environment)/\(email)", in: namespace)
     }
 

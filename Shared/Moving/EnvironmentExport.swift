@@ -45,6 +45,7 @@ package struct EnvironmentExport {
         on connection: inout Connection, write: @escaping ([UInt8]) throws -> Void
     ) throws {
         (self.name, self.secrets, self.transfer, self.write) = (name, secrets, transfer, write)
+        try Schema.check(on: &connection, oldest: Schema.version)
         move = try MoveStore.leave(name, on: &connection)
         let (position, time) = try Self.counter(of: move.environment, on: &connection)
         start = resume
@@ -52,13 +53,18 @@ package struct EnvironmentExport {
     }
 
     /// Sends all of it, and leaves the environment held.
+    ///
+    /// - Throws: ``MoveFailure`` when it is taken back meanwhile; nothing is held then.
     package mutating func run(on connection: inout Connection) throws {
         let check = try transfer.seal(name, at: MoveLine.place(move.id, "check"))
+        let founded = try connection.run(
+            "SELECT coalesce(founded_as, id) FROM realm.environment WHERE id = \(move.environment.rawValue)"
+        )[0].decode(Int32.self)
         try send(
             .header(
                 .init(
-                    format: MoveLine.Header.formatNow, schema: Schema.version, name: name, move: move.id,
-                    check: Data(check), start: start)))
+                    format: MoveLine.Header.formatNow, schema: Schema.version, name: name, foundedAs: founded,
+                    move: move.id, check: Data(check), start: start)))
         let since = resume
         try copy(on: &connection)
         // What changed meanwhile, so that little is left for when it is held.
@@ -73,6 +79,7 @@ package struct EnvironmentExport {
         for table in MovedTable.others { try send(table, .all, on: &connection) }
         try sendSecrets(on: &connection)
         heldCount = rowCount - sent
+        try MoveStore.requireHeld(move, on: &connection)
         try sendEnd(on: &connection)
     }
 

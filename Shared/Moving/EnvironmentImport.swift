@@ -63,11 +63,12 @@ package struct EnvironmentImport {
         }
         guard (try? transfer.openText(Array(header.check), at: MoveLine.place(header.move, "check"))) == header.name
         else { throw MoveFailure("the transfer key is not the one that the stream was made with") }
+        try Schema.check(on: &connection, oldest: Schema.version)
         name = header.name
         if try MoveStore.find(name, on: &connection) == nil {
             try connection.transaction { transaction in
                 try transaction.run([
-                    "INSERT INTO realm.environment (name) VALUES (\(name))",
+                    "INSERT INTO realm.environment (name, founded_as) VALUES (\(name), \(header.foundedAs))",
                     """
                     INSERT INTO realm.move (environment_id, move_id, state)
                     SELECT id, \(header.move)::text::uuid, 'arriving' FROM realm.environment WHERE name = \(name)

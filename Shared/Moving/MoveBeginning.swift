@@ -99,24 +99,4 @@ package enum MoveBeginning {
             "UPDATE realm.move SET state = 'begun', changed_at = now() WHERE environment_id = \(environment)",
         ]
     }
-
-    /// Removes what arrived of an environment that has not begun.
-    package static func discard(
-        _ name: String, also audit: Statement, on connection: inout Connection
-    ) throws {
-        guard let move = try MoveStore.find(name, on: &connection), move.state == .arriving || move.state == .whole
-        else { throw MoveFailure("\(name) is not arriving here") }
-        let environment = move.environment.rawValue
-        let tables = ["realm.move_part"] + MovedTable.all.reversed().map(\.name)
-        for table in tables {
-            try connection.run(
-                "DELETE FROM \(Statement(stringLiteral: table)) WHERE environment_id = \(environment)")
-        }
-        try connection.run([
-            "DELETE FROM realm.relay WHERE environment_id = \(environment)",
-            "DELETE FROM realm.move WHERE environment_id = \(environment)",
-            "DELETE FROM realm.environment WHERE id = \(environment)",
-            audit,
-        ])
-    }
 }

@@ -10,6 +10,8 @@ enum MoveLine: Codable {
         /// The number of the schema's newest file: both installations have the same.
         let schema: Int32
         let name: String
+        /// The number that the environment had where it was founded.
+        let foundedAs: Int32
         let move: String
         /// A word that only the transfer key opens.
         let check: Data

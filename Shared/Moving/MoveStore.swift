@@ -92,6 +92,34 @@ package enum MoveStore {
         }
     }
 
+    /// - Throws: ``MoveFailure`` unless the environment is held for this move, as it was when it was sent.
+    static func requireHeld(_ move: Move, on connection: inout Connection) throws {
+        let rows = try connection.run(
+            """
+            SELECT FROM realm.move WHERE environment_id = \(move.environment.rawValue)
+                AND move_id = \(move.id)::text::uuid AND state IN ('held', 'left')
+            """)
+        guard rows.count == 1 else { throw MoveFailure("the environment was taken back meanwhile") }
+    }
+
+    /// Holds what may have left already: a database that was restored does not know what became of the moves that were
+    /// under way in it.
+    ///
+    /// - Returns: The names of the environments of which that is to be found out.
+    package static func holdLeaving(on connection: inout Connection) throws -> [String] {
+        let names = try connection.run(
+            """
+            SELECT e.name FROM realm.move m JOIN realm.environment e ON e.id = m.environment_id
+            WHERE m.state IN ('copying', 'held') ORDER BY e.name
+            """
+        ).decode(String.self)
+        for name in names {
+            guard let move = try find(name, on: &connection) else { continue }
+            try hold(move, on: &connection)
+        }
+        return names
+    }
+
     /// The old place goes on: with another generation, so that whatever was sent on is of a former one, and with
     /// positions beyond all that were handed out, also when the database was restored while it was held.
     ///
@@ -99,17 +127,22 @@ package enum MoveStore {
     /// it.
     package static func takeBack(_ move: Move, also audit: Statement, on connection: inout Connection) throws {
         let environment = move.environment.rawValue
-        let rows = try connection.run(
-            """
-            UPDATE realm.move SET move_id = gen_random_uuid(), state = 'copying', changed_at = now()
-            WHERE environment_id = \(environment) AND move_id = \(move.id)::text::uuid AND state IN ('copying', 'held')
-            RETURNING move_id::text
-            """)
-        guard let own = try rows.first?.decode(String.self) else {
+        // Who is just holding a table has the row; once it is another move nothing more is held.
+        let own = try patiently(on: &connection) { connection in
+            try connection.run(
+                """
+                UPDATE realm.move SET move_id = gen_random_uuid(), state = 'copying', changed_at = now()
+                WHERE environment_id = \(environment) AND move_id = \(move.id)::text::uuid
+                    AND state IN ('copying', 'held')
+                RETURNING move_id::text
+                """
+            ).first?.decode(String.self)
+        }
+        guard let own else {
             throw MoveFailure("the environment has left meanwhile, or somebody else took it back")
         }
         for table in MovedTable.held.reversed() {
-            try patiently(on: &connection) { try $0.run("SELECT realm.let_go(\(environment), \(table)::regclass)") }
+            try patiently(on: &connection) { _ = try $0.run("SELECT realm.let_go(\(environment), \(table)::regclass)") }
         }
         try connection.run([
             "DELETE FROM realm.move WHERE environment_id = \(environment) AND move_id = \(own)::text::uuid",
@@ -140,14 +173,17 @@ package enum MoveStore {
         }
     }
 
-    private static func patiently(
-        on connection: inout Connection, _ body: (inout Connection) throws -> Void
-    ) throws {
-        for attempt in 1...attemptsMax {
+    /// Tries again as long as somebody has the lock that is needed.
+    static func patiently<Success>(
+        on connection: inout Connection, _ body: (inout Connection) throws -> Success
+    ) throws -> Success {
+        var attempt = 1
+        while true {
             do {
                 return try body(&connection)
             } catch let error as PostgresError where error.isLocked || error.sqlState == "40P01" {
                 guard attempt < attemptsMax else { throw error }
+                attempt += 1
             }
         }
     }

@@ -47,6 +47,14 @@ package struct Problem: Error, HTTPResponseError, Equatable {
         Problem(.contentTooLarge, name: "body-too-large", detail: "The body is larger than \(bytesMax) bytes.")
     }
 
+    /// - Parameter url: The base URL of the installation where the environment is now, if that is known.
+    package static func environmentMoved(to url: String?) -> Problem {
+        Problem(
+            .misdirectedRequest, name: "environment-moved",
+            detail: "The organisation has moved to another installation. Go on there, with all that is not sent.",
+            extensions: url.map { ["baseURL": .text($0)] } ?? [:])
+    }
+
     /// The problem as one JSON object.
     package var json: [UInt8] {
         var json = Array("{\"type\":".utf8)

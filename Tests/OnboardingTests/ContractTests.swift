@@ -1,5 +1,6 @@
 import Foundation
 import HTTP
+import Postgres
 import ProjectDocuments
 import TestSupport
 import Testing
@@ -110,6 +111,16 @@ import Yams
         }
         try await withOnboarding { fixture in
             try await fixture.withoutDatabase { try await register(fixture, seen) }
+        }
+        try await withOnboarding(settings: TestDevice.keepsTokens) { fixture in
+            let credential = try await TestDevice.comesIn(fixture).credential
+            try fixture.withDatabase { connection in
+                _ = try connection.run(
+                    "INSERT INTO realm.move (environment_id, move_id, state) VALUES (1, gen_random_uuid(), 'left')")
+            }
+            await seen.add(
+                "/register_device", try await TestDevice.register(fixture, OnboardingFixture.known).status)
+            await seen.add("/v1/token", try await fixture.renew(credential).status)
         }
         var expected = try Self.statuses().filter { !$0.key.hasPrefix("/v1/") || $0.key == "/v1/token" }
         // Tokens that expire while the person is asked: it would take as long.

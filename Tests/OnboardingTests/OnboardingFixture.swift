@@ -52,7 +52,7 @@ struct OnboardingFixture: Sendable {
             let users = try #require(
                 try directory.id(of: .users, in: environment, create: false, on: &connection))
             let key = ObjectKey(
-                realm: users, kind: .realms, id: Registration.objectID(of: email, in: environment))
+                realm: users, kind: .realms, id: Registration.objectID(of: email, foundedAs: environment))
             var batch = WriteBatch(environment: environment)
             let stored = try RealmObject.stored(key, in: environment, on: &connection)
             try batch.patch(stored, CanonicalJSON(#"{"isInitialized":true}"#), decision: 0)
@@ -64,7 +64,7 @@ struct OnboardingFixture: Sendable {
     /// Whether a person's realm is registered.
     func isRegistered(_ email: String) throws -> Bool {
         try withDatabase { connection in
-            let id = Registration.objectID(of: email, in: environment)
+            let id = Registration.objectID(of: email, foundedAs: environment)
             return try connection.run("SELECT FROM realm.object WHERE kind = 'Realms' AND id = \(id)").count == 1
         }
     }

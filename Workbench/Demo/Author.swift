@@ -12,21 +12,34 @@ struct Author {
         let duration: Duration
     }
 
+    /// One entry after the other, until it is over: what is not written by then is never written.
+    struct Pace: Sendable {
+        /// From one entry to the next.
+        let pause: Duration
+        let isOver: @Sendable () -> Bool
+    }
+
     /// Entries that are written in one go before their mutations are sent.
     static let portionCount = 20
 
     let device: Device
     private let tally: FlowTally
     private let absence: Absence?
+    private let pace: Pace?
     private let order: [UUID]
     private var scripts: [UUID: EntryScript]
     private var statuses: [UUID: EntryStatus] = [:]
     private var unfinishedCount: Int
+    /// What the gateway answered, by the mutations' numbers.
+    private(set) var answers: [Int64: MutationOutcome] = [:]
+    /// Mutations that were answered anew, and otherwise.
+    private(set) var changedAnswers: [Int64] = []
 
-    init(device: Device, plans: [EntryPlan], absence: Absence?, tally: FlowTally) {
+    init(device: Device, plans: [EntryPlan], absence: Absence?, tally: FlowTally, pace: Pace? = nil) {
         self.device = device
         self.tally = tally
         self.absence = absence
+        self.pace = pace
         order = plans.map(\.id)
         scripts = Dictionary(plans.map { ($0.id, EntryScript($0)) }, uniquingKeysWith: { first, _ in first })
         unfinishedCount = order.count
@@ -43,10 +56,14 @@ struct Author {
     /// Entries that are still on their way.
     var unfinished: [UUID] { order.filter { scripts[$0]?.isFinished == false } }
 
+    /// The plans of what was begun, or is not over.
+    var begun: [EntryPlan] { order.compactMap { scripts[$0]?.plan } }
+
     /// Works until every entry is finished, or the task is cancelled.
     mutating func work() async throws {
         guard let choices = await choices() else { return }
         try await begin()
+        if let pace { return try await work(choices, pace) }
         // Somebody with little left to do, as in a second run, stays.
         let absence = unfinishedCount * 2 > order.count ? absence : nil
         var wayBack: Task<Void, any Error>?
@@ -56,6 +73,24 @@ struct Author {
             }
             try await write(portion, choices)
             guard try await waitForRoom() else { return }
+        }
+        while unfinishedCount > 0 {
+            guard await device.hasNews() else { return }
+            try await hear()
+        }
+    }
+
+    /// Writes at a pace, and waits for what comes of it.
+    private mutating func work(_ choices: ReportingChoices, _ pace: Pace) async throws {
+        for index in order.indices {
+            if pace.isOver() {
+                for id in order[index...] { scripts[id] = nil }
+                unfinishedCount -= order.count - index
+                break
+            }
+            try await write(order[index...index], choices)
+            try await Task.sleep(for: pace.pause)
+            try await hear()
         }
         while unfinishedCount > 0 {
             guard await device.hasNews() else { return }
@@ -131,6 +166,12 @@ struct Author {
     private mutating func hear() async throws {
         let news = await device.takeNews()
         tally.answered(news.answers.count)
+        for answer in news.answers {
+            guard let outcome = answer.outcome else { continue }
+            if let before = answers.updateValue(outcome, forKey: answer.sequence), before != outcome {
+                changedAnswers.append(answer.sequence)
+            }
+        }
         var touched = Set(news.changed.lazy.map(\.object).filter { $0.kind == .timeEntry }.map(\.id))
         for answer in news.answers {
             guard let outcome = answer.outcome, var script = scripts[answer.mutation.id] else { continue }

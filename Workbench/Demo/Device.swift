@@ -21,7 +21,7 @@ actor Device {
     /// Ticks when there are news; several ticks may fall together.
     private nonisolated let ticks: AsyncStream<Void>
 
-    private let gateway: GatewayClient
+    private var gateway: GatewayClient
     private let tokens: DeviceTokens
     private var token: String?
     private var state: DeviceState
@@ -33,6 +33,9 @@ actor Device {
     private(set) var opened: Set<RealmPath> = []
     /// The last thing that went wrong, for the person who waits.
     private(set) var trouble: String?
+    /// How often a gateway said that the environment is elsewhere.
+    private(set) var moveCount = 0
+    private var sending = SendingClock()
 
     /// The most mutations in one request.
     static let batchCountMax = 100
@@ -68,6 +71,15 @@ actor Device {
     var contents: [RealmPath: RealmContent] { state.contents }
 
     var measured: [Duration] { clock.measured }
+
+    /// Where it has its answers from.
+    var gatewayURL: String { gateway.url }
+
+    /// Who numbers its mutations, and what was decided about them.
+    var queue: DeviceQueue { state.queue }
+
+    /// The longest time from a first try to an answer, since it was asked the last time; also one that goes on.
+    func takeLongestSending() -> Duration { sending.takeLongest(at: .now) }
 
     /// The entries as of the last whole checkpoint, of those asked for.
     func entries(_ ids: Set<UUID>) -> [UUID: SeenEntry] {
@@ -282,8 +294,9 @@ actor Device {
 
     /// Sends the oldest mutations; without an answer they stay where they are and go out again.
     private func sendBatch() async throws {
+        sending.begin(at: .now)
         let token = try await currentToken()
-        guard let request = state.nextRequest(countMax: Self.batchCountMax) else { return }
+        guard let request = state.nextRequest(countMax: Self.batchCountMax) else { return sending.giveUp() }
         let now = ContinuousClock.now
         for item in request.mutations where item.mutation.asksSubmission { clock.sent(item.mutation.id, at: now) }
         let response = try await gateway.send(request.body, token: token)
@@ -295,6 +308,7 @@ actor Device {
             throw GatewayClient.Refusal(
                 status: response.status, detail: "no answer to mutation \(request.mutations.first?.sequence ?? 0)")
         }
+        sending.end(at: .now)
         news.answers += told.answers
         tell()
     }
@@ -309,7 +323,13 @@ actor Device {
     }
 
     private func hearTrouble(_ error: any Error) {
-        if let refusal = error as? GatewayClient.Refusal, refusal.status == 401 { token = nil }
+        if let refusal = error as? GatewayClient.Refusal {
+            if refusal.status == 401 { token = nil }
+            if let url = refusal.movedTo {
+                gateway = GatewayClient(client: gateway.client, url: url)
+                moveCount += 1
+            }
+        }
         if (error as? HTTPError)?.isCancelled ?? (error is CancellationError) { return }
         trouble = (error as? HTTPError)?.message ?? "\(error)"
     }

@@ -13,6 +13,14 @@ struct GatewayClient: Sendable {
         let detail: String
 
         var description: String { "the gateway answers \(status): \(detail)" }
+
+        /// Where the environment is now, when it is not where it was asked for.
+        var movedTo: String? {
+            guard status == 421 else { return nil }
+            return (try? JSONDecoder().decode(Moved.self, from: Data(detail.utf8)))?.baseURL
+        }
+
+        private struct Moved: Decodable { let baseURL: String? }
     }
 
     let client: Client
@@ -52,6 +60,21 @@ struct GatewayClient: Sendable {
     /// - Returns: The whole answer, whatever its status.
     func send(_ body: [UInt8], token: String) async throws(HTTPError) -> Response {
         try await client.send(Request("POST", url + "/v1/mutations", headers: headers(token), body: body))
+    }
+
+    /// The realms that the token may open.
+    ///
+    /// - Throws: `HTTPError` or ``Refusal``.
+    func realms(token: String) async throws -> Set<RealmPath> {
+        let response = try await client.send(
+            Request(url + "/v1/realms", headers: [("Authorization", "Bearer \(token)")]))
+        guard response.status == 200 else { throw Refusal(response) }
+        return Set(try JSONDecoder().decode(RealmList.self, from: Data(response.body)).realms.map(\.realm))
+    }
+
+    private struct RealmList: Decodable {
+        struct Row: Decodable { let realm: RealmPath }
+        let realms: [Row]
     }
 
     /// Sends an image, under an id that no object names yet. To send it again is harmless.
@@ -97,6 +120,6 @@ struct GatewayClient: Sendable {
 extension GatewayClient.Refusal {
     /// An answer with the beginning of what it says.
     init(_ response: Response) {
-        self.init(status: response.status, detail: String(decoding: response.body.prefix(300), as: UTF8.self))
+        self.init(status: response.status, detail: String(decoding: response.body.prefix(1_000), as: UTF8.self))
     }
 }

@@ -25,14 +25,32 @@ extension LocalCluster {
     /// - Parameters:
     ///   - log: The name of its log; `nil`: its output is this process's.
     ///   - executables: The folder of the build it is of; the cluster's unless given.
+    ///   - variables: What it finds beside the cluster's settings.
     package func startCommand(
-        _ arguments: [String], of program: String = "fieldpost", log: String?, from executables: String? = nil
+        _ arguments: [String], of program: String = "fieldpost", log: String?, from executables: String? = nil,
+        variables: [String: String] = [:]
     ) throws -> ClusterProcess {
         try ClusterProcess(
             ClusterProcess.Command(
                 executable: (executables ?? options.executables) + "/" + program, arguments: arguments,
-                environment: common.merging(["FIELDPOST_KAFKA_BROKERS": brokers]) { $1 },
+                environment: common.merging(["FIELDPOST_KAFKA_BROKERS": brokers]) { $1 }.merging(variables) { $1 },
                 logPath: log.map { folder.logPath($0) }))
+    }
+
+    /// Starts a script of the shell with the cluster's settings; `FIELDPOST` is the path of the operators' command
+    /// line.
+    ///
+    /// - Parameters:
+    ///   - variables: What else the script finds.
+    ///   - log: The name of its log.
+    package func startScript(
+        _ script: String, with variables: [String: String], log: String
+    ) throws -> ClusterProcess {
+        let own = ["FIELDPOST": options.executables + "/fieldpost", "FIELDPOST_KAFKA_BROKERS": brokers]
+        return try ClusterProcess(
+            ClusterProcess.Command(
+                executable: "/bin/sh", arguments: ["-c", script],
+                environment: common.merging(own) { $1 }.merging(variables) { $1 }, logPath: folder.logPath(log)))
     }
 
     /// Runs a command line, `fieldpost` or `workbench`, and gives what it said. Cancelling the task ends it.
@@ -40,14 +58,16 @@ extension LocalCluster {
     /// - Parameters:
     ///   - log: The name of its log; one of its own unless given.
     ///   - executables: The folder of the build it is of; the cluster's unless given.
+    ///   - variables: What it finds beside the cluster's settings.
     /// - Throws: `ClusterFailure` unless it ends with status 0.
     @discardableResult
     package func runCommand(
         _ arguments: [String], of program: String = "fieldpost", log: String? = nil, within: Duration = .seconds(240),
-        from executables: String? = nil
+        from executables: String? = nil, variables: [String: String] = [:]
     ) async throws -> String {
         let process = try startCommand(
-            arguments, of: program, log: log ?? "\(program)-\(UUID().uuidString)", from: executables)
+            arguments, of: program, log: log ?? "\(program)-\(UUID().uuidString)", from: executables,
+            variables: variables)
         let end = await withTaskCancellationHandler {
             await onOwnThread { process.waitForEnd(within: within) }
         } onCancel: {

@@ -18,6 +18,11 @@ package final class LocalCluster: Sendable {
         package var schemaFolder = LocalCluster.schemaFolder
         /// Services that run as `deploy/up` shows them; onboarding then serves the page on which a person is a device.
         package var showcases: [Part] = []
+        /// Whether it has an identity provider and back ends of its own; else the sandbox's broker alone runs, and its
+        /// environments have those of another cluster.
+        package var hasOthers = true
+        /// `FIELDPOST_SECRET_KEYS`, when they are to be other ones than all clusters have.
+        package var secretKeys: String?
         /// Whether the sandbox's e-conomic runs beside its SAP.
         package var hasEconomic = false
         /// Whether the sandbox's Compass runs.
@@ -95,7 +100,9 @@ package final class LocalCluster: Sendable {
 
     /// Makes everything and starts it; returns when every service is ready.
     package convenience init(_ name: String, _ options: Options = .quick) async throws {
-        let home = try ClusterHome(temporary: name, services: options.services + options.idle)
+        var made = try ClusterHome(temporary: name, services: options.services + options.idle)
+        if let keys = options.secretKeys { made.secretKeys = keys }
+        let home = made
         let (server, standby, conninfo) = try await onOwnThread { () -> (ClusterServer, ClusterServer?, String) in
             let server = try ClusterServer(in: home.folder, options: options.database)
             try server.start()
@@ -108,9 +115,10 @@ package final class LocalCluster: Sendable {
         try await runCommand(["migrate", "--schema", options.schemaFolder])
         let standIns = Part.standIns.filter { part in
             switch part {
+            case .broker: true
             case .economic: options.hasEconomic
             case .compass: options.hasCompass
-            default: true
+            default: options.hasOthers
             }
         }
         try await startAll(standIns + options.services)

@@ -59,21 +59,6 @@ extension EnvironmentCommand {
             print("\(name) works here")
         }
     }
-
-    /// `fieldpost environment discard`: what arrived is not needed.
-    struct Discard: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            abstract: "Remove what arrived of an environment that has not begun.")
-        @Argument(help: "The environment.") var name: String
-        @OptionGroup var database: DatabaseOptions
-
-        func run() throws {
-            var connection = try database.connect(MoveStore.limits)
-            let audit = Administrator.commandLine.audit(.environmentDiscarded, name, in: nil)
-            try MoveBeginning.discard(name, also: audit, on: &connection)
-            print("what arrived of \(name) is removed")
-        }
-    }
 }
 
 /// The lines of a move's stream, read one after the other.

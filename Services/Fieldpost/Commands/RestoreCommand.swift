@@ -1,6 +1,8 @@
 import ArgumentParser
 import Commands
 import Environments
+import Foundation
+import Moving
 import Postgres
 import Realms
 
@@ -12,7 +14,7 @@ struct RestoreCommand: ParsableCommand {
             After a backup was restored, or a standby took over, the last transactions may be missing. Every \
             environment gets a new generation, and positions beyond all that was ever handed out: devices download \
             their realms anew, and everything is published again. Entries are looked up in their back end before they \
-            are created.
+            are created. Environments that were just being moved away are held, and told: they may have left since.
             """)
 
     @Flag(help: "Nothing is missing, as after a planned switch-over: accept the database as it is.")
@@ -27,7 +29,7 @@ struct RestoreCommand: ParsableCommand {
     }
 
     func run() throws {
-        var connection = try database.connect(check: nil)
+        var connection = try database.connect(MoveStore.limits, check: nil)
         try Schema.check(on: &connection)
         let isUnchanged = try connection.run(Lineage.isUnchanged)[0].decode(Bool.self)
         if isUnchanged, !nothingLost, !force {
@@ -36,6 +38,7 @@ struct RestoreCommand: ParsableCommand {
                     + "that of a volume's snapshot or from before schema 10, give --force")
         }
         if !isUnchanged || force {
+            if !nothingLost { tell(of: try MoveStore.holdLeaving(on: &connection)) }
             let subject = nothingLost ? "nothing lost" : "something may be lost"
             try connection.run(
                 (nothingLost ? [] : Lineage.restore) + [
@@ -44,6 +47,18 @@ struct RestoreCommand: ParsableCommand {
             try connection.run(Lineage.endSessions)
         }
         try show(&connection)
+    }
+
+    private func tell(of names: [String]) {
+        for name in names {
+            FileHandle.standardError.write(
+                Data(
+                    """
+                    \(name) was being moved to another installation, and is held. If it works there: fieldpost \
+                    environment leave, with the receipt of then. If it does not: fieldpost environment take-back \(name)
+
+                    """.utf8))
+        }
     }
 
     private func show(_ connection: inout Connection) throws {

@@ -87,7 +87,7 @@ final class Authentication: Sendable {
 
     /// An environment that has moved to another installation is not served here any more.
     private func refuseMoved(_ environment: EnvironmentID) throws(Problem) {
-        if let url = directory.whereTo(environment) { throw Problems.moved(to: url) }
+        if let url = directory.whereTo(environment) { throw Problem.environmentMoved(to: url) }
     }
 
     private static func token(in value: String) -> String? {

@@ -168,7 +168,7 @@ import Testing
             let script = "<script>window.caught=2</script>"
             #expect(try await cells(holding: script, browser, page) == "Back end")
             try await visit("#acts", browser, page, until: "document.querySelector('[data-view=acts] tbody tr')")
-            #expect(try await cells(holding: script, browser, page) == "Who,What,Of,Detail,From")
+            #expect(try await cells(holding: script, browser, page) == "Detail,From,Of,What,Who")
             try await click("[data-view=acts] form button", browser, page)
             try await visit("#realms?environment=\(name)", browser, page, until: shows)
             try await visit(
@@ -193,7 +193,7 @@ import Testing
         try await browser.value(
             """
             [...new Set([...document.querySelectorAll('main td')].filter(cell => cell.textContent.includes(\(quoted(text))))
-                .map(cell => cell.dataset.label))]
+                .map(cell => cell.dataset.label))].sort()
             """, on: page)
     }
 

@@ -75,8 +75,15 @@ import Testing
                     group: "entry-submitter", topic: "entry.events", dueCount: 0, waitingCount: 0, circuitCount: 0,
                     deadCount: 1)
             ]
+            // What was unfolded stays so when the page is brought up to date.
+            try await click("[data-view=picture] summary", browser, page)
             fixture.board.publish(look)
+            try await browser.wait("document.querySelector('#dead-entry-submitter')", on: page)
+            #expect(try await browser.value("document.querySelector('main details').open", on: page) == "true")
             try await click("#dead-entry-submitter", browser, page)
+            try await click(".skip", browser, page)
+            let place = "document.activeElement.id + location.hash.slice(0, 7)"
+            #expect(try await browser.value(place, on: page) == "main#parked")
             try await click("button[data-key=key-1]", browser, page)
             try await browser.wait("document.querySelector('dialog[open] [data-line=reason]')", on: page)
             #expect(try await text("[data-line=reason]", browser, page) == "the project is closed")

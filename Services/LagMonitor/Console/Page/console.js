@@ -152,5 +152,10 @@ document.getElementById("sign-out").addEventListener("click", async () => {
 for (const name of ["pointerdown", "keydown", "wheel"]) {
   window.addEventListener(name, () => { state.isTouched = true; }, { passive: true, capture: true });
 }
+document.querySelector(".skip").addEventListener("click", (event) => {
+  // The address names the view, which stays.
+  event.preventDefault();
+  main.focus();
+});
 window.addEventListener("hashchange", () => { show(); main.focus({ preventScroll: true }); });
 begin();

@@ -42,6 +42,16 @@ function table(caption, heads, rows, empty) {
     }))))));
 }
 
+/** Shows something anew: what was unfolded stays so, and who is there by keyboard stays where they are. */
+function renew(place, ...children) {
+  const places = () => [...place.querySelectorAll("a, button, summary, input, select, [tabindex]")];
+  const index = places().indexOf(document.activeElement);
+  const unfolded = [...place.querySelectorAll("details")].map((details) => details.open);
+  place.replaceChildren(...children);
+  place.querySelectorAll("details").forEach((details, number) => { details.open = unfolded[number] || details.open; });
+  if (index >= 0) places()[index]?.focus({ preventScroll: true });
+}
+
 function pretty(json) {
   try { return JSON.stringify(JSON.parse(json), null, 2); } catch { return json; }
 }
@@ -86,7 +96,7 @@ function picture(place) {
     const circuit = sum(now.services.map((service) => service.circuitCount));
     const devices = now.services.map((service) => service.devices).filter((value) => value !== null && value !== undefined);
     const unwell = now.services.filter((service) => service.state === "away" || service.state === "impaired").length;
-    facts.replaceChildren(
+    renew(facts,
       fact(unwell ? String(unwell) : "none", "services unwell", unwell ? "bad" : "good"),
       fact(count(sum(readers.map((reader) => reader.lag))), "messages wait"),
       fact(seconds(oldest), "the oldest waits"),
@@ -98,7 +108,7 @@ function picture(place) {
     boxes(board, now);
     pipes(board, now);
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
-    notes.replaceChildren(
+    renew(notes,
       h("p", { class: "soft" }, "Seen " + (now.at ? time(now.at) : "not yet") + ". "
         + (now.areServicesAsked ? "" : "Health is told by what groups read: console.services is not set.")),
       ...Object.entries(now.problems).map(([what, why]) => h("p", { class: "bad wrap" }, what + ": " + why)),
@@ -281,7 +291,7 @@ const meanings = { dead: "It is not tried again by itself: it waits for you.",
 function parked(place, query) {
   const filters = Object.fromEntries(["group", "environment", "reason", "key", "state"].map((name) => [name, query.get(name) || ""]));
   const list = h("div", {});
-  const notice = h("p", { role: "status", id: "notice" });
+  const notice = h("p", { role: "status", id: "notice", tabindex: "-1" });
   const more = h("div", { class: "buttons" });
   place.append(h("h2", {}, "Parked keys"),
     h("p", { class: "soft" }, "A key is one object. It is parked when its newest change cannot be handled now; all others flow on. "
@@ -306,6 +316,8 @@ function parked(place, query) {
   const open = (row) => parkedDialog(row, async (text) => {
     notice.textContent = text;
     await load();
+    // The row may be gone: whoever works by keyboard goes on at what came of it.
+    notice.focus();
   });
   return async () => { await load(); return 0; };
 }
@@ -398,7 +410,7 @@ function environments(place, query) {
     const found = await ask("/api/environments", { after }, isAutomatic);
     if (!after) rows.length = 0;
     rows.push(...found.environments);
-    list.replaceChildren(table("Environments", ["Environment", "Back end", "Breaker", "Dead", "Other parked", "Devices", "To publish", ""],
+    renew(list, table("Environments", ["Environment", "Back end", "Breaker", "Dead", "Other parked", "Devices", "To publish", ""],
       rows.map((row) => [row.name,
         row.backend ? h("div", {}, row.backend, h("div", { class: "soft wrap" }, row.backendURL || "")) : "none",
         !row.backend ? badge("none", "none") : row.circuitCount ? badge("bad", "open") : badge("good", "closed"),
@@ -553,12 +565,12 @@ function acts(place, query) {
     const found = await ask("/api/audit", { ...filters, before }, isAutomatic);
     if (!before) rows.length = 0;
     rows.push(...found.acts);
-    list.replaceChildren(table("Audit log", ["When", "Who", "What", "Of", "Environment", "Detail", "From"], rows.map((row) => [
+    renew(list, table("Audit log", ["When", "Who", "What", "Of", "Environment", "Detail", "From"], rows.map((row) => [
       h("td", { class: "nowrap" }, time(row.time)), row.actor, h("td", { class: "nowrap" }, row.action), row.subject,
       row.environment || "–", row.detail === "{}" ? "–" : row.detail, h("td", { class: "nowrap" }, row.address || "–")]),
       found.since ? "None was found so far." : "Nothing was recorded that fits."));
     note.textContent = found.since ? "Looked at back to " + time(found.since) + "; older records were not looked at yet." : "";
-    more.replaceChildren(...(found.next ? [h("button", { click: () => load(found.next) }, found.since ? "Look further back" : "Older")] : []));
+    renew(more, ...(found.next ? [h("button", { click: () => load(found.next) }, found.since ? "Look further back" : "Older")] : []));
   };
   return async (isAutomatic) => {
     if (isAutomatic && rows.length > 50) return 0;

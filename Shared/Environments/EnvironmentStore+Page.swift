@@ -56,7 +56,8 @@ extension EnvironmentStore {
         LEFT JOIN backend.connection b ON b.environment_id = e.id
         CROSS JOIN LATERAL (
             SELECT coalesce(sum(circuit), 0)::int8 AS circuit, coalesce(sum(dead), 0)::int8 AS dead,
-                coalesce(sum(waiting), 0)::int8 AS waiting, coalesce(bool_or(count > \(parkedCountMax)), false) AS is_more
+                coalesce(sum(waiting), 0)::int8 AS waiting,
+                coalesce(bool_or(count > \(parkedCountMax)), false) AS is_more
             FROM unnest(\(Services.all.map(\.name))) AS g(name) CROSS JOIN LATERAL (
                 SELECT count(*) AS count, count(*) FILTER (WHERE is_circuit AND NOT is_dead) AS circuit,
                     count(*) FILTER (WHERE is_dead) AS dead,

@@ -104,8 +104,8 @@ package enum ParkedStore {
 
     /// When a worker takes a key, and when it comes back by itself, is no part of it.
     static let version: Statement = """
-        left(md5(concat_ws(' ', p.group_name, p.environment_id, p.key, (extract(epoch FROM p.parked_at) * 1000000)::int8,
-            p.attempts, p.is_dead, p.is_circuit, p.reason)), 12)
+        left(md5(concat_ws(' ', p.group_name, p.environment_id, p.key,
+            (extract(epoch FROM p.parked_at) * 1000000)::int8, p.attempts, p.is_dead, p.is_circuit, p.reason)), 12)
         """
 
     /// As `Row` reads them.

@@ -199,7 +199,8 @@ import Testing
     private func cells(holding text: String, _ browser: Browser, _ page: Browser.Page) async throws -> String {
         try await browser.value(
             """
-            [...new Set([...document.querySelectorAll('main td')].filter(cell => cell.textContent.includes(\(quoted(text))))
+            [...new Set([...document.querySelectorAll('main td')]
+                .filter(cell => cell.textContent.includes(\(quoted(text))))
                 .map(cell => cell.dataset.label))].sort()
             """, on: page)
     }

@@ -296,8 +296,8 @@ let tests: [Target] = [
     .testTarget(
         name: "LagMonitorTests",
         dependencies: [
-            "Essentials", "HTTP", "Identity", "Kafka", "Lag", "LagMonitor", "LocalCluster", "Model", "Postgres",
-            "Realms", "Runtime", "Sandbox", "TestSupport", lifecycle, logging, nioPosix,
+            "Environments", "Essentials", "HTTP", "Identity", "Kafka", "Lag", "LagMonitor", "LocalCluster", "Model",
+            "Operations", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", lifecycle, logging, nioPosix,
         ], path: "Tests/LagMonitorTests"),
     .testTarget(
         name: "LagTests", dependencies: ["Kafka", "Lag", "Runtime", "TestSupport", nio], path: "Tests/LagTests"),

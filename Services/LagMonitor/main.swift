@@ -30,7 +30,7 @@ await serve("lag-monitor", settings: Settings.all) { context in
     let board = LookBoard()
     var console: [Component] = []
     if let settings = try ConsoleSettings(configuration) {
-        console = try await Console(settings, database: conninfo, board: board, logger: context.logger).components(
+        console = Console(settings, database: conninfo, board: board, logger: context.logger).components(
             host: try configuration.text(Settings.consoleHost), port: try configuration.integer(Settings.consolePort),
             tls: try HTTPEdge.TLSFiles(configuration))
     }

@@ -1,6 +1,6 @@
 import Essentials
-import FoundationEssentials
 import Postgres
+import Runtime
 
 /// Counts what is tried, over all instances, in windows of a minute.
 enum RateLimiter {
@@ -18,7 +18,7 @@ enum RateLimiter {
     }
 
     static func key(client: String, _ limits: OnboardingLimits) -> Key {
-        Key(name: "client:\(network(client))", countMax: limits.clientCountMax)
+        Key(name: "client:\(ClientAddress.network(of: client))", countMax: limits.clientCountMax)
     }
 
     /// Renewals of one device's token, also those that come to nothing.
@@ -28,16 +28,7 @@ enum RateLimiter {
 
     /// Wrong session ids, states and credentials.
     static func key(guessesOf client: String, _ limits: OnboardingLimits) -> Key {
-        Key(name: "guess:\(network(client))", countMax: limits.clientCountMax)
-    }
-
-    /// Who has one IPv6 address has a /64 of them (RFC 6177).
-    static func network(_ client: String) -> String {
-        let halves = client.components(separatedBy: "::").map { $0.split(separator: ":") }
-        guard client.contains(":"), halves.count <= 2, let left = halves.first else { return client }
-        let right = halves.count == 2 ? halves[1] : []
-        let zeros = Array(repeating: Substring("0"), count: max(0, 8 - left.count - right.count))
-        return (left + zeros + right).prefix(4).joined(separator: ":") + "::/64"
+        Key(name: "guess:\(ClientAddress.network(of: client))", countMax: limits.clientCountMax)
     }
 
     /// Counts a registration against three bounds, each only while those before it hold: nobody uses up others' bounds

@@ -74,6 +74,10 @@ package struct AuditRecord: Sendable, Equatable {
         /// Somebody who logged in at the operators' provider is no administrator.
         case consoleRefused = "console.refused"
         case consoleClosed = "console.closed"
+        /// An administrator listed realms, whose paths name people.
+        case realmsListed = "realms.listed"
+        /// An administrator listed people who may open a realm.
+        case peopleListed = "people.listed"
         /// An administrator looked into a realm.
         case realmViewed = "realm.viewed"
         /// An administrator looked at what a parked key or an object holds.

@@ -4,7 +4,7 @@ import Realms
 
 /// The SQL of `access.audit`, as the command line needs it.
 package enum AuditStore {
-    package struct Row: Encodable {
+    package struct Row: Encodable, Sendable {
         package let time: String
         package let environment: String?
         package let actor: String
@@ -20,13 +20,13 @@ package enum AuditStore {
         /// What the action begins with.
         package var action: String?
         package var actor: String?
-        /// What it was done to.
-        package var subject: String?
+        /// What it was done to, one of them; `nil`: to whatever.
+        package var subjects: [String]?
 
         package init(
-            environment: EnvironmentID? = nil, action: String? = nil, actor: String? = nil, subject: String? = nil
+            environment: EnvironmentID? = nil, action: String? = nil, actor: String? = nil, subjects: [String]? = nil
         ) {
-            self.subject = subject
+            self.subjects = subjects
             self.environment = environment
             self.action = action
             self.actor = actor
@@ -36,30 +36,82 @@ package enum AuditStore {
     /// Records looked at by one statement.
     package static let pageCountMax: Int64 = 5_000
 
-    /// The newest records of a selection, the newest last. It is read backwards by pages, until there are enough or
-    /// the log begins.
+    /// How much of the log is looked at in one go.
+    package struct Bound: Sendable {
+        package let recordCountMax: Int
+        package let deadline: ContinuousClock.Instant?
+
+        /// - Parameter deadline: After it no further page is looked at; `nil`: as long as it takes.
+        package init(recordCountMax: Int, deadline: ContinuousClock.Instant? = nil) {
+            (self.recordCountMax, self.deadline) = (recordCountMax, deadline)
+        }
+
+        package static let none = Bound(recordCountMax: .max)
+    }
+
+    /// What was found of a selection.
+    package struct Found: Sendable {
+        /// The newest last.
+        package var rows: [Row] = []
+        /// Records with a smaller number were not looked at, since there were enough or the bound was reached; `nil`:
+        /// all of the log was.
+        package var before: Int64?
+        /// The time of the oldest that was looked at; `nil`: all of the log was.
+        package var since: String?
+
+        package init() {}
+    }
+
+    /// The newest records of a selection, the newest last.
     package static func load(_ selection: Selection, countMax: Int, on connection: inout Connection) throws -> [Row] {
-        var rows: [Row] = []
-        var before = Int64.max
-        while rows.count < countMax {
-            let ids = try connection.run(page(of: selection.environment, before: before)).decode(Int64.self)
-            guard let first = ids.last else { break }
-            before = first
-            rows += try connection.run(
+        try find(selection, countMax: countMax, within: .none, on: &connection).rows
+    }
+
+    /// The newest records of a selection. The log is read backwards by pages, until there are enough, or it begins, or
+    /// the bound is reached.
+    ///
+    /// - Parameter last: Those with smaller numbers.
+    package static func find(
+        _ selection: Selection, before last: Int64 = .max, countMax: Int, within bound: Bound,
+        on connection: inout Connection
+    ) throws -> Found {
+        var (rows, before, lookedCount): ([Row], Int64?, Int) = ([], last, 0)
+        while let page = before, rows.count < countMax, lookedCount < bound.recordCountMax,
+            bound.deadline.map({ ContinuousClock.now < $0 }) ?? true
+        {
+            let ids = try connection.run(self.page(of: selection.environment, before: page)).decode(Int64.self)
+            lookedCount += ids.count
+            before = ids.count < pageCountMax ? nil : ids.last
+            let found = try connection.run(
                 """
-                SELECT to_char(a.happened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), e.name, a.actor,
-                    a.action, a.subject, a.detail::text, a.address
+                SELECT a.id, \(sql: time), e.name, a.actor, a.action, a.subject, a.detail::text, a.address
                 FROM access.audit a LEFT JOIN realm.environment e ON e.id = a.environment_id
                 WHERE a.id = ANY (\(ids))
                     AND (\(selection.action)::text IS NULL OR starts_with(a.action, \(selection.action)))
                     AND (\(selection.actor)::text IS NULL OR a.actor = \(selection.actor))
-                    AND (\(selection.subject)::text IS NULL OR a.subject = \(selection.subject))
+                    AND (\(selection.subjects)::text[] IS NULL OR a.subject = ANY (\(selection.subjects)))
                 ORDER BY a.id DESC LIMIT \(Int64(countMax - rows.count))
                 """
-            ).map(Row.init)
+            ).map { row in
+                var columns = row.columns
+                let id: Int64 = try columns.next()
+                return (id, try Row(&columns))
+            }
+            rows += found.map(\.1)
+            if rows.count == countMax { before = found.last?.0 ?? before }
         }
-        return rows.reversed()
+        var answer = Found()
+        (answer.rows, answer.before) = (rows.reversed(), before)
+        if let before {
+            answer.since = try connection.run(
+                "SELECT \(sql: time) FROM access.audit a WHERE id >= \(before) ORDER BY id LIMIT 1"
+            ).decode(String.self).first
+        }
+        return answer
     }
+
+    private static let time: StaticString =
+        #"to_char(a.happened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"#
 
     /// The newest ids below one, by the primary key or by the index on the environment.
     private static func page(of environment: EnvironmentID?, before: Int64) -> Statement {
@@ -90,8 +142,7 @@ package enum AuditStore {
 }
 
 extension AuditStore.Row {
-    package init(_ row: Row) throws {
-        var columns = row.columns
+    fileprivate init(_ columns: inout Columns) throws {
         self.init(
             time: try columns.next(), environment: try columns.next(), actor: try columns.next(),
             action: try columns.next(), subject: try columns.next(), detail: try columns.next(),

@@ -18,47 +18,63 @@ extension EnvironmentStore {
         package let deadCount: Int64
         /// Other keys that are put aside.
         package let waitingCount: Int64
+        /// A group has more than ``parkedCountMax`` keys there: the three counts are at least so many.
+        package let isMoreParked: Bool
         /// Devices that come back without their person's login.
         package let deviceCount: Int64
         /// Tokens of devices that were renewed within the last hour.
         package let renewedCount: Int64
     }
 
+    /// Parked keys that are counted of one environment and group: they are found by the primary key.
+    package static let parkedCountMax: Int64 = 5_000
+
     /// Environments by their names, at most `countMax`.
     package static func page(
         after name: String, countMax: Int, on connection: inout Connection
     ) throws -> [Glance] {
-        try connection.run(
-            """
-            SELECT e.name, e.position, coalesce(r.position, 0), a.issuer, b.kind, b.url, p.circuit, p.dead, p.waiting,
-                d.count, d.renewed
-            FROM (SELECT * FROM realm.environment WHERE name > \(name) ORDER BY name LIMIT \(Int64(countMax))) e
-            LEFT JOIN realm.relay r ON r.environment_id = e.id
-            LEFT JOIN access.provider a ON a.environment_id = e.id
-            LEFT JOIN backend.connection b ON b.environment_id = e.id
-            CROSS JOIN LATERAL (
-                SELECT count(*) FILTER (WHERE is_circuit AND NOT is_dead) AS circuit,
-                    count(*) FILTER (WHERE is_dead) AS dead,
-                    count(*) FILTER (WHERE NOT is_circuit AND NOT is_dead) AS waiting
-                FROM pipeline.parked WHERE environment_id = e.id
-            ) p
-            CROSS JOIN LATERAL (
-                SELECT count(*) AS count, count(*) FILTER (WHERE used_at > now() - interval '1 hour') AS renewed
-                FROM onboarding.refresh_token
-                WHERE environment_id = e.id AND newest IS NOT NULL AND revoked_at IS NULL
-            ) d
-            ORDER BY e.name
-            """
-        ).map { row in
+        try connection.run(page(after: name, countMax: countMax)).map { row in
             var columns = row.columns
             let glance = Glance(
                 name: try columns.next(), position: try columns.next(), published: try columns.next(),
                 issuer: try columns.next(), backend: try columns.next(), backendURL: try columns.next(),
                 circuitCount: try columns.next(), deadCount: try columns.next(), waitingCount: try columns.next(),
-                deviceCount: try columns.next(), renewedCount: try columns.next())
+                isMoreParked: try columns.next(), deviceCount: try columns.next(), renewedCount: try columns.next())
             try columns.end()
             return glance
         }
+    }
+
+    /// The rows of ``Glance``.
+    package static func page(after name: String, countMax: Int) -> Statement {
+        """
+        SELECT e.name, e.position, coalesce(r.position, 0), a.issuer, b.kind, b.url, p.circuit, p.dead, p.waiting,
+            p.is_more, d.count, d.renewed
+        FROM (SELECT * FROM realm.environment WHERE name > \(name) ORDER BY name LIMIT \(Int64(countMax))) e
+        LEFT JOIN realm.relay r ON r.environment_id = e.id
+        LEFT JOIN access.provider a ON a.environment_id = e.id
+        LEFT JOIN backend.connection b ON b.environment_id = e.id
+        CROSS JOIN LATERAL (
+            SELECT coalesce(sum(circuit), 0)::int8 AS circuit, coalesce(sum(dead), 0)::int8 AS dead,
+                coalesce(sum(waiting), 0)::int8 AS waiting,
+                coalesce(bool_or(count > \(parkedCountMax)), false) AS is_more
+            FROM unnest(\(Services.all.map(\.name))) AS g(name) CROSS JOIN LATERAL (
+                SELECT count(*) AS count, count(*) FILTER (WHERE is_circuit AND NOT is_dead) AS circuit,
+                    count(*) FILTER (WHERE is_dead) AS dead,
+                    count(*) FILTER (WHERE NOT is_circuit AND NOT is_dead) AS waiting
+                FROM (
+                    SELECT is_circuit, is_dead FROM pipeline.parked
+                    WHERE group_name = g.name AND environment_id = e.id LIMIT \(parkedCountMax + 1)
+                ) k
+            ) k
+        ) p
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS count, count(*) FILTER (WHERE used_at > now() - interval '1 hour') AS renewed
+            FROM onboarding.refresh_token
+            WHERE environment_id = e.id AND newest IS NOT NULL AND revoked_at IS NULL
+        ) d
+        ORDER BY e.name
+        """
     }
 
     /// The number of an environment with this name; `nil` when there is none.

@@ -33,6 +33,12 @@ package struct EntraTenant: Sendable, Equatable {
         guard id != Self.personal else { return nil }
     }
 
+    /// Whether it is an issuer of Microsoft Entra ID, and not that of one tenant.
+    package static func isShared(issuer: String) -> Bool {
+        guard let host = URL(string: issuer)?.host else { return false }
+        return hosts.contains(EmailAddress.lowered(host)) && EntraTenant(issuer: issuer) == nil
+    }
+
     /// Eight, four, four, four and twelve hexadecimal digits.
     private static func isID(_ text: Substring) -> Bool {
         let groups = text.split(separator: "-", omittingEmptySubsequences: false)

@@ -41,7 +41,9 @@ package struct ParkedExplanation {
     }
 
     private static func remedies(_ row: ParkedStore.Row) -> [String] {
-        let discard = "fieldpost parked discard '\(row.key)' forgets it; the object stays as it is"
+        // With what was seen of it nothing is done to one that is parked otherwise by then.
+        let key = "'\(row.key)' --seen \(row.version)"
+        let discard = "fieldpost parked discard \(key) forgets it; the object stays as it is"
         // Without an environment it is a message that could not be read; one that is gone has left its number.
         guard row.environmentID != 0 else {
             return [
@@ -57,7 +59,7 @@ package struct ParkedExplanation {
         case .dead:
             return [
                 mend(row) ?? "mend what the reason says (\(check) tells whether its back end answers)",
-                "fieldpost parked retry '\(row.key)' tries it again", discard,
+                "fieldpost parked retry \(key) tries it again", discard,
             ]
         }
     }

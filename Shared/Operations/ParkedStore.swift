@@ -1,4 +1,3 @@
-package import Environments
 package import Essentials
 import Model
 package import Postgres
@@ -70,6 +69,8 @@ package enum ParkedStore {
         package let attempts: Int32
         package let parkedAt: Timestamp
         package let nextAt: Timestamp
+        /// Of what a person sees of it: another one when it was parked anew, tried again, or has another reason.
+        package let version: String
 
         package enum State: String, Encodable {
             /// Comes back by itself.
@@ -101,10 +102,16 @@ package enum ParkedStore {
                 .decode(Int64.self))
     }
 
+    /// When a worker takes a key, and when it comes back by itself, is no part of it.
+    static let version: Statement = """
+        left(md5(concat_ws(' ', p.group_name, p.environment_id, p.key,
+            (extract(epoch FROM p.parked_at) * 1000000)::int8, p.attempts, p.is_dead, p.is_circuit, p.reason)), 12)
+        """
+
     /// As `Row` reads them.
     private static let rows: Statement = """
         SELECT p.group_name, p.environment_id, e.name, p.key, p.subject, p.topic, p.partition, p.reason, p.is_dead,
-            p.is_circuit, p.attempts, p.parked_at, p.next_at
+            p.is_circuit, p.attempts, p.parked_at, p.next_at, \(version)
         FROM pipeline.parked p LEFT JOIN realm.environment e ON e.id = p.environment_id
         """
 
@@ -149,49 +156,6 @@ package enum ParkedStore {
         ).map { try Row($0) }.first
     }
 
-    /// - Parameter names: None of a message that could not be read: there is nothing to decide about.
-    package static func retry(
-        _ names: [Name], by administrator: Administrator, on connection: inout Connection
-    ) throws -> Int {
-        try change(names, .parkedRetried, by: administrator, on: &connection) { place, keys in
-            """
-            UPDATE pipeline.parked SET is_dead = false, is_circuit = false, attempts = 0, next_at = now()
-            WHERE group_name = \(place.group) AND environment_id = \(place.environmentID) AND environment_id <> 0
-                AND key = ANY (\(keys))
-            """
-        }
-    }
-
-    package static func discard(
-        _ names: [Name], by administrator: Administrator, on connection: inout Connection
-    ) throws -> Int {
-        try change(names, .parkedDiscarded, by: administrator, on: &connection) { place, keys in
-            """
-            DELETE FROM pipeline.parked
-            WHERE group_name = \(place.group) AND environment_id = \(place.environmentID) AND key = ANY (\(keys))
-            """
-        }
-    }
-
-    /// Each group's and environment's keys with their records, one transaction for each.
-    private static func change(
-        _ names: [Name], _ action: AuditRecord.Action, by administrator: Administrator,
-        on connection: inout Connection,
-        _ statement: (_ place: Name.Place, _ keys: [String]) -> Statement
-    ) throws -> Int {
-        var count = 0
-        for (place, names) in Dictionary(grouping: names, by: \.place) {
-            let keys = names.map(\.key)
-            let environment = place.environmentID == 0 ? nil : EnvironmentID(rawValue: place.environmentID)
-            let rows = try connection.run([
-                statement(place, keys),
-                administrator.audit(action, keys, in: environment, detail: ["group": place.group]),
-            ])
-            count += rows[0].affectedCount
-        }
-        return count
-    }
-
     /// The object of each row, in their order; `nil` where there is none.
     package static func objects(_ rows: [Row], on connection: inout Connection) throws -> [Object?] {
         let asked = rows.enumerated().compactMap { index, row in
@@ -234,6 +198,7 @@ extension ParkedStore.Row {
         attempts = try columns.next()
         parkedAt = try columns.next()
         nextAt = try columns.next()
+        version = try columns.next()
         try columns.end()
     }
 }

@@ -8,14 +8,17 @@ import Realms
 extension Story {
     /// The lives of the objects with an id, one for each realm that holds one, as PostgreSQL tells them.
     ///
-    /// - Parameter environment: `nil`: of all environments.
+    /// - Parameters:
+    ///   - environment: `nil`: of all environments.
+    ///   - bounds: What lies beyond them is told among the gaps.
     /// - Returns: None when there is no such object. At most ``StoryReader/storiesMax``.
     package static func load(
-        _ id: UUID, in environment: EnvironmentID?, on connection: inout Connection
+        _ id: UUID, in environment: EnvironmentID?, within bounds: StoryReader.Bounds = .init(),
+        on connection: inout Connection
     ) throws -> [Story] {
         let found = try StoryReader.objects(id, in: environment, on: &connection)
         return try found.map { object in
-            var reader = StoryReader(object)
+            var reader = StoryReader(object, within: bounds)
             return try reader.story(beside: found, on: &connection)
         }
     }
@@ -23,11 +26,23 @@ extension Story {
 
 /// Puts one object's story together. Nothing is locked, and each table is read up to a bound.
 package struct StoryReader {
+    /// How much is looked at for one object.
+    package struct Bounds: Sendable {
+        /// Pointers of the change log, the newest.
+        package var changesMax: Int64 = 2_000_000
+        /// Answers to mutations.
+        package var answersMax: Int64 = 2_000_000
+        /// Records of the audit log, the newest.
+        package var recordsMax = 2_000_000
+        /// After it nothing more is read; `nil`: as long as it takes.
+        package var deadline: ContinuousClock.Instant?
+
+        package init() {}
+
+        var isOver: Bool { deadline.map { ContinuousClock.now >= $0 } ?? false }
+    }
+
     package static let storiesMax = 20
-    /// Pointers of the change log looked at, the newest.
-    static let changesMax: Int64 = 2_000_000
-    /// Answers to mutations looked at.
-    static let answersMax: Int64 = 2_000_000
     static let hopsMax: Int64 = 10_000
     static let auditMax = 100
 
@@ -52,13 +67,14 @@ package struct StoryReader {
     }
 
     let object: Object
+    private let bounds: Bounds
     var hops: [Story.Hop] = []
     var gaps: [String] = []
     var changes: [Change] = []
     /// Who is known to have written at a position.
     var writers: [Int64: String] = [:]
 
-    init(_ object: Object) { self.object = object }
+    init(_ object: Object, within bounds: Bounds) { (self.object, self.bounds) = (object, bounds) }
 
     static func objects(
         _ id: UUID, in environment: EnvironmentID?, on connection: inout Connection
@@ -83,20 +99,20 @@ package struct StoryReader {
     }
 
     mutating func story(beside others: [Object], on connection: inout Connection) throws -> Story {
-        try readChanges(on: &connection)
-        try readMutations(on: &connection)
+        try read("the change log", on: &connection) { try $0.readChanges(on: &$1) }
+        try read("answers to devices", on: &connection) { try $0.readMutations(on: &$1) }
         switch object.kind {
         case .timeEntry:
-            try readStatusLines(on: &connection)
-            try readAttempts(on: &connection)
-            try readLedger(on: &connection)
-        case .notice: try readShipments(on: &connection)
-        case .defectCommand: try readCommand(on: &connection)
+            try read("the status log", on: &connection) { try $0.readStatusLines(on: &$1) }
+            try read("attempts to submit", on: &connection) { try $0.readAttempts(on: &$1) }
+            try read("the ledger", on: &connection) { try $0.readLedger(on: &$1) }
+        case .notice: try read("deliveries", on: &connection) { try $0.readShipments(on: &$1) }
+        case .defectCommand: try read("the command's attempts", on: &connection) { try $0.readCommand(on: &$1) }
         default: break
         }
         addChanges()
-        try readParked(on: &connection)
-        try readAudit(on: &connection)
+        try read("parked keys", on: &connection) { try $0.readParked(on: &$1) }
+        try read("the audit log", on: &connection) { try $0.readAudit(on: &$1) }
         for other in others where other.subject != object.subject && other.environment == object.environment {
             hops.append(
                 Story.Hop(
@@ -108,6 +124,22 @@ package struct StoryReader {
             environment: object.environmentName, subject: object.subject, hops: Story.inOrder(hops), gaps: gaps)
     }
 
+    /// Reads one part, unless the time is over. What is not read is told.
+    private mutating func read(
+        _ what: String, on connection: inout Connection,
+        _ body: (inout StoryReader, inout Connection) throws -> Void
+    ) throws {
+        guard !bounds.isOver else {
+            gaps.append("\(what): not looked at, since the time for one look was over")
+            return
+        }
+        do {
+            try body(&self, &connection)
+        } catch let error as PostgresError where error.isOutOfTime {
+            gaps.append("\(what): given up, since it took too long")
+        }
+    }
+
     // MARK: What every object has
 
     private mutating func readChanges(on connection: inout Connection) throws {
@@ -116,7 +148,7 @@ package struct StoryReader {
             SELECT c.position, c.changed_at, c.traceparent
             FROM (
                 SELECT * FROM store.change WHERE environment_id = \(object.environment)
-                ORDER BY position DESC LIMIT \(Self.changesMax)
+                ORDER BY position DESC LIMIT \(bounds.changesMax)
             ) c
             WHERE c.realm_id = \(object.realm) AND c.kind = \(object.kind) AND c.id = \(object.id)
             ORDER BY c.position DESC LIMIT \(Self.hopsMax)
@@ -127,7 +159,7 @@ package struct StoryReader {
         if !changes.contains(where: { $0.position == object.position }) {
             gaps.append(
                 "position \(object.position): its pointer is not in the change log any more, or not among the newest "
-                    + "\(Self.changesMax) that were looked at; when it was written is not known")
+                    + "\(bounds.changesMax) that were looked at; when it was written is not known")
         }
     }
 
@@ -137,7 +169,7 @@ package struct StoryReader {
             """
             SELECT m.client_id, m.sequence, m.position
             FROM (
-                SELECT * FROM device.mutation WHERE environment_id = \(object.environment) LIMIT \(Self.answersMax)
+                SELECT * FROM device.mutation WHERE environment_id = \(object.environment) LIMIT \(bounds.answersMax)
             ) m
             WHERE m.position = ANY (\(changes.map(\.position))) ORDER BY m.position, m.sequence
             """
@@ -188,15 +220,18 @@ package struct StoryReader {
     }
 
     private mutating func readAudit(on connection: inout Connection) throws {
-        for subject in [object.subject, object.id.text] {
-            let selection = AuditStore.Selection(environment: object.environment, subject: subject)
-            for row in try AuditStore.load(selection, countMax: Self.auditMax, on: &connection) {
-                hops.append(
-                    Story.Hop(
-                        at: Timestamp(row.time), service: "audit", event: row.action,
-                        text: "\(row.actor) did \(row.action), from \(row.address)"))
-            }
+        let selection = AuditStore.Selection(
+            environment: object.environment, subjects: [object.subject, object.id.text])
+        let found = try AuditStore.find(
+            selection, countMax: Self.auditMax,
+            within: AuditStore.Bound(recordCountMax: bounds.recordsMax, deadline: bounds.deadline), on: &connection)
+        for row in found.rows {
+            hops.append(
+                Story.Hop(
+                    at: Timestamp(row.time), service: "audit", event: row.action,
+                    text: "\(row.actor) did \(row.action), from \(row.address)"))
         }
+        if let since = found.since { gaps.append("the audit log: records before \(since) were not looked at") }
     }
 }
 

@@ -46,6 +46,9 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
     /// Somebody held a lock for longer than `lock_timeout` (55P03). Nothing was done.
     package var isLocked: Bool { sqlState == "55P03" }
 
+    /// It took longer than `statement_timeout`, or somebody ended it (57014). Nothing was done.
+    package var isOutOfTime: Bool { sqlState == "57014" }
+
     /// A table is not there: a later schema file makes it.
     package var isOfMissingTable: Bool { sqlState == "42P01" }
 

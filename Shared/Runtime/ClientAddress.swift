@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPTypes
 package import Hummingbird
 package import NIOCore
@@ -34,6 +35,17 @@ package struct ClientAddress: Sendable {
         guard let address = (try? SocketAddress(ipAddress: plain, port: 0))?.ipAddress else { return nil }
         let mapped = "::ffff:"
         return address.hasPrefix(mapped) && address.contains(".") ? String(address.dropFirst(mapped.count)) : address
+    }
+
+    /// What is counted as one client: who has one IPv6 address has a /64 of them (RFC 6177).
+    ///
+    /// - Parameter client: As ``text(_:_:)`` gives it.
+    package static func network(of client: String) -> String {
+        let halves = client.components(separatedBy: "::").map { $0.split(separator: ":") }
+        guard client.contains(":"), halves.count <= 2, let left = halves.first else { return client }
+        let right = halves.count == 2 ? halves[1] : []
+        let zeros = Array(repeating: Substring("0"), count: max(0, 8 - left.count - right.count))
+        return (left + zeros + right).prefix(4).joined(separator: ":") + "::/64"
     }
 
     private static let lengthMax = 64

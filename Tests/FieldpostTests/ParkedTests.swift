@@ -171,6 +171,34 @@ import Testing
         #expect(try keys("--dead") == [poison])
     }
 
+    /// What a person saw is what is discarded: a key that was parked again meanwhile stays, and the answer says so.
+    @Test func onlyWhatWasSeenIsChanged() throws {
+        var connection = try Connection(conninfo)
+        func seen(_ said: String) throws -> String {
+            let found = try #require(said.components(separatedBy: "--seen ").dropFirst().first)
+            return String(found.prefix { !$0.isWhitespace })
+        }
+        let shown = try seen(parked("show", dead).output)
+        let rehearsed = try seen(parked("discard", "--dead", "--dry-run").output)
+        #expect(try seen(parked("discard", dead, "--dry-run").output) == shown)
+        // It is parked anew, for another reason.
+        try connection.run("UPDATE pipeline.parked SET reason = 'three records', parked_at = now() WHERE key = \(dead)")
+        for arguments in [[dead, "--seen", shown], ["--dead", "--seen", rehearsed]] {
+            for act in [["discard", "--yes"], ["retry"]] {
+                let answer = try fieldpost(
+                    ["parked", act[0]] + arguments + act.dropFirst(),
+                    environment: ["FIELDPOST_DATABASE_URL": conninfo])
+                #expect(answer.status == 1 && answer.errors.contains("not what was shown"), "\(answer)")
+            }
+        }
+        #expect(try Set(keys("--dead")) == [dead, poison])
+        // That a worker takes a key changes nothing of what is seen.
+        let again = try seen(parked("discard", "--dead", "--dry-run").output)
+        try connection.run("UPDATE pipeline.parked SET next_at = now() + interval '1 minute' WHERE key = \(dead)")
+        #expect(try parked("discard", "--dead", "--yes", "--seen", again).output == "2 keys are discarded\n")
+        #expect(try keys() == [waiting])
+    }
+
     @Test func discardingAsksFirst() throws {
         let asked = try parked("discard", dead)
         #expect(asked.status == 2)

@@ -11,13 +11,15 @@ import Testing
 @Suite(.ownThreads) struct ConsoleAccessTests {
     static let readPaths = [
         "/api/session", "/api/overview", "/api/charts", "/api/parked", "/api/parked/key?group=g&environment=1&key=k",
-        "/api/environments", "/api/audit", "/api/realms?environment=acme", "/api/realm?environment=acme&path=/common",
+
+        "/api/environments", "/api/audit", "/api/audit?action=login&before=5", "/api/realms?environment=acme",
+        "/api/realm?environment=acme&path=/common",
         "/api/realm/objects?environment=acme&path=/common&kind=Person",
         "/api/realm/people?environment=acme&path=/common",
         "/api/trace?environment=acme&id=00000000-0000-4000-8000-000000000001",
     ]
     static let actPaths = ["/api/parked/retry", "/api/parked/discard", "/api/sign-out"]
-    private static let key = #"{"group":"entry-submitter","environment":1,"key":"k"}"#
+    private static let key = #"{"group":"entry-submitter","environment":1,"key":"k","version":"v"}"#
 
     @Test func withoutASessionThereIsNothing() async throws {
         try await withConsole { fixture in
@@ -96,6 +98,44 @@ import Testing
         }
     }
 
+    /// What the page asks by itself keeps no session alive; what a person does, does.
+    @Test func aPageThatNobodyUsesIsSignedOut() async throws {
+        let time = TestTime()
+        try await withConsole(idleMax: .seconds(100), now: { time.now }) { fixture in
+            let visitor = ConsoleVisitor(fixture)
+            _ = try await visitor.signIn()
+            let automatic = [("fieldpost-console-automatic", "1")]
+            time.pass(.seconds(60))
+            #expect(try await visitor.send("GET", "/api/overview").status == 200)
+            for _ in 0..<2 {
+                time.pass(.seconds(45))
+                #expect(try await visitor.send("GET", "/api/overview", headers: automatic).status == 200)
+            }
+            time.pass(.seconds(11))
+            #expect(try await visitor.send("GET", "/api/overview", headers: automatic).status == 401)
+            #expect(try await visitor.send("GET", "/api/overview").status == 401)
+        }
+    }
+
+    /// One stranger's sign-ins keep nobody out who comes from elsewhere.
+    @Test func whoSignsInTooOftenIsRefusedAlone() async throws {
+        try await withConsole(proxyCount: 1) { fixture in
+            let (stranger, visitor) = (ConsoleVisitor(fixture), ConsoleVisitor(fixture))
+            stranger.headers = [("X-Forwarded-For", "192.0.2.66")]
+            visitor.headers = [("X-Forwarded-For", "192.0.2.1")]
+            for _ in 0..<SignInBudget.requestCountMax {
+                let answer = try await stranger.send("GET", "/callback?state=x")
+                #expect(answer.status == 400)
+            }
+            for path in ["/callback?state=x", "/sign-in"] {
+                let answer = try await stranger.send("GET", path)
+                #expect(answer.status == 429, "\(path)")
+            }
+            let answer = try await visitor.signIn()
+            #expect(answer.status == 303)
+        }
+    }
+
     @Test func whatAnotherSiteSendsChangesNothing() async throws {
         try await withConsole { fixture in
             try fixture.park("k", reason: "closed")
@@ -119,9 +159,11 @@ import Testing
             #expect(try fixture.acts("parked.discarded").isEmpty)
             #expect(try await visitor.act("/api/parked/discard", #"{"group":1}"#) == 400)
             #expect(try await visitor.act("/api/parked/discard", String(repeating: " ", count: 20_000)) == 413)
-            #expect(try await visitor.act("/api/parked/discard", Self.key) == 204)
+            let seen = fixture.body("k", version: try fixture.version(of: "k"))
+            #expect(try await visitor.act("/api/parked/discard", seen) == 204)
             #expect(try fixture.acts("parked.discarded") == ["console:ana@example.com k"])
-            #expect(try await visitor.act("/api/parked/discard", Self.key) == 404)
+            #expect(try await visitor.act("/api/parked/discard", seen) == 404)
+            #expect(try fixture.acts("parked.discarded").count == 1, "nothing was done, and nothing is told")
         }
     }
 

@@ -75,8 +75,15 @@ import Testing
                     group: "entry-submitter", topic: "entry.events", dueCount: 0, waitingCount: 0, circuitCount: 0,
                     deadCount: 1)
             ]
+            // What was unfolded stays so when the page is brought up to date.
+            try await click("[data-view=picture] summary", browser, page)
             fixture.board.publish(look)
+            try await browser.wait("document.querySelector('#dead-entry-submitter')", on: page)
+            #expect(try await browser.value("document.querySelector('main details').open", on: page) == "true")
             try await click("#dead-entry-submitter", browser, page)
+            try await click(".skip", browser, page)
+            let place = "document.activeElement.id + location.hash.slice(0, 7)"
+            #expect(try await browser.value(place, on: page) == "main#parked")
             try await click("button[data-key=key-1]", browser, page)
             try await browser.wait("document.querySelector('dialog[open] [data-line=reason]')", on: page)
             #expect(try await text("[data-line=reason]", browser, page) == "the project is closed")
@@ -120,6 +127,18 @@ import Testing
                     SELECT id, 77, 1, \(Kind.timeEntry), \(id), \(bad) FROM realm.environment
                     """)
             }
+            try fixture.withDatabase { connection in
+                _ = try connection.run(
+                    "UPDATE backend.connection SET url = \(bad)")
+                _ = try connection.run(
+                    "INSERT INTO realm.realm (environment_id, path) SELECT id, '/x' || \(bad) FROM realm.environment")
+                _ = try connection.run(
+                    """
+                    INSERT INTO access.audit (environment_id, actor, action, subject, detail, address)
+                    SELECT id, \(bad), \(bad), \(bad), jsonb_build_object(\(bad)::text, 'x', 'y', \(bad)::text), \(bad)
+                    FROM realm.environment
+                    """)
+            }
             try fixture.park(
                 bad, group: bad, topic: bad, reason: bad,
                 subject: "/users/x@y.z/TimeEntry/\(id.uuidString.lowercased())")
@@ -149,6 +168,21 @@ import Testing
             try await visit(
                 "#trace?environment=\(name)&id=\(id.uuidString)", browser, page,
                 until: "document.querySelector('.line li') && \(shows)")
+            // Every field that the views show, which others write.
+            try await visit(
+                "#environments", browser, page,
+                until: "document.querySelectorAll('[data-view=environments] tbody tr').length === 1")
+            let script = "<script>window.caught=2</script>"
+            #expect(try await cells(holding: script, browser, page) == "Back end")
+            try await visit("#acts", browser, page, until: "document.querySelector('[data-view=acts] tbody tr')")
+            #expect(try await cells(holding: script, browser, page) == "Detail,From,Of,What,Who")
+            try await click("[data-view=acts] form button", browser, page)
+            try await visit("#realms?environment=\(name)", browser, page, until: shows)
+            try await visit(
+                "#realms?environment=\(name)&path=/users/x@y.z", browser, page,
+                until: "document.querySelector('[data-kind]')")
+            try await click("#realm .buttons button", browser, page)
+            try await browser.wait("document.querySelector('#realm caption + thead')", on: page)
             #expect(try await browser.value("window.caught", on: page) == "undefined")
             let markup = "document.querySelectorAll('main img, main script, dialog img, dialog script').length"
             #expect(try await browser.value(markup, on: page) == "0")
@@ -159,6 +193,16 @@ import Testing
                 """
             #expect(try await browser.value(written, on: page) == "refused")
         }
+    }
+
+    /// The heads of the columns in which a table of the view shows a text.
+    private func cells(holding text: String, _ browser: Browser, _ page: Browser.Page) async throws -> String {
+        try await browser.value(
+            """
+            [...new Set([...document.querySelectorAll('main td')]
+                .filter(cell => cell.textContent.includes(\(quoted(text))))
+                .map(cell => cell.dataset.label))].sort()
+            """, on: page)
     }
 
     /// A text as a literal of JavaScript.

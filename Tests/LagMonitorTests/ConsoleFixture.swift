@@ -6,6 +6,7 @@ import LocalCluster
 import Logging
 import Model
 import NIOPosix
+import Operations
 import Postgres
 import ServiceLifecycle
 import TestSupport
@@ -36,6 +37,18 @@ struct ConsoleFixture: Sendable {
         return try body(&connection)
     }
 
+    /// The version of a key, as the page shows it.
+    func version(of key: String) throws -> String {
+        try withDatabase {
+            try ParkedStore.load(ParkedStore.Selection(keys: [key]), countMax: 1, on: &$0).first?.version ?? ""
+        }
+    }
+
+    /// What the page sends to have something done about a key.
+    func body(_ key: String, group: String = "entry-submitter", environment: Int = 1, version: String) -> String {
+        #"{"group":"\#(group)","environment":\#(environment),"key":"\#(key)","version":"\#(version)"}"#
+    }
+
     /// What the audit log has of an action: each record's actor and subject.
     func acts(_ action: String) throws -> [String] {
         try withDatabase {
@@ -63,11 +76,16 @@ struct ConsoleFixture: Sendable {
 }
 
 /// Starts the parts, lends them, and stops them.
+///
+/// - Parameter database: One that need not be there yet; `nil` makes one.
 func withConsole(
-    idleMax: Duration = .seconds(600), _ body: @Sendable (ConsoleFixture) async throws -> Void
+    idleMax: Duration = .seconds(600), database: String? = nil, proxyCount: Int = 0,
+    now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
+    _ body: @Sendable (ConsoleFixture) async throws -> Void
 ) async throws {
     // The environment's own connection is not needed.
-    let database = try TestEnvironment().conninfo
+    let isThere = database == nil
+    let database = try database ?? TestEnvironment().conninfo
     let (port, identityPort) = (try Ports.free(), try Ports.free())
     let url = "http://127.0.0.1:\(port)"
     let state = IdentityState(password: ConsoleFixture.password)
@@ -83,9 +101,10 @@ func withConsole(
     var settings = ConsoleSettings(
         origin: url, issuer: issuer,
         client: .init(id: ConsoleFixture.clientID, secret: ConsoleFixture.clientSecret),
-        administrators: [.address(ConsoleFixture.administrator)])
+        administrators: [try #require(AdministratorRule.entry(ConsoleFixture.administrator))])
     settings.idleMax = idleMax
-    let console = try await Console(settings, database: database, board: fixture.board, logger: logger)
+    settings.clients = ClientAddress(proxyCount: proxyCount)
+    let console = Console(settings, database: database, board: fixture.board, logger: logger, now: now)
     let (started, announce) = AsyncStream.makeStream(of: Int.self)
     let runtime = ComponentEnvironment(
         logger: logger, health: Health(stallMax: .seconds(60)), eventLoops: MultiThreadedEventLoopGroup.singleton)
@@ -102,6 +121,7 @@ func withConsole(
         startedCount += 1
         if startedCount == 2 { break }
     }
+    while isThere, !console.isDatabaseOpen { try await Task.sleep(for: .milliseconds(5)) }
     let outcome: Result<Void, any Error>
     do { outcome = .success(try await body(fixture)) } catch { outcome = .failure(error) }
     fixture.client.shutDown()

@@ -1,16 +1,9 @@
-import Synchronization
 import Testing
 
 @testable import LagMonitor
 
 @Suite struct ConsoleSessionsTests {
-    private final class Time: Sendable {
-        private let value = Mutex(ContinuousClock.now)
-        var now: ContinuousClock.Instant { value.withLock { $0 } }
-        func pass(_ duration: Duration) { value.withLock { $0 = $0.advanced(by: duration) } }
-    }
-
-    private let time = Time()
+    private let time = TestTime()
 
     private func make(age: Duration = .seconds(1_000), idle: Duration = .seconds(100)) -> ConsoleSessions {
         ConsoleSessions(ageMax: age, idleMax: idle, now: { [time] in time.now })
@@ -42,6 +35,15 @@ import Testing
         let c = sessions.begin("cy@example.com")
         sessions.end(c)
         #expect(email(sessions.use(c)) == nil)
+    }
+
+    @Test func whatIsAskedByThePageItselfIsNoUse() {
+        let sessions = make()
+        let a = sessions.begin("ana@example.com")
+        time.pass(.seconds(60))
+        #expect(email(sessions.use(a, isAutomatic: true)) == "ana@example.com")
+        time.pass(.seconds(41))
+        #expect(email(sessions.use(a, isAutomatic: true)) == nil)
     }
 
     @Test func sessionsAndTheirRequestsAreBounded() {

@@ -10,6 +10,8 @@ final class ConsoleVisitor {
     /// As they were set, with their attributes.
     private(set) var setCookies: [String] = []
     var token = ""
+    /// Sent with each request.
+    var headers: [(String, String)] = []
 
     init(_ fixture: ConsoleFixture) { self.fixture = fixture }
 
@@ -21,7 +23,7 @@ final class ConsoleVisitor {
         _ method: String, _ path: String, headers: [(String, String)] = [], body: String? = nil
     ) async throws -> Response {
         var request = Request(method, path.hasPrefix("http") ? path : fixture.url + path)
-        request.headers = headers.map { (name: $0.0, value: $0.1) }
+        request.headers = (self.headers + headers).map { (name: $0.0, value: $0.1) }
         if !cookies.isEmpty {
             let pairs = cookies.map { "\($0.key)=\($0.value)" }.joined(separator: "; ")
             request.headers.append((name: "Cookie", value: pairs))

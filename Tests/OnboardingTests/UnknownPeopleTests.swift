@@ -3,6 +3,7 @@ import Foundation
 import HTTP
 import Model
 import Postgres
+import Runtime
 import TestSupport
 import Testing
 
@@ -160,7 +161,7 @@ import Testing
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"), ("2001:db8::1", "2001:db8:0:0::/64"), ("::1", "0:0:0:0::/64"),
         ("fe80::", "fe80:0:0:0::/64"), ("192.0.2.1", "192.0.2.1"), ("unknown", "unknown"),
     ]) func aClientIsAnIPv4AddressOrAnIPv6Network(address: String, network: String) {
-        #expect(RateLimiter.network(address) == network)
+        #expect(ClientAddress.network(of: address) == network)
     }
 
     @Test func registrationsAreLimitedPerAddressDomainAndClientOverAllInstances() async throws {

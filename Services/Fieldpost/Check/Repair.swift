@@ -79,7 +79,7 @@ struct Repair {
             let parked = try ParkedStore.load(
                 ParkedStore.Selection(keys: rows.map(\.key), environment: environment.rawValue),
                 countMax: Self.pageCountMax, on: &connection)
-            _ = try ParkedStore.retry(parked.map(\.name), by: administrator, on: &connection)
+            _ = try ParkedStore.retry(parked.map(ParkedStore.Seen.init), by: administrator, on: &connection)
         case .none: break
         }
     }

@@ -16,6 +16,7 @@ extension ParkedCommand {
         @OptionGroup var selection: Selection
         @Flag(help: "All of them.") var all = false
         @Flag(help: "Only say what would be tried again.") var dryRun = false
+        @OptionGroup var guarded: Guarded
         @Option(help: "So many seconds it is waited for what comes of up to 20 keys; 0: not at all.") var wait = 10
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
@@ -32,17 +33,22 @@ extension ParkedCommand {
             if dryRun { return try rehearse(selected, "tried again", output, on: &connection) }
             var progress = Progress()
             var retried: [ParkedStore.Row] = []
-            try ParkedStore.forEachPage(selected, on: &connection) { rows, connection in
-                progress.add(try ParkedStore.retry(rows.map(\.name), by: .commandLine, on: &connection))
+            func retry(_ rows: [ParkedStore.Row], _ connection: inout Connection) throws {
+                progress.add(try ParkedStore.retry(rows.map { .init($0) }, by: .commandLine, on: &connection))
                 if retried.count <= RetryOutcome.keyCountMax { retried += rows }
             }
-            if progress.count == 0, !selection.keys.isEmpty {
+            if let rows = try guarded.rows(selected, on: &connection) {
+                for page in rows.chunks(ofCount: ParkedStore.pageCountMax) { try retry(Array(page), &connection) }
+            } else {
+                try ParkedStore.forEachPage(selected, on: &connection) { try retry($0, &$1) }
+            }
+            if progress.changed == ParkedStore.Changed(), !selection.keys.isEmpty {
                 selected.isReadable = false
                 if try ParkedStore.count(selected, on: &connection) > 0 {
                     throw CommandFailure("it could not be read, and is not tried again: fieldpost parked discard")
                 }
             }
-            try answer(progress.count, "tried again", selection, output)
+            try answer(progress.changed, "tried again", selection, output)
             guard wait > 0, !output.json, (1...RetryOutcome.keyCountMax).contains(retried.count) else { return }
             for outcome in try RetryOutcome.wait(for: retried, within: .seconds(wait), on: &connection) {
                 print(Table.oneLine(outcome.text))
@@ -58,10 +64,9 @@ extension ParkedCommand {
         @Flag(help: "All of them.") var all = false
         @Flag(help: "Only say what would be discarded.") var dryRun = false
         @Flag(help: "Do not ask.") var yes = false
+        @OptionGroup var guarded: Guarded
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
-
-        private static let askedCountMax = 100_000
 
         func validate() throws { try selection.requireSome(all: all) }
 
@@ -70,14 +75,16 @@ extension ParkedCommand {
             let selected = try selection.select(on: &connection)
             if dryRun { return try rehearse(selected, "discarded", output, on: &connection) }
             var progress = Progress()
-            if yes {
-                try ParkedStore.forEachPage(selected, on: &connection) { rows, connection in
-                    progress.add(try ParkedStore.discard(rows.map(\.name), by: .commandLine, on: &connection))
-                }
-                return try answer(progress.count, "discarded", selection, output)
+            func discard(_ rows: [ParkedStore.Row], _ connection: inout Connection) throws {
+                progress.add(try ParkedStore.discard(rows.map { .init($0) }, by: .commandLine, on: &connection))
             }
-            let rows = try ParkedStore.load(selected, countMax: Self.askedCountMax, on: &connection)
-            if !rows.isEmpty {
+            let seen = try guarded.rows(selected, on: &connection)
+            if yes, seen == nil {
+                try ParkedStore.forEachPage(selected, on: &connection) { try discard($0, &$1) }
+                return try answer(progress.changed, "discarded", selection, output)
+            }
+            let rows = try seen ?? ParkedStore.load(selected, countMax: ParkedSeen.countMax, on: &connection)
+            if !yes, !rows.isEmpty {
                 guard isatty(STDIN_FILENO) == 1 else { throw ValidationError("nobody can be asked: give --yes") }
                 print(ParkedStore.table(rows).text, terminator: "")
                 print("Discard \(rows.count)? Type yes: ", terminator: "")
@@ -85,24 +92,22 @@ extension ParkedCommand {
                 guard readLine() == "yes" else { throw CommandFailure("nothing was discarded") }
             }
             // Only what was shown: what was parked meanwhile stays.
-            for page in rows.chunks(ofCount: ParkedStore.pageCountMax) {
-                progress.add(try ParkedStore.discard(page.map(\.name), by: .commandLine, on: &connection))
-            }
-            try answer(progress.count, "discarded", selection, output)
+            for page in rows.chunks(ofCount: ParkedStore.pageCountMax) { try discard(Array(page), &connection) }
+            try answer(progress.changed, "discarded", selection, output)
         }
     }
 }
 
 /// How far a change of many keys is, for who waits at a terminal.
 private struct Progress {
-    private(set) var count = 0
+    private(set) var changed = ParkedStore.Changed()
     private var pages = 0
 
-    mutating func add(_ more: Int) {
-        count += more
+    mutating func add(_ more: ParkedStore.Changed) {
+        changed += more
         pages += 1
         guard pages > 1, isatty(STDERR_FILENO) == 1 else { return }
-        FileHandle.standardError.write(Data("\(count) keys so far\n".utf8))
+        FileHandle.standardError.write(Data("\(changed.count) keys so far\n".utf8))
     }
 }
 
@@ -113,16 +118,25 @@ private func rehearse(
     let shownMax = 1_000
     let rows = try ParkedStore.load(selection, countMax: shownMax, on: &connection)
     if output.json { return try printJSON(rows) }
-    let count = try ParkedStore.count(selection, on: &connection)
+    let seen = try ParkedSeen.rows(selection, on: &connection)
+    let count = try seen?.count ?? ParkedStore.count(selection, on: &connection)
     print(ParkedStore.table(rows).text, terminator: "")
     if count > rows.count { print("and \(count - rows.count) more") }
+    if let seen, count > 0 { print("these and no others, as they are now: --seen \(ParkedSeen.text(seen))") }
     print("\(count) \(count == 1 ? "key" : "keys") would be \(verb); nothing was changed")
 }
 
 private func answer(
-    _ count: Int, _ verb: String, _ selection: ParkedCommand.Selection, _ output: OutputOptions
+    _ changed: ParkedStore.Changed, _ verb: String, _ selection: ParkedCommand.Selection, _ output: OutputOptions
 ) throws {
-    if count == 0, !selection.keys.isEmpty { throw CommandFailure("no such key is parked") }
-    if output.json { return try printJSON(["count": count]) }
-    print("\(count) \(count == 1 ? "key is" : "keys are") \(verb)")
+    if changed == ParkedStore.Changed(), !selection.keys.isEmpty { throw CommandFailure("no such key is parked") }
+    let (count, others) = (changed.count, changed.otherCount)
+    if output.json { return try printJSON(["count": count, "parkedAgain": others]) }
+    let stay =
+        switch others {
+        case 0: ""
+        case 1: "; 1 was parked again meanwhile, and stays as it is: look at it again"
+        default: "; \(others) were parked again meanwhile, and stay as they are: look at them again"
+        }
+    print("\(count) \(count == 1 ? "key is" : "keys are") \(verb)\(stay)")
 }

@@ -5,8 +5,6 @@ import Identity
 import Logging
 import Model
 import NIOCore
-import Postgres
-import Realms
 import Runtime
 
 /// The operators' page, put together: a component of the monitor that runs only where it is configured.
@@ -15,33 +13,18 @@ struct Console: Sendable {
     private let login: ConsoleLogin
     private let api: ConsoleAPI
     private let watch: ServiceWatch
-    private let budget: RequestBudget
-    private let pool: Pool
+    private let budget: SignInBudget
+    private let database: ConsoleDatabase
     private let logger: Logger
 
-    /// Beginnings and ends of logins in a minute, of all browsers together.
-    private static let loginCountMax = 300
-    private static let poolSize = 2
-    private static let jobCountMax = 200
     private static let connectionCountMax = 500
 
-    /// One statement of a page ends before a person gives up; a long one does not hold up the counters.
-    private static var limits: Limits {
-        var limits = Limits(lockMax: .seconds(2))
-        (limits.statementMax, limits.tcpUserMax) = (.seconds(10), .seconds(5))
-        return limits
-    }
-
-    /// Opens the database's connections and checks its schema.
-    ///
-    /// - Parameter now: By which sessions age.
+    /// - Parameter now: By which sessions and budgets age.
     init(
         _ settings: ConsoleSettings, database: String, board: LookBoard, logger: Logger, client: Client = Client(),
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
-    ) async throws {
-        let pool = try Pool(
-            database, size: Self.poolSize, jobCountMax: Self.jobCountMax, limits: Self.limits, check: Lineage.check)
-        try await pool.run { try Schema.check(on: &$0) }
+    ) {
+        let database = ConsoleDatabase(database)
         let cookies = ConsoleCookies(isSecure: settings.isSecure)
         let sessions = ConsoleSessions(ageMax: settings.sessionMax, idleMax: settings.idleMax, now: now)
         let provider = OpenIDProvider(client: client)
@@ -52,12 +35,13 @@ struct Console: Sendable {
         login = ConsoleLogin(
             settings: settings, cookies: cookies, sessions: sessions, provider: provider,
             providers: ProviderDirectory(provider),
-            verifier: TokenVerifier(limits: limits, fetch: { try await keys.fetch($0) }), pool: pool, logger: logger)
+            verifier: TokenVerifier(limits: limits, fetch: { try await keys.fetch($0) }), database: database,
+            logger: logger)
         watch = ServiceWatch(settings.services, client: client)
         let gate = ConsoleGate(settings: settings, cookies: cookies, sessions: sessions)
-        api = ConsoleAPI(gate: gate, board: board, watch: watch, pool: pool)
-        budget = RequestBudget(countMax: Self.loginCountMax)
-        (self.settings, self.pool, self.logger) = (settings, pool, logger)
+        api = ConsoleAPI(gate: gate, board: board, watch: watch, database: database)
+        budget = SignInBudget(now: now)
+        (self.settings, self.database, self.logger) = (settings, database, logger)
     }
 
     /// The parts to run.
@@ -72,29 +56,25 @@ struct Console: Sendable {
             "console", host: host, port: port, limits: limits, edge: HTTPEdge(tls: tls), context: EdgeContext.self,
             started: started
         ) { addRoutes(to: $0) }
-        return (watch.isConfigured ? [watch.component(logger)] : []) + [http]
+        return (watch.isConfigured ? [watch.component(logger)] : []) + [database.component, http]
     }
 
+    var isDatabaseOpen: Bool { database.isOpen }
+
     /// Ends the database's connections once their work is done.
-    func close() { pool.stop() }
+    func close() { database.close() }
 
     private func addRoutes(to router: Router<EdgeContext>) {
         for file in ConsolePage.files {
             router.get(file.path) { request, _ in ConsolePage.response(file, to: request) }
         }
-        router.get("/sign-in") { _, _ in
-            guard budget.take() else { throw Self.tooMany }
-            return await login.begin()
+        router.get("/sign-in") { request, context in
+            try await budget.during(settings.clients.text(request, context)) { await login.begin() }
         }
         router.get("/callback") { request, context in
-            guard budget.take() else { throw Self.tooMany }
-            return try await ConsoleAnswer.answering {
-                try await login.finish(request, from: settings.clients.text(request, context))
-            }
+            let client = settings.clients.text(request, context)
+            return try await budget.during(client) { try await login.finish(request, from: client) }
         }
         api.addRoutes(to: router)
     }
-
-    private static let tooMany = Problem(
-        .tooManyRequests, detail: "Too many sign-ins; try again in a minute.", headers: [.retryAfter: "60"])
 }

@@ -13,7 +13,7 @@ extension ConsoleAPI {
         router.get("/api/parked") { try await parked($0, $1) }
         router.get("/api/parked/key") { try await explain($0, $1) }
         router.post("/api/parked/retry") { request, context in
-            try await change(request, context) { try ParkedStore.retry([$0], by: $1, on: &$2) }
+            try await change(request, context, isOfReadable: true) { try ParkedStore.retry([$0], by: $1, on: &$2) }
         }
         router.post("/api/parked/discard") { request, context in
             try await change(request, context) { try ParkedStore.discard([$0], by: $1, on: &$2) }
@@ -25,6 +25,8 @@ extension ConsoleAPI {
         let environment: Int32
         let key: String
 
+        /// PostgreSQL's texts have no U+0000.
+        var isUsable: Bool { !(group + key).utf8.contains(0) }
         var name: ParkedStore.Name { ParkedStore.Name(group: group, environmentID: environment, key: key) }
     }
 
@@ -39,12 +41,14 @@ extension ConsoleAPI {
         let attempts: Int32
         let parkedAt: String
         let nextAt: String
+        let version: String
 
         init(_ row: ParkedStore.Row) {
             name = Key(group: row.group, environment: row.environmentID, key: row.key)
             (environment, subject, topic, partition) = (row.environment, row.subject, row.topic, row.partition)
             (reason, state, attempts) = (row.reason, row.state.rawValue, row.attempts)
             (parkedAt, nextAt) = (row.parkedAt.description, row.nextAt.description)
+            version = row.version
         }
     }
 
@@ -66,28 +70,25 @@ extension ConsoleAPI {
         var last: Key?
         if let text = query["after"] {
             guard let after = try? JSONDecoder().decode(Key.self, from: Data(text.utf8)),
-                !(after.group + after.key).utf8.contains(0)
+                after.isUsable
             else {
                 throw Problem(.badRequest, detail: "Not usable: after.")
             }
             last = after
         }
-        let rows = try await ConsoleAnswer.answering { [last] in
-            try await pool.run { connection in
-                var environment: Int32?
-                if let environmentName {
-                    guard let found = try EnvironmentStore.number(of: environmentName, on: &connection) else {
-                        return [] as [ParkedRow]
-                    }
-                    environment = found.rawValue
+        let rows = try await database.run { [last] connection in
+            var environment: Int32?
+            if let environmentName {
+                guard let found = try EnvironmentStore.number(of: environmentName, on: &connection) else {
+                    return [] as [ParkedRow]
                 }
-                let selection = ParkedStore.Selection(
-                    keys: key.map { [$0] } ?? [], group: group, environment: environment, reason: reason,
-                    isDead: isDead)
-                return try ParkedStore.page(
-                    selection, after: last?.name, countMax: Self.pageCountMax, on: &connection
-                ).map(ParkedRow.init)
+                environment = found.rawValue
             }
+            let selection = ParkedStore.Selection(
+                keys: key.map { [$0] } ?? [], group: group, environment: environment, reason: reason, isDead: isDead)
+            return try ParkedStore.page(
+                selection, after: last?.name, countMax: Self.pageCountMax, on: &connection
+            ).map(ParkedRow.init)
         }
         return try ConsoleAnswer.json(
             Answer(keys: rows, next: rows.count == Self.pageCountMax ? rows.last?.name : nil))
@@ -112,43 +113,49 @@ extension ConsoleAPI {
             group: try query.text("group"),
             environmentID: Int32(try query.integer("environment", in: 0...Int(Int32.max), default: 0)),
             key: try query.text("key"))
-        let found = try await ConsoleAnswer.answering {
-            try await pool.run { connection -> Answer? in
-                guard let row = try ParkedStore.find(name, on: &connection) else { return nil }
-                let object = try ParkedStore.objects([row], on: &connection)[0]
-                let environment = row.environmentID == 0 ? nil : EnvironmentID(rawValue: row.environmentID)
-                _ = try connection.run([
-                    visitor.administrator.audit(
-                        .payloadViewed, row.subject.isEmpty ? row.key : row.subject, in: environment,
-                        detail: ["group": row.group])
-                ])
-                let lines = ParkedExplanation(row, object).lines.filter { $0.name != "object" }
-                return Answer(
-                    key: ParkedRow(row), lines: lines.map { Line(name: $0.name, value: $0.value) },
-                    payload: object?.fields, position: object?.position,
-                    object: EventSubject(row.subject)?.id.text)
-            }
+        let found = try await database.run { connection -> Answer? in
+            guard let row = try ParkedStore.find(name, on: &connection) else { return nil }
+            let object = try ParkedStore.objects([row], on: &connection)[0]
+            let environment = row.environmentID == 0 ? nil : EnvironmentID(rawValue: row.environmentID)
+            _ = try connection.run([
+                visitor.administrator.audit(
+                    .payloadViewed, row.subject.isEmpty ? row.key : row.subject, in: environment,
+                    detail: ["group": row.group])
+            ])
+            let lines = ParkedExplanation(row, object).lines.filter { $0.name != "object" }
+            return Answer(
+                key: ParkedRow(row), lines: lines.map { Line(name: $0.name, value: $0.value) },
+                payload: object?.fields, position: object?.position, object: EventSubject(row.subject)?.id.text)
         }
         guard let found else { throw ConsoleAnswer.notFound("parked key") }
         return try ConsoleAnswer.json(found)
     }
 
+    /// Changes a key as the page showed it.
     @concurrent private func change(
-        _ request: Request, _ context: EdgeContext,
-        _ act: @escaping @Sendable (ParkedStore.Name, Administrator, inout Connection) throws -> Int
+        _ request: Request, _ context: EdgeContext, isOfReadable: Bool = false,
+        _ act: @escaping @Sendable (ParkedStore.Seen, Administrator, inout Connection) throws -> ParkedStore.Changed
     ) async throws -> Response {
+        struct Version: Decodable { let version: String }
         let visitor = try gate.actor(request, context)
-        let body = try await JSONBody.read(request, bytesMax: Self.bodyBytesMax)
-        guard let key = try? JSONDecoder().decode(Key.self, from: Data(body)),
-            !(key.group + key.key).utf8.contains(0)
-        else { throw Problem(.badRequest, detail: #"The body must be {"group": …, "environment": …, "key": …}."#) }
-        let isFound = try await ConsoleAnswer.answering {
-            try await pool.run { connection in
-                guard try ParkedStore.find(key.name, on: &connection) != nil else { return false }
-                return try act(key.name, visitor.administrator, &connection) > 0
-            }
+        let body = Data(try await JSONBody.read(request, bytesMax: Self.bodyBytesMax))
+        guard let key = try? JSONDecoder().decode(Key.self, from: body), key.isUsable,
+            let version = try? JSONDecoder().decode(Version.self, from: body).version, !version.utf8.contains(0)
+        else {
+            throw Problem(
+                .badRequest,
+                detail: #"The body must be {"group": …, "environment": …, "key": …, "version": …}."#)
         }
-        guard isFound else { throw ConsoleAnswer.notFound("parked key") }
+        guard key.environment != 0 || !isOfReadable else {
+            throw Problem(.conflict, detail: "The message could not be read, and is not tried again: discard it.")
+        }
+        let changed = try await database.run {
+            try act(ParkedStore.Seen(key.name, version: version), visitor.administrator, &$0)
+        }
+        if changed.otherCount > 0 {
+            throw Problem(.conflict, detail: "It was parked again meanwhile, and nothing was done: look at it again.")
+        }
+        guard changed.count > 0 else { throw ConsoleAnswer.notFound("parked key") }
         return ConsoleAnswer.noContent
     }
 }

@@ -7,8 +7,8 @@ import Operations
 import Postgres
 import Runtime
 
-/// What is in realms, who may open them, and the life of an object. What objects say is in the audit log when
-/// it is looked at; lists of realms, and of who may open one, are not.
+/// What is in realms, who may open them, and the life of an object. All of it tells of people: each page that is looked
+/// at is in the audit log before it is answered.
 extension ConsoleAPI {
     func addRealmRoutes(to router: Router<EdgeContext>) {
         router.get("/api/realms") { try await realms($0, $1) }
@@ -20,18 +20,21 @@ extension ConsoleAPI {
 
     /// Runs `body` with the environment that the request names.
     private func inEnvironment<Success: Sendable>(
-        _ query: ConsoleQuery,
+        _ query: ConsoleQuery, _ look: ConsoleDatabase.Look = .short,
         _ body: @escaping @Sendable (EnvironmentID, inout Connection) throws -> Success
     ) async throws -> Success {
         let name = try query.text("environment")
-        return try await ConsoleAnswer.answering {
-            try await pool.run { connection in
-                guard let environment = try EnvironmentStore.number(of: name, on: &connection) else {
-                    throw ConsoleAnswer.notFound("environment")
-                }
-                return try body(environment, &connection)
+        return try await database.run(look) { connection in
+            guard let environment = try EnvironmentStore.number(of: name, on: &connection) else {
+                throw ConsoleAnswer.notFound("environment")
             }
+            return try body(environment, &connection)
         }
+    }
+
+    /// What a record says of a page: which one, where it is not the first.
+    private static func detail(_ facts: [String: String], after: String?) -> [String: String] {
+        after.flatMap { $0.isEmpty ? nil : $0 }.map { facts.merging(["after": $0]) { first, _ in first } } ?? facts
     }
 
     @concurrent private func realms(_ request: Request, _ context: EdgeContext) async throws -> Response {
@@ -39,11 +42,15 @@ extension ConsoleAPI {
             let paths: [String]
             let next: String?
         }
-        _ = try gate.visitor(request, context)
+        let visitor = try gate.visitor(request, context)
         let query = try ConsoleQuery(request)
         let (prefix, after) = (query["prefix"] ?? "/", query["after"] ?? "")
         let paths = try await inEnvironment(query) { environment, connection in
-            try RealmContentReader.paths(
+            _ = try connection.run([
+                visitor.administrator.audit(
+                    .realmsListed, prefix, in: environment, detail: Self.detail([:], after: after))
+            ])
+            return try RealmContentReader.paths(
                 in: environment, prefix: prefix, after: after, countMax: Self.pageCountMax, on: &connection)
         }
         return try ConsoleAnswer.json(
@@ -54,7 +61,7 @@ extension ConsoleAPI {
         let visitor = try gate.visitor(request, context)
         let query = try ConsoleQuery(request)
         let path = try query.realm("path")
-        let counts = try await inEnvironment(query) { environment, connection in
+        let counts = try await inEnvironment(query, .long) { environment, connection in
             guard let reader = try RealmContentReader(path, in: environment, on: &connection) else {
                 throw ConsoleAnswer.notFound("realm")
             }
@@ -83,13 +90,14 @@ extension ConsoleAPI {
         let query = try ConsoleQuery(request)
         let (path, kindName, last) = (try query.realm("path"), try query.text("kind"), try query.id("after"))
         guard let kind = Kind(rawValue: kindName) else { throw ConsoleAnswer.notFound("kind") }
-        let rows = try await inEnvironment(query) { environment, connection in
+        let rows = try await inEnvironment(query, .long) { environment, connection in
             guard let reader = try RealmContentReader(path, in: environment, on: &connection) else {
                 throw ConsoleAnswer.notFound("realm")
             }
             _ = try connection.run([
                 visitor.administrator.audit(
-                    .payloadViewed, path.description, in: environment, detail: ["kind": kind.rawValue])
+                    .payloadViewed, path.description, in: environment,
+                    detail: Self.detail(["kind": kind.rawValue], after: last?.text))
             ])
             return try reader.objects(kind, id: nil, after: last, countMax: Self.pageCountMax, on: &connection).map {
                 ObjectRow(
@@ -113,10 +121,14 @@ extension ConsoleAPI {
             let people: [Person]
             let next: String?
         }
-        _ = try gate.visitor(request, context)
+        let visitor = try gate.visitor(request, context)
         let query = try ConsoleQuery(request)
         let (path, after) = (try query.realm("path"), query["after"] ?? "")
-        let answer = try await inEnvironment(query) { environment, connection in
+        let answer = try await inEnvironment(query, .long) { environment, connection in
+            _ = try connection.run([
+                visitor.administrator.audit(
+                    .peopleListed, path.description, in: environment, detail: Self.detail([:], after: after))
+            ])
             var access = PeopleAccess(environment, realm: path)
             let page = try access.page(after: after, on: &connection)
             let people = page.map { person in
@@ -134,13 +146,17 @@ extension ConsoleAPI {
         let visitor = try gate.visitor(request, context)
         let query = try ConsoleQuery(request)
         guard let id = try query.id("id") else { throw Problem(.badRequest, detail: "Not usable: id.") }
-        let stories = try await inEnvironment(query) { environment, connection in
-            let stories = try Story.load(id, in: environment, on: &connection)
+        var bounds = StoryReader.Bounds()
+        (bounds.changesMax, bounds.answersMax) = (Self.pointerCountMax, Self.pointerCountMax)
+        bounds.recordsMax = Self.recordCountMax
+        let stories = try await inEnvironment(query, .long) { [bounds] environment, connection in
             _ = try connection.run([
                 visitor.administrator.audit(
                     .payloadViewed, id.text, in: environment, detail: ["view": "time line"])
             ])
-            return stories
+            var bounds = bounds
+            bounds.deadline = .now + ConsoleDatabase.lookMax
+            return try Story.load(id, in: environment, within: bounds, on: &connection)
         }
         return try ConsoleAnswer.json(stories)
     }

@@ -12,12 +12,16 @@ struct ConsoleAPI: Sendable {
     let gate: ConsoleGate
     let board: LookBoard
     let watch: ServiceWatch
-    let pool: Pool
+    let database: ConsoleDatabase
 
     /// Rows of one page.
     static let pageCountMax = 50
     /// Longest body of a request.
     static let bodyBytesMax = 16_384
+    /// Records of the audit log that one look goes through.
+    static let recordCountMax = 100_000
+    /// Pointers of the change log, and answers to devices, that one look goes through.
+    static let pointerCountMax: Int64 = 300_000
     private static let chartCountMax = 24
     private static let chartPointCountMax = 120
 
@@ -50,10 +54,8 @@ struct ConsoleAPI: Sendable {
         if let id = gate.cookies.session(in: request.headers) { gate.sessions.end(id) }
         // The session is over even if that cannot be told.
         let email = visitor.session.email
-        try await ConsoleAnswer.answering {
-            try await pool.run { connection in
-                _ = try connection.run([visitor.administrator.audit(.consoleClosed, email, in: nil)])
-            }
+        try await database.run { connection in
+            _ = try connection.run([visitor.administrator.audit(.consoleClosed, email, in: nil)])
         }
         var response = ConsoleAnswer.noContent
         response.headers[values: .setCookie] = [gate.cookies.endSession]
@@ -109,15 +111,14 @@ struct ConsoleAPI: Sendable {
         }
         _ = try gate.visitor(request, context)
         let after = try ConsoleQuery(request)["after"] ?? ""
-        let found = try await ConsoleAnswer.answering {
-            try await pool.run { connection in
-                try EnvironmentStore.page(after: after, countMax: Self.pageCountMax, on: &connection)
-            }
+        let found = try await database.run { connection in
+            try EnvironmentStore.page(after: after, countMax: Self.pageCountMax, on: &connection)
         }
         return try ConsoleAnswer.json(
             Answer(environments: found, next: found.count == Self.pageCountMax ? found.last?.name : nil))
     }
 
+    /// The newest records of the audit log, or those before one: as far as one look goes.
     @concurrent private func acts(_ request: Request, _ context: EdgeContext) async throws -> Response {
         struct Act: Encodable {
             let time: String
@@ -128,19 +129,39 @@ struct ConsoleAPI: Sendable {
             let detail: String
             let address: String
         }
-        _ = try gate.visitor(request, context)
-        let action = try ConsoleQuery(request)["action"]
-        let acts = try await ConsoleAnswer.answering {
-            try await pool.run { connection in
-                try AuditStore.load(
-                    AuditStore.Selection(action: action), countMax: Self.pageCountMax, on: &connection
-                ).map {
-                    Act(
-                        time: $0.time, environment: $0.environment, actor: $0.actor, action: $0.action,
-                        subject: $0.subject, detail: $0.detail, address: $0.address)
-                }
-            }
+        struct Answer: Encodable {
+            let acts: [Act]
+            /// Where to go on.
+            let next: String?
+            /// Older records were not looked at, though fewer were found than a page has.
+            let since: String?
         }
-        return try ConsoleAnswer.json(Array(acts.reversed()))
+        _ = try gate.visitor(request, context)
+        let query = try ConsoleQuery(request)
+        let before = try query.integer("before", in: 0...Int.max, default: .max)
+        let (action, actor, subject) = (query["action"], query["actor"], query["subject"])
+        let environmentName = query["environment"]
+        let deadline = ContinuousClock.now + ConsoleDatabase.lookMax
+        let found = try await database.run(.long) { connection in
+            var selection = AuditStore.Selection(action: action, actor: actor, subjects: subject.map { [$0] })
+            if let environmentName {
+                guard let number = try EnvironmentStore.number(of: environmentName, on: &connection) else {
+                    return AuditStore.Found()
+                }
+                selection.environment = number
+            }
+            return try AuditStore.find(
+                selection, before: Int64(before), countMax: Self.pageCountMax,
+                within: AuditStore.Bound(recordCountMax: Self.recordCountMax, deadline: deadline), on: &connection)
+        }
+        let acts = found.rows.reversed().map {
+            Act(
+                time: $0.time, environment: $0.environment, actor: $0.actor, action: $0.action, subject: $0.subject,
+                detail: $0.detail, address: $0.address)
+        }
+        return try ConsoleAnswer.json(
+            Answer(
+                acts: acts, next: found.before.map(String.init),
+                since: acts.count < Self.pageCountMax ? found.since : nil))
     }
 }

@@ -4,7 +4,6 @@ import HTTPTypes
 import Hummingbird
 import Model
 import NIOCore
-import Postgres
 import Runtime
 
 /// Answers of the console's API, and the parameters of its requests.
@@ -21,16 +20,6 @@ enum ConsoleAnswer {
 
     static func notFound(_ what: String) -> Problem { Problem(.notFound, detail: "There is no such \(what).") }
 
-    /// A database that is away is no fault of this program.
-    static func answering<Success>(_ body: () async throws -> Success) async throws -> Success {
-        do {
-            return try await body()
-        } catch let error as PostgresError where error.isRetriable {
-            throw Problem(
-                .serviceUnavailable, detail: "The database does not answer at the moment.",
-                headers: [.retryAfter: "2"])
-        }
-    }
 }
 
 /// The parameters of a request's address, bounded.

@@ -17,11 +17,14 @@ struct ConsoleGate: Sendable {
     let sessions: ConsoleSessions
 
     static let tokenField = "fieldpost-console-token"
+    /// Of requests that the page makes by itself, whatever it says: nobody need be there.
+    static let automaticField = "fieldpost-console-automatic"
 
     /// - Throws: `Problem` 401 without a session, which says nothing else; 403 for what another site's page sent; 429.
     func visitor(_ request: Request, _ context: EdgeContext) throws -> Visitor {
         guard let id = cookies.session(in: request.headers) else { throw Self.notSignedIn }
-        switch sessions.use(id) {
+        let isAutomatic = HTTPField.Name(Self.automaticField).map { request.headers[$0] != nil } ?? false
+        switch sessions.use(id, isAutomatic: isAutomatic) {
         case .none: throw Self.notSignedIn
         case .busy:
             throw Problem(

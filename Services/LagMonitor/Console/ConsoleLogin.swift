@@ -15,7 +15,7 @@ struct ConsoleLogin: Sendable {
     let provider: OpenIDProvider
     let providers: ProviderDirectory
     let verifier: TokenVerifier
-    let pool: Pool
+    let database: ConsoleDatabase
     let logger: Logger
 
     private var redirect: String { settings.origin + "/callback" }
@@ -66,6 +66,11 @@ struct ConsoleLogin: Sendable {
             return try await answer(.provider("\(failure)"), from: client)
         } catch let error as TokenError {
             return try await answer(.provider("\(error)"), from: client)
+        } catch let problem as Problem {
+            // Who is let in is in the audit log, or is not let in.
+            var response = ConsolePage.note(problem.status, problem.detail ?? "Try again.")
+            response.headers[values: .setCookie] = [cookies.endLogin]
+            return response
         }
     }
 
@@ -108,7 +113,7 @@ struct ConsoleLogin: Sendable {
 
     private func audit(_ action: AuditRecord.Action, _ email: String, from client: String) async throws {
         let administrator = Administrator(actor: "console:\(email)", address: client)
-        try await pool.run { connection in
+        try await database.run { connection in
             _ = try connection.run([administrator.audit(action, email, in: nil)])
         }
     }

@@ -62,7 +62,9 @@ final class ConsoleSessions: Sendable {
     }
 
     /// The session with this id, which is used now.
-    func use(_ id: String) -> Found {
+    ///
+    /// - Parameter isAutomatic: The page asks by itself: a session of which nobody does anything becomes idle.
+    func use(_ id: String, isAutomatic: Bool = false) -> Found {
         let (key, now) = (Self.key(id), now())
         return sessions.withLock { sessions in
             guard var session = sessions[key] else { return .none }
@@ -70,7 +72,7 @@ final class ConsoleSessions: Sendable {
                 sessions[key] = nil
                 return .none
             }
-            session.used = now
+            if !isAutomatic { session.used = now }
             if now - session.minute >= .seconds(60) { (session.minute, session.requestCount) = (now, 0) }
             session.requestCount += 1
             sessions[key] = session

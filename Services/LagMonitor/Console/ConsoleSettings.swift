@@ -1,6 +1,7 @@
 import Environments
 import Essentials
 import Identity
+import Model
 import Runtime
 
 extension Settings {
@@ -29,8 +30,9 @@ extension Settings {
         help: "who may use the console: e-mail addresses, or claims of the ID token such as groups=fieldpost-admins")
     static let consoleDomains = Setting(
         "console.domains", .list(countMax: 32), default: "",
-        help: "e-mail domains whose addresses the provider vouches for without saying email_verified (Microsoft "
-            + "Entra ID); empty: tokens must say email_verified")
+        help: "e-mail domains, in lower case, whose addresses the provider vouches for without saying "
+            + "email_verified: only with the issuer of one tenant of Microsoft Entra ID; empty: tokens must say "
+            + "email_verified")
     static let consoleServices = Setting(
         "console.services", .list(countMax: 64), default: "",
         help: "where the console asks services how they are: name=URL of the admin address, such as "
@@ -40,7 +42,7 @@ extension Settings {
         help: "how long a sign-in lasts")
     static let consoleSessionIdle = Setting(
         "console.session.idle", .duration(.seconds(1) ... .seconds(86_400)), default: "30m",
-        help: "how long a sign-in lasts without a request")
+        help: "how long a sign-in lasts while nobody does anything; what the page asks by itself does not count")
 
     static let console: [Setting] = [
         consoleURL, consoleHost, consolePort, consoleIssuer, consoleClientID, consoleClientSecret, consoleScopes,
@@ -112,11 +114,33 @@ struct ConsoleSettings: Sendable {
         }
         self.init(origin: origin, issuer: issuer, client: client, administrators: administrators)
         scopes = try configuration.list(Settings.consoleScopes)
-        domains = try configuration.list(Settings.consoleDomains)
+        domains = try Self.domains(try configuration.list(Settings.consoleDomains), of: issuer)
         sessionMax = try configuration.duration(Settings.consoleSessionMax)
         idleMax = try configuration.duration(Settings.consoleSessionIdle)
         clients = ClientAddress(proxyCount: try configuration.integer(.httpProxies))
         services = try Self.services(try configuration.list(Settings.consoleServices))
+    }
+
+    /// An issuer that many tenants share lets anybody's tenant name any address.
+    private static func domains(_ texts: [String], of issuer: String) throws(ConfigurationError) -> [String] {
+        guard !EntraTenant.isShared(issuer: issuer) else {
+            throw ConfigurationError(
+                "\(Settings.consoleIssuer.variable): '\(issuer)' is shared by many tenants of Microsoft Entra ID, "
+                    + "whose administrators name any address; it must be that of your own, "
+                    + "https://login.microsoftonline.com/TENANT-ID/v2.0")
+        }
+        for text in texts where EmailAddress("a@" + text)?.domain.utf8.elementsEqual(text.utf8) != true {
+            throw ConfigurationError(
+                "\(Settings.consoleDomains.variable): '\(text)' is no domain; it must be two or more labels of "
+                    + "lower-case letters, digits and inner hyphens, such as example.com, and xn--… for others")
+        }
+        guard texts.isEmpty || EntraTenant(issuer: issuer) != nil else {
+            throw ConfigurationError(
+                "\(Settings.consoleDomains.variable) is for a tenant of Microsoft Entra ID, whose "
+                    + "\(Settings.consoleIssuer.variable) is https://login.microsoftonline.com/TENANT-ID/v2.0; "
+                    + "tokens of other providers must say email_verified")
+        }
+        return texts
     }
 
     private static func services(_ texts: [String]) throws(ConfigurationError) -> [Service] {

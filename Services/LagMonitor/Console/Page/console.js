@@ -1,7 +1,8 @@
 // The console: session, requests, navigation. What comes from the suite is shown as text, never as markup.
 import { views } from "/views.js";
 
-const state = { token: null, view: null, timer: null, turn: 0 };
+// `isTouched`: somebody did something since the page asked last.
+const state = { token: null, timer: null, turn: 0, isTouched: false };
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
 
@@ -42,15 +43,20 @@ async function answer(response) {
   if (response.status === 204) return null;
   const body = await response.json().catch(() => ({}));
   if (response.ok) return body;
-  if (response.status === 401) signedOut();
+  if (response.status === 401) signedOut(state.token !== null);
   throw new Refused(response.status, body.detail || body.title || `status ${response.status}`);
 }
 
-/** Asks the service. Parameters that are empty are left out. */
-export async function ask(path, parameters = {}) {
+/**
+ * Asks the service. Parameters that are empty are left out. What the page asks by itself says so: a session of which
+ * nobody does anything becomes idle.
+ */
+export async function ask(path, parameters = {}, isAutomatic = false) {
   const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const query = new URLSearchParams(given).toString();
-  return answer(await fetch(path + (query ? "?" + query : ""), { credentials: "same-origin" }));
+  const headers = isAutomatic && !state.isTouched ? { "fieldpost-console-automatic": "1" } : {};
+  state.isTouched = false;
+  return answer(await fetch(path + (query ? "?" + query : ""), { credentials: "same-origin", headers }));
 }
 
 /** Has the service change something. */
@@ -61,7 +67,7 @@ export async function act(path, body = {}) {
   }));
 }
 
-function signedOut() {
+function signedOut(isOver = false) {
   state.token = null;
   clearTimeout(state.timer);
   state.turn += 1;
@@ -69,7 +75,9 @@ function signedOut() {
   document.getElementById("views").hidden = true;
   document.getElementById("who").hidden = true;
   say("");
+  document.title = "Fieldpost console";
   main.replaceChildren(h("div", { class: "welcome" }, h("h2", {}, "Sign in"),
+    isOver ? h("p", { role: "status" }, "Your session is over, or nobody used it for a while.") : null,
     h("p", {}, "The console is for administrators of this installation."),
     h("p", {}, h("a", { class: "button", id: "sign-in", href: "/sign-in" }, "Sign in with your organisation"))));
 }
@@ -85,18 +93,20 @@ async function show() {
     if (link.hash === "#" + view) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
+  document.title = (document.querySelector("#views a[aria-current]")?.textContent || "Fieldpost") + " – Fieldpost console";
   const place = h("div", { "data-view": view });
   main.replaceChildren(place);
   document.querySelectorAll("dialog").forEach((dialog) => dialog.remove());
   const refresh = views[view](place, new URLSearchParams(query || ""));
-  await follow(refresh, turn);
+  await follow(refresh, turn, false);
 }
 
-async function follow(refresh, turn) {
+/** Brings a view up to date, and does so again as long as it wants. */
+async function follow(refresh, turn, isAutomatic) {
   if (turn !== state.turn) return;
   let seconds = 0;
   try {
-    if (!document.hidden) seconds = await refresh();
+    if (!document.hidden) seconds = await refresh(isAutomatic);
     else seconds = 5;
     say("");
   } catch (error) {
@@ -105,7 +115,7 @@ async function follow(refresh, turn) {
     seconds = 5;
   }
   if (turn !== state.turn || !seconds) return;
-  state.timer = setTimeout(() => follow(refresh, turn), seconds * 1000);
+  state.timer = setTimeout(() => follow(refresh, turn, true), seconds * 1000);
 }
 
 /** Goes to a view with parameters. */
@@ -138,6 +148,14 @@ document.getElementById("sign-out").addEventListener("click", async () => {
   } catch (error) {
     if (!(error instanceof Refused && error.status === 401)) say("The sign-out did not arrive: try again.");
   }
+});
+for (const name of ["pointerdown", "keydown", "wheel"]) {
+  window.addEventListener(name, () => { state.isTouched = true; }, { passive: true, capture: true });
+}
+document.querySelector(".skip").addEventListener("click", (event) => {
+  // The address names the view, which stays.
+  event.preventDefault();
+  main.focus();
 });
 window.addEventListener("hashchange", () => { show(); main.focus({ preventScroll: true }); });
 begin();

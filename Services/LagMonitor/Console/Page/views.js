@@ -1,5 +1,5 @@
 // The views: each fills a place, and gives a function that brings it up to date and says after how many seconds again;
-// 0 for a view that waits for the person.
+// 0 for a view that waits for the person. The function is told whether the page calls it by itself.
 import { act, ask, go, h, svg } from "/console.js";
 
 // MARK: Figures
@@ -15,12 +15,20 @@ const seconds = (value) => {
   return Math.floor(value / 3600) + " h " + Math.floor(value % 3600 / 60) + " min";
 };
 const time = (text) => text ? text.replace("T", " ").replace(/\.\d+Z$|Z$/, " UTC") : "–";
+/** How long ago, with the time itself for who points at it. */
+const ago = (text) => {
+  const past = (Date.now() - Date.parse(text)) / 1000;
+  const words = past < 60 ? "just now" : past < 3600 ? Math.floor(past / 60) + " min ago"
+    : past < 86400 ? Math.floor(past / 3600) + " h ago" : Math.floor(past / 86400) + " d ago";
+  return h("time", { datetime: text, title: time(text) }, words);
+};
 const badge = (kind, text) => h("span", { class: "state " + kind }, text);
 const kinds = { ready: "good", impaired: "warn", away: "bad", unknown: "none" };
 const words = { ready: "ready", impaired: "impaired", away: "away", unknown: "not asked" };
 const grade = (status) => status === null || status === undefined ? "none"
   : status === "OK" ? "good" : status === "WARN" || status === "REWIND" ? "warn" : "bad";
-const fact = (value, text, kind = "") => h("li", {}, h("b", { class: kind }, value), h("span", {}, text));
+const fact = (value, text, kind = "", href = null) => h("li", {}, h("b", { class: kind }, value),
+  h("span", {}, href ? h("a", { href }, text) : text));
 const sum = (values) => values.reduce((all, value) => all + (value || 0), 0);
 
 function table(caption, heads, rows, empty) {
@@ -32,6 +40,16 @@ function table(caption, heads, rows, empty) {
       element.setAttribute("data-label", heads[index]);
       return element;
     }))))));
+}
+
+/** Shows something anew: what was unfolded stays so, and who is there by keyboard stays where they are. */
+function renew(place, ...children) {
+  const places = () => [...place.querySelectorAll("a, button, summary, input, select, [tabindex]")];
+  const index = places().indexOf(document.activeElement);
+  const unfolded = [...place.querySelectorAll("details")].map((details) => details.open);
+  place.replaceChildren(...children);
+  place.querySelectorAll("details").forEach((details, number) => { details.open = unfolded[number] || details.open; });
+  if (index >= 0) places()[index]?.focus({ preventScroll: true });
 }
 
 function pretty(json) {
@@ -69,8 +87,8 @@ function picture(place) {
   let last = null;
   const redraw = () => { if (last && board.isConnected) pipes(board, last); };
   new ResizeObserver(redraw).observe(board);
-  return async () => {
-    const now = last = await ask("/api/overview");
+  return async (isAutomatic) => {
+    const now = last = await ask("/api/overview", {}, isAutomatic);
     const focused = board.contains(document.activeElement) ? document.activeElement.id : null;
     const readers = now.topics.flatMap((topic) => topic.readers);
     const oldest = Math.max(0, ...readers.map((reader) => reader.seconds || 0));
@@ -78,19 +96,19 @@ function picture(place) {
     const circuit = sum(now.services.map((service) => service.circuitCount));
     const devices = now.services.map((service) => service.devices).filter((value) => value !== null && value !== undefined);
     const unwell = now.services.filter((service) => service.state === "away" || service.state === "impaired").length;
-    facts.replaceChildren(
+    renew(facts,
       fact(unwell ? String(unwell) : "none", "services unwell", unwell ? "bad" : "good"),
       fact(count(sum(readers.map((reader) => reader.lag))), "messages wait"),
       fact(seconds(oldest), "the oldest waits"),
       fact(rate(sum(now.topics.map((topic) => topic.comes))), "messages come"),
       fact(devices.length ? count(sum(devices)) : "–", "devices connected"),
       fact(count(now.relay.positionCount), "changes to publish"),
-      fact(count(dead), "dead keys", dead ? "bad" : ""),
-      fact(count(circuit), "keys wait for a back end", circuit ? "warn" : ""));
+      fact(count(dead), "dead keys", dead ? "bad" : "", dead ? "#parked?state=dead" : null),
+      fact(count(circuit), "keys wait for a back end", circuit ? "warn" : "", circuit ? "#environments" : null));
     boxes(board, now);
     pipes(board, now);
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
-    notes.replaceChildren(
+    renew(notes,
       h("p", { class: "soft" }, "Seen " + (now.at ? time(now.at) : "not yet") + ". "
         + (now.areServicesAsked ? "" : "Health is told by what groups read: console.services is not set.")),
       ...Object.entries(now.problems).map(([what, why]) => h("p", { class: "bad wrap" }, what + ": " + why)),
@@ -237,8 +255,8 @@ function charts(place, query) {
   const offset = Number(query.get("offset")) || 0, filter = query.get("filter") || "";
   place.append(h("h2", {}, "The last hour"),
     finder("charts", "Find", field("filter", "Topic or group", filter)), note, grid, pages);
-  return async () => {
-    const found = await ask("/api/charts", { filter, offset: offset || "" });
+  return async (isAutomatic) => {
+    const found = await ask("/api/charts", { filter, offset: offset || "" }, isAutomatic);
     const seen = new Set();
     for (const chart of found.charts) {
       const key = chart.topic + " " + chart.group;
@@ -266,14 +284,18 @@ function charts(place, query) {
 // MARK: Parked keys
 
 const states = { dead: ["bad", "dead"], circuit: ["warn", "back end away"], waiting: ["none", "waiting"] };
+const meanings = { dead: "It is not tried again by itself: it waits for you.",
+  circuit: "Its back end does not answer. It comes back by itself when that does.",
+  waiting: "It comes back by itself; there is nothing to do, unless it lasts." };
 
 function parked(place, query) {
   const filters = Object.fromEntries(["group", "environment", "reason", "key", "state"].map((name) => [name, query.get(name) || ""]));
   const list = h("div", {});
-  const notice = h("p", { role: "status", id: "notice" });
+  const notice = h("p", { role: "status", id: "notice", tabindex: "-1" });
   const more = h("div", { class: "buttons" });
   place.append(h("h2", {}, "Parked keys"),
-    h("p", { class: "soft" }, "A key is parked when its newest event cannot be handled now. Other keys flow on. A dead key waits for a person."),
+    h("p", { class: "soft" }, "A key is one object. It is parked when its newest change cannot be handled now; all others flow on. "
+      + "A dead one waits for you: open it, mend what its reason says, and try it again."),
     finder("parked", "Find", choice("state", "State", [["", "all"], ["dead", "dead"], ["waiting", "come back by themselves"]], filters.state),
       field("group", "Service", filters.group), field("environment", "Environment", filters.environment),
       field("reason", "Reason has", filters.reason), field("key", "Key", filters.key)), notice, list, more);
@@ -283,21 +305,32 @@ function parked(place, query) {
     if (!after) rows.length = 0;
     rows.push(...found.keys);
     list.replaceChildren(table("Parked keys", ["State", "Service", "Environment", "What", "Reason", "Since", ""],
-      rows.map((row) => [badge(...states[row.state]), row.name.group, row.environment || "–", what(row), row.reason,
-        time(row.parkedAt), h("button", { "data-key": row.name.key, click: () => open(row) }, "Open")]),
-      "No key is parked that fits."));
+      rows.map((row) => [badge(...states[row.state]), h("td", { class: "nowrap" }, row.name.group),
+        h("td", { class: "nowrap" }, row.environment || "–"), what(row), h("td", { class: "strong" }, row.reason),
+        h("td", { class: "nowrap" }, ago(row.parkedAt)),
+        h("td", { class: "act" }, h("button", { "data-key": row.name.key, "aria-label": "Open " + row.name.key,
+          click: () => open(row) }, "Open"))]),
+      Object.values(filters).some(Boolean) ? "No key is parked that fits." : "No key is parked: everything is handled."));
     more.replaceChildren(...(found.next ? [h("button", { click: () => load(found.next) }, "More")] : []));
   };
   const open = (row) => parkedDialog(row, async (text) => {
     notice.textContent = text;
     await load();
+    // The row may be gone: whoever works by keyboard goes on at what came of it.
+    notice.focus();
   });
   return async () => { await load(); return 0; };
 }
 
+/** The object that a key stands for, and whose it is. */
 function what(row) {
   const parts = row.subject.split("/");
-  return parts.length > 2 ? parts[parts.length - 2] + " " + parts[parts.length - 1] : row.name.key;
+  if (row.name.environment === 0 || parts.length < 3) {
+    return h("div", {}, "a message that could not be read", h("div", { class: "soft wrap" }, row.name.key));
+  }
+  const id = parts[parts.length - 1];
+  return h("div", {}, parts[parts.length - 2] + " ", h("span", { class: "soft nowrap", title: id }, id.length > 14 ? id.slice(0, 8) + "…" + id.slice(-4) : id),
+    h("div", { class: "soft wrap" }, parts.slice(0, -2).join("/")));
 }
 
 async function parkedDialog(row, done) {
@@ -308,21 +341,26 @@ async function parkedDialog(row, done) {
   dialog.addEventListener("close", () => dialog.remove());
   const problem = h("p", { class: "bad", role: "alert" });
   const confirm = h("div", {});
-  const ready = (title, text, path, verb, after) => {
-    const yes = h("button", { class: "main", id: "confirm", click: async () => {
+  const ready = (title, text, path, verb, after, isFinal = false) => {
+    const yes = h("button", { class: isFinal ? "main final" : "main", id: "confirm", click: async () => {
       yes.disabled = true;
       try {
-        await act(path, name);
+        await act(path, { ...name, version: found.key.version });
         close();
         await done(after);
       } catch (error) {
-        problem.textContent = error.message;
         confirm.replaceChildren();
+        if (error.status !== 409) { problem.textContent = error.message; return; }
+        // It is not what was seen any more: it is shown as it is now, and nothing was done.
+        close();
+        await done(error.message);
       }
     } }, verb);
-    confirm.replaceChildren(h("div", { class: "confirm", role: "group", "aria-label": title }, h("p", {}, h("b", {}, title)),
-      h("p", {}, text), h("div", { class: "buttons" }, yes, h("button", { click: () => confirm.replaceChildren() }, "No"))));
-    yes.focus();
+    const no = h("button", { click: () => { confirm.replaceChildren(); document.getElementById("close").focus(); } }, "No");
+    confirm.replaceChildren(h("div", { class: "confirm" + (isFinal ? " final" : ""), role: "group", "aria-label": title },
+      h("p", {}, h("b", {}, title)), h("p", {}, text), h("div", { class: "buttons" }, yes, no)));
+    (isFinal ? no : yes).focus();
+    confirm.scrollIntoView({ block: "nearest" });
   };
   let found;
   try {
@@ -332,20 +370,27 @@ async function parkedDialog(row, done) {
     await done(error.status === 404 ? "The key is not parked any more." : error.message);
     return;
   }
-  const lines = found.lines.filter((line) => line.name !== "do");
+  const lines = found.lines.filter((line) => !["do", "reason", "state"].includes(line.name));
+  const commands = found.lines.filter((line) => line.name === "do").map((line) => line.value);
+  const reason = found.lines.find((line) => line.name === "reason")?.value ?? "";
   const isReadable = name.environment !== 0;
-  dialog.append(h("h2", { id: "key-title" }, "A parked key"),
+  dialog.append(h("div", { class: "title" }, h("h2", { id: "key-title", tabindex: "-1", autofocus: true }, "A parked key"),
+      badge(...states[found.key.state])),
+    h("p", { class: "reason wrap", "data-line": "reason" }, reason),
+    h("p", { class: "soft" }, meanings[found.key.state]),
     h("dl", {}, lines.flatMap((line) => [h("dt", {}, line.name), h("dd", { "data-line": line.name }, line.value)])),
     h("h3", {}, found.payload ? "What it holds now, at position " + found.position : found.position ? "It is deleted" : "Its object is not there"),
     found.payload ? h("pre", { id: "payload", tabindex: "0" }, pretty(found.payload)) : "",
     h("p", { class: "soft" }, isReadable
       ? "Mend what the reason says, then try it again: it is decided anew from what is stored now. Discarding forgets the key; the object stays as it is, and a newer event of it is handled as always."
       : "The message could not be read, so it cannot be tried again: discard it when you know what it was."),
+    commands.length ? h("details", {}, h("summary", {}, "What to do, at a terminal"),
+      h("ul", { class: "wrap" }, commands.map((text) => h("li", { "data-line": "do" }, text)))) : null,
     problem, h("div", { class: "buttons" },
       isReadable ? h("button", { class: "main", id: "retry", click: () => ready("Try it again now?",
         `${name.group} takes it up with all its attempts.`, "/api/parked/retry", "Yes, try again", "It is tried again.") }, "Try again") : null,
       h("button", { class: "danger", id: "discard", click: () => ready("Discard the key?",
-        "It is forgotten for good. Nothing is sent, and the object stays as it is.", "/api/parked/discard", "Yes, discard", "It is discarded.") }, "Discard"),
+        "It is forgotten for good. Nothing is sent, and the object stays as it is.", "/api/parked/discard", "Yes, discard", "It is discarded.", true) }, "Discard"),
       found.object && row.environment ? h("button", { click: () => { close(); go("trace", { environment: row.environment, id: found.object }); } }, "Time line") : null,
       h("button", { id: "close", click: close }, "Close")), confirm);
   dialog.showModal();
@@ -353,20 +398,25 @@ async function parkedDialog(row, done) {
 
 // MARK: Environments
 
+/** Before numbers of which only so many are counted. */
+const least = (row) => row.isMoreParked ? "≥ " : "";
+
 function environments(place, query) {
   const list = h("div", {}), more = h("div", { class: "buttons" }), rows = [];
-  place.append(h("h2", {}, "Environments and back ends"), list, more);
-  const load = async (after) => {
-    const found = await ask("/api/environments", { after });
+  place.append(h("h2", {}, "Environments and back ends"),
+    h("p", { class: "soft" }, "An environment is one customer. While the breaker of its back end is open, that is not called, and keys wait for it."),
+    list, more);
+  const load = async (after, isAutomatic) => {
+    const found = await ask("/api/environments", { after }, isAutomatic);
     if (!after) rows.length = 0;
     rows.push(...found.environments);
-    list.replaceChildren(table("Environments", ["Environment", "Back end", "Breaker", "Dead", "Parked", "Devices", "To publish", ""],
+    renew(list, table("Environments", ["Environment", "Back end", "Breaker", "Dead", "Other parked", "Devices", "To publish", ""],
       rows.map((row) => [row.name,
         row.backend ? h("div", {}, row.backend, h("div", { class: "soft wrap" }, row.backendURL || "")) : "none",
         !row.backend ? badge("none", "none") : row.circuitCount ? badge("bad", "open") : badge("good", "closed"),
         h("td", { class: row.deadCount ? "bad" : "" }, row.deadCount ? h("a", { class: "bad", href: "#parked?state=dead&environment="
-          + encodeURIComponent(row.name) }, count(row.deadCount)) : "0"),
-        count(row.circuitCount + row.waitingCount),
+          + encodeURIComponent(row.name) }, least(row) + count(row.deadCount)) : "0"),
+        least(row) + count(row.circuitCount + row.waitingCount),
         h("div", {}, count(row.deviceCount), h("div", { class: "soft" }, count(row.renewedCount) + " in the last hour")),
         count(row.position - row.published),
         h("a", { href: "#realms?environment=" + encodeURIComponent(row.name) }, "Realms")]),
@@ -374,9 +424,9 @@ function environments(place, query) {
     more.replaceChildren(...(found.next ? [h("button", { click: () => load(found.next) }, "More")] : []));
   };
   const first = query.get("after") || "";
-  return async () => {
+  return async (isAutomatic) => {
     if (rows.length > 50) return 0;
-    await load(first);
+    await load(first, isAutomatic);
     return 10;
   };
 }
@@ -390,25 +440,34 @@ async function environmentField(value) {
   return choice("environment", "Environment", names.map((name) => [name, name]), value || names[0]);
 }
 
+/** Realms that were listed last: choosing one of them is no second look at the list. */
+let listed = { name: "", paths: [], next: null };
+
 function realms(place, query) {
   const environment = query.get("environment") || "", prefix = query.get("prefix") || "", path = query.get("path") || "";
   return async () => {
     const select = await environmentField(environment);
     const list = h("ul", { class: "list", "aria-label": "Realms" }), detail = h("div", { id: "realm" }), more = h("div", { class: "buttons" });
     place.replaceChildren(h("h2", {}, "Realms"),
-      h("p", { class: "soft" }, "Whoever looks into a realm sees people's data: each look is in the audit log."),
+      h("p", { class: "soft" }, "A realm is what devices open and sync as one. It tells of people: each page of realms, objects and people that you look at is in the audit log."),
       finder("realms", "Find", select, field("prefix", "Path begins with", prefix)),
-      h("div", { class: "split" }, h("div", {}, list, more), detail));
+      h("div", { class: path ? "split chosen" : "split" }, h("div", {}, list, more), detail));
     const chosen = select.querySelector("select").value;
     if (!chosen) { detail.replaceChildren(h("p", { class: "soft" }, "There is no environment yet.")); return 0; }
+    const name = JSON.stringify([chosen, prefix]);
     const load = async (after) => {
       const found = await ask("/api/realms", { environment: chosen, prefix, after });
+      listed = { name, paths: after ? listed.paths.concat(found.paths) : found.paths, next: found.next };
+      show(found, after);
+    };
+    const show = (found, after) => {
       list.append(...found.paths.map((name) => h("li", {}, h("button", { "aria-pressed": String(name === path),
         click: () => go("realms", { environment: chosen, prefix, path: name }) }, name))));
       if (!found.paths.length && !after) list.append(h("li", { class: "soft" }, "No realm's path begins so."));
       more.replaceChildren(...(found.next ? [h("button", { click: () => load(found.next) }, "More")] : []));
     };
-    await load();
+    if (path && listed.name === name) show(listed);
+    else await load();
     if (path) await realm(detail, chosen, path);
     else detail.replaceChildren(h("p", { class: "soft" }, "Choose a realm."));
     return 0;
@@ -430,7 +489,7 @@ async function realm(detail, environment, path) {
   };
   const loadObjects = async (kind, after) => {
     const found = await ask("/api/realm/objects", { environment, path, kind, after });
-    if (!after) objects.replaceChildren(h("h3", {}, kind));
+    if (!after) objects.replaceChildren(h("h3", { class: "above" }, kind));
     objects.querySelector("button.more")?.remove();
     objects.append(...found.objects.map((object) => h("details", { "data-object": object.id },
       h("summary", {}, object.id + ", position " + object.position),
@@ -440,7 +499,7 @@ async function realm(detail, environment, path) {
     if (found.next) objects.append(h("button", { class: "more", click: () => loadObjects(kind, found.next) }, "More"));
   };
   detail.replaceChildren(h("h3", {}, path),
-    table("Kinds", ["Kind", "Objects", "Deleted", "Last position", ""], counts.map((row) => [row.kind, count(row.count), count(row.deleted),
+    h("div", { class: "gap" }), table("Kinds", ["Kind", "Objects", "Deleted", "Last position", ""], counts.map((row) => [row.kind, count(row.count), count(row.deleted),
       String(row.lastPosition), h("button", { "data-kind": row.kind, click: () => loadObjects(row.kind) }, "Show")]), "It is empty."),
     h("div", { class: "buttons" }, button), people, objects);
 }
@@ -490,18 +549,32 @@ function story(found) {
       facts.length ? h("div", { class: "soft wrap" }, facts.join(" · ")) : null);
   });
   return h("section", { class: "card" }, h("h3", {}, found.subject), timed.length ? drawing : "", h("ol", { class: "line" }, steps),
-    found.gaps.length ? h("p", { class: "soft" }, "Not told: " + found.gaps.join("; ") + ".") : "");
+    found.gaps.length ? h("div", { class: "soft" }, "What cannot be told:", h("ul", {}, found.gaps.map((gap) => h("li", {}, gap)))) : "");
 }
 
 // MARK: Acts
 
-function acts(place) {
-  const list = h("div", {});
-  place.append(h("h2", {}, "Audit log"), h("p", { class: "soft" }, "The newest fifty records; fieldpost audit has them all."), list);
-  return async () => {
-    const found = await ask("/api/audit");
-    list.replaceChildren(table("Audit log", ["When", "Who", "What", "Of", "Environment", "Detail", "From"], found.map((row) => [time(row.time), row.actor,
-      row.action, row.subject, row.environment || "–", row.detail === "{}" ? "–" : row.detail, row.address || "–"]), "Nothing was recorded yet."));
+function acts(place, query) {
+  const filters = Object.fromEntries(["action", "actor", "subject", "environment"].map((name) => [name, query.get(name) || ""]));
+  const list = h("div", {}), note = h("p", { class: "soft", role: "status" }), more = h("div", { class: "buttons" }), rows = [];
+  place.append(h("h2", {}, "Audit log"),
+    h("p", { class: "soft" }, "Who did what, and looked at what, the newest first."),
+    finder("acts", "Find", field("action", "What begins with", filters.action), field("actor", "Who, exactly", filters.actor),
+      field("subject", "Of, exactly", filters.subject), field("environment", "Environment", filters.environment)), list, note, more);
+  const load = async (before, isAutomatic) => {
+    const found = await ask("/api/audit", { ...filters, before }, isAutomatic);
+    if (!before) rows.length = 0;
+    rows.push(...found.acts);
+    renew(list, table("Audit log", ["When", "Who", "What", "Of", "Environment", "Detail", "From"], rows.map((row) => [
+      h("td", { class: "nowrap" }, time(row.time)), row.actor, h("td", { class: "nowrap" }, row.action), row.subject,
+      row.environment || "–", row.detail === "{}" ? "–" : row.detail, h("td", { class: "nowrap" }, row.address || "–")]),
+      found.since ? "None was found so far." : "Nothing was recorded that fits."));
+    note.textContent = found.since ? "Looked at back to " + time(found.since) + "; older records were not looked at yet." : "";
+    renew(more, ...(found.next ? [h("button", { click: () => load(found.next) }, found.since ? "Look further back" : "Older")] : []));
+  };
+  return async (isAutomatic) => {
+    if (isAutomatic && rows.length > 50) return 0;
+    await load("", isAutomatic);
     return 15;
   };
 }

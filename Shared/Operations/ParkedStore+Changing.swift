@@ -1,0 +1,79 @@
+package import Environments
+import Essentials
+import Model
+package import Postgres
+
+/// What people do about parked keys. A key is changed as somebody saw it: one that was parked again meanwhile stays.
+extension ParkedStore {
+    /// A key as somebody saw it.
+    package struct Seen {
+        package let name: Name
+        package let version: String
+
+        package init(_ name: Name, version: String) { (self.name, self.version) = (name, version) }
+        package init(_ row: Row) { self.init(row.name, version: row.version) }
+    }
+
+    /// What came of a change.
+    package struct Changed: Equatable {
+        package var count = 0
+        /// Keys that are parked otherwise than they were seen: nothing was done to them.
+        package var otherCount = 0
+
+        package init(count: Int = 0, otherCount: Int = 0) { (self.count, self.otherCount) = (count, otherCount) }
+
+        package static func += (left: inout Changed, right: Changed) {
+            left.count += right.count
+            left.otherCount += right.otherCount
+        }
+    }
+
+    /// - Parameter keys: None of a message that could not be read: there is nothing to decide about.
+    package static func retry(
+        _ keys: [Seen], by administrator: Administrator, on connection: inout Connection
+    ) throws -> Changed {
+        try change(keys.filter { $0.name.environmentID != 0 }, .parkedRetried, by: administrator, on: &connection) {
+            """
+            UPDATE pipeline.parked p SET is_dead = false, is_circuit = false, attempts = 0, next_at = now()
+            \($0) RETURNING p.key
+            """
+        }
+    }
+
+    package static func discard(
+        _ keys: [Seen], by administrator: Administrator, on connection: inout Connection
+    ) throws -> Changed {
+        try change(keys, .parkedDiscarded, by: administrator, on: &connection) {
+            "DELETE FROM pipeline.parked p \($0) RETURNING p.key"
+        }
+    }
+
+    /// Each group's and environment's keys, one transaction for each, with a record for each key that was changed.
+    private static func change(
+        _ keys: [Seen], _ action: AuditRecord.Action, by administrator: Administrator,
+        on connection: inout Connection, _ statement: (_ condition: Statement) -> Statement
+    ) throws -> Changed {
+        var changed = Changed()
+        for (place, keys) in Dictionary(grouping: keys, by: \.name.place) {
+            let (names, versions) = (keys.map(\.name.key), keys.map(\.version))
+            let environment = place.environmentID == 0 ? nil : EnvironmentID(rawValue: place.environmentID)
+            let rows: Statement = """
+                p.group_name = \(place.group) AND p.environment_id = \(place.environmentID) AND p.key = ANY (\(names))
+                """
+            changed += try connection.transaction { transaction in
+                let done = try transaction.run(
+                    statement(
+                        """
+                        WHERE \(rows) AND (p.key, \(version)) IN (SELECT * FROM unnest(\(names), \(versions)))
+                        """)
+                ).decode(String.self)
+                let rest = try transaction.run([
+                    "SELECT count(*) FROM pipeline.parked p WHERE \(rows) AND p.key <> ALL (\(done))",
+                    administrator.audit(action, done, in: environment, detail: ["group": place.group]),
+                ])
+                return Changed(count: done.count, otherCount: Int(try rest[0][0].decode(Int64.self)))
+            }
+        }
+        return changed
+    }
+}

@@ -1,0 +1,147 @@
+import Essentials
+import Foundation
+import HTTP
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+
+@testable import LagMonitor
+
+/// What is recorded of looks, what acts are tied to, and what is refused.
+@Suite(.ownThreads) struct ConsoleLookTests {
+    private static let ids = (1...60).map { UUID(uuid: (0, 0, 0, 0, 0, 0, 0x40, 0, 0x80, 0, 0, 0, 0, 0, 0, $0)) }
+
+    private func details(_ action: String, _ fixture: ConsoleFixture) throws -> [String] {
+        try fixture.withDatabase {
+            try $0.run("SELECT subject || ' ' || detail FROM access.audit WHERE action = \(action) ORDER BY id")
+                .decode(String.self)
+        }
+    }
+
+    /// Each page that tells of people has its record, the later ones too.
+    @Test func everyLookIsRecorded() async throws {
+        try await withConsole { fixture in
+            try fixture.withDatabase { connection in
+                try connection.run(
+                    """
+                    INSERT INTO realm.realm (environment_id, id, path)
+                    SELECT id, 77, '/users/x@example.com' FROM realm.environment
+                    """)
+                try connection.run(
+                    """
+                    INSERT INTO store.object (environment_id, realm_id, kind, deleted, id, position, source_position,
+                        edit_position, fields)
+                    SELECT e.id, 77, \(Kind.timeEntry), false, i, 1, 0, 1, '{}'
+                    FROM realm.environment e CROSS JOIN unnest(\(Self.ids)) AS i
+                    """)
+            }
+            let visitor = ConsoleVisitor(fixture)
+            _ = try await visitor.signIn()
+            let realm = "environment=acme&path=/users/x@example.com"
+            for path in [
+                "/api/realms?environment=acme&prefix=/users/", "/api/realms?environment=acme&after=/common",
+                "/api/realm?\(realm)", "/api/realm/people?\(realm)", "/api/realm/people?\(realm)&after=m",
+                "/api/realm/objects?\(realm)&kind=TimeEntry",
+                "/api/realm/objects?\(realm)&kind=TimeEntry&after=\(Self.ids[49].text)",
+            ] { #expect(try await visitor.send("GET", path).status == 200, "\(path)") }
+            #expect(try details("realms.listed", fixture) == ["/users/ {}", #"/ {"after": "/common"}"#])
+            #expect(try details("realm.viewed", fixture).count == 1)
+            #expect(
+                try details("people.listed", fixture)
+                    == ["/users/x@example.com {}", #"/users/x@example.com {"after": "m"}"#])
+            #expect(
+                try details("payload.viewed", fixture) == [
+                    #"/users/x@example.com {"kind": "TimeEntry"}"#,
+                    #"/users/x@example.com {"kind": "TimeEntry", "after": "\#(Self.ids[49].text)"}"#,
+                ])
+        }
+    }
+
+    @Test func aKeyThatWasParkedAgainMeanwhileStays() async throws {
+        try await withConsole { fixture in
+            try fixture.park("k", reason: "closed")
+            let visitor = ConsoleVisitor(fixture)
+            _ = try await visitor.signIn()
+            let seen = fixture.body("k", version: try fixture.version(of: "k"))
+            try fixture.withDatabase {
+                _ = try $0.run("UPDATE pipeline.parked SET reason = 'another', parked_at = now()")
+            }
+            for path in ["/api/parked/discard", "/api/parked/retry"] {
+                #expect(try await visitor.act(path, seen) == 409, "\(path)")
+                #expect(try await visitor.act(path, #"{"group":"g","environment":1,"key":"k"}"#) == 400, "\(path)")
+            }
+            let left = try fixture.withDatabase { try $0.run("SELECT is_dead FROM pipeline.parked").decode(Bool.self) }
+            #expect(left == [true])
+            #expect(try fixture.acts("parked.discarded").isEmpty)
+            #expect(try fixture.acts("parked.retried").isEmpty)
+        }
+    }
+
+    @Test func whatCouldNotBeReadIsNotTriedAgain() async throws {
+        try await withConsole { fixture in
+            try fixture.park("entry.events/0/1", reason: "no usable header")
+            try fixture.withDatabase { _ = try $0.run("UPDATE pipeline.parked SET environment_id = 0") }
+            let visitor = ConsoleVisitor(fixture)
+            _ = try await visitor.signIn()
+            let version = try fixture.version(of: "entry.events/0/1")
+            let key = fixture.body("entry.events/0/1", environment: 0, version: version)
+            #expect(try await visitor.act("/api/parked/retry", key) == 409)
+            let left = try fixture.withDatabase { try $0.run("SELECT is_dead FROM pipeline.parked").decode(Bool.self) }
+            #expect(left == [true])
+            #expect(try await visitor.act("/api/parked/discard", key) == 204)
+        }
+    }
+
+    @Test func whatPostgresCannotHoldIsRefused() async throws {
+        try await withConsole { fixture in
+            let visitor = ConsoleVisitor(fixture)
+            _ = try await visitor.signIn()
+            let cursor = #"{"group":"g\u0000","environment":1,"key":"k"}"#
+            let encoded = try #require(cursor.addingPercentEncoding(withAllowedCharacters: .alphanumerics))
+            for path in [
+                "/api/parked?after=\(encoded)", "/api/parked?reason=%00", "/api/parked?after=%00",
+                "/api/realms?environment=acme&after=%00", "/api/environments?after=%00", "/api/audit?action=%00",
+                "/api/audit?before=x",
+            ] { #expect(try await visitor.send("GET", path).status == 400, "\(path)") }
+            for key in [fixture.body(#"k\u0000"#, version: "v"), fixture.body("k", version: #"\u0000"#)] {
+                #expect(try await visitor.act("/api/parked/discard", key) == 400)
+            }
+        }
+    }
+
+    @Test func aPageOfActsSaysWhereToGoOn() async throws {
+        struct Answer: Decodable {
+            struct Act: Decodable { let subject: String }
+            let acts: [Act]
+            let next: String?
+            let since: String?
+        }
+        try await withConsole { fixture in
+            try fixture.withDatabase {
+                _ = try $0.run(
+                    """
+                    INSERT INTO access.audit (actor, action, subject, address)
+                    SELECT 'a', CASE WHEN i = 1 THEN 'rare' ELSE 'login.succeeded' END, i::text, 'here'
+                    FROM generate_series(1, 100100) AS i
+                    """)
+            }
+            let visitor = ConsoleVisitor(fixture)
+            _ = try await visitor.signIn()
+            func acts(_ query: String) async throws -> Answer {
+                let answer = try await visitor.send("GET", "/api/audit?" + query)
+                return try JSONDecoder().decode(Answer.self, from: Data(answer.body))
+            }
+            let first = try await acts("action=login")
+            #expect(first.acts.map(\.subject) == (0..<50).map { "\(100_100 - $0)" } && first.since == nil)
+            let second = try await acts("action=login&before=\(try #require(first.next))")
+            #expect(second.acts.first?.subject == "100050")
+            // What was not looked at is said.
+            let rare = try await acts("action=rare")
+            #expect(rare.acts.isEmpty && rare.since != nil)
+            let rest = try await acts("action=rare&before=\(try #require(rare.next))")
+            #expect(rest.acts.map(\.subject) == ["1"] && rest.next == nil && rest.since == nil)
+        }
+    }
+}

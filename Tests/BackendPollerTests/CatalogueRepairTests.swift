@@ -1,4 +1,5 @@
 import Catalogues
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres

@@ -83,7 +83,7 @@ struct EntryHandler: Handler {
         // Realms whose entry gets the ledger of an id with this batch.
         var begun: [UUID: Int32] = [:]
         var decided: Set<ObjectKey> = []
-        var unlogged: [EntryLogRule.Looked] = []
+        var unlogged: [Unlogged] = []
         var nexts = inputs.map { _ in Disposition<Call>.finished }
         // Entries before what was seen of them.
         let observations = inputs.indices.filter { inputs[$0].isObservation }
@@ -125,8 +125,8 @@ struct EntryHandler: Handler {
                     decision, about: state, key: key, version: stored?.version ?? 0, encoded: encoded,
                     record: AttemptRecord(decision, heard: input.heard, trace: input.trace), decision: index,
                     now: Timestamp.now())
-                if input.isRetry, let looked = EntryLogRule.Looked(decision, about: state, key: key, decision: index) {
-                    unlogged.append(looked)
+                if input.isRetry, let looked = EntryLogRule.Looked(decision, about: state, entry: key.id) {
+                    unlogged.append((looked, key, index))
                 }
                 let sent = SentAttempt(decision, encoded, realm: key.realm)
                 nexts[index] = next(decision.step, key, person, sent, started)

@@ -1,23 +1,21 @@
 import Essentials
+import FoundationEssentials
 import Model
-import Realms
 
 /// An entry's log whose newest line does not tell its status, as somebody's SQL or a restored part may leave it.
 enum EntryLogRule {
     /// An entry that was looked at, and of which nothing is to be written.
     struct Looked {
-        let key: ObjectKey
+        let entry: UUID
         let status: EntryStatus
         let statusAt: Timestamp?
-        let decision: Int
 
         /// - Returns: `nil` when the entry is gone, or something is written, or under way.
-        init?(_ decided: SubmissionDecision, about state: SubmissionState, key: ObjectKey, decision: Int) {
+        init?(_ decided: SubmissionDecision, about state: SubmissionState, entry id: UUID) {
             guard case .live(let entry, _) = state.entry, decided == SubmissionDecision(step: .finished) else {
                 return nil
             }
-            (self.key, self.decision) = (key, decision)
-            (status, statusAt) = (entry.status, entry.statusAt)
+            (self.entry, status, statusAt) = (id, entry.status, entry.statusAt)
         }
     }
 
@@ -30,6 +28,6 @@ enum EntryLogRule {
         if let newest, newest.status == looked.status { return nil }
         let last = [newest?.time, looked.statusAt].compactMap(\.self).max()
         return TimeEntryStatus(
-            entry: looked.key.id, status: looked.status, timestamp: TimeEntryStatus.time(now, after: last))
+            entry: looked.entry, status: looked.status, timestamp: TimeEntryStatus.time(now, after: last))
     }
 }

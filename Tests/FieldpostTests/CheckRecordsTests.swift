@@ -119,9 +119,15 @@ import Testing
         #expect(try checked("submissions", environment).isEmpty)
 
         try environment.connection.run([
-            "UPDATE submission.ledger SET phase = 'open', lease_until = now() + interval '1 hour' WHERE entry_id = \(open)",
+            """
+            UPDATE submission.ledger SET phase = 'open', lease_until = now() + interval '1 hour'
+            WHERE entry_id = \(open)
+            """,
             "DELETE FROM submission.ledger WHERE entry_id = \(unknown)",
-            "UPDATE submission.ledger SET phase = 'open', lease_until = now() - interval '1 hour' WHERE entry_id = \(stuck)",
+            """
+            UPDATE submission.ledger SET phase = 'open', lease_until = now() - interval '1 hour'
+            WHERE entry_id = \(stuck)
+            """,
         ])
         let prefix = "/users/ana@example.com/TimeEntry/"
         #expect(

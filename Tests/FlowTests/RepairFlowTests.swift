@@ -195,9 +195,10 @@ private struct Planting: ~Copyable {
         let common = try #require(
             try directory.id(of: .common, in: environment, create: false, on: &connection))
         let person = try connection.run(
-            "SELECT id FROM store.object WHERE kind = \(Kind.person) AND realm_id = \(common) AND NOT deleted ORDER BY id LIMIT 1"
-        )[0]
-        .decode(UUID.self)
+            """
+            SELECT id FROM store.object
+            WHERE kind = \(Kind.person) AND realm_id = \(common) AND NOT deleted ORDER BY id LIMIT 1
+            """)[0].decode(UUID.self)
         let team = UUID()
         let key = ObjectKey(realm: common, kind: .team, id: team)
         for isDeleted in [false, true] {

@@ -22,6 +22,10 @@ import Testing
             path: "Services/ChangeRelay/Retention/Retention.swift", tables: ["access.audit"],
             reason: "the name of a table whose rows a gauge counts; no statement reads it"),
         Exception(
+            path: "Services/Fieldpost/Check/Comparison.swift",
+            tables: ["backend.connection", "backend.defect_tracker"],
+            reason: "whether a comparison is still to come depends on whether there is something to compare with"),
+        Exception(
             path: "Services/Onboarding/DeviceStore.swift", tables: ["access.person", "access.provider"],
             reason: "a device is locked and compared with its person's account in one statement"),
         Exception(

@@ -128,14 +128,16 @@ extension CheckSlice {
     var images: Statement {
         """
         SELECT r.path || '/' || k.name || '/' || f.id, f.fault, f.id, f.position FROM (
-            SELECT o.realm_id, o.kind, o.id, o.position, 'it names the image ' || n.blob_id || ', and no reference tells of it' AS fault
+            SELECT o.realm_id, o.kind, o.id, o.position,
+                'it names the image ' || n.blob_id || ', and no reference tells of it' AS fault
             FROM realm.realm r \(objects(Self.imageKinds, in: "r.id"))
             CROSS JOIN LATERAL (SELECT blob.named(o.kind, o.fields) AS blob_id) n
             WHERE r.environment_id = \(environment.rawValue) AND n.blob_id IS NOT NULL AND NOT EXISTS (
                 SELECT FROM blob.reference b WHERE b.environment_id = o.environment_id AND b.blob_id = n.blob_id
                     AND b.realm_id = o.realm_id AND b.kind = o.kind AND b.id = o.id)
             UNION ALL
-            SELECT b.realm_id, b.kind, b.id, 0, 'a reference tells of the image ' || b.blob_id || ', which it does not name'
+            SELECT b.realm_id, b.kind, b.id, 0,
+                'a reference tells of the image ' || b.blob_id || ', which it does not name'
             FROM blob.reference b
             WHERE b.environment_id = \(environment.rawValue) AND \(has("b.blob_id")) AND NOT EXISTS (
                 SELECT FROM store.object o WHERE o.environment_id = b.environment_id AND o.realm_id = b.realm_id

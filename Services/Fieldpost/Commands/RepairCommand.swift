@@ -72,10 +72,9 @@ struct RepairCommand: ParsableCommand {
         guard readLine() == "yes" else { throw CommandFailure("nothing was changed") }
     }
 
-    /// A difference whatever position it is seen at.
-    private static func place(_ row: Inconsistency) -> [String] {
-        [row.environment, row.part.rawValue, row.key, row.part == .changes ? "" : row.fault]
-    }
+    /// Where a difference is, whatever it says and at whatever position it is seen: where another one is left, nothing
+    /// is mended.
+    private static func place(_ row: Inconsistency) -> [String] { [row.environment, row.part.rawValue, row.key] }
 
     /// What would be done.
     private static func showWays(_ rows: [Inconsistency]) {

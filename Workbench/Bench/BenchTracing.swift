@@ -57,7 +57,12 @@ struct BenchTracing: AsyncParsableCommand {
                     for side in round.isMultiple(of: 2) ? sides : sides.reversed() {
                         let applied = try await apply(side.bench)
                         figures.add("apply, \(side.name)", "mutations/s", applied.rate)
-                        figures.add("apply, processor time \(side.name)", "µs/mutation", applied.microseconds)
+                        for (part, microseconds) in applied.processorTimes {
+                            figures.add("apply, \(part) \(side.name)", "µs/mutation", microseconds)
+                        }
+                        figures.add(
+                            "apply, processor time \(side.name)", "µs/mutation",
+                            applied.processorTimes.reduce(0) { $0 + $1.microseconds })
                         let submitted = try await submit.measure(
                             entries, slow: 0, side.source, side.bench, sampled: side.sampled)
                         figures.add("submit, \(side.name)", "calls/s", submitted.rate)
@@ -94,12 +99,12 @@ struct BenchTracing: AsyncParsableCommand {
     }
 
     /// Drafts of many devices at once, until they are answered and published; the submitter stands still meanwhile.
-    private func apply(_ bench: BenchCluster) async throws -> (rate: Double, microseconds: Double) {
+    private func apply(_ bench: BenchCluster) async throws -> Applied {
         guard await bench.cluster.terminate(.submitter, within: .seconds(30)) != nil else {
             throw BenchPlace.Missing(description: "the submitter does not stop")
         }
         let parts: [LocalCluster.Part] = [.gateway, .relay, .database]
-        let before = parts.map(bench.processorTime).reduce(0, +)
+        let before = parts.map(bench.processorTime)
         let start = ContinuousClock.now
         let each = mutations / Self.deviceCount
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -114,6 +119,15 @@ struct BenchTracing: AsyncParsableCommand {
         let seconds = (ContinuousClock.now - start).inSeconds
         try await bench.waitUntilRelayed(within: Self.relayMax)
         let count = Double(each * Self.deviceCount)
-        return (count / seconds, (parts.map(bench.processorTime).reduce(0, +) - before) / count * 1_000_000)
+        return Applied(
+            rate: count / seconds,
+            processorTimes: zip(parts, before).map { part, before in
+                (part.name, (bench.processorTime(of: part) - before) / count * 1_000_000)
+            })
+    }
+
+    private struct Applied {
+        let rate: Double
+        let processorTimes: [(part: String, microseconds: Double)]
     }
 }

@@ -28,13 +28,11 @@ struct Repair {
         end = .now + waitMax
     }
 
-    /// Carries out all repairs, and waits for them. What is compared with another system comes first: services decide by
-    /// what people may report on.
+    /// Carries out all repairs, and waits for them. Submissions come last: they are decided by what people may report
+    /// on, which may be compared anew.
     func mend(_ rows: [Inconsistency], on connection: inout Connection) throws {
-        let (others, compared) = rows.partitioned { row in
-            if case .compare = row.part.repair { true } else { false }
-        }
-        for rows in [compared, others] {
+        let (others, submissions) = rows.partitioned { $0.part == .submissions }
+        for rows in [others, submissions] {
             try begin(rows, on: &connection)
             try wait(for: rows, on: &connection)
         }

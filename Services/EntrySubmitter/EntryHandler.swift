@@ -200,12 +200,15 @@ struct EntryHandler: Handler {
             return (SubmissionState(entry: .tombstone, ledger: ledger), person)
         }
         var ledger = ledger
-        if ledger == nil, !isAnothers, let id = entry.backendId {
+        let isUntold = ledger == nil && !isAnothers && entry.backendId != nil
+        if isUntold {
             // It was made of a record, which is changed and not written a second time.
             ledger = Ledger()
-            ledger?.backendID = id
+            ledger?.backendID = entry.backendId
         }
         var state = SubmissionState(entry: .live(entry, editPosition: object.editPosition), ledger: ledger)
+        state.isAnswered =
+            isUntold && entry.status.isHandedIn && entry.status != .submitted && object.position > object.editPosition
         state.isAnothers = isAnothers
         state.isPersonUnknown = person == nil
         let mayBeSubmitted = entry.submitRequested ?? entry.status.isHandedIn

@@ -10,7 +10,8 @@ import Work
 ///   or looked up after its outcome had time to settle and not found. A ledger of a restored database may not know what
 ///   was tried: then it is looked up first.
 /// - `released` and what follows it are written only from a record that was read back.
-/// - Only the back end's refusal, or the entry's own problems, make an entry `invalid`; a back end that is away never.
+/// - Only the back end's refusal, or the entry's own problems, make an entry `invalid`; a back end that is away never,
+///   nor what a person can no longer choose where the back end has it and nobody has edited it since.
 /// - What is settled is settled for the edit it was asked by. When the entry has moved on meanwhile nothing of it is
 ///   overwritten, and it is decided again by what it is then.
 struct SubmissionRule: Sendable {
@@ -127,6 +128,13 @@ struct SubmissionRule: Sendable {
         }
         guard state.isChecked else { return SubmissionDecision(step: .check) }
         guard state.problems.isEmpty, let wanted = state.wanted else {
+            if state.isAnswered {
+                // The back end took what can no longer be chosen: only that Fieldpost knows of it is lost.
+                let reason = "it is \(entry.status.rawValue), its ledger is lost, and it cannot be sent as it is: "
+                return SubmissionDecision(
+                    step: .park(
+                        reason: reason + state.problems.joined(separator: "; "), after: retryMax, cause: .attempt))
+            }
             return refuse(state.problems, .problem, ledger, state)
         }
         if let confirmed = ledger.confirmed, ledger.backendID != nil, confirmed.wanted.isSameRecord(as: wanted) {

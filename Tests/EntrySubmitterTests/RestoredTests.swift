@@ -1,5 +1,6 @@
 import BackendProtocol
 import Backends
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres
@@ -38,6 +39,45 @@ import Work
             #expect(live.count == 1, "\(records)")
             #expect(live.first?.text == entry.text && live.first?.id == found.backendId)
             if lost != .editToo { #expect(live.first?.id == record) }
+        }
+    }
+
+    /// The ledger is lost, and what the entry was made of cannot be chosen now: it stays as the back end has it, and
+    /// waits. What a person edits then is refused.
+    @Test(arguments: BackendWorld.Vendor.allCases)
+    func whatCannotBeChosenAnyMoreStaysReleased(_ vendor: BackendWorld.Vendor) async throws {
+        try await BackendWorld.run(vendor) { world in
+            let (id, edited) = (UUID(), UUID())
+            let record = try await world.release(id)
+            _ = try await world.release(edited)
+            try world.acme.connection.run("DELETE FROM submission.ledger")
+            let node = try #require(world.draft().reporting.first?.node)
+            let gone = UUID()
+            func replace(_ old: UUID, by new: UUID) -> Statement {
+                """
+                UPDATE store.object SET fields = replace(fields, \(old.text), \(new.text))
+                WHERE kind = \(Kind.timeEntry)
+                """
+            }
+            try world.acme.connection.run(replace(node, by: gone))
+
+            guard case .park(let reason, _, .attempt) = try await world.step(id) else {
+                Issue.record("it does not wait")
+                return
+            }
+            #expect(reason.contains("its ledger is lost") && reason.contains("not available any more"), "\(reason)")
+            #expect(try world.entry(id)?.status == .released)
+            try world.edit(edited) { $0.text = "survey, and more" }
+            try await world.work(edited)
+            #expect(try world.entry(edited)?.status == .invalid)
+
+            try world.acme.connection.run(replace(gone, by: node))
+            try await world.work(id)
+            let found = try #require(try world.entry(id))
+            #expect(found.status == .released && found.backendId == record)
+            let phases = try world.acme.connection.run(
+                "SELECT phase FROM submission.ledger WHERE entry_id = \(id)")
+            #expect(try phases.map { try $0.decode(String.self) } == ["settled"])
         }
     }
 

@@ -20,7 +20,8 @@ extension FlowTests {
 
         @Test(.timeLimit(.minutes(20))) func whatSomebodyHasSpoiledIsMended() async throws {
             try await withCluster("repair", Self.options) { cluster in
-                let demo = try cluster.startDemo(["--people", "6", "--compass", cluster.compassURL])
+                let arguments = ["--people", "6", "--compass", cluster.compassURL]
+                let demo = try cluster.startDemo(arguments)
                 // While all of them work, what differs for a while is not told, or marked.
                 while demo.isRunning {
                     let busy = try Self.inconsistencies(await Self.run(["check", "--json", "--settle", "30"], cluster))
@@ -49,6 +50,8 @@ extension FlowTests {
                 #expect(after.status == 0 && after.output.contains("nothing differs"), "\(after)")
                 let audited = try await Self.run(["audit", "list", "--json"], cluster)
                 for row in Set(told.map(\.key)) { #expect(audited.output.contains(row), "\(row)") }
+                // New devices of the same people find all as it was, and as it is in the back end.
+                try await cluster.startDemo(arguments).expectNoDifferences()
             }
         }
 
@@ -93,7 +96,6 @@ private struct Planting: ~Copyable {
 
     consuming func all() throws {
         try lose("FieldTask", in: "/teams/%")
-        try lose("ReportingTreeNode", in: "/catalogues/%")
         try lose("Appointment", in: "/shares/%")
         try change(
             """
@@ -121,15 +123,7 @@ private struct Planting: ~Copyable {
             )
             DELETE FROM store.change c USING gone WHERE c.id = gone.id
             """)
-        try change(
-            """
-            DELETE FROM submission.ledger WHERE (environment_id, entry_id) IN (
-                SELECT l.environment_id, l.entry_id FROM submission.ledger l
-                JOIN store.object e ON e.environment_id = l.environment_id AND e.realm_id = l.realm_id
-                    AND e.id = l.entry_id AND NOT e.deleted
-                WHERE e.fields::json->>'status' = 'released' AND e.fields::json->>'submitRequested' = 'true'
-                ORDER BY l.entry_id DESC LIMIT 1)
-            """)
+        try loseLedger()
         try leaveMirror()
         try change(
             """
@@ -159,7 +153,9 @@ private struct Planting: ~Copyable {
     }
 
     /// Takes an object away, with its pointer.
-    private mutating func lose(_ kind: String, in paths: String) throws {
+    ///
+    /// - Parameter id: `nil`: any.
+    private mutating func lose(_ kind: String, in paths: String, named id: UUID? = nil) throws {
         try change(
             """
             WITH gone AS (
@@ -167,13 +163,32 @@ private struct Planting: ~Copyable {
                     SELECT o.realm_id, o.kind, o.id FROM store.object o
                     JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
                     JOIN realm.kind k ON k.number = o.kind
-                    WHERE r.path LIKE \(paths) AND k.name = \(kind) AND NOT o.deleted LIMIT 1
+                    WHERE r.path LIKE \(paths) AND k.name = \(kind) AND NOT o.deleted
+                        AND o.id = coalesce(\(id), o.id) LIMIT 1
                 ) x WHERE o.realm_id = x.realm_id AND o.kind = x.kind AND o.id = x.id
                 RETURNING o.environment_id, o.position, o.id
             )
             DELETE FROM store.change c USING gone g
             WHERE c.environment_id = g.environment_id AND c.position = g.position AND c.id = g.id
             """)
+    }
+
+    /// Nobody knows any more of an entry that it was submitted, and what its person chose for it is lost too.
+    private mutating func loseLedger() throws {
+        let row = try connection.run(
+            """
+            SELECT l.entry_id, u.fields::json->>'catalogue', e.fields::json->'reporting'->0->>'node'
+            FROM submission.ledger l
+            JOIN store.object e ON e.environment_id = l.environment_id AND e.realm_id = l.realm_id
+                AND e.id = l.entry_id AND NOT e.deleted
+            JOIN store.object u ON u.environment_id = l.environment_id AND u.realm_id = l.realm_id
+                AND u.kind = \(Kind.user) AND NOT u.deleted
+            WHERE e.fields::json->>'status' = 'released' AND e.fields::json->>'submitRequested' = 'true'
+            ORDER BY l.entry_id DESC LIMIT 1
+            """)[0]
+        let (entry, catalogue, node) = try row.decode(UUID.self, String.self, String.self)
+        try change("DELETE FROM submission.ledger WHERE entry_id = \(entry)")
+        try lose("ReportingTreeNode", in: "/catalogues/\(catalogue)", named: UUID(uuidString: node))
     }
 
     /// A mirror of a defect that there is not, and that nobody knows of.

@@ -13,22 +13,33 @@ import Work
 struct Repair {
     private let ids: [String: EnvironmentID]
     private let administrator: Administrator
-    private let waitMax: Duration
+    private let end: ContinuousClock.Instant
 
     /// Keys that one statement parks.
     private static let pageCountMax = 500
     private static let reason = "fieldpost repair has it decided anew"
 
+    /// - Parameter waitMax: How long it waits for services, all in all, from now on.
     init(
         _ environments: [(id: EnvironmentID, name: String)], by administrator: Administrator, waitMax: Duration
     ) {
         ids = Dictionary(uniqueKeysWithValues: environments.map { ($0.name, $0.id) })
         self.administrator = administrator
-        self.waitMax = waitMax
+        end = .now + waitMax
     }
 
-    /// Begins all repairs. What was changed meanwhile is left as it is: every write is guarded.
-    func begin(_ rows: [Inconsistency], on connection: inout Connection) throws {
+    /// Carries out all repairs, and waits for them. Submissions come last: they are decided by what people may report
+    /// on, which may be compared anew.
+    func mend(_ rows: [Inconsistency], on connection: inout Connection) throws {
+        let (others, submissions) = rows.partitioned { $0.part == .submissions }
+        for rows in [others, submissions] {
+            try begin(rows, on: &connection)
+            try wait(for: rows, on: &connection)
+        }
+    }
+
+    /// What was changed meanwhile is left as it is: every write is guarded.
+    private func begin(_ rows: [Inconsistency], on connection: inout Connection) throws {
         for (name, rows) in Dictionary(grouping: rows, by: \.environment) {
             guard let environment = ids[name] else { continue }
             for (part, rows) in Dictionary(grouping: rows, by: \.part) {
@@ -85,10 +96,8 @@ struct Repair {
     }
 
     /// Waits until the services have decided what was parked for them, and have compared what they were asked to.
-    func wait(for rows: [Inconsistency], on connection: inout Connection) throws {
-        let clock = ContinuousClock()
-        let end = clock.now + waitMax
-        while clock.now < end, try isOpen(rows, on: &connection) { poll(nil, 0, 200) }
+    private func wait(for rows: [Inconsistency], on connection: inout Connection) throws {
+        while ContinuousClock.now < end, try isOpen(rows, on: &connection) { poll(nil, 0, 200) }
     }
 
     private func isOpen(_ rows: [Inconsistency], on connection: inout Connection) throws -> Bool {

@@ -51,8 +51,7 @@ struct RepairCommand: ParsableCommand {
         }
         try ask(rows.count)
         let repair = Repair(check.environments, by: .commandLine, waitMax: .seconds(wait))
-        try repair.begin(rows, on: &connection)
-        try repair.wait(for: rows, on: &connection)
+        try repair.mend(rows, on: &connection)
         let after = Set(try check.run(on: &connection).inconsistencies.map(Self.place))
         let results = try rows.map { row in
             let isMended = !after.contains(Self.place(row))

@@ -1,4 +1,5 @@
 package import Essentials
+import FoundationEssentials
 import Model
 package import Postgres
 import Realms
@@ -6,7 +7,7 @@ import Realms
 /// The SQL of `pipeline.parked`, as people need it.
 package enum ParkedStore {
     package struct Selection {
-        /// No keys: all.
+        /// Keys, or ids of their objects; none: all.
         let keys: [String]
         let group: String?
         let topic: String?
@@ -25,9 +26,12 @@ package enum ParkedStore {
             (self.environment, self.reason, self.isDead) = (environment, reason, isDead)
         }
 
+        /// A key ends with its object's id.
+        private var ids: [String] { keys.compactMap { UUID(ascii: $0)?.text } }
+
         fileprivate var condition: Statement {
             """
-            (\(keys.isEmpty) OR p.key = ANY (\(keys)))
+            (\(keys.isEmpty) OR p.key = ANY (\(keys)) OR right(p.key, 36) = ANY (\(ids)))
                 AND (\(group) IS NULL OR p.group_name = \(group)) AND (\(topic) IS NULL OR p.topic = \(topic))
                 AND (\(environment) IS NULL OR p.environment_id = \(environment))
                 AND (\(reason) IS NULL OR position(lower(\(reason)) IN lower(p.reason)) > 0)

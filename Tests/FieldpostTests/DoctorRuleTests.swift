@@ -27,6 +27,7 @@ import Testing
         #expect(database { $0.connectionsUsed = 170 }.first?.state == .warning)
         #expect(database { $0.unwritable = ["store.object"] }.first?.state == .warning)
         #expect(database { $0.clockAhead = .seconds(-3) }.first?.state == .warning)
+        #expect(database { $0.deadKeys = 2 }.map(\.seen) == ["2 wait for a person"])
         #expect(database { $0.clockAhead = .seconds(40) }.first?.state == .failure)
     }
 

@@ -53,6 +53,8 @@ import Testing
         #expect(try Set(keys("--environment", "acme")) == [dead, waiting])
         #expect(try keys("--group", "realm-initializer").isEmpty)
         #expect(try keys(waiting) == [waiting])
+        let id = String(waiting.suffix(36))
+        #expect(try keys(id.uppercased()) == [waiting])
         #expect(try Set(keys("--topic", "entry.events")) == [dead, waiting, poison])
         #expect(try keys("--topic", "task.events").isEmpty)
         #expect(try keys("--reason", "carries the").isEmpty)
@@ -71,6 +73,10 @@ import Testing
         #expect(answer.output.contains("entry.events/3"))
         #expect(answer.output.contains(#"at position 7: {"status": "draft"}"#))
         #expect(try parked("show", "none").status == 1)
+        #expect(try parked("show", String(dead.suffix(36))).output == answer.output)
+        let narrowed = try parked("show", "--reason", "marker", "--dead")
+        #expect(narrowed.status == 0 && narrowed.output == answer.output, "\(narrowed)")
+        #expect(try parked("show").status == 2)
     }
 
     /// Whoever tries a key again is told what came of it.
@@ -87,7 +93,7 @@ import Testing
                 """
             ).affectedCount == 1
         }
-        #expect(again.output.contains("\(dead) is parked again: still two"), "\(again)")
+        #expect(again.output.contains("\(dead) is parked again: still two") && again.status == 1, "\(again)")
         let handled = try whileRetrying {
             try connection.run(
                 "DELETE FROM pipeline.parked WHERE key = \(dead) AND attempts = 0 AND NOT is_dead"

@@ -97,6 +97,12 @@ import Testing
                 try $0.run("SELECT is_dead, attempts FROM pipeline.parked").decode(Bool.self, Int32.self)
             }
             #expect(dead.count == 1 && !dead[0].0 && dead[0].1 == 0)
+            // A worker has taken it, and it died again: the page says so, whatever it lists.
+            try fixture.withDatabase {
+                _ = try $0.run("UPDATE pipeline.parked SET is_dead = true, attempts = 3, reason = 'it is still closed'")
+            }
+            let outcome = "document.getElementById('notice').textContent === 'It is parked again: it is still closed'"
+            try await browser.wait(outcome, on: page)
             _ = try await browser.value("document.getElementById('sign-out').click()", on: page)
             try await browser.wait("document.getElementById('sign-in')", on: page)
             #expect(try await browser.value("document.body.innerText.includes('key-1')", on: page) == "false")

@@ -42,6 +42,7 @@ final class UpRun: Sendable {
         console.say("sandbox: broker, identity provider, SAP, e-conomic and Compass")
         try await cluster.startAll(LocalCluster.Part.services)
         console.say("\(Services.all.map(\.name).formatted(.list(type: .and).locale(Self.english))) are ready")
+        console.say("the console: \(cluster.consoleURL) (\(LocalCluster.consoleAdministrator), password: sandbox)")
 
         let status = plan.hasDemo ? try await runDemos(cluster) : 0
         if status != 0 { console.say("the demo ended with status \(status)") }

@@ -11,7 +11,7 @@ extension ParkedCommand {
             abstract: "Try parked keys again now, with all their attempts.",
             discussion: """
                 Of a few keys it is waited for what comes of them, and told: handled, with the object as it is then, \
-                or parked again, and why. A message that could not be read cannot be tried again: discard it.
+                or parked again, and why: then the exit status is 1. A message that could not be read cannot be tried again: discard it.
                 """)
         @OptionGroup var selection: Selection
         @Flag(help: "All of them.") var all = false
@@ -50,9 +50,10 @@ extension ParkedCommand {
             }
             try answer(progress.changed, "tried again", selection, output)
             guard wait > 0, !output.json, (1...RetryOutcome.keyCountMax).contains(retried.count) else { return }
-            for outcome in try RetryOutcome.wait(for: retried, within: .seconds(wait), on: &connection) {
-                print(Table.oneLine(outcome.text))
-            }
+            let outcomes = try RetryOutcome.wait(for: retried, within: .seconds(wait), on: &connection)
+            for outcome in outcomes { print(Table.oneLine(outcome.text)) }
+            // What is told of them says why.
+            if outcomes.contains(where: { $0.state == .parkedAgain }) { throw ExitCode.failure }
         }
     }
 

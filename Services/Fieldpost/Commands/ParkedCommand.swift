@@ -21,7 +21,7 @@ struct ParkedCommand: ParsableCommand {
 
     /// Which keys are meant.
     struct Selection: ParsableArguments {
-        @Argument(help: "Keys, as `parked list` shows them.") var keys: [String] = []
+        @Argument(help: "Keys, as `parked list` shows them, or ids of their objects.") var keys: [String] = []
         @Option(help: "Only those of this consumer group: the service that parked them.") var group: String?
         @Option(help: "Only those of this topic.") var topic: String?
         @Option(help: "Only those of this environment.") var environment: String?
@@ -36,10 +36,14 @@ struct ParkedCommand: ParsableCommand {
                 "there is no consumer group \(group); there are \(groups.sorted().joined(separator: ", "))")
         }
 
+        /// Whether it says which.
+        var isNarrowed: Bool {
+            !keys.isEmpty || dead || [group, topic, environment, reason].contains { $0 != nil }
+        }
+
         /// For a command that changes something: all of them must be asked for.
         func requireSome(all: Bool) throws {
-            let filters = [group, topic, environment, reason]
-            guard !keys.isEmpty || filters.contains(where: { $0 != nil }) || dead || all else {
+            guard isNarrowed || all else {
                 throw ValidationError("say which: keys, --group, --topic, --environment, --reason, --dead, or --all")
             }
         }
@@ -81,14 +85,19 @@ struct ParkedCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
-            guard !selection.keys.isEmpty else { throw ValidationError("give at least one key") }
+            guard selection.isNarrowed else {
+                throw ValidationError("say which: keys, --group, --topic, --environment, --reason or --dead")
+            }
         }
 
         func run() throws {
             var connection = try database.connect()
             let rows = try ParkedStore.load(selection.select(on: &connection), countMax: 1_000, on: &connection)
             guard !rows.isEmpty else {
-                throw CommandFailure("no such key is parked: it was handled or discarded, or never was")
+                throw CommandFailure(
+                    selection.keys.isEmpty
+                        ? "no key is parked that fits"
+                        : "no such key is parked: it was handled or discarded, or never was")
             }
             if output.json { return try printJSON(rows) }
             let objects = try ParkedStore.objects(rows, on: &connection)

@@ -15,7 +15,7 @@ struct TraceCommand: ParsableCommand {
             end, parked keys, deliveries, the audit log) and what Kafka still has of it, in the order in which it \
             happened. What cannot be told is said at the end, with the reason. Nothing is changed.
             """)
-    @Argument(help: "The object's id.") var id: String
+    @Argument(help: "The object's id, or its key as `parked list` shows it.") var id: String
     @Option(help: "Only in this environment.") var environment: String?
     @Flag(help: "Do not ask Kafka.") var noKafka = false
     @OptionGroup var database: DatabaseOptions
@@ -23,11 +23,13 @@ struct TraceCommand: ParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        if UUID(ascii: id) == nil { throw ValidationError("\(id) is no UUID") }
+        if object == nil { throw ValidationError("\(id) is no UUID, and does not end with one") }
     }
 
+    private var object: UUID? { id.split(separator: "/").last.flatMap { UUID(ascii: $0) } }
+
     func run() throws {
-        guard let uuid = UUID(ascii: id) else { return }
+        guard let uuid = object else { return }
         var connection = try database.connect()
         let wanted = try environment.map { try EnvironmentStore.find($0, on: &connection) }
         var stories = try Story.load(uuid, in: wanted, on: &connection)

@@ -27,6 +27,10 @@ struct DatabaseFacts: Equatable, Sendable {
     /// Tables that its user may not read, and those that they may read and not write.
     var unreadable: [String]
     var unwritable: [String]
+    /// Parked keys that wait for a person, of which at most `deadKeysMax` are counted.
+    var deadKeys: Int64 = 0
+
+    static let deadKeysMax: Int64 = 10_000
 
     static func load(on connection: inout Connection) throws -> DatabaseFacts {
         let before = Timestamp.now()
@@ -64,6 +68,9 @@ struct DatabaseFacts: Equatable, Sendable {
         if facts.schema >= Schema.oldest {
             // Unknown to a role that may not look at it.
             facts.isUnchanged = try? connection.run(Lineage.isUnchanged)[0].decode(Bool.self)
+            let dead: Statement = "SELECT FROM pipeline.parked WHERE is_dead LIMIT \(deadKeysMax)"
+            let count = try? connection.run("SELECT count(*) FROM (\(dead)) d")[0].decode(Int64.self)
+            facts.deadKeys = count ?? 0
         }
         return facts
     }

@@ -11,7 +11,16 @@ enum DatabaseRules {
         [
             version(facts), encoding(facts), schema(facts), history(facts), rights(facts), access(facts),
             durability(facts), room(facts, connectionsNeeded), clock(facts.clockAhead),
+            deadKeys(facts.deadKeys),
         ].compactMap(\.self)
+    }
+
+    private static func deadKeys(_ count: Int64) -> DoctorFinding? {
+        guard count > 0 else { return nil }
+        let most = count == DatabaseFacts.deadKeysMax ? " at least" : ""
+        return .warning(
+            "parked keys", "\(count)\(most) \(count == 1 ? "waits" : "wait") for a person",
+            do: "see them with fieldpost parked list --dead, and why with fieldpost parked show KEY")
     }
 
     private static func version(_ facts: DatabaseFacts) -> DoctorFinding {

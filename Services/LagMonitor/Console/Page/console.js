@@ -112,7 +112,9 @@ async function follow(refresh, turn, isAutomatic) {
   } catch (error) {
     if (turn !== state.turn) return;
     say(error instanceof Refused ? error.message : "The console's service does not answer. It is asked again.");
-    seconds = 5;
+    // What was asked wrongly is not asked again.
+    const isWrong = error instanceof Refused && error.status >= 400 && error.status < 500 && error.status !== 429;
+    seconds = isWrong ? 0 : 5;
   }
   if (turn !== state.turn || !seconds) return;
   state.timer = setTimeout(() => follow(refresh, turn, true), seconds * 1000);

@@ -313,13 +313,30 @@ function parked(place, query) {
       Object.values(filters).some(Boolean) ? "No key is parked that fits." : "No key is parked: everything is handled."));
     more.replaceChildren(...(found.next ? [h("button", { click: () => load(found.next) }, "More")] : []));
   };
-  const open = (row) => parkedDialog(row, async (text) => {
+  const open = (row) => parkedDialog(row, async (text, isRetried) => {
     notice.textContent = text;
     await load();
     // The row may be gone: whoever works by keyboard goes on at what came of it.
     notice.focus();
+    if (!isRetried) return;
+    notice.textContent = await outcome(row);
+    if (list.isConnected) await load();
   });
   return async () => { await load(); return 0; };
+}
+
+/** What came of a key that was tried again: it is looked at for ten seconds, whatever the filters above it are. */
+async function outcome(row) {
+  const { group, key } = row.name;
+  for (let look = 0; look < 20; look += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const { keys } = await ask("/api/parked", { group, key, environment: row.environment }, true);
+    const now = keys.find((other) => other.name.environment === row.name.environment);
+    if (!now) return "It is handled, and not parked any more.";
+    // One that is taken up keeps its row until it is decided about.
+    if (now.state !== "waiting" || now.attempts > 0) return "It is parked again: " + now.reason;
+  }
+  return "It is on its way still: look at it again in a while.";
 }
 
 /** The object that a key stands for, and whose it is. */
@@ -347,7 +364,7 @@ async function parkedDialog(row, done) {
       try {
         await act(path, { ...name, version: found.key.version });
         close();
-        await done(after);
+        await done(after, path === "/api/parked/retry");
       } catch (error) {
         confirm.replaceChildren();
         if (error.status !== 409) { problem.textContent = error.message; return; }
@@ -507,11 +524,11 @@ async function realm(detail, environment, path) {
 // MARK: The time line
 
 function trace(place, query) {
-  const environment = query.get("environment") || "", id = (query.get("id") || "").trim();
+  const environment = query.get("environment") || "", id = (query.get("id") || "").trim().split("/").pop();
   return async () => {
     const found = h("div", { id: "stories" });
     place.replaceChildren(h("h2", {}, "The life of an object"),
-      finder("trace", "Draw", await environmentField(environment), field("id", "Id of an entry, task, share, notice …", id, { wide: true })), found);
+      finder("trace", "Draw", await environmentField(environment), field("id", "Id of an entry, task, share, notice …, or a parked key", id, { wide: true })), found);
     if (!id || !environment) { found.replaceChildren(h("p", { class: "soft" }, "Enter an id, or follow one from a realm or a parked key.")); return 0; }
     const stories = await ask("/api/trace", { environment, id });
     found.replaceChildren(...(stories.length ? stories.map(story) : [h("p", { class: "soft" }, "Nothing is known of it in this environment.")]));

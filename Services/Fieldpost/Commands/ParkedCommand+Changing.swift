@@ -11,7 +11,8 @@ extension ParkedCommand {
             abstract: "Try parked keys again now, with all their attempts.",
             discussion: """
                 Of a few keys it is waited for what comes of them, and told: handled, with the object as it is then, \
-                or parked again, and why: then the exit status is 1. A message that could not be read cannot be tried again: discard it.
+                or parked again, and why: then the exit status is 1. A message that could not be read cannot be tried \
+                again: discard it.
                 """)
         @OptionGroup var selection: Selection
         @Flag(help: "All of them.") var all = false

@@ -109,14 +109,21 @@ struct SessionStore: Sendable {
         let (nonce, sealed): (String, Bytea) = (try columns.next(), try columns.next())
         let (deviceAddress, deviceName): (String, String) = (try columns.next(), try columns.next())
         try columns.end()
-        // Where the environment has moved, the device begins again.
-        guard try AccessDirectory.left(on: &connection)[settings.environment] == nil,
-            let organisation = try Organisation(settings, secrets: secrets), let email = EmailAddress(address)
-        else { return nil }
+        guard let (organisation, email) = try who(settings, address, on: &connection) else { return nil }
         return Found(
             session: session, state: state.key, email: email, organisation: organisation, nonce: nonce,
             verifier: try secrets.openText(sealed.bytes, at: Self.verifierPlace(state.key)),
             deviceAddress: deviceAddress, deviceName: deviceName)
+    }
+
+    /// Whose login it is, and who it was for; `nil` where the environment has moved: the device begins again.
+    private func who(
+        _ settings: LoginSettings, _ address: String, on connection: inout Connection
+    ) throws -> (Organisation, EmailAddress)? {
+        guard try AccessDirectory.left(on: &connection)[settings.environment] == nil,
+            let organisation = try Organisation(settings, secrets: secrets), let email = EmailAddress(address)
+        else { return nil }
+        return (organisation, email)
     }
 
     /// An attempt's outcome is told: it cannot be taken for one that was interrupted.
@@ -248,10 +255,7 @@ struct SessionStore: Sendable {
         let (deviceAddress, deviceName): (String, String) = (try columns.next(), try columns.next())
         let (sealed, state): (Bytea, Bytea) = (try columns.next(), try columns.next())
         try columns.end()
-        // Where the environment has moved, the device begins again.
-        guard try AccessDirectory.left(on: &connection)[settings.environment] == nil,
-            let organisation = try Organisation(settings, secrets: secrets), let email = EmailAddress(address)
-        else { return nil }
+        guard let (organisation, email) = try who(settings, address, on: &connection) else { return nil }
         let json = try secrets.open(sealed.bytes, at: Self.tokensPlace(confirm.key))
         return (
             Found(

@@ -139,6 +139,15 @@ import Testing
         #expect(try collector.spans().count == count)
     }
 
+    @Test func whatIsRefusedAtTheEndHoldsNothingBack() async throws {
+        let collector = try SpanCollector(answers: ["400"])
+        try await sending(to: collector) { recorder in
+            guard let span = recorder.begin(Self.told) else { return }
+            for _ in 0..<SpanExport.countMax + 1 { recorder.end(span, Self.call()) }
+        }
+        #expect(try collector.spans().count == 1)
+    }
+
     @Test(.timeLimit(.minutes(10))) func aCollectorThatIsNotThereHoldsNothingUp() async throws {
         try await sending(to: "http://127.0.0.1:1") { recorder in
             if let span = recorder.begin(Self.told) { recorder.end(span, Self.call()) }

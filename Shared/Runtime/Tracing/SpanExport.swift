@@ -41,12 +41,13 @@ struct SpanExport: Service {
 
     func run() async throws {
         var left = await cancelWhenGracefulShutdown { await sendUntilCancelled() }
-        var answer = Answer.taken(rejectedCount: 0)
         left += take()
-        while let batch = Self.nextBatch(&left), case .taken = answer {
-            answer = await send(batch, within: Self.lastMax)
+        while let batch = Self.nextBatch(&left) {
+            let answer = await send(batch, within: Self.lastMax)
             count(answer, of: batch.count)
-            if case .again = answer { away.increment(by: batch.count + left.count) }
+            guard case .again = answer else { continue }
+            away.increment(by: batch.count + left.count)
+            break
         }
         client.shutDown()
     }

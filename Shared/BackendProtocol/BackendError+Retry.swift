@@ -1,3 +1,16 @@
+extension BackendError: CustomStringConvertible {
+    /// In words, for whoever looks after a back end.
+    public var description: String {
+        switch self {
+        case .refused(let messages): "it refuses that: \(messages.joined(separator: "; "))"
+        case .notProcessed(let reason, _): "it does nothing at the moment: \(reason)"
+        case .outcomeUnknown(let reason, _): "it may have done it or not: \(reason)"
+        case .tooLate: "it was not asked: the time was over"
+        case .unauthorized(let reason): "it refuses the credentials: \(reason)"
+        }
+    }
+}
+
 extension BackendError {
     /// When a read that failed like that is tried again.
     ///

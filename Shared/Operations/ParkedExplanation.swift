@@ -4,6 +4,9 @@ import Model
 
 /// What is said of a key, in words for a person who sees one for the first time.
 package struct ParkedExplanation {
+    /// After so many attempts a key is dead, unless a service is told otherwise: by its waits in about 15 minutes.
+    package static let attemptsUsual = 20
+
     package let lines: [(name: String, value: String)]
 
     package init(_ row: ParkedStore.Row, _ object: ParkedStore.Object?, now: Timestamp = .now()) {
@@ -54,7 +57,11 @@ package struct ParkedExplanation {
         }
         let check = "fieldpost environment check \(row.environment ?? "")"
         switch row.state {
-        case .waiting: return ["nothing, unless it lasts: mend what the reason says"]
+        case .waiting:
+            return [
+                "nothing now: it is tried again by itself, and is dead after \(attemptsUsual) attempts; when it comes "
+                    + "again and again, mend what the reason says"
+            ]
         case .circuit: return ["see why the back end does not answer: \(check)"]
         case .dead:
             return [

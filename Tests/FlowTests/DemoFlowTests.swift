@@ -53,6 +53,12 @@ extension FlowTests {
                         }
                     }
                 }
+                let other = try cluster.startDemo(["--people", "3"])
+                try await eventually("the demo ends", within: .seconds(300)) {
+                    other.isRunning ? other.logTail(bytesMax: 500) : nil
+                }
+                let said = other.logTail(bytesMax: 5_000)
+                #expect(other.end == .exited(status: 1) && said.contains("--environment"), "\(said)")
             }
         }
 

@@ -5,6 +5,8 @@ import Testing
 
 /// A browser as far as sign-ins need one: it keeps cookies, follows redirects, and sends forms.
 final class ConsoleVisitor {
+    private static let retryCountMax = 20
+
     private let fixture: ConsoleFixture
     private(set) var cookies: [String: String] = [:]
     /// As they were set, with their attributes.
@@ -51,8 +53,10 @@ final class ConsoleVisitor {
 
     /// Logs in at the provider, up to the address to which it sends the browser back.
     func logIn(as email: String) async throws -> String {
-        let begun = try await send("GET", "/sign-in")
-        let address = try #require(begun.headers["Location"])
+        var begun = try await send("GET", "/sign-in")
+        // On a busy machine the provider may not answer in time; a person tries again.
+        for _ in 0..<Self.retryCountMax where begun.status == 503 { begun = try await send("GET", "/sign-in") }
+        let address = try #require(begun.headers["Location"], "\(begun.status)")
         let login = try await send("GET", address)
         let consent = try await submit(login, at: address, [("email", email), ("password", ConsoleFixture.password)])
         let end = try await submit(consent, at: address, [("decision", "allow")])

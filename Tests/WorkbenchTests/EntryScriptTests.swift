@@ -128,6 +128,20 @@ private struct ModelServer {
         #expect(script.phase == .done)
     }
 
+    /// A database that was restored may have lost the release, the wish and the edit: devices send them again.
+    @Test func anEditedEntryThatARestoredDatabaseLostGoesTheWholeWayAgain() throws {
+        var script = EntryScript(plan(.editedAfter))
+        script.begin(seen: seen(5, .released, text: "Survey"))
+        let edit = try #require(script.look(seen(5, .released, text: "Survey")))
+        script.hear(.accepted(position: 6), of: edit)
+        for (position, status) in zip(Int64(20)..., [EntryStatus.draft, .draft, .submitted]) {
+            #expect(script.look(seen(position, status, text: "Edited: Survey")) == nil)
+            #expect(!script.isFinished, "\(status)")
+        }
+        _ = script.look(seen(23, .released, text: "Edited: Survey"))
+        #expect(script.phase == .done)
+    }
+
     @Test func aRejectionEndsTheScriptAndAMistakeOfAnEarlierRunDoesNotFail() throws {
         var script = EntryScript(plan(.plain))
         try hear(&script, .rejected(code: "closed", detail: "it is recorded"))

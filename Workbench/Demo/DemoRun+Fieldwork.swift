@@ -14,9 +14,17 @@ struct DemoFieldwork: Sendable {
 
 extension DemoRun {
     /// Gives people their roles, and looks up who they are.
+    ///
+    /// - Throws: ``DemoProblem`` when the environment is another demo's, whose tasks and calendars are not as planned.
     func prepare(
         _ plan: FieldworkPlan, _ organisation: Organisation, in environment: EnvironmentID, isVerifyOnly: Bool
     ) async throws -> DemoFieldwork {
+        let before = try await snapshot(environment).masters.keys
+        guard plan.tasks.isEmpty || before.isEmpty || plan.tasks.contains(where: { before.contains($0.id) }) else {
+            throw DemoProblem(
+                "the environment \(environmentName) has \(before.count) tasks of something else, such as a demo with "
+                    + "other people or other data: do it again as it was done, or take another with --environment")
+        }
         let people = try await trying { try await setup.objects(of: organisation.people, in: environment) }
         if !isVerifyOnly {
             let roles = people.enumerated().map { ($1, FieldworkPlan.role(of: $0, among: people.count)) }

@@ -107,9 +107,10 @@ struct EntryScript: Sendable {
             }
             return judge(seen)
         case .editing(let accepted):
-            // The edit itself leaves the status; only a later `released` is the back end's answer to it.
-            guard let seen, let accepted, seen.position > accepted else { return nil }
-            return seen.status == .submitted ? nil : settle(seen)
+            // The edit itself leaves the status; only a later `released` is the back end's answer to it. A draft is an
+            // entry that a restored database had lost: it goes the whole way again.
+            guard let seen, let accepted, seen.position > accepted, seen.status.isAnswer else { return nil }
+            return settle(seen)
         case .deleting(let isAccepted):
             // One that came and went between two looks of the gateway was never shown: then its answer must do.
             if seen == nil && isAccepted { phase = .done }
@@ -121,14 +122,13 @@ struct EntryScript: Sendable {
     /// What follows a status that the server gave.
     private mutating func judge(_ seen: SeenEntry) -> Mutation? {
         switch seen.status {
-        case .suggestion, .draft, .submitted: return nil
         case .released where plan.variant == .deletedAfter:
             phase = .deleting(isAccepted: false)
             return delete
         case .released where plan.variant == .editedAfter && seen.text != plan.text:
             phase = .editing(accepted: nil)
             return patch("\"text\":\(JSON.string(plan.text))")
-        case .invalid, .released, .rejected, .approved, .recorded: return settle(seen)
+        default: return seen.status.isAnswer ? settle(seen) : nil
         }
     }
 
@@ -156,6 +156,16 @@ struct EntryScript: Sendable {
         case (.rejected("deleted", _), _) where plan.variant.isMistake: phase = .done
         case (.rejected(_, _), .done): break
         case (.rejected(let code, let detail), _): phase = .failed("the gateway rejects: \(detail) (\(code))")
+        }
+    }
+}
+
+extension EntryStatus {
+    /// Whether it is what the back end, or whoever judges entries, made of a submitted one.
+    fileprivate var isAnswer: Bool {
+        switch self {
+        case .suggestion, .draft, .submitted: false
+        case .invalid, .released, .rejected, .approved, .recorded: true
         }
     }
 }

@@ -13,7 +13,7 @@ enum GeneratedFieldwork {
     private static let begin: Int64 = 1_704_700_800_000
     private static let minute: Int64 = 60_000
 
-    /// The same for the same numbers: of 100 tasks, about 3 are cancelled, 2 lose their team, 5 stay open, and 10 are
+    /// The same for the same numbers, and other ids for others: of 100 tasks, about 3 are cancelled, 2 lose their team, 5 stay open, and 10 are
     /// of a person without a team.
     static func make(people count: Int, seed: UInt64) -> FieldworkPlan {
         var random = SplitMix64(seed: seed)
@@ -49,7 +49,8 @@ enum GeneratedFieldwork {
             default: break
             }
             return FieldworkPlan.TaskLife(
-                id: StableID.uuid("task", "\(seed)", "\(index)"), definition: task, assignee: crew == nil ? doer : nil,
+                id: StableID.uuid("task", "\(seed)", "\(count)", "\(index)"), definition: task,
+                assignee: crew == nil ? doer : nil,
                 manager: managers[index % managers.count], end: end)
         }
     }
@@ -65,7 +66,7 @@ enum GeneratedFieldwork {
         of owner: Int, among count: Int, seed: UInt64, using random: inout SplitMix64
     ) -> FieldworkPlan.Calendar {
         var edits: [FieldworkPlan.CalendarEdit] = []
-        let name = "calendar-\(seed)-\(owner)"
+        let name = "calendar-\(seed)-\(count)-\(owner)"
         for number in 0..<editCount {
             let others = Set((0..<2).map { _ in Int.random(in: 0..<count, using: &random) }).subtracting([owner])
             let items = (0..<Int.random(in: 1...3, using: &random)).map { index in

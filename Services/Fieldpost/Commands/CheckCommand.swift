@@ -71,24 +71,29 @@ struct CheckCommand: ParsableCommand {
     func run() throws {
         var connection = try selection.database.connect(ConsistencyCheck.limits)
         let outcome = try selection.check(on: &connection).run(on: &connection)
-        if selection.output.json { try printJSON(outcome) } else { Self.show(outcome) }
+        if selection.output.json {
+            try printJSON(outcome)
+        } else {
+            Self.show(outcome, hint: "; what can be mended: fieldpost repair --dry-run")
+        }
         if !outcome.inconsistencies.isEmpty { throw ExitCode.failure }
     }
 
-    static func show(_ outcome: ConsistencyCheck.Outcome) {
+    /// - Parameter hint: What to do about differences, after how many there are.
+    static func show(_ outcome: ConsistencyCheck.Outcome, hint: String = "") {
         let rows = outcome.inconsistencies
         if !rows.isEmpty { print(Inconsistency.table(rows, empty: "").text, terminator: "") }
         for rest in outcome.rests where !rest.isAtRest || rest.dead > 0 {
             print(
-                "\(rest.environment) is not at rest: \(rest.unpublished) positions are not published, "
-                    + "\(rest.parked) keys wait, \(rest.dead) are dead")
+                "\(rest.environment) is not at rest. Positions to publish: \(rest.unpublished); keys that wait: "
+                    + "\(rest.parked); dead keys: \(rest.dead)")
         }
         if outcome.isCut { print("there may be more: --limit") }
         if rows.isEmpty {
             print(Terminal.coloured("nothing differs", .green))
         } else {
             let count = rows.count == 1 ? "1 difference" : "\(rows.count) differences"
-            print(Terminal.coloured(count, .red) + "; what can be mended: fieldpost repair")
+            print(Terminal.coloured(count, .red) + hint)
         }
     }
 }

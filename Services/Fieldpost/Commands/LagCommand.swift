@@ -10,7 +10,11 @@ import Runtime
 /// `fieldpost lag`: how far each consumer group is behind.
 struct LagCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "lag", abstract: "How far each consumer group is behind, per partition.")
+        commandName: "lag", abstract: "How far each consumer group is behind, per partition.",
+        discussion: """
+            Messages of a group that are not finished, and how long the oldest of them waits. One whose key was parked \
+            is finished and not among them: fieldpost parked list.
+            """)
 
     @Option(help: "Only this topic.") var topic: String?
     @Option(help: "Only this consumer group.") var group: String?
@@ -103,7 +107,7 @@ struct LagCommand: ParsableCommand {
                 ("TOPIC", .left), ("PARTITION", .right), ("GROUP", .left), ("COMMITTED", .right), ("END", .right),
                 ("LAG", .right), ("OLDEST", .right), ("EXPIRED", .right), ("RATE", .right), ("CLOSES", .right),
                 ("STATUS", .left),
-            ], empty: "no group is behind")
+            ], empty: "no group is behind; what was parked: fieldpost parked list")
         for row in rows {
             table.add([
                 row.topic, String(row.partition), row.group, row.committed.map(String.init) ?? "-",

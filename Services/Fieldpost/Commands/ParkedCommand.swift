@@ -11,7 +11,8 @@ struct ParkedCommand: ParsableCommand {
         commandName: "parked", abstract: "Keys whose event could not be handled.",
         discussion: """
             A key is one object, such as /users/ana@example.com/TimeEntry/8c1f…. A service that cannot handle its \
-            newest change now parks it and goes on with others. It is `waiting` (tried again by itself), `circuit` \
+            newest change now parks it and goes on with others. It is `waiting` (tried again by itself, with \
+            growing waits: after \(ParkedExplanation.attemptsUsual) attempts, about 15 minutes, it is dead), `circuit` \
             (its back end is away, and it comes back with it) or `dead`: it waits for you. Find dead ones with \
             `fieldpost parked list --dead`, see with `fieldpost parked show KEY` why and what to do, mend the cause, \
             then `fieldpost parked retry KEY`, which tells what came of it; or `fieldpost parked discard KEY`, which \

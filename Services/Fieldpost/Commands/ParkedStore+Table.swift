@@ -17,7 +17,7 @@ extension ParkedStore {
             table.add([
                 row.group, row.environment ?? "-", row.key, row.state.rawValue, String(row.attempts),
                 since.shortText, row.state == .dead ? "-" : next.shortText,
-                row.reason.count > 80 ? row.reason.prefix(79) + "…" : row.reason,
+                row.reason,
             ])
         }
         return table

@@ -286,7 +286,7 @@ function charts(place, query) {
 const states = { dead: ["bad", "dead"], circuit: ["warn", "back end away"], waiting: ["none", "waiting"] };
 const meanings = { dead: "It is not tried again by itself: it waits for you.",
   circuit: "Its back end does not answer. It comes back by itself when that does.",
-  waiting: "It comes back by itself; there is nothing to do, unless it lasts." };
+  waiting: "It comes back by itself; after 20 attempts, about a quarter of an hour, it is dead." };
 
 function parked(place, query) {
   const filters = Object.fromEntries(["group", "environment", "reason", "key", "state"].map((name) => [name, query.get(name) || ""]));
@@ -297,7 +297,7 @@ function parked(place, query) {
     h("p", { class: "soft" }, "A key is one object. It is parked when its newest change cannot be handled now; all others flow on. "
       + "A dead one waits for you: open it, mend what its reason says, and try it again."),
     finder("parked", "Find", choice("state", "State", [["", "all"], ["dead", "dead"], ["waiting", "come back by themselves"]], filters.state),
-      field("group", "Service", filters.group), field("environment", "Environment", filters.environment),
+      field("group", "Service (group)", filters.group), field("environment", "Environment", filters.environment),
       field("reason", "Reason has", filters.reason), field("key", "Key", filters.key)), notice, list, more);
   const rows = [];
   const load = async (after) => {
@@ -309,20 +309,36 @@ function parked(place, query) {
         h("td", { class: "nowrap" }, row.environment || "–"), what(row), h("td", { class: "strong" }, row.reason),
         h("td", { class: "nowrap" }, ago(row.parkedAt)),
         h("td", { class: "act" }, h("button", { "data-key": row.name.key, "aria-label": "Open " + row.name.key,
-          click: () => open(row) }, "Open"))]),
+          click: () => { history.pushState(null, "", address(row.name)); open(row.name); } }, "Open"))]),
       Object.values(filters).some(Boolean) ? "No key is parked that fits." : "No key is parked: everything is handled."));
     more.replaceChildren(...(found.next ? [h("button", { click: () => load(found.next) }, "More")] : []));
   };
-  const open = (row) => parkedDialog(row, async (text, isRetried) => {
+  // The address says which one is open: it can be passed on, and the browser's Back closes it, or comes back to it.
+  const address = (name) => "#parked?" + new URLSearchParams(
+    Object.entries({ ...filters, open: name ? JSON.stringify(name) : "" }).filter(([, value]) => value));
+  const open = (name) => parkedDialog(name, () => history.replaceState(null, "", address()), async (text, row) => {
     notice.textContent = text;
     await load();
     // The row may be gone: whoever works by keyboard goes on at what came of it.
     notice.focus();
-    if (!isRetried) return;
+    if (!row) return;
     notice.textContent = await outcome(row);
     if (list.isConnected) await load();
   });
-  return async () => { await load(); return 0; };
+  return async () => {
+    await load();
+    const name = named(query.get("open"));
+    if (name) await open(name);
+    return 0;
+  };
+}
+
+/** The key that an address names; `null` when it names none. */
+function named(text) {
+  try {
+    const { group, environment, key } = JSON.parse(text);
+    return typeof group === "string" && Number.isInteger(environment) && typeof key === "string" ? { group, environment, key } : null;
+  } catch { return null; }
 }
 
 /** What came of a key that was tried again: it is looked at for ten seconds, whatever the filters above it are. */
@@ -350,12 +366,21 @@ function what(row) {
     h("div", { class: "soft wrap" }, parts.slice(0, -2).join("/")));
 }
 
-async function parkedDialog(row, done) {
-  const { name } = row;
+/**
+ * Shows a key with what can be done about it.
+ *
+ * `closed` is called when it is closed, and `done` when something was done: with what is said of it, and the key if it
+ * is tried again.
+ */
+async function parkedDialog(name, closed, done) {
   const dialog = h("dialog", { "aria-labelledby": "key-title" });
   document.body.append(dialog);
-  const close = () => { dialog.close(); dialog.remove(); };
-  dialog.addEventListener("close", () => dialog.remove());
+  const close = () => dialog.close();
+  dialog.addEventListener("close", () => {
+    // Another view has the address by then.
+    if (dialog.isConnected) closed();
+    dialog.remove();
+  });
   const problem = h("p", { class: "bad", role: "alert" });
   const confirm = h("div", {});
   const ready = (title, text, path, verb, after, isFinal = false) => {
@@ -364,7 +389,7 @@ async function parkedDialog(row, done) {
       try {
         await act(path, { ...name, version: found.key.version });
         close();
-        await done(after, path === "/api/parked/retry");
+        await done(after, path === "/api/parked/retry" ? found.key : null);
       } catch (error) {
         confirm.replaceChildren();
         if (error.status !== 409) { problem.textContent = error.message; return; }
@@ -384,6 +409,7 @@ async function parkedDialog(row, done) {
     found = await ask("/api/parked/key", name);
   } catch (error) {
     dialog.remove();
+    closed();
     await done(error.status === 404 ? "The key is not parked any more." : error.message);
     return;
   }
@@ -408,7 +434,7 @@ async function parkedDialog(row, done) {
         `${name.group} takes it up with all its attempts.`, "/api/parked/retry", "Yes, try again", "It is tried again.") }, "Try again") : null,
       h("button", { class: "danger", id: "discard", click: () => ready("Discard the key?",
         "It is forgotten for good. Nothing is sent, and the object stays as it is.", "/api/parked/discard", "Yes, discard", "It is discarded.", true) }, "Discard"),
-      found.object && row.environment ? h("button", { click: () => { close(); go("trace", { environment: row.environment, id: found.object }); } }, "Time line") : null,
+      found.object && found.key.environment ? h("button", { click: () => go("trace", { environment: found.key.environment, id: found.object }) }, "Time line") : null,
       h("button", { id: "close", click: close }, "Close")), confirm);
   dialog.showModal();
 }
@@ -536,7 +562,18 @@ function trace(place, query) {
   };
 }
 
-const isBad = (hop) => /parked|dead|refused|failed|lost/.test(hop.event);
+/** What went wrong; what an administrator did about it has its record in the audit log, and is none of it. */
+const isBad = (hop) => hop.service !== "audit"
+  && (["parked", "dead", "refused", "notProcessed", "unknown", "unanswered", "ambiguous", "failed"].includes(hop.event)
+    || hop.event === "status" && /^(invalid|rejected)/.test(hop.text));
+
+/** Places from left to right in a lane, none nearer to the one before than a dot is wide. */
+function spread(places, left, right) {
+  const width = Math.min(13, (right - left) / Math.max(1, places.length - 1));
+  const spread = places.reduce((all, place) => [...all, Math.max(place, all.length ? all[all.length - 1] + width : left)], []);
+  for (let index = spread.length - 1, end = right; index >= 0; index -= 1, end -= width) spread[index] = Math.min(spread[index], end);
+  return spread;
+}
 
 function story(found) {
   const timed = found.hops.filter((hop) => hop.at);
@@ -545,13 +582,14 @@ function story(found) {
   const lanes = [...new Set(timed.map((hop) => hop.service))];
   const left = 150, right = 780, line = 26;
   const x = (hop) => last > first ? left + (moment(hop) - first) / (last - first) * (right - left) : left;
+  const dots = (hops) => { const places = spread(hops.map(x), left, right); return hops.map((hop, index) => [hop, places[index]]); };
   const drawing = svg("svg", { class: "lanes", viewBox: `0 0 800 ${lanes.length * line + 24}`, role: "img",
     "aria-label": "Time line of " + found.subject },
     ...lanes.flatMap((lane, index) => [
       svg("text", { x: 0, y: index * line + 20 }, lane.length > 21 ? lane.slice(0, 20) + "…" : lane),
       svg("line", { x1: left, x2: right, y1: index * line + 16, y2: index * line + 16 }),
-      ...timed.filter((hop) => hop.service === lane).map((hop) => svg("circle", { class: isBad(hop) ? "bad" : "", r: 6, cx: x(hop).toFixed(1),
-        cy: index * line + 16 }, svg("title", {}, hop.text)))]),
+      ...dots(timed.filter((hop) => hop.service === lane)).map(([hop, place]) => svg("circle", { class: isBad(hop) ? "bad" : "", r: 6,
+        cx: place.toFixed(1), cy: index * line + 16 }, svg("title", {}, hop.text)))]),
     svg("text", { x: left, y: lanes.length * line + 20 }, timed.length ? time(timed[0].at) : ""),
     svg("text", { x: right, y: lanes.length * line + 20, "text-anchor": "end" }, last > first ? "+ " + seconds((last - first) / 1000) : ""));
   let before = null;

@@ -92,18 +92,20 @@ enum EntryStore {
                 AND lower(fields::json->>'entry') = ANY (\(entries.map(\.id.text)))
             OFFSET 0
         ) o
-        ORDER BY o.realm_id, o.entry, (o.fields::json->>'timestamp')::timestamptz DESC, o.position DESC
+        ORDER BY o.realm_id, o.entry, (o.fields::json->>'timestamp')::timestamptz DESC NULLS LAST,
+            o.position DESC
         """
     }
 
-    /// By entry. A status that nobody knows is none.
+    /// By entry. A status that nobody knows is none, and a line without its time is none.
     static func newestLines(
         _ rows: Rows
     ) throws(PostgresError) -> [ObjectKey: (status: EntryStatus?, time: Timestamp)] {
         var lines: [ObjectKey: (status: EntryStatus?, time: Timestamp)] = [:]
-        for (realm, entry, status, time) in try rows.decode(Int32.self, UUID.self, String.self, String.self) {
-            guard let time = Timestamp(time) else { continue }
-            lines[ObjectKey(realm: realm, kind: .timeEntry, id: entry)] = (EntryStatus(rawValue: status), time)
+        for (realm, entry, status, time) in try rows.decode(Int32.self, UUID.self, String?.self, String?.self) {
+            guard let time = time.flatMap({ Timestamp($0) }) else { continue }
+            let key = ObjectKey(realm: realm, kind: .timeEntry, id: entry)
+            lines[key] = (status.flatMap { EntryStatus(rawValue: $0) }, time)
         }
         return lines
     }

@@ -71,7 +71,7 @@ struct Probe: ~Copyable {
     /// - Returns: `nil` when there is no such environment.
     private mutating func prepare() throws -> ProbeWay? {
         if connection == nil {
-            var opened = try Connection(conninfo, limits: Self.limits)
+            var opened = try Connection(conninfo, limits: Self.limits, check: Lineage.check)
             try Schema.check(on: &opened)
             connection = consume opened
             way = nil

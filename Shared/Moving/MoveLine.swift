@@ -5,13 +5,13 @@ import FoundationEssentials
 enum MoveLine: Codable {
     /// The first line.
     struct Header: Codable {
-        static let formatNow = 1
+        static let formatNow = 2
         let format: Int
         /// The number of the schema's newest file: both installations have the same.
         let schema: Int32
         let name: String
-        /// The number that the environment had where it was founded.
-        let foundedAs: Int32
+        /// The number that the environment had where it was founded; `nil`: of format 1, which has none.
+        let foundedAs: Int32?
         let move: String
         /// A word that only the transfer key opens.
         let check: Data
@@ -71,7 +71,7 @@ enum MoveLine: Codable {
 package struct MoveResume: Codable, Equatable, Sendable {
     /// The counter when the copy began.
     package let position: Int64
-    /// The database's clock then, in microseconds since 2000.
+    /// The database's clock then, in microseconds since 1970.
     package let time: Int64
     /// The last row that was copied of the table; `nil`: all of the copy is there.
     package var table: String?

@@ -12,7 +12,7 @@ package enum MoveRemoval {
     private static let signposts = ["access.provider", "access.domain", "access.address"]
 
     /// Tables that stay when an environment goes elsewhere, before those that they refer to.
-    private static let staying = [
+    package static let staying = [
         "onboarding.session", "blob.reference", "defect.command", "store.change", "realm.republish", "realm.move_part",
     ]
 
@@ -35,6 +35,12 @@ package enum MoveRemoval {
         guard let move = try MoveStore.find(name, on: &connection), move.state == .left else {
             throw MoveFailure("\(name) has not left")
         }
+        // Before the first row is gone: from now on it is not whole any more, and is not sent again.
+        try connection.run(
+            """
+            UPDATE realm.move SET discarded_at = coalesce(discarded_at, now())
+            WHERE environment_id = \(move.environment.rawValue) AND state = 'left'
+            """)
         let count = try empty(tables(but: signpost ? signposts : []), of: move, on: &connection)
         if signpost {
             // Its login is of the new place alone.

@@ -21,6 +21,8 @@ package enum MoveStore {
         package let environment: EnvironmentID
         package let id: String
         package let state: MoveState
+        /// Whether what stayed of it has begun to be removed.
+        package let isDiscarded: Bool
     }
 
     /// For sessions that move: pages are large, and locks are waited for briefly, so that nobody waits behind them.
@@ -37,15 +39,17 @@ package enum MoveStore {
     package static func find(_ name: String, on connection: inout Connection) throws -> Move? {
         let rows = try connection.run(
             """
-            SELECT m.environment_id, m.move_id::text, m.state
+            SELECT m.environment_id, m.move_id::text, m.state, m.discarded_at IS NOT NULL
             FROM realm.move m JOIN realm.environment e ON e.id = m.environment_id WHERE e.name = \(name)
             """)
-        guard let (environment, id, text) = try rows.first?.decode(EnvironmentID.self, String.self, String.self)
+        guard
+            let (environment, id, text, isDiscarded) = try rows.first?
+                .decode(EnvironmentID.self, String.self, String.self, Bool.self)
         else { return nil }
         guard let state = MoveState(rawValue: text) else {
             throw MoveFailure("a move is '\(text)', which is not known")
         }
-        return Move(environment: environment, id: id, state: state)
+        return Move(environment: environment, id: id, state: state, isDiscarded: isDiscarded)
     }
 
     /// Begins to move an environment away, or goes on with it.
@@ -59,6 +63,8 @@ package enum MoveStore {
             """)
         guard let move = try find(name, on: &connection) else { throw MoveFailure("there is no environment \(name)") }
         switch move.state {
+        case .left where move.isDiscarded:
+            throw MoveFailure("\(name) has left, and what stayed of it was removed: it cannot be sent again")
         // One that has left is held as it was: it can be sent again when what arrived is lost before it begins there.
         case .copying, .held, .left: return move
         case .arriving, .whole: throw MoveFailure("\(name) is arriving here, and has not begun")

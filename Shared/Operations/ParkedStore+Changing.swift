@@ -28,7 +28,14 @@ extension ParkedStore {
         }
     }
 
+    /// Why nothing can be done about an environment's keys, in one line.
+    package struct IsMoving: Error, CustomStringConvertible {
+        package let description =
+            "the environment is being moved to another installation, or has moved: nothing is done here about its keys"
+    }
+
     /// - Parameter keys: None of a message that could not be read: there is nothing to decide about.
+    /// - Throws: ``IsMoving``.
     package static func retry(
         _ keys: [Seen], by administrator: Administrator, on connection: inout Connection
     ) throws -> Changed {
@@ -40,6 +47,7 @@ extension ParkedStore {
         }
     }
 
+    /// - Throws: ``IsMoving``.
     package static func discard(
         _ keys: [Seen], by administrator: Administrator, on connection: inout Connection
     ) throws -> Changed {
@@ -67,11 +75,19 @@ extension ParkedStore {
                         WHERE \(rows) AND (p.key, \(version)) IN (SELECT * FROM unnest(\(names), \(versions)))
                         """)
                 ).decode(String.self)
-                let rest = try transaction.run([
-                    "SELECT count(*) FROM pipeline.parked p WHERE \(rows) AND p.key <> ALL (\(done))",
-                    administrator.audit(action, done, in: environment, detail: ["group": place.group]),
-                ])
-                return Changed(count: done.count, otherCount: Int(try rest[0][0].decode(Int64.self)))
+                // What is parked as it was seen, and stays all the same, is an environment's that is held.
+                let (heldCount, otherCount) = try transaction.run(
+                    """
+                    SELECT count(*) FILTER (WHERE is_seen), count(*) FILTER (WHERE NOT is_seen)
+                    FROM (
+                        SELECT (p.key, \(version)) IN (SELECT * FROM unnest(\(names), \(versions))) AS is_seen
+                        FROM pipeline.parked p WHERE \(rows) AND p.key <> ALL (\(done))
+                    ) p
+                    """
+                )[0].decode(Int64.self, Int64.self)
+                if heldCount > 0 { throw IsMoving() }
+                try transaction.run(administrator.audit(action, done, in: environment, detail: ["group": place.group]))
+                return Changed(count: done.count, otherCount: Int(otherCount))
             }
         }
         return changed

@@ -89,7 +89,10 @@ import Testing
         }
         try waitUntil("it has looked once, and waits for the relay") {
             try environment.connection.run(
-                "SELECT FROM pg_stat_activity WHERE query LIKE '%FROM realm.relay%' AND pid <> pg_backend_pid()"
+                """
+                SELECT FROM pg_stat_activity
+                WHERE query LIKE '%FROM realm.relay%' AND pid <> pg_backend_pid() AND datname = current_database()
+                """
             ).count > 0
         }
         try environment.put([(ana, place)], .location, into: .manager)

@@ -38,7 +38,11 @@ import Testing
             #expect(visitor.cookies["fieldpost-console"] == nil, "nobody is let in without a record")
             try rename(conninfo, name + "_away", to: name)
             // So often that one network's sign-ins of a minute are not used up meanwhile.
-            while try await visitor.signIn().status != 303 { try await Task.sleep(for: .milliseconds(2_500)) }
+            let end = ContinuousClock.now + patienceMax
+            while try await visitor.signIn().status != 303 {
+                try #require(.now < end, "it does not find its database")
+                try await Task.sleep(for: .milliseconds(2_500))
+            }
             #expect(try await visitor.send("GET", "/api/parked").status == 200)
         }
     }

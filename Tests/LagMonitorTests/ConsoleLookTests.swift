@@ -94,6 +94,32 @@ import Testing
         }
     }
 
+    /// A look would leave a record, which nobody can write there.
+    @Test(arguments: [("held", 503), ("left", 409)])
+    func ofAnEnvironmentThatMovesItIsSaid(state: String, status: Int) async throws {
+        try await withConsole { fixture in
+            try fixture.park("k", reason: "closed")
+            let seen = fixture.body("k", version: try fixture.version(of: "k"))
+            try fixture.withDatabase { connection in
+                try connection.run(
+                    """
+                    INSERT INTO realm.move (environment_id, move_id, state)
+                    SELECT id, gen_random_uuid(), \(state) FROM realm.environment
+                    """)
+                for table in ["access.audit", "pipeline.parked"] {
+                    try connection.run("SELECT realm.hold(id, \(table)::regclass) FROM realm.environment")
+                }
+            }
+            let visitor = ConsoleVisitor(fixture)
+            _ = try await visitor.signIn()
+            let look = try await visitor.send("GET", "/api/realms?environment=acme&prefix=/")
+            #expect(look.status == status)
+            #expect(String(decoding: look.body, as: UTF8.self).contains("another installation"))
+            #expect(try await visitor.act("/api/parked/discard", seen) == 409)
+            #expect(try await visitor.act("/api/parked/retry", seen) == 409)
+        }
+    }
+
     @Test func whatPostgresCannotHoldIsRefused() async throws {
         try await withConsole { fixture in
             let visitor = ConsoleVisitor(fixture)

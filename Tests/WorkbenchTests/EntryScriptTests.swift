@@ -132,7 +132,8 @@ private struct ModelServer {
     @Test func anEditedEntryThatARestoredDatabaseLostGoesTheWholeWayAgain() throws {
         var script = EntryScript(plan(.editedAfter))
         script.begin(seen: seen(5, .released, text: "Survey"))
-        let edit = try #require(script.look(seen(5, .released, text: "Survey")))
+        let mutation = script.look(seen(5, .released, text: "Survey"))
+        let edit = try #require(mutation)
         script.hear(.accepted(position: 6), of: edit)
         for (position, status) in zip(Int64(20)..., [EntryStatus.draft, .draft, .submitted]) {
             #expect(script.look(seen(position, status, text: "Edited: Survey")) == nil)

@@ -33,8 +33,6 @@ actor Device {
     private(set) var opened: Set<RealmPath> = []
     /// The last thing that went wrong, for the person who waits.
     private(set) var trouble: String?
-    /// How often a gateway said that the environment is elsewhere.
-    private(set) var moveCount = 0
     private var sending = SendingClock()
 
     /// The most mutations in one request.
@@ -327,7 +325,6 @@ actor Device {
             if refusal.status == 401 { token = nil }
             if let url = refusal.movedTo {
                 gateway = GatewayClient(client: gateway.client, url: url)
-                moveCount += 1
             }
         }
         if (error as? HTTPError)?.isCancelled ?? (error is CancellationError) { return }

@@ -13,8 +13,8 @@ enum GeneratedFieldwork {
     private static let begin: Int64 = 1_704_700_800_000
     private static let minute: Int64 = 60_000
 
-    /// The same for the same numbers, and other ids for others: of 100 tasks, about 3 are cancelled, 2 lose their team, 5 stay open, and 10 are
-    /// of a person without a team.
+    /// The same for the same numbers, and other ids for others: of 100 tasks, about 3 are cancelled, 2 lose their team,
+    /// 5 stay open, and 10 are of a person without a team.
     static func make(people count: Int, seed: UInt64) -> FieldworkPlan {
         var random = SplitMix64(seed: seed)
         let workers = FieldworkPlan.workers(among: count)

@@ -4,6 +4,9 @@
 -- its number here.
 ALTER TABLE realm.environment ADD founded_as int;
 
+-- When what stays of an environment that has left began to be removed: from then on it is not sent again.
+ALTER TABLE realm.move ADD discarded_at timestamptz;
+
 -- As before; and what the audit log says of the move itself is written, and what stays of an environment that has left
 -- is removed by who says so with `fieldpost.discarding`.
 CREATE OR REPLACE FUNCTION realm.refuse_moving() RETURNS trigger LANGUAGE plpgsql

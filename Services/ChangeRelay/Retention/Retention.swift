@@ -29,7 +29,7 @@ struct Retention: ~Copyable {
     private let logger: Logger
 
     init(conninfo: String, limits: RetentionLimits, logger: Logger) throws {
-        var connection = try Connection(conninfo)
+        var connection = try Connection(conninfo, check: Lineage.check)
         try Schema.check(on: &connection)
         self.connection = connection
         self.limits = limits

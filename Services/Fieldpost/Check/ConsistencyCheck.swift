@@ -105,8 +105,8 @@ struct ConsistencyCheck {
 
     // MARK: At rest
 
-    /// Waits until what is on its way has come that may take differences away, `settleMax` at most; without Kafka's
-    /// word a second longer, for what workers have in their hands.
+    /// Waits until what is on its way has come that may take differences away, `settleMax` and the brokers'
+    /// last answer at most; without Kafka's word a second longer, for what workers have in their hands.
     ///
     /// - Returns: What has not come, by group.
     private func settle(

@@ -66,7 +66,7 @@ struct Settling: ~Copyable {
         return try rows.first?.decode(Int64.self) ?? 0
     }
 
-    /// The keys that were due, or taken, when it was looked. Rows: group, count.
+    /// The keys that were due when it was looked. Rows: group, count.
     private func due(on connection: inout Connection) throws -> [(String, Int64)] {
         try connection.run(
             """
@@ -96,7 +96,10 @@ struct Settling: ~Copyable {
                 }
                 if count > 0 { left[group.name] = "\(group.name) has \(count) messages to read" }
             }
-            for group in groups where look.problems["group \(group.name)"] != nil {
+            let offsets = Dictionary(look.groups.map { ($0.name, $0.offsets.keys) }) { first, _ in first }
+            for group in groups {
+                let isTold = offsets[group.name]?.allSatisfy { look.available[$0] != nil } ?? false
+                guard look.problems["group \(group.name)"] != nil || !isTold else { continue }
                 left[group.name] = "Kafka does not tell how far \(group.name) is"
             }
         } catch {

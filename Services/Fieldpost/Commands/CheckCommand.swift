@@ -55,7 +55,9 @@ struct CheckCommand: ParsableCommand {
             let isSet = ProcessInfo.processInfo.environment[Setting.kafkaBrokers.variable]?.isEmpty == false
             guard brokers != nil || isSet else { return nil }
             let (addresses, properties) = try options.resolved()
-            return Settling.Transport(brokers: addresses, properties: properties, waitMax: BrokerOptions.waitMax)
+            return Settling.Transport(
+                brokers: addresses, properties: properties,
+                waitMax: min(BrokerOptions.waitMax, .seconds(max(1, settle))))
         }
 
         /// A line that is written over, for who waits at a terminal.

@@ -11,8 +11,9 @@ extension EnvironmentCommand {
             abstract: "Remove what arrived of an environment that has not begun, or what stays of one that left.",
             discussion: """
                 Of one that has left, its rows are removed for good, and nothing tells whether it works at the other \
-                installation: look there before. Devices that still come are told on where it is, unless \
-                --signpost-too is given: then nothing of it stays, and it may come back. It may be stopped, and begun \
+                installation: look there before. Devices that still come, with a token that \
+                is good or to log in, are told on where it is, unless --signpost-too is given: then nothing of it \
+                stays, and it may come back. It cannot be exported again. It may be stopped, and begun \
                 again.
                 """)
         @Argument(help: "The environment.") var name: String

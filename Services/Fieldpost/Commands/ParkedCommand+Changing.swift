@@ -11,7 +11,8 @@ extension ParkedCommand {
             abstract: "Try parked keys again now, with all their attempts.",
             discussion: """
                 Of a few keys it is waited for what comes of them, and told: handled, with the object as it is then, \
-                or parked again, and why: then the exit status is 1. A message that could not be read cannot be tried \
+                or parked again, and why: then the exit status is 1, as it is when one was parked again before it was \
+                tried. A message that could not be read cannot be tried \
                 again: discard it.
                 """)
         @OptionGroup var selection: Selection
@@ -50,18 +51,24 @@ extension ParkedCommand {
                 }
             }
             try answer(progress.changed, "tried again", selection, output)
-            guard wait > 0, !output.json, (1...RetryOutcome.keyCountMax).contains(retried.count) else { return }
-            let outcomes = try RetryOutcome.wait(for: retried, within: .seconds(wait), on: &connection)
-            for outcome in outcomes { print(Table.oneLine(outcome.text)) }
+            var isWhole = progress.changed.otherCount == 0
+            if wait > 0, !output.json, (1...RetryOutcome.keyCountMax).contains(retried.count) {
+                let outcomes = try RetryOutcome.wait(for: retried, within: .seconds(wait), on: &connection)
+                for outcome in outcomes { print(Table.oneLine(outcome.text)) }
+                isWhole = isWhole && !outcomes.contains { $0.state == .parkedAgain }
+            }
             // What is told of them says why.
-            if outcomes.contains(where: { $0.state == .parkedAgain }) { throw ExitCode.failure }
+            if !isWhole { throw ExitCode.failure }
         }
     }
 
     struct Discard: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Forget parked keys; their objects stay as they are.",
-            discussion: "A newer event of a key is handled as always.")
+            discussion: """
+                A newer event of a key is handled as always. One that was parked again meanwhile stays, and the exit \
+                status is 1.
+                """)
         @OptionGroup var selection: Selection
         @Flag(help: "All of them.") var all = false
         @Flag(help: "Only say what would be discarded.") var dryRun = false
@@ -83,7 +90,7 @@ extension ParkedCommand {
             let seen = try guarded.rows(selected, on: &connection)
             if yes, seen == nil {
                 try ParkedStore.forEachPage(selected, on: &connection) { try discard($0, &$1) }
-                return try answer(progress.changed, "discarded", selection, output)
+                return try tell(progress.changed)
             }
             let rows = try seen ?? ParkedStore.load(selected, countMax: ParkedSeen.countMax, on: &connection)
             if !yes, !rows.isEmpty {
@@ -95,7 +102,12 @@ extension ParkedCommand {
             }
             // Only what was shown: what was parked meanwhile stays.
             for page in rows.chunks(ofCount: ParkedStore.pageCountMax) { try discard(Array(page), &connection) }
-            try answer(progress.changed, "discarded", selection, output)
+            try tell(progress.changed)
+        }
+
+        private func tell(_ changed: ParkedStore.Changed) throws {
+            try answer(changed, "discarded", selection, output)
+            if changed.otherCount > 0 { throw ExitCode.failure }
         }
     }
 }

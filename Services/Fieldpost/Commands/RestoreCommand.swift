@@ -29,7 +29,7 @@ struct RestoreCommand: ParsableCommand {
     }
 
     func run() throws {
-        var connection = try database.connect(MoveStore.limits, check: nil)
+        var connection = try database.connect(check: nil)
         try Schema.check(on: &connection)
         let isUnchanged = try connection.run(Lineage.isUnchanged)[0].decode(Bool.self)
         if isUnchanged, !nothingLost, !force {
@@ -38,7 +38,7 @@ struct RestoreCommand: ParsableCommand {
                     + "that of a volume's snapshot or from before schema 10, give --force")
         }
         if !isUnchanged || force {
-            if !nothingLost { tell(of: try MoveStore.holdLeaving(on: &connection)) }
+            if !nothingLost { tell(of: try holdLeaving()) }
             let subject = nothingLost ? "nothing lost" : "something may be lost"
             try connection.run(
                 (nothingLost ? [] : Lineage.restore) + [
@@ -47,6 +47,12 @@ struct RestoreCommand: ParsableCommand {
             try connection.run(Lineage.endSessions)
         }
         try show(&connection)
+    }
+
+    /// On a session of its own: locks are waited for briefly there, and again.
+    private func holdLeaving() throws -> [String] {
+        var connection = try database.connect(MoveStore.limits, check: nil)
+        return try MoveStore.holdLeaving(on: &connection)
     }
 
     private func tell(of names: [String]) {

@@ -1,5 +1,6 @@
 import Essentials
 import HTTPTypes
+import Operations
 import Postgres
 import Realms
 import Runtime
@@ -83,8 +84,8 @@ final class ConsoleDatabase: Sendable {
 
     /// Runs `body` on a connection's thread.
     ///
-    /// - Throws: `Problem` 503 while the database is away, or too many look at a time, or it takes too long; what
-    ///   `body` throws.
+    /// - Throws: `Problem` 503 while the database is away, or too many look at a time, or it takes too long, or the
+    ///   environment is held; `Problem` 409 when that has moved; what else `body` throws.
     func run<Success: Sendable>(
         _ look: Look = .short, _ body: @escaping @Sendable (inout Connection) throws -> Success
     ) async throws -> Success {
@@ -99,8 +100,20 @@ final class ConsoleDatabase: Sendable {
         } catch let error as PostgresError where error.sqlState == "53300" {
             throw Problem(
                 .serviceUnavailable, detail: "Too many look at a time; try again.", headers: [.retryAfter: "5"])
+        } catch let error as PostgresError where error.sqlState == "23514" {
+            throw Problem(
+                .conflict,
+                detail: "The environment has moved to another installation, and nothing can be recorded of it here any "
+                    + "more: look at it there.")
+        } catch let error as PostgresError where error.isLocked {
+            throw Problem(
+                .serviceUnavailable,
+                detail: "The environment is being moved to another installation, or somebody holds what this needs: "
+                    + "try again.", headers: [.retryAfter: "5"])
         } catch let error as PostgresError where error.isRetriable {
             throw Self.away
+        } catch let error as ParkedStore.IsMoving {
+            throw Problem(.conflict, detail: "Nothing was done: \(error.description).")
         }
     }
 

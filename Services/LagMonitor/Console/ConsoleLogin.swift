@@ -48,6 +48,17 @@ struct ConsoleLogin: Sendable {
     /// The browser is back with the provider's answer.
     @concurrent func finish(_ request: Request, from client: String) async throws -> Response {
         do {
+            return try await letIn(request, from: client)
+        } catch let problem as Problem {
+            // Who is let in, or refused, is in the audit log, or is not let in.
+            var response = ConsolePage.note(problem.status, problem.detail ?? "Try again.")
+            response.headers[values: .setCookie] = [cookies.endLogin]
+            return response
+        }
+    }
+
+    private func letIn(_ request: Request, from client: String) async throws -> Response {
+        do {
             let (identity, idToken) = try await identity(request)
             guard let email = identity.email else { throw Refusal.provider("no e-mail address") }
             let isOne = AdministratorRule.isAdministrator(
@@ -66,11 +77,6 @@ struct ConsoleLogin: Sendable {
             return try await answer(.provider("\(failure)"), from: client)
         } catch let error as TokenError {
             return try await answer(.provider("\(error)"), from: client)
-        } catch let problem as Problem {
-            // Who is let in is in the audit log, or is not let in.
-            var response = ConsolePage.note(problem.status, problem.detail ?? "Try again.")
-            response.headers[values: .setCookie] = [cookies.endLogin]
-            return response
         }
     }
 

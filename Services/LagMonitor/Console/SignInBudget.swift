@@ -3,7 +3,7 @@ import Runtime
 import Synchronization
 
 /// Bounds on sign-ins, whose strangers have no session: requests of one network in a minute, and how many are under way
-/// at a time, of one network and of all. What one stranger uses up is their own.
+/// at a time, of one network and of all. What one network uses up is its own.
 final class SignInBudget: Sendable {
     /// Requests of one network in a minute; a sign-in takes two.
     static let requestCountMax = 60

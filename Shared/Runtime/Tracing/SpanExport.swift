@@ -42,10 +42,14 @@ struct SpanExport: Service {
     func run() async throws {
         var left = await cancelWhenGracefulShutdown { await sendUntilCancelled() }
         left += take()
+        let end = ContinuousClock.now + Self.lastMax
         while let batch = Self.nextBatch(&left) {
-            let answer = await send(batch, within: Self.lastMax)
-            count(answer, of: batch.count)
-            guard case .again = answer else { continue }
+            let time = end - .now
+            if time > .zero {
+                let answer = await send(batch, within: time)
+                count(answer, of: batch.count)
+                guard case .again = answer else { continue }
+            }
             away.increment(by: batch.count + left.count)
             break
         }
@@ -55,12 +59,17 @@ struct SpanExport: Service {
     /// - Returns: What was not sent.
     private func sendUntilCancelled() async -> ArraySlice<TraceSpan> {
         var backoff = Backoff(first: .milliseconds(500), waitMax: .seconds(30))
-        var isAway = false
+        var (isAway, isRefused) = (false, false)
         while !Task.isCancelled {
             var spans = take()
             while let batch = Self.nextBatch(&spans) {
                 let answer = await send(batch, within: Self.answerMax)
                 count(answer, of: batch.count)
+                if case .taken = answer { isRefused = false }
+                if case .refused(let reason) = answer, !isRefused {
+                    isRefused = true
+                    logger.warning("the collector refuses spans", metadata: ["reason": "\(reason)"])
+                }
                 guard case .again(let reason, let asked) = answer else {
                     backoff.succeeded()
                     isAway = false
@@ -127,9 +136,7 @@ struct SpanExport: Service {
             let rejectedCount = min(max(0, rejectedCount), count)
             exported.increment(by: count - rejectedCount)
             if rejectedCount > 0 { refused.increment(by: rejectedCount) }
-        case .refused(let reason):
-            refused.increment(by: count)
-            logger.warning("the collector refuses spans", metadata: ["reason": "\(reason)", "count": "\(count)"])
+        case .refused: refused.increment(by: count)
         case .again: break
         }
     }

@@ -1,5 +1,5 @@
 // The console: session, requests, navigation. What comes from the suite is shown as text, never as markup.
-import { views } from "/views.js";
+import { manual, views } from "/views.js";
 
 // `isTouched`: somebody did something since the page asked last.
 const state = { token: null, timer: null, turn: 0, isTouched: false };
@@ -98,11 +98,11 @@ async function show() {
   main.replaceChildren(place);
   document.querySelectorAll("dialog").forEach((dialog) => dialog.remove());
   const refresh = views[view](place, new URLSearchParams(query || ""));
-  await follow(refresh, turn, false);
+  await follow(refresh, turn, false, manual.has(view));
 }
 
-/** Brings a view up to date, and does so again as long as it wants. */
-async function follow(refresh, turn, isAutomatic) {
+/** Brings a view up to date, and does so again as long as it wants; one that waits for the person, once. */
+async function follow(refresh, turn, isAutomatic, isManual) {
   if (turn !== state.turn) return;
   let seconds = 0;
   try {
@@ -111,13 +111,14 @@ async function follow(refresh, turn, isAutomatic) {
     say("");
   } catch (error) {
     if (turn !== state.turn) return;
-    say(error instanceof Refused ? error.message : "The console's service does not answer. It is asked again.");
+    say(error instanceof Refused ? error.message
+      : "The console's service does not answer. " + (isManual ? "Try again." : "It is asked again."));
     // What was asked wrongly is not asked again.
     const isWrong = error instanceof Refused && error.status >= 400 && error.status < 500 && error.status !== 429;
-    seconds = isWrong ? 0 : 5;
+    seconds = isWrong || isManual ? 0 : 5;
   }
   if (turn !== state.turn || !seconds) return;
-  state.timer = setTimeout(() => follow(refresh, turn, true), seconds * 1000);
+  state.timer = setTimeout(() => follow(refresh, turn, true, isManual), seconds * 1000);
 }
 
 /** Goes to a view with parameters. */

@@ -634,4 +634,7 @@ function acts(place, query) {
   };
 }
 
+/** Views that wait for the person: they cost much, or leave a record. */
+export const manual = new Set(["parked", "realms", "trace"]);
+
 export const views = { picture, charts, parked, environments, realms, trace, acts };

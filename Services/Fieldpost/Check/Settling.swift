@@ -4,6 +4,7 @@ import Lag
 import Model
 import Postgres
 import Realms
+import Work
 
 /// What was on its way in an environment when it was looked at, and how much of it has not come yet: until it has, what
 /// differs may go away by itself.
@@ -66,12 +67,15 @@ struct Settling: ~Copyable {
         return try rows.first?.decode(Int64.self) ?? 0
     }
 
-    /// The keys that were due when it was looked. Rows: group, count.
+    /// The keys that were due when it was looked, or are soon: so are those that a worker had taken, until its lease is
+    /// over. Rows: group, count.
     private func due(on connection: inout Connection) throws -> [(String, Int64)] {
-        try connection.run(
+        let lease = WorkerLimits().dueLease.milliseconds
+        let soon = Timestamp(millisecondsSinceEpoch: lookedAt.millisecondsSinceEpoch + lease)
+        return try connection.run(
             """
             SELECT group_name, count(*) FROM pipeline.parked
-            WHERE environment_id = \(environment.rawValue) AND NOT is_dead AND next_at <= \(lookedAt)
+            WHERE environment_id = \(environment.rawValue) AND NOT is_dead AND next_at <= \(soon)
                 AND group_name = ANY (\(groups.map(\.name)))
             GROUP BY group_name
             """

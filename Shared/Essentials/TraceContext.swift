@@ -40,8 +40,6 @@ package struct TraceContext: Hashable, Sendable {
     /// Whether who began the trace records it. Source: W3C Trace Context, §3.2.2.5.1.
     package var isSampled: Bool { flags & 1 == 1 }
 
-    package var traceID: String { hex(traceHigh) + hex(traceLow) }
-
     /// As the header has it.
     package var text: String {
         var bytes: [UInt8] = []
@@ -65,14 +63,8 @@ package struct TraceContext: Hashable, Sendable {
     @TaskLocal package static var current: TraceContext?
 }
 
-/// A span's id as 16 digits.
-package func hex(_ value: UInt64) -> String {
-    var bytes: [UInt8] = []
-    appendHex(value, to: &bytes)
-    return String(decoding: bytes, as: UTF8.self)
-}
-
-private func appendHex(_ value: UInt64, digitCount: UInt64 = 16, to bytes: inout [UInt8]) {
+/// Appends the last digits of a number, in lower case.
+package func appendHex(_ value: UInt64, digitCount: UInt64 = 16, to bytes: inout [UInt8]) {
     for index in (0..<digitCount).reversed() {
         let digit = UInt8(truncatingIfNeeded: value >> (4 * index) & 15)
         bytes.append(digit < 10 ? digit + 48 : digit + 87)

@@ -124,7 +124,7 @@ import Testing
             let isTaken = try await eventually { try !collector.spans().isEmpty }
             #expect(isTaken)
             let spans = try collector.spans()
-            #expect(spans.map(\.span) == [second.map { hex($0.context.spanID) }])
+            #expect(spans.map(\.span) == [second.map { digits($0.context.spanID) }])
         }
         #expect(try collector.requests().count == 4)
     }

@@ -2,6 +2,7 @@ import Essentials
 import FoundationEssentials
 import Kafka
 import Model
+import TestSupport
 import Testing
 
 @testable import Work

@@ -124,18 +124,8 @@ import Testing
             let json = String(decoding: try JSONEncoder().encode(["text": bad, bad: "x"]), as: UTF8.self)
             let id = UUID()
             try await withOwnThread {
+                try fixture.addEntries([id], of: "x@y.z", fields: json)
                 var connection = try Connection(fixture.database)
-                try connection.run(
-                    """
-                    INSERT INTO realm.realm (environment_id, id, path)
-                    SELECT id, 77, '/users/x@y.z' FROM realm.environment
-                    """)
-                try connection.run(
-                    """
-                    INSERT INTO store.object (environment_id, realm_id, kind, deleted, id, position, source_position,
-                        edit_position, fields)
-                    SELECT id, 77, \(Kind.timeEntry), false, \(id), 1, 0, 1, \(json) FROM realm.environment
-                    """)
                 try connection.run(
                     """
                     INSERT INTO store.change (environment_id, realm_id, position, kind, id, traceparent)

@@ -57,6 +57,24 @@ struct ConsoleFixture: Sendable {
         }
     }
 
+    /// Gives each environment a person's realm with entries.
+    func addEntries(_ ids: [UUID], of email: String, fields: String) throws {
+        try withDatabase { connection in
+            try connection.run(
+                """
+                INSERT INTO realm.realm (environment_id, id, path)
+                SELECT id, 77, \("/users/" + email) FROM realm.environment
+                """)
+            try connection.run(
+                """
+                INSERT INTO store.object (environment_id, realm_id, kind, deleted, id, position, source_position,
+                    edit_position, fields)
+                SELECT e.id, 77, \(Kind.timeEntry), false, i, 1, 0, 1, \(fields)
+                FROM realm.environment e CROSS JOIN unnest(\(ids)) AS i
+                """)
+        }
+    }
+
     /// Puts a key aside, dead unless it waits for its back end, whose object is an entry of Ana's.
     func park(
         _ key: String, group: String = "entry-submitter", topic: String = "entry.events", reason: String,

@@ -23,20 +23,7 @@ import Testing
     /// Each page that tells of people has its record, the later ones too.
     @Test func everyLookIsRecorded() async throws {
         try await withConsole { fixture in
-            try fixture.withDatabase { connection in
-                try connection.run(
-                    """
-                    INSERT INTO realm.realm (environment_id, id, path)
-                    SELECT id, 77, '/users/x@example.com' FROM realm.environment
-                    """)
-                try connection.run(
-                    """
-                    INSERT INTO store.object (environment_id, realm_id, kind, deleted, id, position, source_position,
-                        edit_position, fields)
-                    SELECT e.id, 77, \(Kind.timeEntry), false, i, 1, 0, 1, '{}'
-                    FROM realm.environment e CROSS JOIN unnest(\(Self.ids)) AS i
-                    """)
-            }
+            try fixture.addEntries(Self.ids, of: "x@example.com", fields: "{}")
             let visitor = ConsoleVisitor(fixture)
             _ = try await visitor.signIn()
             let realm = "environment=acme&path=/users/x@example.com"

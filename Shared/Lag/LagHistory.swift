@@ -148,7 +148,9 @@ package struct LagHistory: Sendable {
     /// Whether somebody reads there: of a group that is over, or was never begun, nothing is to be expected.
     private func isFollowed(_ group: LagLook.Group, _ course: Course) -> Bool {
         if let count = group.memberCount, count > 0 { return true }
-        return group.isKnown ? !course.commits.isEmpty : course.commits.count > 1
+        if !group.isKnown { return course.commits.count > 1 }
+        // One that ended before its first commit has left all of it.
+        return !course.commits.isEmpty || assemblies[group.name]?.hasHadMembers == true
     }
 
     private func status(
@@ -157,8 +159,11 @@ package struct LagHistory: Sendable {
         // Whoever has only begun to look has seen no silence yet.
         guard course.lookCount >= Self.commitCountMax, isFollowed(group, course) else { return nil }
         let lag = beginning.end - beginning.start
-        // It is there, and has not finished the first of what it has to read.
-        if course.commits.isEmpty { return lag > 0 ? .stall : .ok }
+        // It has not finished the first of what it has to read.
+        if course.commits.isEmpty {
+            if lag == 0 { return .ok }
+            return group.memberCount == 0 ? .stop : .stall
+        }
         return LagStatusRule.status(
             commits: course.commits, recentEnds: growth?.recentEnds ?? [], lag: lag, now: milliseconds)
     }

@@ -17,9 +17,11 @@ extension FlowTests {
             try await flow.write(through: 20, pause: .milliseconds(5))
             try await flow.verify(through: 20)
             let group = Services.entrySubmitter.name
-            try await eventually("nothing waits") {
+            try await eventually("nothing waits, and that is committed") {
                 let seen = try await MonitorFigures(cluster, monitor)
-                return seen.lag(group) == 0 && seen.seconds(group) == 0 && seen.problems == 0 ? nil : seen.text
+                let offset = seen.sum("kafka_consumergroup_group_offset", of: group)
+                let isDone = offset >= 20 && seen.lag(group) == 0 && seen.seconds(group) == 0 && seen.problems == 0
+                return isDone ? nil : seen.text
             }
 
             await cluster.kill9(.submitter)

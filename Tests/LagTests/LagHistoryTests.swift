@@ -97,6 +97,12 @@ struct LagHistoryTests {
         // A service that is not there, and was not; one that hangs on its first message.
         #expect(try lag(members: 0, isKnown: true) { _ in nil }.status == nil)
         #expect(try lag(members: 1, isKnown: true) { _ in nil }.status == .stall)
+        // One that was there, and ended before it had finished anything.
+        let ended = try self.lag(
+            (0..<10).map {
+                look($0 * 10, committed: nil, 0..<(100 + $0), members: $0 < 2 ? 1 : 0, isKnown: true)
+            })
+        #expect(ended.status == .stop && ended.isFollowed)
     }
 
     @Test func whatWasCommittedInLostContentIsNoSignOfLife() throws {

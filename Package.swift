@@ -273,8 +273,8 @@ let tests: [Target] = [
         name: "FieldpostTests",
         dependencies: [
             "Backends", "Environments", "Essentials", "Fieldpost", "HTTP", "Identity", "ImportSources", "Kafka",
-            "LocalCluster", "Model", "Moving", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", crypto,
-            httpTypes, hummingbird, lifecycle, logging, nioPosix,
+            "LocalCluster", "Model", "Moving", "Operations", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport",
+            "Work", crypto, httpTypes, hummingbird, lifecycle, logging, nioPosix,
         ], path: "Tests/FieldpostTests"),
     .testTarget(
         name: "FlowTests",

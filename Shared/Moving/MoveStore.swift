@@ -98,14 +98,14 @@ package enum MoveStore {
         }
     }
 
-    /// - Throws: ``MoveFailure`` unless the environment is held for this move, as it was when it was sent.
+    /// - Throws: ``MoveFailure`` unless the environment is held for this move, as it was when it was sent, and whole.
     static func requireHeld(_ move: Move, on connection: inout Connection) throws {
         let rows = try connection.run(
             """
             SELECT FROM realm.move WHERE environment_id = \(move.environment.rawValue)
-                AND move_id = \(move.id)::text::uuid AND state IN ('held', 'left')
+                AND move_id = \(move.id)::text::uuid AND state IN ('held', 'left') AND discarded_at IS NULL
             """)
-        guard rows.count == 1 else { throw MoveFailure("the environment was taken back meanwhile") }
+        guard rows.count == 1 else { throw MoveFailure("the environment was taken back, or discarded, meanwhile") }
     }
 
     /// Holds what may have left already: a database that was restored does not know what became of the moves that were

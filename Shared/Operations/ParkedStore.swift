@@ -162,8 +162,21 @@ package enum ParkedStore {
 
     /// The object of each row, in their order; `nil` where there is none.
     package static func objects(_ rows: [Row], on connection: inout Connection) throws -> [Object?] {
-        let asked = rows.enumerated().compactMap { index, row in
-            EventSubject(row.subject).map { (Int32(index), row.environmentID, $0) }
+        try objects(rows.map { ($0.subject, $0.environmentID) }, on: &connection)
+    }
+
+    /// - Returns: `nil` when there is none.
+    static func object(
+        _ subject: String, in environmentID: Int32, on connection: inout Connection
+    ) throws -> Object? {
+        try objects([(subject, environmentID)], on: &connection)[0]
+    }
+
+    private static func objects(
+        _ keys: [(subject: String, environmentID: Int32)], on connection: inout Connection
+    ) throws -> [Object?] {
+        let asked = keys.enumerated().compactMap { index, key in
+            EventSubject(key.subject).map { (Int32(index), key.environmentID, $0) }
         }
         let found = try connection.run(
             """
@@ -175,7 +188,7 @@ package enum ParkedStore {
                 AND o.id = n.id
             """
         ).decode(Int32.self, Int64.self, String?.self)
-        var objects = [Object?](repeating: nil, count: rows.count)
+        var objects = [Object?](repeating: nil, count: keys.count)
         for (index, position, fields) in found { objects[Int(index)] = Object(position: position, fields: fields) }
         return objects
     }

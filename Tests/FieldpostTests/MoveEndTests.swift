@@ -96,6 +96,23 @@ import Testing
         try connection.run("UPDATE realm.environment SET position = position + 1 WHERE id = 7")
     }
 
+    /// What is sent once more while it is removed is not whole.
+    @Test func anExportNoticesThatWhatItSendsIsDiscarded() throws {
+        let receipt = try place.transfer()
+        _ = try place.line(place.run(at: place.old, "leave", "acme", receipt, "--key-from", "KEY"))
+        var (isDiscarded, hasEnded) = (false, false)
+        let failure = #expect(throws: MoveFailure.self) {
+            try place.export { bytes in
+                let beginning = String(decoding: bytes.prefix(20), as: UTF8.self)
+                if beginning.contains("\"end\"") { hasEnded = true }
+                guard !isDiscarded, beginning.contains("\"part\"") else { return }
+                _ = try place.line(place.run(at: place.old, "discard", "acme", "--yes"))
+                isDiscarded = true
+            }
+        }
+        #expect(isDiscarded && !hasEnded && failure?.description.contains("discarded") == true)
+    }
+
     /// While one holds table after table, another takes it back.
     @Test func nothingStaysHeldThatIsTakenBackWhileItIsBeingHeld() throws {
         for _ in 0..<5 {

@@ -1,9 +1,11 @@
 import Foundation
 import Model
+import Operations
 import Postgres
 import Synchronization
 import TestSupport
 import Testing
+import Work
 
 @Suite(.ownThreads) struct ParkedTests {
     private let conninfo: String
@@ -33,6 +35,15 @@ import Testing
                 ('entry-submitter', 0, '\(poison)', 'entry.events', 3, '\(poison)', 0, 'no usable header', true, false,
                     0, now(), now())
             """)
+    }
+
+    @Test func theAttemptsThatAreToldAreTheWorkers() {
+        #expect(ParkedExplanation.attemptsUsual == WorkerLimits().attemptsMax)
+    }
+
+    @Test func whatIsNoKeyIsNotCalledWell() throws {
+        // Whoever complains has a name, and keys have none: that nothing was found does not say that all is well.
+        #expect(try parked("list", "ana@example.com").output == "no such key is parked; a key ends with an id\n")
     }
 
     private func parked(_ arguments: String...) throws -> Answer {

@@ -11,7 +11,7 @@ import Testing
 @Suite(.ownThreads) struct ConsoleAccessTests {
     static let readPaths = [
         "/api/session", "/api/overview", "/api/charts", "/api/parked", "/api/parked/key?group=g&environment=1&key=k",
-
+        "/api/parked/outcome?group=g&environment=1&key=k&subject=k",
         "/api/environments", "/api/audit", "/api/audit?action=login&before=5", "/api/realms?environment=acme",
         "/api/realm?environment=acme&path=/common",
         "/api/realm/objects?environment=acme&path=/common&kind=Person",

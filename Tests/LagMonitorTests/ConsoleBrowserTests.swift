@@ -118,6 +118,30 @@ import Testing
         }
     }
 
+    /// Handled is not well: an entry may have become invalid.
+    @Test func whatCameOfAKeyIsTold() async throws {
+        try await withBrowser { fixture, browser, page in
+            let id = UUID()
+            let subject = "/users/x@example.com/TimeEntry/\(id.text)"
+            try fixture.addEntries([id], of: "x@example.com", fields: #"{"status": "invalid"}"#)
+            try fixture.park("key-1", reason: "the project is closed", subject: subject)
+            try await visit("#parked", browser, page, until: "document.querySelector('button[data-key=key-1]')")
+            try await click("button[data-key=key-1]", browser, page)
+            try await click("#retry", browser, page)
+            try await click("#confirm", browser, page)
+            try await browser.wait("document.getElementById('notice').textContent === 'It is tried again.'", on: page)
+            try fixture.withDatabase { _ = try $0.run("DELETE FROM pipeline.parked") }
+            try await browser.wait("document.querySelector('#notice a')", on: page)
+            let told = try await text("#notice", browser, page)
+            #expect(told.contains("handled") && told.contains("position 1, status invalid"), "\(told)")
+            try await click("#notice a", browser, page)
+            try await browser.wait("document.querySelector('#stories h3')", on: page)
+            #expect(try await text("#stories h3", browser, page) == subject)
+            // The key as it was opened, how its object is, and the time line.
+            #expect(try fixture.acts("payload.viewed").count == 3)
+        }
+    }
+
     @Test func whatComesFromOutsideIsTextWhateverItLooksLike() async throws {
         try await withBrowser { fixture, browser, page in
             let bad = Self.hostile

@@ -58,7 +58,6 @@ struct UpState: Sendable {
             (LocalCluster.passwordVariable, LocalCluster.passwordOfSAP),
             (LocalCluster.tokensVariable, LocalCluster.tokensOfEconomic), ("FIELDPOST_SECRET_KEYS", home.secretKeys),
             (LocalCluster.clientSecretVariable, home.clientSecret),
-            ("FIELDPOST_ONBOARDING_URL", home.url(.onboarding)),
         ]
         variables += addresses.map { ($0.variable, $0.url) }
         let lines = variables.map { "export \($0.0)='\($0.1)'" } + ["export PATH=\"\(executables):$PATH\"", ""]

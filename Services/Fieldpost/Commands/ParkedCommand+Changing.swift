@@ -54,7 +54,7 @@ extension ParkedCommand {
             var isWhole = progress.changed.otherCount == 0
             if wait > 0, !output.json, (1...RetryOutcome.keyCountMax).contains(retried.count) {
                 let outcomes = try RetryOutcome.wait(for: retried, within: .seconds(wait), on: &connection)
-                for outcome in outcomes { print(Table.oneLine(outcome.text)) }
+                for (row, outcome) in zip(retried, outcomes) { print(Table.oneLine(outcome.text(of: row.key))) }
                 isWhole = isWhole && !outcomes.contains { $0.state == .parkedAgain }
             }
             // What is told of them says why.

@@ -12,7 +12,8 @@ struct ParkedCommand: ParsableCommand {
         discussion: """
             A key is one object, such as /users/ana@example.com/TimeEntry/8c1f…. A service that cannot handle its \
             newest change now parks it and goes on with others. It is `waiting` (tried again by itself, with \
-            growing waits: after \(ParkedExplanation.attemptsUsual) attempts, about 15 minutes, it is dead), `circuit` \
+            growing waits: after \(ParkedExplanation.attemptsUsual) attempts, about 15 minutes, it is dead, and at \
+            once where no attempt could help), `circuit` \
             (its back end is away, and it comes back with it) or `dead`: it waits for you. Find dead ones with \
             `fieldpost parked list --dead`, see with `fieldpost parked show KEY` why and what to do, mend the cause, \
             then `fieldpost parked retry KEY`, which tells what came of it; or `fieldpost parked discard KEY`, which \
@@ -74,7 +75,8 @@ struct ParkedCommand: ParsableCommand {
             var connection = try database.connect()
             let rows = try ParkedStore.load(
                 selection.select(on: &connection), countMax: limit, on: &connection)
-            try output.show(rows, ParkedStore.table(rows))
+            let empty = selection.keys.isEmpty ? "nothing is parked" : "no such key is parked; a key ends with an id"
+            try output.show(rows, ParkedStore.table(rows, empty: empty))
         }
     }
 

@@ -4,12 +4,12 @@ import FoundationEssentials
 import Operations
 
 extension ParkedStore {
-    static func table(_ rows: [Row]) -> Table {
+    static func table(_ rows: [Row], empty: String = "nothing is parked") -> Table {
         var table = Table(
             [
                 ("GROUP", .left), ("ENVIRONMENT", .left), ("KEY", .left), ("STATE", .left), ("ATTEMPTS", .right),
                 ("SINCE", .right), ("NEXT", .right), ("REASON", .left),
-            ], empty: "nothing is parked")
+            ], empty: empty)
         let now = Int64(Date().timeIntervalSince1970 * 1_000)
         for row in rows {
             let since = Duration.milliseconds(now - row.parkedAt.millisecondsSinceEpoch)

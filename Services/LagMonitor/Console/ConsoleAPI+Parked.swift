@@ -12,6 +12,7 @@ extension ConsoleAPI {
     func addParkedRoutes(to router: Router<EdgeContext>) {
         router.get("/api/parked") { try await parked($0, $1) }
         router.get("/api/parked/key") { try await explain($0, $1) }
+        router.get("/api/parked/outcome") { try await outcome($0, $1) }
         router.post("/api/parked/retry") { request, context in
             try await change(request, context, isOfReadable: true) { try ParkedStore.retry([$0], by: $1, on: &$2) }
         }
@@ -109,10 +110,7 @@ extension ConsoleAPI {
         }
         let visitor = try gate.visitor(request, context)
         let query = try ConsoleQuery(request)
-        let name = ParkedStore.Name(
-            group: try query.text("group"),
-            environmentID: Int32(try query.integer("environment", in: 0...Int(Int32.max), default: 0)),
-            key: try query.text("key"))
+        let name = try Self.name(query)
         let found = try await database.run { connection -> Answer? in
             guard let row = try ParkedStore.find(name, on: &connection) else { return nil }
             let object = try ParkedStore.objects([row], on: &connection)[0]
@@ -129,6 +127,31 @@ extension ConsoleAPI {
         }
         guard let found else { throw ConsoleAnswer.notFound("parked key") }
         return try ConsoleAnswer.json(found)
+    }
+
+    /// What came of a key that was tried again. How its object is then is looked at by somebody, as its payload.
+    @concurrent private func outcome(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        let visitor = try gate.visitor(request, context)
+        let query = try ConsoleQuery(request)
+        let (name, subject) = (try Self.name(query), query["subject"] ?? "")
+        let found = try await database.run { connection -> RetryOutcome in
+            let found = try RetryOutcome.find(name, subject: subject, on: &connection)
+            guard found.state == .handled, name.environmentID != 0 else { return found }
+            _ = try connection.run([
+                visitor.administrator.audit(
+                    .payloadViewed, subject.isEmpty ? name.key : subject,
+                    in: EnvironmentID(rawValue: name.environmentID), detail: ["group": name.group])
+            ])
+            return found
+        }
+        return try ConsoleAnswer.json(found)
+    }
+
+    private static func name(_ query: ConsoleQuery) throws(Problem) -> ParkedStore.Name {
+        ParkedStore.Name(
+            group: try query.text("group"),
+            environmentID: Int32(try query.integer("environment", in: 0...Int(Int32.max), default: 0)),
+            key: try query.text("key"))
     }
 
     /// Changes a key as the page showed it.
@@ -149,8 +172,13 @@ extension ConsoleAPI {
         guard key.environment != 0 || !isOfReadable else {
             throw Problem(.conflict, detail: "The message could not be read, and is not tried again: discard it.")
         }
-        let changed = try await database.run {
-            try act(ParkedStore.Seen(key.name, version: version), visitor.administrator, &$0)
+        let changed: ParkedStore.Changed
+        do {
+            changed = try await database.run {
+                try act(ParkedStore.Seen(key.name, version: version), visitor.administrator, &$0)
+            }
+        } catch let error as ParkedStore.IsMoving {
+            throw Problem(.conflict, detail: "Nothing was done: \(error.description).")
         }
         if changed.otherCount > 0 {
             throw Problem(.conflict, detail: "It was parked again meanwhile, and nothing was done: look at it again.")

@@ -1,6 +1,5 @@
 import Essentials
 import HTTPTypes
-import Operations
 import Postgres
 import Realms
 import Runtime
@@ -112,8 +111,6 @@ final class ConsoleDatabase: Sendable {
                     + "try again.", headers: [.retryAfter: "5"])
         } catch let error as PostgresError where error.isRetriable {
             throw Self.away
-        } catch let error as ParkedStore.IsMoving {
-            throw Problem(.conflict, detail: "Nothing was done: \(error.description).")
         }
     }
 

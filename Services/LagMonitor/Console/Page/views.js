@@ -103,7 +103,7 @@ function picture(place) {
       fact(rate(sum(now.topics.map((topic) => topic.comes))), "messages come"),
       fact(devices.length ? count(sum(devices)) : "–", "devices connected"),
       fact(count(now.relay.positionCount), "changes to publish"),
-      fact(count(dead), "dead keys", dead ? "bad" : "", dead ? "#parked?state=dead" : null),
+      fact(count(dead), dead === 1 ? "dead key" : "dead keys", dead ? "bad" : "", dead ? "#parked?state=dead" : null),
       fact(count(circuit), "keys wait for a back end", circuit ? "warn" : "", circuit ? "#environments" : null));
     boxes(board, now);
     pipes(board, now);
@@ -286,7 +286,7 @@ function charts(place, query) {
 const states = { dead: ["bad", "dead"], circuit: ["warn", "back end away"], waiting: ["none", "waiting"] };
 const meanings = { dead: "It is not tried again by itself: it waits for you.",
   circuit: "Its back end does not answer. It comes back by itself when that does.",
-  waiting: "It comes back by itself; after 20 attempts, about a quarter of an hour, it is dead." };
+  waiting: "It comes back by itself; one that fails too often is dead." };
 
 function parked(place, query) {
   const filters = Object.fromEntries(["group", "environment", "reason", "key", "state"].map((name) => [name, query.get(name) || ""]));
@@ -322,7 +322,11 @@ function parked(place, query) {
     // The row may be gone: whoever works by keyboard goes on at what came of it.
     notice.focus();
     if (!row) return;
-    notice.textContent = await outcome(row);
+    try {
+      notice.replaceChildren(...await outcome(row));
+    } catch (error) {
+      notice.textContent = "It is tried again; what came of it is not known: " + error.message;
+    }
     if (list.isConnected) await load();
   });
   return async () => {
@@ -343,16 +347,16 @@ function named(text) {
 
 /** What came of a key that was tried again: it is looked at for ten seconds, whatever the filters above it are. */
 async function outcome(row) {
-  const { group, key } = row.name;
+  const life = new URLSearchParams({ environment: row.environment || "", id: row.subject });
   for (let look = 0; look < 20; look += 1) {
     await new Promise((resolve) => setTimeout(resolve, 500));
-    const { keys } = await ask("/api/parked", { group, key, environment: row.environment }, true);
-    const now = keys.find((other) => other.name.environment === row.name.environment);
-    if (!now) return "It is handled, and not parked any more.";
-    // One that is taken up keeps its row until it is decided about.
-    if (now.state !== "waiting" || now.attempts > 0) return "It is parked again: " + now.reason;
+    const now = await ask("/api/parked/outcome", { ...row.name, subject: row.subject }, true);
+    if (now.state === "handled") {
+      return ["It is handled, and not parked any more: " + now.detail + ". ", h("a", { href: "#trace?" + life }, "Time line")];
+    }
+    if (now.state === "parked again") return ["It is parked again: " + now.detail];
   }
-  return "It is on its way still: look at it again in a while.";
+  return ["It is on its way still: look at it again in a while."];
 }
 
 /** The object that a key stands for, and whose it is. */

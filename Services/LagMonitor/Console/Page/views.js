@@ -608,7 +608,8 @@ function story(found) {
       facts.length ? h("div", { class: "soft wrap" }, facts.join(" · ")) : null);
   });
   return h("section", { class: "card" }, h("h3", {}, found.subject), timed.length ? drawing : "", h("ol", { class: "line" }, steps),
-    found.gaps.length ? h("div", { class: "soft" }, "What cannot be told:", h("ul", {}, found.gaps.map((gap) => h("li", {}, gap)))) : "");
+    h("div", { class: "soft" }, "What cannot be told:", h("ul", {}, [...found.gaps, "Kafka's records of it: fieldpost trace looks for them"]
+      .map((gap) => h("li", {}, gap)))));
 }
 
 // MARK: Acts

@@ -170,7 +170,8 @@ let shared: [Target] = [
         ],
         path: "Shared/Environments"),
     .target(
-        name: "Moving", dependencies: ["Environments", "Model", "Postgres", "Realms", crypto], path: "Shared/Moving"),
+        name: "Moving", dependencies: ["Environments", "Essentials", "Model", "Postgres", "Realms", crypto],
+        path: "Shared/Moving"),
     .target(
         name: "Catalogues",
         dependencies: [

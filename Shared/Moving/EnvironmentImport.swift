@@ -40,7 +40,9 @@ package struct EnvironmentImport {
             // A last line without its end is a cut one.
             guard let found = try? JSONDecoder().decode(MoveLine.self, from: Data(line)) else { break }
             switch found {
-            case .header(let header): try begin(header, on: &connection)
+            case .header(let header):
+                try begin(header, on: &connection)
+                if let receipt = try receiptOfWhole() { return receipt }
             case .part(let part): try take(part, on: &connection)
             case .held: try dropHeld(on: &connection)
             case .secret: try stage("secret", [line], on: &connection)
@@ -65,6 +67,7 @@ package struct EnvironmentImport {
         else { throw MoveFailure("the transfer key is not the one that the stream was made with") }
         try Schema.check(on: &connection, oldest: Schema.version)
         name = header.name
+        try MoveStore.lockArriving(name, on: &connection)
         if try MoveStore.find(name, on: &connection) == nil {
             try connection.transaction { transaction in
                 try transaction.run([
@@ -80,12 +83,22 @@ package struct EnvironmentImport {
             throw MoveFailure("another move of \(name) is under way here, or was; discard it before")
         }
         switch found.state {
-        case .arriving: move = found
-        case .whole: throw MoveFailure("\(name) is here as a whole: begin, or discard it before another import")
+        case .arriving: try goOn(from: header.start, of: found, on: &connection)
+        // Its receipt is asked for again.
+        case .whole: break
         case .begun: throw MoveFailure("\(name) has begun here")
         case .copying, .held, .left: throw MoveFailure("\(name) is leaving here")
         }
-        try goOn(from: header.start, of: found, on: &connection)
+        move = found
+    }
+
+    /// What is here as a whole is not taken in again: whoever sends it is heard to the end, and the receipt is said
+    /// again, which may have been lost.
+    private mutating func receiptOfWhole() throws -> String? {
+        let move = try current()
+        guard move.state == .whole else { return nil }
+        while try next() != nil {}
+        return try transfer.word("whole", of: move)
     }
 
     /// A stream that goes on begins where this side stopped, and one that begins finds nothing: what was deleted at the
@@ -95,9 +108,11 @@ package struct EnvironmentImport {
     ) throws {
         let environment = move.environment.rawValue
         guard let start else {
-            for table in [MovedTable.objects, .blobs] {
-                try connection.run("DELETE FROM \(table.sql) WHERE environment_id = \(environment)")
-            }
+            // In one transaction: nothing goes on from where an earlier copy stopped that is not here any more.
+            try connection.run(
+                [MovedTable.objects, .blobs].map { "DELETE FROM \($0.sql) WHERE environment_id = \(environment)" } + [
+                    "UPDATE realm.move SET resume = NULL WHERE environment_id = \(environment)"
+                ])
             return
         }
         let stopped = try connection.run("SELECT resume FROM realm.move WHERE environment_id = \(environment)")[0]
@@ -131,10 +146,11 @@ package struct EnvironmentImport {
                 UPDATE realm.move SET resume = \(part.resume.text) WHERE environment_id = \(move.environment.rawValue)
                 """,
             ])
+            resume = part.resume
+        // It comes anew, whole, with each stream.
         case .whenItBegins: try stage(table.name, lines, on: &connection)
         }
         rowCount += part.count
-        resume = part.resume
     }
 
     /// What came while it was held comes anew, whole: it may have been let go between.

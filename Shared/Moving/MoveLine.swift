@@ -77,9 +77,11 @@ package struct MoveResume: Codable, Equatable, Sendable {
     package var table: String?
     package var last: String?
 
-    /// For a command line.
+    /// For a command line; the same for the same place.
     package var text: String {
-        ((try? JSONEncoder().encode(self)) ?? Data()).base64EncodedString()
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return ((try? encoder.encode(self)) ?? Data()).base64EncodedString()
     }
 
     package init?(text: String) {

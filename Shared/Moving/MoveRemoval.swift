@@ -18,6 +18,7 @@ package enum MoveRemoval {
 
     /// Removes what arrived of an environment that has not begun.
     package static func discard(_ name: String, also audit: Statement, on connection: inout Connection) throws {
+        try MoveStore.lockArriving(name, on: &connection)
         guard let move = try MoveStore.find(name, on: &connection), move.state == .arriving || move.state == .whole
         else { throw MoveFailure("\(name) is not arriving here") }
         _ = try empty(tables(but: []), of: move, on: &connection)

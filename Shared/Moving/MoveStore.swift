@@ -1,3 +1,4 @@
+package import Essentials
 internal import FoundationEssentials
 package import Model
 package import Postgres
@@ -23,6 +24,36 @@ package enum MoveStore {
         package let state: MoveState
         /// Whether what stayed of it has begun to be removed.
         package let isDiscarded: Bool
+    }
+
+    /// A move as it is told to people.
+    package struct Row: Encodable, Sendable {
+        package let environment: String
+        package let state: String
+        /// Since when it is in this state.
+        package let since: Timestamp
+        /// Where its devices find it, when it has left.
+        package let movedTo: String?
+        /// With which `--resume` the other side goes on, when it arrives; `nil`: from the beginning.
+        package let resume: String?
+        /// When what stays of it began to be removed.
+        package let discardedAt: Timestamp?
+    }
+
+    /// All moves of the installation, by the environments' names.
+    package static func list(on connection: inout Connection) throws -> [Row] {
+        try connection.run(
+            """
+            SELECT e.name, m.state, m.changed_at, m.moved_to, m.resume, m.discarded_at
+            FROM realm.move m JOIN realm.environment e ON e.id = m.environment_id ORDER BY e.name
+            """
+        ).map { row in
+            let (name, state, since, url, resume, discarded) = try row.decode(
+                String.self, String.self, Timestamp.self, String?.self, String?.self, Timestamp?.self)
+            return Row(
+                environment: name, state: state, since: since, movedTo: url,
+                resume: state == MoveState.arriving.rawValue ? resume : nil, discardedAt: discarded)
+        }
     }
 
     /// For sessions that move: pages are large, and locks are waited for briefly, so that nobody waits behind them.
@@ -51,6 +82,22 @@ package enum MoveStore {
         }
         return Move(environment: environment, id: id, state: state, isDiscarded: isDiscarded)
     }
+
+    /// Keeps others from taking in the environment, or removing what arrived of it, until the connection ends: whoever
+    /// comes second knows nothing of what the first still has in hand.
+    ///
+    /// It is waited for as long as the last statement of somebody who was killed may take.
+    static func lockArriving(_ name: String, on connection: inout Connection) throws {
+        do {
+            try patiently(attempts: 25, on: &connection) {
+                _ = try $0.run("SELECT pg_advisory_lock(\(arrivingLockSpace), hashtext(\(name)))")
+            }
+        } catch let error as PostgresError where error.isLocked {
+            throw MoveFailure("another import of \(name) is under way here: end it before")
+        }
+    }
+
+    private static let arrivingLockSpace: Int32 = 0x6172_7269
 
     /// Begins to move an environment away, or goes on with it.
     static func leave(_ name: String, on connection: inout Connection) throws -> Move {
@@ -181,14 +228,14 @@ package enum MoveStore {
 
     /// Tries again as long as somebody has the lock that is needed.
     static func patiently<Success>(
-        on connection: inout Connection, _ body: (inout Connection) throws -> Success
+        attempts: Int = attemptsMax, on connection: inout Connection, _ body: (inout Connection) throws -> Success
     ) throws -> Success {
         var attempt = 1
         while true {
             do {
                 return try body(&connection)
             } catch let error as PostgresError where error.isLocked || error.sqlState == "40P01" {
-                guard attempt < attemptsMax else { throw error }
+                guard attempt < attempts else { throw error }
                 attempt += 1
             }
         }

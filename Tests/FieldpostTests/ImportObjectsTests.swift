@@ -191,21 +191,11 @@ import Testing
     @Test func afterAKillItGoesOn() throws {
         let lines = (0..<5_000).map { World.task($0) }
         let (world, whole) = (try World(), try World())
-        try withFolder { folder in
-            let pipe = folder.appendingPathComponent("pipe")
-            try #require(unsafe mkfifo(pipe.path, 0o600) == 0)
-            let process = Process()
-            let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments[0]
-            process.executableURL = URL(filePath: bundle).deletingLastPathComponent()
-                .appendingPathComponent("fieldpost")
-            process.arguments = ["import", "objects", pipe.path]
-            process.environment = ["FIELDPOST_DATABASE_URL": world.conninfo]
-            try process.run()
-            let writer = try FileHandle(forWritingTo: pipe)
-            try writer.write(contentsOf: Data(lines.prefix(4_500).map { $0 + "\n" }.joined().utf8))
+        try killFieldpost(
+            reading: Data(lines.prefix(4_500).map { $0 + "\n" }.joined().utf8), { ["import", "objects", $0] },
+            environment: ["FIELDPOST_DATABASE_URL": world.conninfo]
+        ) {
             try waitUntil("a batch is written") { try !world.objects().isEmpty }
-            kill(process.processIdentifier, SIGKILL)
-            process.waitUntilExit()
         }
         let count = try world.objects().count
         #expect(count > 0 && count < 4_500 && count.isMultiple(of: ObjectImport.batchCountMax))

@@ -57,17 +57,29 @@ struct MovedEnvironment {
     /// Holds it, and has all of it arrive.
     ///
     /// - Returns: The receipt.
-    func transfer() throws -> String {
-        let exported = try run(at: old, "export", "acme", "--key-from", "KEY")
+    func transfer() throws -> String { try line(bring(stream())) }
+
+    /// The lines of the stream of an export to its end.
+    func stream(resume: String? = nil) throws -> [Substring] {
+        let exported = try fieldpost(
+            ["environment", "export", "acme", "--key-from", "KEY"] + (resume.map { ["--resume", $0] } ?? []),
+            environment: variables(at: old))
         try #require(exported.status == 0, "\(exported.errors)")
-        var receipt = ""
+        return exported.output.split(separator: "\n")
+    }
+
+    /// Has lines of a stream arrive.
+    func bring(_ stream: some Sequence<Substring>) throws -> Answer {
+        var answer: Answer?
         try withFolder { folder in
             let file = folder.appendingPathComponent("stream")
-            try Data(exported.output.utf8).write(to: file)
-            receipt = try line(run(at: new, "import", file.path, "--key-from", "KEY"))
+            try Self.data(stream).write(to: file)
+            answer = try run(at: new, "import", file.path, "--key-from", "KEY")
         }
-        return receipt
+        return try #require(answer)
     }
+
+    static func data(_ stream: some Sequence<Substring>) -> Data { Data(stream.map { $0 + "\n" }.joined().utf8) }
 
     func move() throws {
         let receipt = try transfer()

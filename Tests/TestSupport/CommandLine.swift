@@ -35,12 +35,7 @@ package func workbench(_ arguments: String..., environment: [String: String] = [
 package func runExecutable(
     _ name: String, _ arguments: [String], environment: [String: String] = [:]
 ) throws -> Answer {
-    let process = Process()
-    let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments.first
-    let folder = try #require(bundle.map { URL(filePath: $0).deletingLastPathComponent() })
-    process.executableURL = folder.appendingPathComponent(name)
-    process.arguments = arguments
-    process.environment = environment
+    let process = try executable(name, arguments, environment: environment)
     // Files, not pipes: a server that another test starts at the same moment would keep a pipe open.
     var (output, errors) = ("", "")
     try withFolder { folder in
@@ -55,6 +50,39 @@ package func runExecutable(
         errors = String(decoding: try Data(contentsOf: files[1]), as: UTF8.self)
     }
     return Answer(status: process.terminationStatus, output: output, errors: errors)
+}
+
+private func executable(_ name: String, _ arguments: [String], environment: [String: String]) throws -> Process {
+    let process = Process()
+    let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments.first
+    let folder = try #require(bundle.map { URL(filePath: $0).deletingLastPathComponent() })
+    process.executableURL = folder.appendingPathComponent(name)
+    process.arguments = arguments
+    process.environment = environment
+    return process
+}
+
+/// Runs the built `fieldpost` with a file that has so much in it and does not end, and kills it there (signal 9).
+///
+/// - Parameters:
+///   - arguments: Given the file's path.
+///   - body: What is done before it is killed, such as to wait until it has done its part.
+package func killFieldpost(
+    reading text: Data, _ arguments: (String) -> [String], environment: [String: String], _ body: () throws -> Void
+) throws {
+    try withFolder { folder in
+        let pipe = folder.appendingPathComponent("pipe")
+        try #require(unsafe mkfifo(pipe.path, 0o600) == 0)
+        let process = try executable("fieldpost", arguments(pipe.path), environment: environment)
+        try process.run()
+        defer {
+            kill(process.processIdentifier, SIGKILL)
+            process.waitUntilExit()
+        }
+        let writer = try FileHandle(forWritingTo: pipe)
+        try writer.write(contentsOf: text)
+        try body()
+    }
 }
 
 /// Waits for a condition.

@@ -13,7 +13,7 @@ struct EnvironmentCommand: ParsableCommand {
         subcommands: [
             Add.self, Edit.self, Show.self, List.self, Check.self, Invite.self, Devices.self, Revoke.self,
             Unbind.self, Templates.self, People.self, Export.self, TakeBack.self, Leave.self, Import.self, Begin.self,
-            Discard.self,
+            Discard.self, Moves.self,
             RoleCommand.self,
             IntegrationCommand.self, DefectsCommand.self, DeliveriesCommand.self,
         ])

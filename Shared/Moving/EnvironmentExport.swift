@@ -48,13 +48,18 @@ package struct EnvironmentExport {
         try Schema.check(on: &connection, oldest: Schema.version)
         move = try MoveStore.leave(name, on: &connection)
         let (position, time) = try Self.counter(of: move.environment, on: &connection)
+        if let resume, resume.position > position {
+            throw MoveFailure(
+                "--resume is of what this database does not have any more: it was restored since. Take the "
+                    + "environment back, discard what arrived, and begin again")
+        }
         start = resume
         self.resume = resume ?? MoveResume(position: position, time: time - Self.commitMicrosecondsMax)
     }
 
     /// Sends all of it, and leaves the environment held.
     ///
-    /// - Throws: ``MoveFailure`` when it is taken back meanwhile; nothing is held then.
+    /// - Throws: ``MoveFailure`` when it is taken back, or discarded, meanwhile; nothing is held then.
     package mutating func run(on connection: inout Connection) throws {
         let check = try transfer.seal(name, at: MoveLine.place(move.id, "check"))
         let founded = try connection.run(

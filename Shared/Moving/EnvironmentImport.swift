@@ -94,7 +94,7 @@ package struct EnvironmentImport {
 
     /// What is here as a whole is not taken in again: whoever sends it is heard to the end, and the receipt is said
     /// again, which may have been lost.
-    private mutating func receiptOfWhole() throws -> String? {
+    private func receiptOfWhole() throws -> String? {
         let move = try current()
         guard move.state == .whole else { return nil }
         while try next() != nil {}

@@ -37,6 +37,7 @@ package enum MoveBeginning {
         _ name: String, permission: String, secrets: SecretBox, transfer: SecretBox,
         also audit: (EnvironmentID) -> Statement, on connection: inout Connection
     ) throws {
+        try MoveStore.lockArriving(name, on: &connection)
         guard let move = try MoveStore.find(name, on: &connection), move.state == .whole else {
             throw MoveFailure("\(name) is not here as a whole, or has begun")
         }

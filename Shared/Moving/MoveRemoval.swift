@@ -21,6 +21,12 @@ package enum MoveRemoval {
         try MoveStore.lockArriving(name, on: &connection)
         guard let move = try MoveStore.find(name, on: &connection), move.state == .arriving || move.state == .whole
         else { throw MoveFailure("\(name) is not arriving here") }
+        // Before the first row is gone: what is left of it is not whole, and no stream goes on from where one stopped.
+        try connection.run(
+            """
+            UPDATE realm.move SET state = 'arriving', resume = NULL, changed_at = now()
+            WHERE environment_id = \(move.environment.rawValue)
+            """)
         _ = try empty(tables(but: []), of: move, on: &connection)
         try end(move, also: audit, on: &connection)
     }

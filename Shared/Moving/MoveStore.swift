@@ -1,4 +1,3 @@
-package import Essentials
 internal import FoundationEssentials
 package import Model
 package import Postgres
@@ -11,8 +10,15 @@ package struct MoveFailure: Error, CustomStringConvertible {
 }
 
 /// Where an environment's move is.
-package enum MoveState: String, Sendable {
+package enum MoveState: String, Encodable, Sendable {
     case copying, held, left, arriving, whole, begun
+
+    init(stored text: String) throws {
+        guard let state = MoveState(rawValue: text) else {
+            throw MoveFailure("a move is '\(text)', which is not known")
+        }
+        self = state
+    }
 }
 
 /// The SQL of `realm.move`, and of holding an environment.
@@ -24,36 +30,6 @@ package enum MoveStore {
         package let state: MoveState
         /// Whether what stayed of it has begun to be removed.
         package let isDiscarded: Bool
-    }
-
-    /// A move as it is told to people.
-    package struct Row: Encodable, Sendable {
-        package let environment: String
-        package let state: String
-        /// Since when it is in this state.
-        package let since: Timestamp
-        /// Where its devices find it, when it has left.
-        package let movedTo: String?
-        /// With which `--resume` the other side goes on, when it arrives; `nil`: from the beginning.
-        package let resume: String?
-        /// When what stays of it began to be removed.
-        package let discardedAt: Timestamp?
-    }
-
-    /// All moves of the installation, by the environments' names.
-    package static func list(on connection: inout Connection) throws -> [Row] {
-        try connection.run(
-            """
-            SELECT e.name, m.state, m.changed_at, m.moved_to, m.resume, m.discarded_at
-            FROM realm.move m JOIN realm.environment e ON e.id = m.environment_id ORDER BY e.name
-            """
-        ).map { row in
-            let (name, state, since, url, resume, discarded) = try row.decode(
-                String.self, String.self, Timestamp.self, String?.self, String?.self, Timestamp?.self)
-            return Row(
-                environment: name, state: state, since: since, movedTo: url,
-                resume: state == MoveState.arriving.rawValue ? resume : nil, discardedAt: discarded)
-        }
     }
 
     /// For sessions that move: pages are large, and locks are waited for briefly, so that nobody waits behind them.
@@ -77,26 +53,26 @@ package enum MoveStore {
             let (environment, id, text, isDiscarded) = try rows.first?
                 .decode(EnvironmentID.self, String.self, String.self, Bool.self)
         else { return nil }
-        guard let state = MoveState(rawValue: text) else {
-            throw MoveFailure("a move is '\(text)', which is not known")
-        }
-        return Move(environment: environment, id: id, state: state, isDiscarded: isDiscarded)
+        return Move(environment: environment, id: id, state: try MoveState(stored: text), isDiscarded: isDiscarded)
     }
 
     /// Keeps others from taking in the environment, or removing what arrived of it, until the connection ends: whoever
     /// comes second knows nothing of what the first still has in hand.
     ///
-    /// It is waited for as long as the last statement of somebody who was killed may take.
+    /// Somebody who was killed, or whose host is lost, keeps it until the server notices: `client_connection_check_interval`
+    /// and the keepalives of its session.
     static func lockArriving(_ name: String, on connection: inout Connection) throws {
         do {
-            try patiently(attempts: 25, on: &connection) {
+            try patiently(attemptsMax: arrivingAttemptsMax, on: &connection) {
                 _ = try $0.run("SELECT pg_advisory_lock(\(arrivingLockSpace), hashtext(\(name)))")
             }
         } catch let error as PostgresError where error.isLocked {
-            throw MoveFailure("another import of \(name) is under way here: end it before")
+            throw MoveFailure("another import, begin or discard of \(name) is under way here: end it before")
         }
     }
 
+    /// 15 s.
+    private static let arrivingAttemptsMax = 75
     private static let arrivingLockSpace: Int32 = 0x6172_7269
 
     /// Begins to move an environment away, or goes on with it.
@@ -105,7 +81,8 @@ package enum MoveStore {
             """
             INSERT INTO realm.move (environment_id, move_id, state)
             SELECT id, gen_random_uuid(), 'copying' FROM realm.environment WHERE name = \(name)
-            ON CONFLICT (environment_id) DO UPDATE SET move_id = excluded.move_id, state = 'copying', moved_to = NULL
+            ON CONFLICT (environment_id) DO UPDATE SET move_id = excluded.move_id, state = 'copying', moved_to = NULL,
+                changed_at = now()
             WHERE realm.move.state = 'begun'
             """)
         guard let move = try find(name, on: &connection) else { throw MoveFailure("there is no environment \(name)") }
@@ -121,7 +98,7 @@ package enum MoveStore {
 
     /// Stops all writing of the environment. What was begun is committed, or refused.
     ///
-    /// - Throws: ``MoveFailure`` when it was taken back meanwhile: then nothing more is stopped.
+    /// - Throws: ``MoveFailure`` when it was taken back, or discarded, meanwhile: then nothing more is stopped.
     static func hold(_ move: Move, on connection: inout Connection) throws {
         try connection.run(
             """
@@ -137,10 +114,12 @@ package enum MoveStore {
                     SELECT realm.hold(m.environment_id, \(table)::regclass)
                     FROM (SELECT environment_id FROM realm.move
                         WHERE environment_id = \(move.environment.rawValue) AND move_id = \(move.id)::text::uuid
-                            AND state IN ('held', 'left')
+                            AND state IN ('held', 'left') AND discarded_at IS NULL
                         FOR SHARE) m
                     """)
-                guard held.count == 1 else { throw MoveFailure("the environment was taken back meanwhile") }
+                guard held.count == 1 else {
+                    throw MoveFailure("the environment was taken back, or discarded, meanwhile")
+                }
             }
         }
     }
@@ -197,15 +176,25 @@ package enum MoveStore {
         for table in MovedTable.held.reversed() {
             try patiently(on: &connection) { _ = try $0.run("SELECT realm.let_go(\(environment), \(table)::regclass)") }
         }
-        try connection.run([
-            "DELETE FROM realm.move WHERE environment_id = \(environment) AND move_id = \(own)::text::uuid",
-            """
-            UPDATE realm.environment SET generation = generation + 1, position = greatest(
-                position + 1, extract(epoch FROM now())::bigint * \(Lineage.positionsPerSecondMax))
-            WHERE id = \(environment)
-            """,
-            audit,
-        ])
+        try connection.transaction { transaction in
+            // An export that began meanwhile holds tables that were let go already.
+            let ended = try transaction.run(
+                """
+                DELETE FROM realm.move
+                WHERE environment_id = \(environment) AND move_id = \(own)::text::uuid AND state = 'copying'
+                """)
+            guard ended.affectedCount == 1 else {
+                throw MoveFailure("another export began meanwhile: take the environment back once more")
+            }
+            try transaction.run([
+                """
+                UPDATE realm.environment SET generation = generation + 1, position = greatest(
+                    position + 1, extract(epoch FROM now())::bigint * \(Lineage.positionsPerSecondMax))
+                WHERE id = \(environment)
+                """,
+                audit,
+            ])
+        }
     }
 
     /// The environment has left for good: only now may it begin elsewhere.
@@ -228,14 +217,14 @@ package enum MoveStore {
 
     /// Tries again as long as somebody has the lock that is needed.
     static func patiently<Success>(
-        attempts: Int = attemptsMax, on connection: inout Connection, _ body: (inout Connection) throws -> Success
+        attemptsMax: Int = attemptsMax, on connection: inout Connection, _ body: (inout Connection) throws -> Success
     ) throws -> Success {
         var attempt = 1
         while true {
             do {
                 return try body(&connection)
             } catch let error as PostgresError where error.isLocked || error.sqlState == "40P01" {
-                guard attempt < attempts else { throw error }
+                guard attempt < attemptsMax else { throw error }
                 attempt += 1
             }
         }

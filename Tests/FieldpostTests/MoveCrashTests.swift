@@ -1,6 +1,7 @@
 import Foundation
 import Moving
 import Postgres
+import Synchronization
 import TestSupport
 import Testing
 
@@ -11,13 +12,6 @@ import Testing
 
     init() throws { place = try MovedEnvironment(objectCount: Self.objectCount) }
 
-    /// The lines of a stream before its second page of objects and a half.
-    private func firstPage(of stream: [Substring]) throws -> ArraySlice<Substring> {
-        let parts = stream.indices.filter { stream[$0].hasPrefix(#"{"part""#) }
-        try #require(parts.count > 2)
-        return stream[..<((parts[1] + parts[2]) / 2)]
-    }
-
     /// What `fieldpost environment moves` says of it at the new place.
     private func told() throws -> [String: Any] {
         let answer = try place.run(at: place.new, "moves", "--json")
@@ -25,34 +19,29 @@ import Testing
         return try #require(try answer.rows().first)
     }
 
-    /// Begins it at the new place, and compares the objects.
-    private func finish(_ receipt: String) throws {
-        let permission = try place.line(place.run(at: place.old, "leave", "acme", receipt, "--key-from", "KEY"))
-        _ = try place.line(place.run(at: place.new, "begin", "acme", permission, "--key-from", "KEY"))
-        let objects: (String) throws -> [String] = { at in
-            var connection = try Connection(at)
-            return try connection.run(
-                "SELECT (to_jsonb(o) - 'environment_id')::text FROM store.object o ORDER BY 1"
-            ).decode(String.self)
-        }
-        let before = try objects(place.old)
-        #expect(before.count == Int(Self.objectCount))
-        #expect(try objects(place.new) == before)
-        #expect(try place.count("SELECT count(*) FROM realm.realm", at: place.new) == 1)
-    }
-
     @Test func anImportThatWasKilledGoesOnWhereItWas() throws {
         try killFieldpost(
-            reading: MovedEnvironment.data(firstPage(of: place.stream())),
+            reading: MovedEnvironment.data(place.firstPage(of: place.stream())),
             { ["environment", "import", $0, "--key-from", "KEY"] }, environment: place.variables(at: place.new)
         ) {
             try waitUntil("a page is there") {
                 try place.count("SELECT count(*) FROM realm.move WHERE resume IS NOT NULL", at: place.new) == 1
             }
-            // Nobody else takes it in, or removes it, meanwhile.
-            for answer in [try place.bring(place.stream()), try place.run(at: place.new, "discard", "acme")] {
-                #expect(answer.status == 1)
-                #expect(answer.errors.contains("another import of acme is under way"), "\(answer)")
+            // Nobody else takes it in, begins it or removes it meanwhile.
+            let stream = try place.stream()
+            let answers = Mutex<[Answer?]>([])
+            DispatchQueue.concurrentPerform(iterations: 3) { index in
+                let answer =
+                    switch index {
+                    case 0: try? place.bring(stream)
+                    case 1: try? place.run(at: place.new, "begin", "acme", "x", "--key-from", "KEY")
+                    default: try? place.run(at: place.new, "discard", "acme")
+                    }
+                answers.withLock { $0.append(answer) }
+            }
+            for answer in answers.withLock({ $0 }) {
+                let answer = try #require(answer)
+                #expect(answer.status == 1 && answer.errors.contains("of acme is under way"), "\(answer)")
             }
         }
         #expect(try told()["state"] as? String == "arriving")
@@ -62,14 +51,14 @@ import Testing
         let rest = try place.stream(resume: resume)
         // What had come does not come again.
         #expect(rest.count < Int(Self.objectCount))
-        try finish(place.line(place.bring(rest)))
+        try place.finish(place.line(place.bring(rest)))
     }
 
     @Test func aReceiptThatWasLostIsSaidAgain() throws {
         _ = try place.transfer()
         #expect(try told()["state"] as? String == "whole")
         let receipt = try place.line(place.bring(place.stream()))
-        try finish(receipt)
+        try place.finish(receipt)
         let begun = try place.bring(place.stream())
         #expect(begun.status == 1 && begun.errors.contains("acme has begun here"), "\(begun)")
     }
@@ -77,13 +66,40 @@ import Testing
     /// Where an earlier copy stopped is no place to go on from once another began.
     @Test func aCopyThatBeganAnewDoesNotGoOnFromAnEarlierOne() throws {
         let stream = try place.stream()
-        _ = try place.bring(firstPage(of: stream))
+        _ = try place.bring(place.firstPage(of: stream))
         let resume = try #require(try told()["resume"] as? String)
         _ = try place.bring(stream.prefix(1))
         #expect(try told()["resume"] == nil)
         let answer = try place.bring(place.stream(resume: resume))
         #expect(answer.status == 1 && answer.errors.contains("export without --resume"), "\(answer)")
-        try finish(place.transfer())
+        try place.finish(place.transfer())
+    }
+
+    /// What is left when it is stopped is not whole, and no stream goes on from what was there before.
+    @Test func aDiscardThatWasStoppedLeavesNothingThatWorks() throws {
+        let stream = try place.stream()
+        _ = try place.bring(place.firstPage(of: stream))
+        let resume = try #require(try told()["resume"] as? String)
+        let receipt = try place.line(place.bring(place.stream(resume: resume)))
+        let permission = try place.line(place.run(at: place.old, "leave", "acme", receipt, "--key-from", "KEY"))
+        var connection = try Connection(place.new)
+        try connection.run([
+            "CREATE FUNCTION stop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'stopped'; END $$",
+            "CREATE TRIGGER stop BEFORE DELETE ON realm.realm EXECUTE FUNCTION stop()",
+        ])
+        let stopped = try place.run(at: place.new, "discard", "acme")
+        #expect(stopped.status == 1 && stopped.errors.contains("stopped"), "\(stopped)")
+        #expect(try place.run(at: place.new, "begin", "acme", permission, "--key-from", "KEY").status == 1)
+        #expect(try told()["state"] as? String == "arriving" && told()["resume"] == nil)
+        #expect(try place.bring(place.stream(resume: resume)).errors.contains("export without --resume"))
+        try connection.run("DROP TRIGGER stop ON realm.realm")
+        try place.finish(place.transfer())
+    }
+
+    /// Whoever tries again with a command that says nothing does not begin anew.
+    @Test func aStreamWithoutABeginningIsToldSo() throws {
+        let answer = try place.bring([])
+        #expect(answer.status == 1 && answer.errors.contains("nothing arrived"), "\(answer)")
     }
 
     /// Cut at each line of what comes while it is held, it goes on with that part alone.
@@ -98,6 +114,6 @@ import Testing
             stream = try place.stream(resume: String(resume))
             #expect(stream.count < Int(Self.objectCount))
         }
-        try finish(place.line(place.bring(stream)))
+        try place.finish(place.line(place.bring(stream)))
     }
 }

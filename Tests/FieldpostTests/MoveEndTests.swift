@@ -75,7 +75,7 @@ import Testing
             let answer = try fieldpost(["parked"] + act + ["--all"], environment: place.variables(at: place.old))
             #expect(answer.status == 1 && answer.errors.contains("is being moved"), "\(answer)")
         }
-        #expect(try place.count("SELECT count(*) FROM pipeline.parked WHERE is_dead", at: place.old) == 1)
+        #expect(try place.count("SELECT count(*) FROM pipeline.parked WHERE is_dead", at: place.old) == 2)
         #expect(try place.count("SELECT count(*) FROM access.audit WHERE action LIKE 'parked%'", at: place.old) == 0)
     }
 
@@ -136,6 +136,37 @@ import Testing
             }
             #expect(try place.holdCount(at: place.old) == 0)
         }
+    }
+
+    /// Whoever exports while it is being taken back holds what was let go already: that is said, and nothing stays held.
+    @Test func anExportThatBeginsWhileItIsTakenBackIsNoticed() throws {
+        _ = try place.transfer()
+        let all = try place.holdCount(at: place.old)
+        // The last table to be let go is kept from it.
+        var reader = try Connection(place.old)
+        try reader.run(["BEGIN", "LOCK TABLE realm.environment IN ACCESS SHARE MODE"])
+        let failure = Mutex<(any Error)?>(nil)
+        let isOver = DispatchSemaphore(value: 0)
+        let thread = Thread {
+            do {
+                var connection = try Connection(place.old, limits: MoveStore.limits)
+                guard let move = try MoveStore.find("acme", on: &connection) else { return }
+                try MoveStore.takeBack(move, also: "SELECT 1", on: &connection)
+            } catch {
+                failure.withLock { $0 = error }
+            }
+            isOver.signal()
+        }
+        thread.start()
+        try waitUntil("one table is left") { try place.holdCount(at: place.old) == 2 }
+        try place.export { _ in }
+        #expect(try place.holdCount(at: place.old) == all)
+        try reader.run("COMMIT")
+        isOver.wait()
+        #expect(failure.withLock { $0 as? MoveFailure }?.description.contains("once more") == true)
+        _ = try place.line(place.run(at: place.old, "take-back", "acme"))
+        #expect(try place.holdCount(at: place.old) == 0)
+        #expect(try place.count("SELECT count(*) FROM realm.move", at: place.old) == 0)
     }
 
     /// What was to be removed before it was held is removed when it is taken back.

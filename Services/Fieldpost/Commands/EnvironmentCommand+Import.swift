@@ -12,7 +12,8 @@ extension EnvironmentCommand {
             discussion: """
                 What was read stays when the stream is cut; the status is 1 then, and the last line says with which \
                 --resume the other installation goes on. When all of it is here it prints a receipt, for: fieldpost \
-                environment leave. Nobody works with the environment before: fieldpost environment begin.
+                environment leave. Run again then, it prints the receipt again. Nobody works with the environment \
+                before: fieldpost environment begin.
                 """)
         @Argument(help: "The file; standard input without it.") var file: String?
         @OptionGroup var options: MoveOptions
@@ -34,6 +35,9 @@ extension EnvironmentCommand {
                 FileHandle.standardError.write(Data("\(moving.name): \(moving.rowCount) rows\n".utf8))
                 print(receipt)
             } catch let cut as EnvironmentImport.Cut {
+                guard !moving.name.isEmpty else {
+                    throw CommandFailure("nothing arrived. fieldpost environment moves tells where export goes on")
+                }
                 throw CommandFailure(
                     "the stream was cut. Go on with: fieldpost environment export"
                         + (cut.resume.map { " --resume \($0.text)" } ?? ""))

@@ -273,9 +273,9 @@ let tests: [Target] = [
     .testTarget(
         name: "FieldpostTests",
         dependencies: [
-            "Backends", "Environments", "Essentials", "Fieldpost", "HTTP", "Identity", "ImportSources", "Kafka",
-            "LocalCluster", "Model", "Moving", "Operations", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport",
-            "Work", crypto, httpTypes, hummingbird, lifecycle, logging, nioPosix,
+            "BackendProtocol", "Backends", "Environments", "Essentials", "Fieldpost", "HTTP", "Identity",
+            "ImportSources", "Kafka", "LocalCluster", "Model", "Moving", "Operations", "Postgres", "Realms", "Runtime",
+            "Sandbox", "TestSupport", "Work", crypto, httpTypes, hummingbird, lifecycle, logging, nioPosix,
         ], path: "Tests/FieldpostTests"),
     .testTarget(
         name: "FlowTests",

@@ -234,7 +234,10 @@ struct Relay: ~Copyable {
             if outlets[task.environment]?.isOf(generation: task.generation, epoch: task.epoch) != true {
                 outlets[task.environment] = EventWriter(
                     environment: task.environment, generation: task.generation, epoch: task.epoch)
-                confirmed.removeAll { $0.environment == task.environment && $0.epoch != task.epoch }
+                confirmed.removeAll {
+                    $0.environment == task.environment
+                        && ($0.generation, $0.epoch) != (task.generation, task.epoch)
+                }
             }
         }
         let environments = tasks.map(\.environment)

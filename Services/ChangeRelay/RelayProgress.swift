@@ -66,12 +66,13 @@ struct RelayProgress {
         again = task.again.map { ($0, .first) }
     }
 
-    /// Takes in how things stand by the database. Another epoch begins the work anew.
+    /// Takes in how things stand by the database. Another generation or epoch begins the work anew.
     ///
     /// While all is published again the counter stays as it was when that began: what changed since follows from the
     /// change log, from there on.
     mutating func update(_ news: RelayTask) {
-        if task.epoch != news.epoch || task.isRepublishing != news.isRepublishing {
+        let isSameRun = (task.generation, task.epoch) == (news.generation, news.epoch)
+        if !isSameRun || task.isRepublishing != news.isRepublishing {
             self = RelayProgress(news, page: nextPage)
             return
         }
@@ -159,8 +160,8 @@ struct RelayProgress {
         }
         guard let reached else { return nil }
         let confirmed = Confirmed(
-            environment: task.environment, epoch: task.epoch, from: storedPosition, to: reached,
-            isRepublished: isRepublished)
+            environment: task.environment, generation: task.generation, epoch: task.epoch, from: storedPosition,
+            to: reached, isRepublished: isRepublished)
         storedPosition = reached
         return confirmed
     }
@@ -174,6 +175,7 @@ struct RelayProgress {
     /// What is to be stored.
     struct Confirmed: Equatable {
         let environment: EnvironmentID
+        let generation: Int64
         let epoch: Int64
         let from: Int64
         let to: Int64

@@ -23,7 +23,8 @@ enum RelayStore {
 
     static func tryLock() -> Statement { "SELECT pg_try_advisory_lock(\(lockKey))" }
 
-    /// Gives a new environment its row, and an environment with another generation a new epoch.
+    /// Gives a new environment its row, and has everything published again of one with another generation: in the same
+    /// epoch, since Kafka has lost nothing, and nobody else's messages are to be read again for it.
     static let prepare: [Statement] = [
         """
         INSERT INTO realm.relay (environment_id, generation, epoch, published_epoch, position)
@@ -32,7 +33,7 @@ enum RelayStore {
         WHERE NOT EXISTS (SELECT FROM realm.relay r WHERE r.environment_id = e.id) ON CONFLICT DO NOTHING
         """,
         """
-        UPDATE realm.relay r SET generation = e.generation, epoch = r.epoch + 1
+        UPDATE realm.relay r SET generation = e.generation, published_epoch = r.epoch - 1
         FROM realm.environment e WHERE e.id = r.environment_id AND e.generation <> r.generation
         """,
     ]
@@ -77,18 +78,21 @@ enum RelayStore {
         """
     }
 
-    /// Moves on only from where this relay found it: another one that took over has the word.
+    /// Moves on only from where this relay found it: another one that took over has the word, and what was published of
+    /// a former generation says nothing of this one.
     static func store(_ confirmed: RelayProgress.Confirmed) -> Statement {
         let environment = confirmed.environment.rawValue
         if confirmed.isRepublished {
             return """
                 UPDATE realm.relay SET position = \(confirmed.to), published_epoch = epoch
                 WHERE environment_id = \(environment) AND epoch = \(confirmed.epoch)
+                    AND generation = \(confirmed.generation)
                 """
         }
         return """
             UPDATE realm.relay SET position = \(confirmed.to)
             WHERE environment_id = \(environment) AND position = \(confirmed.from) AND epoch = \(confirmed.epoch)
+                AND generation = \(confirmed.generation)
             """
     }
 

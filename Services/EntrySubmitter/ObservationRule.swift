@@ -115,7 +115,7 @@ struct ObservationRule: Sendable {
         case .absent: return lose(state)
         case .ambiguous(let count):
             return SubmissionDecision(
-                step: .dead(reason: "\(count) records of the back end carry this entry's marker; a person must look"))
+                step: .dead(reason: "\(count) \(ParkedReason.severalRecords)"))
         case .refused(let messages):
             let reason = "the back end refuses to say what it has: " + messages.joined(separator: "; ")
             return SubmissionDecision(step: .park(reason: reason, after: retryWait, cause: .attempt))

@@ -13,7 +13,7 @@ extension SubmissionRule {
         case .ambiguous(let count):
             return SubmissionDecision(
                 ledger: next(ledger, .unknown),
-                step: .dead(reason: "\(count) records of the back end carry this entry's marker; a person must look"))
+                step: .dead(reason: "\(count) \(ParkedReason.severalRecords)"))
         case .refused(let messages) where ledger.phase == .finding:
             // It is the question that is refused, such as when the person's assignment is gone: the record may exist.
             let reason = "the back end refuses to say whether it has the entry: " + messages.joined(separator: "; ")

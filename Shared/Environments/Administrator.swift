@@ -37,6 +37,14 @@ package struct Administrator: Sendable {
         return AuditRecord.insert(subjects.map { record(action, $0, detail) }, in: environment)
     }
 
+    /// One record for each of many, with a detail of its own.
+    package func audit(
+        _ action: AuditRecord.Action, _ subjects: [(subject: String, detail: [String: String])],
+        in environment: EnvironmentID?
+    ) -> Statement {
+        AuditRecord.insert(subjects.map { record(action, $0.subject, Self.json($0.detail)) }, in: environment)
+    }
+
     private func record(_ action: AuditRecord.Action, _ subject: String, _ detail: JSONBytes) -> AuditRecord {
         AuditRecord(actor: actor, action: action, subject: subject, detail: detail, address: address)
     }

@@ -24,6 +24,8 @@ extension EnvironmentStore {
         package let deviceCount: Int64
         /// Tokens of devices that were renewed within the last hour.
         package let renewedCount: Int64
+        /// Where its move to or from another installation is; `nil`: it does not move.
+        package let move: String?
     }
 
     /// Parked keys that are counted of one environment and group: they are found by the primary key.
@@ -39,7 +41,8 @@ extension EnvironmentStore {
                 name: try columns.next(), position: try columns.next(), published: try columns.next(),
                 issuer: try columns.next(), backend: try columns.next(), backendURL: try columns.next(),
                 circuitCount: try columns.next(), deadCount: try columns.next(), waitingCount: try columns.next(),
-                isMoreParked: try columns.next(), deviceCount: try columns.next(), renewedCount: try columns.next())
+                isMoreParked: try columns.next(), deviceCount: try columns.next(), renewedCount: try columns.next(),
+                move: try columns.next())
             try columns.end()
             return glance
         }
@@ -49,11 +52,12 @@ extension EnvironmentStore {
     package static func page(after name: String, countMax: Int) -> Statement {
         """
         SELECT e.name, e.position, coalesce(r.position, 0), a.issuer, b.kind, b.url, p.circuit, p.dead, p.waiting,
-            p.is_more, d.count, d.renewed
+            p.is_more, d.count, d.renewed, v.state
         FROM (SELECT * FROM realm.environment WHERE name > \(name) ORDER BY name LIMIT \(Int64(countMax))) e
         LEFT JOIN realm.relay r ON r.environment_id = e.id
         LEFT JOIN access.provider a ON a.environment_id = e.id
         LEFT JOIN backend.connection b ON b.environment_id = e.id
+        LEFT JOIN realm.move v ON v.environment_id = e.id AND v.state <> 'begun'
         CROSS JOIN LATERAL (
             SELECT coalesce(sum(circuit), 0)::int8 AS circuit, coalesce(sum(dead), 0)::int8 AS dead,
                 coalesce(sum(waiting), 0)::int8 AS waiting,

@@ -20,6 +20,8 @@ package enum EnvironmentStore {
         package let ready: Int64
         package let backend: String?
         package let backendURL: String?
+        /// Where its move to or from another installation is; `nil`: it does not move.
+        package let move: String?
     }
 
     /// The numbers of people who were let in.
@@ -200,7 +202,8 @@ package enum EnvironmentStore {
     }
 
     package static func list(on connection: inout Connection) throws -> [Row] {
-        try connection.run(
+        let moves = try moves(on: &connection)
+        return try connection.run(
             """
             SELECT e.id, e.name, e.generation, e.position, coalesce(r.position, 0),
                 coalesce(
@@ -223,13 +226,28 @@ package enum EnvironmentStore {
             """
         ).map { row in
             var columns = row.columns
+            let id: Int32 = try columns.next()
             let environment = Row(
-                id: try columns.next(), name: try columns.next(), generation: try columns.next(),
+                id: id, name: try columns.next(), generation: try columns.next(),
                 position: try columns.next(), published: try columns.next(), domains: try columns.next(),
                 issuer: try columns.next(), people: try columns.next(), invited: try columns.next(),
-                ready: try columns.next(), backend: try columns.next(), backendURL: try columns.next())
+                ready: try columns.next(), backend: try columns.next(), backendURL: try columns.next(),
+                move: moves[id])
             try columns.end()
             return environment
+        }
+    }
+
+    /// Where the moves of environments are, those that are over left out. Not for a transaction.
+    ///
+    /// - Returns: None in a database whose schema does not know of moves yet.
+    private static func moves(on connection: inout Connection) throws(PostgresError) -> [Int32: String] {
+        do throws(PostgresError) {
+            let rows = try connection.run("SELECT environment_id, state FROM realm.move WHERE state <> 'begun'")
+            return Dictionary(uniqueKeysWithValues: try rows.decode(Int32.self, String.self))
+        } catch {
+            guard error.isOfMissingTable else { throw error }
+            return [:]
         }
     }
 

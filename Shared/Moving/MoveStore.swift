@@ -59,8 +59,8 @@ package enum MoveStore {
     /// Keeps others from taking in the environment, or removing what arrived of it, until the connection ends: whoever
     /// comes second knows nothing of what the first still has in hand.
     ///
-    /// Somebody who was killed, or whose host is lost, keeps it until the server notices: `client_connection_check_interval`
-    /// and the keepalives of its session.
+    /// Somebody who was killed, or whose host is lost, keeps it until the server notices, by
+    /// `client_connection_check_interval` and the keepalives of the session.
     static func lockArriving(_ name: String, on connection: inout Connection) throws {
         do {
             try patiently(attemptsMax: arrivingAttemptsMax, on: &connection) {

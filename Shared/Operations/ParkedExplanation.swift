@@ -1,3 +1,4 @@
+import BackendProtocol
 package import Essentials
 import FoundationEssentials
 import Model
@@ -14,7 +15,7 @@ package struct ParkedExplanation {
         lines =
             [
                 ("key", row.key), ("what", Self.what(row, subject)), ("environment", row.environment ?? "-"),
-                ("reason", row.reason), ("state", Self.state(row, now)), ("attempts", String(row.attempts)),
+                ("reason", row.reason), ("state", Self.state(row, now)), ("attempts", Self.attempts(row)),
                 ("parked", "\(row.parkedAt), \(Self.age(of: row.parkedAt, now)) ago"),
                 ("group", "\(row.group), the service that parked it"), ("partition", "\(row.topic)/\(row.partition)"),
                 ("object", Self.object(object, subject)),
@@ -28,13 +29,20 @@ package struct ParkedExplanation {
 
     private static func state(_ row: ParkedStore.Row, _ now: Timestamp) -> String {
         switch row.state {
-        case .dead: return "dead: it is not tried again by itself, and waits for a person"
+        case .dead:
+            return "dead: it waits for a person, and is tried again only when its object changes, or all is "
+                + "published again"
         case .circuit: return "circuit: its back end is away; it is tried again when that is back"
         case .waiting:
             let wait = row.nextAt.millisecondsSinceEpoch - now.millisecondsSinceEpoch
             return wait <= 0
                 ? "waiting: due now" : "waiting: tried again in \(Duration.milliseconds(wait).shortText), \(row.nextAt)"
         }
+    }
+
+    /// Attempts that count are those after which it is tried again by itself.
+    private static func attempts(_ row: ParkedStore.Row) -> String {
+        row.state == .dead && row.attempts == 0 ? "not counted: no repetition can help" : String(row.attempts)
     }
 
     private static func object(_ object: ParkedStore.Object?, _ subject: EventSubject?) -> String {
@@ -73,10 +81,17 @@ package struct ParkedExplanation {
 
     /// What mends a reason that is known.
     private static func mend(_ row: ParkedStore.Row) -> String? {
-        guard row.reason.hasPrefix(ParkedReason.unknownPerson), let environment = row.environment else { return nil }
-        let email = EventSubject(row.subject)?.realm.email ?? "PERSON"
-        return "add \(email) with their reference: fieldpost environment edit \(environment) --people FILE, then have "
-            + "their realm filled: fieldpost environment invite \(email) --environment \(environment)"
+        guard let environment = row.environment, let subject = EventSubject(row.subject) else { return nil }
+        if row.reason.hasPrefix(ParkedReason.unknownPerson) {
+            let email = subject.realm.email ?? "PERSON"
+            return "add \(email) with their reference: fieldpost environment edit \(environment) --people FILE, then "
+                + "have their realm filled: fieldpost environment invite \(email) --environment \(environment)"
+        }
+        if row.reason.hasSuffix(ParkedReason.severalRecords) {
+            return "in the back end look for the records whose text ends with \(EntryMarker.marker(of: subject.id)), "
+                + "and delete all but one, or cut the marker out of the others' text"
+        }
+        return nil
     }
 
     private static func age(of time: Timestamp, _ now: Timestamp) -> String {

@@ -42,7 +42,7 @@ extension ParkedStore {
         try change(keys.filter { $0.name.environmentID != 0 }, .parkedRetried, by: administrator, on: &connection) {
             """
             UPDATE pipeline.parked p SET is_dead = false, is_circuit = false, attempts = 0, next_at = now()
-            \($0) RETURNING p.key
+            \($0) RETURNING p.key, p.reason
             """
         }
     }
@@ -52,7 +52,7 @@ extension ParkedStore {
         _ keys: [Seen], by administrator: Administrator, on connection: inout Connection
     ) throws -> Changed {
         try change(keys, .parkedDiscarded, by: administrator, on: &connection) {
-            "DELETE FROM pipeline.parked p \($0) RETURNING p.key"
+            "DELETE FROM pipeline.parked p \($0) RETURNING p.key, p.reason"
         }
     }
 
@@ -74,19 +74,23 @@ extension ParkedStore {
                         """
                         WHERE \(rows) AND (p.key, \(version)) IN (SELECT * FROM unnest(\(names), \(versions)))
                         """)
-                ).decode(String.self)
+                ).decode(String.self, String.self)
                 // What is parked as it was seen, and stays all the same, is an environment's that is held.
                 let (heldCount, otherCount) = try transaction.run(
                     """
                     SELECT count(*) FILTER (WHERE is_seen), count(*) FILTER (WHERE NOT is_seen)
                     FROM (
                         SELECT (p.key, \(version)) IN (SELECT * FROM unnest(\(names), \(versions))) AS is_seen
-                        FROM pipeline.parked p WHERE \(rows) AND p.key <> ALL (\(done))
+                        FROM pipeline.parked p WHERE \(rows) AND p.key <> ALL (\(done.map(\.0)))
                     ) p
                     """
                 )[0].decode(Int64.self, Int64.self)
                 if heldCount > 0 { throw IsMoving() }
-                try transaction.run(administrator.audit(action, done, in: environment, detail: ["group": place.group]))
+                // Its row is gone soon: why it was parked is known from here.
+                let subjects = done.map { key, reason in
+                    (key, ["group": place.group, "reason": String(reason.prefix(AuditRecord.textLengthMax))])
+                }
+                try transaction.run(administrator.audit(action, subjects, in: environment))
                 return Changed(count: done.count, otherCount: Int(otherCount))
             }
         }

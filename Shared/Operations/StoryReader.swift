@@ -213,10 +213,17 @@ package struct StoryReader {
             hops.append(
                 Story.Hop(
                     at: at, service: group, event: isDead ? "dead" : "parked",
-                    text: "parked: \(reason); \(attempts) attempts counted; \(then)", topic: topic,
+                    text: "parked: \(reason); attempts counted: \(attempts); \(then)", topic: topic,
                     partition: partition, traceparent: traceparent))
         }
-        gaps.append("a key's parking is kept only while it is parked: how often it was before is not known")
+        gaps.append(
+            "a key's parking is kept only while it is parked: how often and why it was before is not known, but for "
+                + "what people tried again or discarded")
+    }
+
+    /// What a record of the audit log tells of a parked key.
+    private struct Detail: Decodable {
+        let reason: String?
     }
 
     private mutating func readAudit(on connection: inout Connection) throws {
@@ -225,11 +232,14 @@ package struct StoryReader {
         let found = try AuditStore.find(
             selection, countMax: Self.auditMax,
             within: AuditStore.Bound(recordCountMax: bounds.recordsMax, deadline: bounds.deadline), on: &connection)
-        for row in found.rows {
+        // Who only looked at it has done nothing to it.
+        for row in found.rows where row.action != AuditRecord.Action.payloadViewed.rawValue {
+            let detail = try? JSONDecoder().decode(Detail.self, from: Data(row.detail.utf8))
+            let reason = detail?.reason.map { "; it was parked: \($0)" } ?? ""
             hops.append(
                 Story.Hop(
                     at: Timestamp(row.time), service: "audit", event: row.action,
-                    text: "\(row.actor) did \(row.action), from \(row.address)"))
+                    text: "\(row.actor) did \(row.action), from \(row.address)\(reason)"))
         }
         if let since = found.since { gaps.append("the audit log: records before \(since) were not looked at") }
     }

@@ -61,6 +61,15 @@ import Testing
                 at: place.old) == 1)
     }
 
+    @Test func thatItIsHeldIsSeen() throws {
+        _ = try place.transfer()
+        let variables = place.variables(at: place.old)
+        let listed = try fieldpost("environment", "list", "--json", environment: variables).rows()
+        #expect(listed[0]["move"] as? String == "held")
+        let found = try fieldpost("doctor", environment: variables)
+        #expect(found.output.contains("environment acme") && found.output.contains("held for its move"), "\(found)")
+    }
+
     /// Whoever wants to do something about a key of it hears why nothing is done.
     @Test func keysOfAHeldEnvironmentStayAndItIsSaid() throws {
         var connection = try Connection(place.old)
@@ -138,7 +147,7 @@ import Testing
         }
     }
 
-    /// Whoever exports while it is being taken back holds what was let go already: that is said, and nothing stays held.
+    /// Whoever exports while it is being taken back holds what was let go already: it is said, and nothing stays held.
     @Test func anExportThatBeginsWhileItIsTakenBackIsNoticed() throws {
         _ = try place.transfer()
         let all = try place.holdCount(at: place.old)

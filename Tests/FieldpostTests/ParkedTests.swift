@@ -1,3 +1,5 @@
+import BackendProtocol
+import Essentials
 import Foundation
 import Model
 import Operations
@@ -39,6 +41,16 @@ import Work
 
     @Test func theAttemptsThatAreToldAreTheWorkers() {
         #expect(ParkedExplanation.attemptsUsual == WorkerLimits().attemptsMax)
+    }
+
+    /// The marker is what the records are found by.
+    @Test func severalRecordsAreToldWithTheirMarker() throws {
+        var connection = try Connection(conninfo)
+        let reason = "3 \(ParkedReason.severalRecords)"
+        try connection.run("UPDATE pipeline.parked SET reason = \(reason) WHERE key = \(dead)")
+        let id = try #require(UUID(ascii: String(dead.suffix(36))))
+        let said = try parked("show", dead).output
+        #expect(said.contains("whose text ends with \(EntryMarker.marker(of: id)), and delete all but one"), "\(said)")
     }
 
     @Test func whatIsNoKeyIsNotCalledWell() throws {
@@ -232,7 +244,10 @@ import Work
             list + ["--environment", "acme"], environment: ["FIELDPOST_DATABASE_URL": conninfo]
         ).rows()
         #expect(ofAcme.map { $0["subject"] as? String } == [dead])
-        #expect(ofAcme.map { $0["detail"] as? String } == [#"{"group": "entry-submitter"}"#])
+        // Also why it was parked, which nothing else keeps.
+        #expect(
+            ofAcme.map { $0["detail"] as? String }
+                == [#"{"group": "entry-submitter", "reason": "two records carry the marker"}"#])
     }
 
     /// As many as there are, by pages, also when the last page is full.

@@ -110,8 +110,8 @@ import Testing
             try fixture.withDatabase {
                 _ = try $0.run("UPDATE pipeline.parked SET is_dead = true, attempts = 3, reason = 'it is still closed'")
             }
-            let outcome = "document.getElementById('notice').textContent === 'It is parked again: it is still closed'"
-            try await browser.wait(outcome, on: page)
+            let told = "document.querySelector('#notice.bad')?.textContent"
+            try await browser.wait("\(told).startsWith('key-1: it is parked again: it is still closed')", on: page)
             _ = try await browser.value("document.getElementById('sign-out').click()", on: page)
             try await browser.wait("document.getElementById('sign-in')", on: page)
             #expect(try await browser.value("document.body.innerText.includes('key-1')", on: page) == "false")

@@ -96,8 +96,9 @@ import Testing
         try environment.put([(id, "{}")], .note, into: .user("ana@example.com"))
         try environment.connection.run(
             """
-            INSERT INTO access.audit (environment_id, actor, action, subject, address)
-            SELECT \(environment.id), 'a', 'payload.viewed', CASE WHEN i = 1 THEN \(id.text) ELSE 'x' END, 'here'
+            INSERT INTO access.audit (environment_id, actor, action, subject, address, detail)
+            SELECT \(environment.id), 'a', CASE WHEN i = 1 THEN 'parked.retried' ELSE 'payload.viewed' END,
+                CASE WHEN i < 3 THEN \(id.text) ELSE 'x' END, 'here', '{"group":"g","reason":"it was closed"}'
             FROM generate_series(1, 12000) AS i
             """)
         var bounds = StoryReader.Bounds()
@@ -108,7 +109,10 @@ import Testing
         bounds.recordsMax = 20_000
         let whole = try Story.load(id, in: environment.id, within: bounds, on: &environment.connection)
         #expect(!whole[0].gaps.contains { $0.hasPrefix("the audit log") })
-        #expect(whole[0].hops.contains { $0.service == "audit" })
+        // Why it was parked is told; who only looked at it is not.
+        let acts = whole[0].hops.filter { $0.service == "audit" }
+        #expect(acts.map(\.event) == ["parked.retried"])
+        #expect(acts.first?.text.hasSuffix("; it was parked: it was closed") == true)
         bounds.deadline = .now
         let late = try Story.load(id, in: environment.id, within: bounds, on: &environment.connection)
         #expect(late[0].gaps.contains { $0.hasPrefix("the change log: not looked at") })

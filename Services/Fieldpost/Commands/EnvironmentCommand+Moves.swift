@@ -8,8 +8,8 @@ extension EnvironmentCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the environments that leave or arrive here, or did, and what is to be done next.",
             discussion: """
-                What a command of a move printed is said again when the command is run again: the receipt by export and \
-                import, the permission by leave.
+                What a command of a move printed is said again when the command is run again: the receipt by export \
+                and import, the permission by leave.
                 """)
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
@@ -19,7 +19,7 @@ extension EnvironmentCommand {
             let moves = try MoveListing.all(on: &connection)
             var table = Table(
                 [("ENVIRONMENT", .left), ("STATE", .left), ("SINCE", .left), ("NEXT", .left)],
-                empty: "no environment moves, or did")
+                empty: "no environment moves, or has moved")
             for move in moves {
                 table.add([move.environment, move.state.rawValue, "\(move.since)", Self.next(move)])
             }

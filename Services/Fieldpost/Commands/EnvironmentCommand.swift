@@ -102,12 +102,12 @@ private func showEnvironments(_ rows: [EnvironmentStore.Row], _ output: OutputOp
     var table = Table(
         [
             ("ID", .right), ("NAME", .left), ("DOMAINS", .left), ("PEOPLE", .right), ("INVITED", .right),
-            ("READY", .right), ("POSITION", .right), ("PUBLISHED", .right), ("BACK END", .left),
+            ("READY", .right), ("POSITION", .right), ("PUBLISHED", .right), ("MOVE", .left), ("BACK END", .left),
         ], empty: "there is no environment; add one with: fieldpost environment add")
     for row in rows {
         table.add([
             String(row.id), row.name, row.domains.joined(separator: ", "), String(row.people), String(row.invited),
-            String(row.ready), String(row.position), String(row.published),
+            String(row.ready), String(row.position), String(row.published), row.move ?? "-",
             row.backend.map { "\($0) \(row.backendURL ?? "")" } ?? "-",
         ])
     }

@@ -1,4 +1,5 @@
 import Environments
+import Moving
 import Postgres
 
 /// Whether the identity provider and the back end of each environment work: what `environment check` finds.
@@ -35,11 +36,17 @@ struct EnvironmentsCheck: DoctorCheck {
         return findings
     }
 
-    /// - Returns: What is to be called, what cannot be read, and how many environments are left out.
+    /// - Returns: What is to be called, what is wrong without a call, and how many environments are left out.
     private func load() throws -> (checks: [EnvironmentCheck], unread: [DoctorFinding], left: Int) {
         var connection = try options.connect(check: nil)
         let names = try EnvironmentStore.names(on: &connection).filter { only == nil || only == $0 }
         var (checks, unread): ([EnvironmentCheck], [DoctorFinding]) = ([], [])
+        let held = try MoveListing.all(on: &connection).filter { $0.state == .held }
+        unread += held.filter { only == nil || only == $0.environment }.map { move in
+            .warning(
+                "environment \(move.environment)", "nobody can write it since \(move.since): it is held for its move",
+                do: "see fieldpost environment moves")
+        }
         for name in names.prefix(Self.countMax) {
             do {
                 if let check = try EnvironmentCheck.load(name, on: &connection) { checks.append(check) }

@@ -62,6 +62,9 @@ final class ConsoleDatabase: Sendable {
         }
     }
 
+    /// It shows where environments move.
+    private static let schemaOldest: Int32 = 28
+
     var isOpen: Bool { pools.withLock { $0 != nil } }
 
     func open() throws {
@@ -70,7 +73,7 @@ final class ConsoleDatabase: Sendable {
             conninfo, size: Self.poolSize, jobCountMax: Self.jobCountMax, limits: Self.limits, check: Lineage.check)
         do {
             var connection = try Connection(conninfo, limits: Self.limits)
-            try Schema.check(on: &connection)
+            try Schema.check(on: &connection, oldest: Self.schemaOldest)
             let long = try Pool(
                 conninfo, size: Self.poolSize, jobCountMax: Self.longCountMax, limits: Self.limits,
                 check: Lineage.check)

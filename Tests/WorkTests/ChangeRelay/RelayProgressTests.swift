@@ -6,10 +6,12 @@ import Testing
 @testable import Work
 
 @Suite struct RelayProgressTests {
-    private func task(counter: Int64, relayed: Int64 = 0, epoch: Int64 = 1, isRepublishing: Bool = false) -> RelayTask {
+    private func task(
+        counter: Int64, relayed: Int64 = 0, generation: Int64 = 1, epoch: Int64 = 1, isRepublishing: Bool = false
+    ) -> RelayTask {
         RelayTask(
-            environment: EnvironmentID(rawValue: 1), generation: 1, counterPosition: counter, relayedPosition: relayed,
-            epoch: epoch, isRepublishing: isRepublishing)
+            environment: EnvironmentID(rawValue: 1), generation: generation, counterPosition: counter,
+            relayedPosition: relayed, epoch: epoch, isRepublishing: isRepublishing)
     }
 
     @Test func onlyWhatIsConfirmedWithoutAGapIsStored() throws {
@@ -49,6 +51,19 @@ import Testing
         progress.confirm(1, page: 0)
         _ = progress.takeConfirmed()
         #expect(progress.request?.start == .changes(after: Int64(RelayProgress.pagesMax)))
+    }
+
+    /// Also while another one's was being published again.
+    @Test func anotherGenerationBeginsAnew() throws {
+        var progress = RelayProgress(task(counter: 30, isRepublishing: true))
+        progress.readObjects(through: nil, sendCount: 1)
+        progress.update(task(counter: 40, generation: 2, isRepublishing: true))
+        progress.confirm(1, page: 0)
+        #expect(progress.takeConfirmed() == nil)
+        #expect(progress.request?.start == .objects(after: .first))
+        progress.readObjects(through: nil, sendCount: 0)
+        let confirmed = progress.takeConfirmed()
+        #expect(confirmed?.generation == 2 && confirmed?.to == 40 && confirmed?.isRepublished == true)
     }
 
     @Test func anotherEpochBeginsAnewAndReportsFromBeforeFindNothing() throws {

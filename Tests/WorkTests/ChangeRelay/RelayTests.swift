@@ -107,6 +107,41 @@ import Testing
         }
     }
 
+    /// Everything of it is published again, in the same epoch: Kafka has lost nothing, and no group has to read others'
+    /// messages again.
+    @Test func aNewGenerationIsPublishedAgainAndBothersNobody() async throws {
+        try await withMockCluster(topics: [Topics.realm.name: 1]) { cluster in
+            var flow = try Flow(cluster)
+            for _ in 0..<2 { try flow.put(try flow.key(.users, .realms, UUID()), #"{"userId": "a"}"#) }
+            try flow.connection.run("INSERT INTO realm.environment (name) VALUES ('other')")
+            try flow.publishAll()
+            let before = try flow.relayed()
+            let environment = flow.environment.rawValue
+            try flow.connection.run("UPDATE realm.environment SET generation = 2 WHERE id = \(environment)")
+            try flow.publish("publishing again") { flow in
+                let rows = try flow.connection.run(
+                    """
+                    SELECT generation = 2 AND published_epoch = epoch FROM realm.relay
+                    WHERE environment_id = \(environment)
+                    """
+                )
+                return try rows[0].value(0)
+            }
+            let messages = try flow.read(Topics.realm, countMin: 4)
+            #expect(messages.map { $0.headerText("fieldpost-generation") } == ["1", "1", "2", "2"])
+            #expect(Set(messages.map { $0.headerText("fieldpost-epoch") }) == ["\(before.epoch)"])
+            let epochs = try flow.connection.run("SELECT DISTINCT epoch FROM realm.relay").decode(Int64.self)
+            #expect(epochs == [before.epoch])
+            // What a relay that was not told stores of the former generation, counts for nothing.
+            for isRepublished in [false, true] {
+                let stale = RelayProgress.Confirmed(
+                    environment: flow.environment, generation: 1, epoch: before.epoch, from: before.position, to: 99,
+                    isRepublished: isRepublished)
+                #expect(try flow.connection.run(RelayStore.store(stale)).affectedCount == 0)
+            }
+        }
+    }
+
     /// Steps until the message is sent, and drops the relay once it is in the broker: what a step hears of the broker
     /// the next one stores, and there is none.
     private func sendOnly(_ relay: consuming Relay, _ flow: inout Flow) throws {

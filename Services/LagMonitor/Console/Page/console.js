@@ -1,8 +1,8 @@
 // The console: session, requests, navigation. What comes from the suite is shown as text, never as markup.
 import { manual, views } from "/views.js";
 
-// `isTouched`: somebody did something since the page asked last.
-const state = { token: null, timer: null, turn: 0, isTouched: false };
+// `isTouched`: somebody did something since the page asked last. `isSame`: the address changes, and the view stays.
+const state = { token: null, timer: null, turn: 0, isTouched: false, isSame: false };
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
 
@@ -129,6 +129,16 @@ export function go(view, parameters = {}) {
   else location.hash = hash;
 }
 
+/** Says in the address what is open in the view, as a step that the browser's Back takes back. */
+export function enter(address) { history.pushState({ isEntered: true }, "", address); }
+
+/** Takes that back, without drawing the view anew. */
+export function leave(address) {
+  if (!history.state?.isEntered) { history.replaceState(null, "", address); return; }
+  state.isSame = true;
+  history.back();
+}
+
 async function begin() {
   try {
     const session = await ask("/api/session");
@@ -160,5 +170,9 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();
 });
-window.addEventListener("hashchange", () => { show(); main.focus({ preventScroll: true }); });
+window.addEventListener("hashchange", () => {
+  if (state.isSame) { state.isSame = false; return; }
+  show();
+  main.focus({ preventScroll: true });
+});
 begin();

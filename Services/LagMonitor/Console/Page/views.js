@@ -1,6 +1,6 @@
 // The views: each fills a place, and gives a function that brings it up to date and says after how many seconds again;
 // 0 for a view that waits for the person. The function is told whether the page calls it by itself.
-import { act, ask, go, h, svg } from "/console.js";
+import { act, ask, enter, go, h, leave, svg } from "/console.js";
 
 // MARK: Figures
 
@@ -11,7 +11,7 @@ const rate = (value) => value === null || value === undefined ? "–"
 const seconds = (value) => {
   if (value === null || value === undefined) return "–";
   if (value < 60) return value.toFixed(value < 10 ? 1 : 0) + " s";
-  if (value < 3600) return Math.floor(value / 60) + " min " + Math.round(value % 60) + " s";
+  if (value < 3600) return Math.floor(value / 60) + " min " + Math.floor(value % 60) + " s";
   return Math.floor(value / 3600) + " h " + Math.floor(value % 3600 / 60) + " min";
 };
 const time = (text) => text ? text.replace("T", " ").replace(/\.\d+Z$|Z$/, " UTC") : "–";
@@ -27,8 +27,10 @@ const kinds = { ready: "good", impaired: "warn", away: "bad", unknown: "none" };
 const words = { ready: "ready", impaired: "impaired", away: "away", unknown: "not asked" };
 const grade = (status) => status === null || status === undefined ? "none"
   : status === "OK" ? "good" : status === "WARN" || status === "REWIND" ? "warn" : "bad";
-const fact = (value, text, kind = "", href = null) => h("li", {}, h("b", { class: kind }, value),
-  h("span", {}, href ? h("a", { href }, text) : text));
+const fact = (value, text, kind = "", href = null) => {
+  const parts = [h("b", { class: kind }, value), h("span", {}, text)];
+  return h("li", {}, href ? h("a", { href }, parts) : parts);
+};
 const sum = (values) => values.reduce((all, value) => all + (value || 0), 0);
 
 function table(caption, heads, rows, empty) {
@@ -284,7 +286,7 @@ function charts(place, query) {
 // MARK: Parked keys
 
 const states = { dead: ["bad", "dead"], circuit: ["warn", "back end away"], waiting: ["none", "waiting"] };
-const meanings = { dead: "It is not tried again by itself: it waits for you.",
+const meanings = { dead: "It waits for you: it is tried again only when its object changes, or when all is published again.",
   circuit: "Its back end does not answer. It comes back by itself when that does.",
   waiting: "It comes back by itself; one that fails too often is dead." };
 
@@ -309,21 +311,24 @@ function parked(place, query) {
         h("td", { class: "nowrap" }, row.environment || "–"), what(row), h("td", { class: "strong" }, row.reason),
         h("td", { class: "nowrap" }, ago(row.parkedAt)),
         h("td", { class: "act" }, h("button", { "data-key": row.name.key, "aria-label": "Open " + row.name.key,
-          click: () => { history.pushState(null, "", address(row.name)); open(row.name); } }, "Open"))]),
+          click: () => { enter(address(row.name)); open(row.name); } }, "Open"))]),
       Object.values(filters).some(Boolean) ? "No key is parked that fits." : "No key is parked: everything is handled."));
     more.replaceChildren(...(found.next ? [h("button", { click: () => load(found.next) }, "More")] : []));
   };
   // The address says which one is open: it can be passed on, and the browser's Back closes it, or comes back to it.
   const address = (name) => "#parked?" + new URLSearchParams(
     Object.entries({ ...filters, open: name ? JSON.stringify(name) : "" }).filter(([, value]) => value));
-  const open = (name) => parkedDialog(name, () => history.replaceState(null, "", address()), async (text, row) => {
+  const open = (name) => parkedDialog(name, () => leave(address()), async (text, row) => {
+    notice.className = "";
     notice.textContent = text;
     await load();
     // The row may be gone: whoever works by keyboard goes on at what came of it.
     notice.focus();
     if (!row) return;
     try {
-      notice.replaceChildren(...await outcome(row));
+      const [kind, ...told] = await outcome(row);
+      notice.className = kind;
+      notice.replaceChildren(whose(row) + ": ", ...told);
     } catch (error) {
       notice.textContent = "It is tried again; what came of it is not known: " + error.message;
     }
@@ -351,12 +356,23 @@ async function outcome(row) {
   for (let look = 0; look < 20; look += 1) {
     await new Promise((resolve) => setTimeout(resolve, 500));
     const now = await ask("/api/parked/outcome", { ...row.name, subject: row.subject }, true);
+    const line = h("a", { href: "#trace?" + life }, "Time line");
     if (now.state === "handled") {
-      return ["It is handled, and not parked any more: " + now.detail + ". ", h("a", { href: "#trace?" + life }, "Time line")];
+      return [/status (invalid|rejected)/.test(now.detail) ? "warn" : "good",
+        "it is handled, and not parked any more: " + now.detail + ". ", line];
     }
-    if (now.state === "parked again") return ["It is parked again: " + now.detail];
+    if (now.state === "parked again") return ["bad", "it is parked again: " + now.detail + ". ", line];
   }
-  return ["It is on its way still: look at it again in a while."];
+  return ["", "it is on its way still: look at it again in a while."];
+}
+
+/** An id in few characters. */
+const short = (id) => id.length > 14 ? id.slice(0, 8) + "…" + id.slice(-4) : id;
+
+/** The object that a key stands for, in few words. */
+function whose(row) {
+  const parts = row.subject.split("/");
+  return parts.length < 3 ? row.name.key : parts[parts.length - 2] + " " + short(parts[parts.length - 1]);
 }
 
 /** The object that a key stands for, and whose it is. */
@@ -366,7 +382,7 @@ function what(row) {
     return h("div", {}, "a message that could not be read", h("div", { class: "soft wrap" }, row.name.key));
   }
   const id = parts[parts.length - 1];
-  return h("div", {}, parts[parts.length - 2] + " ", h("span", { class: "soft nowrap", title: id }, id.length > 14 ? id.slice(0, 8) + "…" + id.slice(-4) : id),
+  return h("div", {}, parts[parts.length - 2] + " ", h("span", { class: "soft nowrap", title: id }, short(id)),
     h("div", { class: "soft wrap" }, parts.slice(0, -2).join("/")));
 }
 
@@ -402,7 +418,8 @@ async function parkedDialog(name, closed, done) {
         await done(error.message);
       }
     } }, verb);
-    const no = h("button", { click: () => { confirm.replaceChildren(); document.getElementById("close").focus(); } }, "No");
+    const asker = document.activeElement;
+    const no = h("button", { click: () => { confirm.replaceChildren(); asker.focus(); } }, "No");
     confirm.replaceChildren(h("div", { class: "confirm" + (isFinal ? " final" : ""), role: "group", "aria-label": title },
       h("p", {}, h("b", {}, title)), h("p", {}, text), h("div", { class: "buttons" }, yes, no)));
     (isFinal ? no : yes).focus();
@@ -425,14 +442,14 @@ async function parkedDialog(name, closed, done) {
       badge(...states[found.key.state])),
     h("p", { class: "reason wrap", "data-line": "reason" }, reason),
     h("p", { class: "soft" }, meanings[found.key.state]),
+    commands.length ? h("details", { open: found.key.state === "dead" }, h("summary", {}, "What to do, at a terminal"),
+      h("ul", { class: "wrap" }, commands.map((text) => h("li", { "data-line": "do" }, text)))) : null,
     h("dl", {}, lines.flatMap((line) => [h("dt", {}, line.name), h("dd", { "data-line": line.name }, line.value)])),
     h("h3", {}, found.payload ? "What it holds now, at position " + found.position : found.position ? "It is deleted" : "Its object is not there"),
     found.payload ? h("pre", { id: "payload", tabindex: "0" }, pretty(found.payload)) : "",
     h("p", { class: "soft" }, isReadable
       ? "Mend what the reason says, then try it again: it is decided anew from what is stored now. Discarding forgets the key; the object stays as it is, and a newer event of it is handled as always."
       : "The message could not be read, so it cannot be tried again: discard it when you know what it was."),
-    commands.length ? h("details", {}, h("summary", {}, "What to do, at a terminal"),
-      h("ul", { class: "wrap" }, commands.map((text) => h("li", { "data-line": "do" }, text)))) : null,
     problem, h("div", { class: "buttons" },
       isReadable ? h("button", { class: "main", id: "retry", click: () => ready("Try it again now?",
         `${name.group} takes it up with all its attempts.`, "/api/parked/retry", "Yes, try again", "It is tried again.") }, "Try again") : null,
@@ -448,6 +465,10 @@ async function parkedDialog(name, closed, done) {
 /** Before numbers of which only so many are counted. */
 const least = (row) => row.isMoreParked ? "≥ " : "";
 
+/** What a move of an environment to another installation, or from it, means for it. */
+const moves = { copying: "is being copied away", held: "held for its move: nobody can write it", left: "has moved away",
+  arriving: "arrives", whole: "has arrived, and not begun" };
+
 function environments(place, query) {
   const list = h("div", {}), more = h("div", { class: "buttons" }), rows = [];
   place.append(h("h2", {}, "Environments and back ends"),
@@ -458,7 +479,7 @@ function environments(place, query) {
     if (!after) rows.length = 0;
     rows.push(...found.environments);
     renew(list, table("Environments", ["Environment", "Back end", "Breaker", "Dead", "Other parked", "Devices", "To publish", ""],
-      rows.map((row) => [row.name,
+      rows.map((row) => [row.move ? h("div", {}, row.name, " ", badge(row.move === "held" ? "bad" : "warn", moves[row.move])) : row.name,
         row.backend ? h("div", {}, row.backend, h("div", { class: "soft wrap" }, row.backendURL || "")) : "none",
         !row.backend ? badge("none", "none") : row.circuitCount ? badge("bad", "open") : badge("good", "closed"),
         h("td", { class: row.deadCount ? "bad" : "" }, row.deadCount ? h("a", { class: "bad", href: "#parked?state=dead&environment="
@@ -608,7 +629,7 @@ function story(found) {
       facts.length ? h("div", { class: "soft wrap" }, facts.join(" · ")) : null);
   });
   return h("section", { class: "card" }, h("h3", {}, found.subject), timed.length ? drawing : "", h("ol", { class: "line" }, steps),
-    h("div", { class: "soft" }, "What cannot be told:", h("ul", {}, [...found.gaps, "Kafka's records of it: fieldpost trace looks for them"]
+    h("div", { class: "soft" }, "What cannot be told:", h("ul", {}, [...found.gaps, "which of Kafka's messages carried it: at a terminal fieldpost trace looks for them"]
       .map((gap) => h("li", {}, gap)))));
 }
 

@@ -67,6 +67,8 @@ struct Relay: ~Copyable {
     var asked: Asked?
     /// Confirmed, and to be stored with the next question.
     var confirmed: [RelayProgress.Confirmed] = []
+    /// Environments whose generation was new when it was asked for news: what was published before is of a former one.
+    var unprepared: Set<EnvironmentID> = []
     var republished: [Republished] = []
     var obstacles = Obstacles()
     /// Topics that cannot be written, or not all of them, with the reason.
@@ -172,6 +174,8 @@ struct Relay: ~Copyable {
 
     /// Sends a question: one transaction that stores what was confirmed, asks for news, and reads the page.
     mutating func ask(_ request: RelayProgress.Request?) throws {
+        // What was published of a generation that is over is not stored.
+        confirmed.removeAll { unprepared.contains($0.environment) }
         var statements = confirmed.map(RelayStore.store)
         statements += newlyOwed.map { Republish.ask($0.topic, in: $0.environment) }
         newlyOwed = []
@@ -210,7 +214,10 @@ struct Relay: ~Copyable {
             if confirmed.isRepublished {
                 logger.notice(
                     "published every routed object again",
-                    metadata: ["environment": "\(confirmed.environment)", "epoch": "\(confirmed.epoch)"])
+                    metadata: [
+                        "environment": "\(confirmed.environment)", "generation": "\(confirmed.generation)",
+                        "epoch": "\(confirmed.epoch)",
+                    ])
             }
         }
         for done in asked.republished {
@@ -225,10 +232,9 @@ struct Relay: ~Copyable {
     }
 
     mutating func note(_ news: Rows) throws {
-        let (tasks, needsPreparing) = try RelayStore.tasks(news)
-        if needsPreparing {
-            try connection.run(RelayStore.prepare)
-        }
+        let (tasks, unprepared) = try RelayStore.tasks(news)
+        if !unprepared.isEmpty { try connection.run(RelayStore.prepare) }
+        self.unprepared = unprepared
         for task in tasks {
             progress[task.environment, default: RelayProgress(task)].update(task)
             if outlets[task.environment]?.isOf(generation: task.generation, epoch: task.epoch) != true {

@@ -24,11 +24,12 @@ enum RelayStore {
     static func tryLock() -> Statement { "SELECT pg_try_advisory_lock(\(lockKey))" }
 
     /// Gives a new environment its row, and has everything published again of one with another generation: in the same
-    /// epoch, since Kafka has lost nothing, and nobody else's messages are to be read again for it.
+    /// epoch, since Kafka has lost nothing, and nobody else's messages are to be read again for it. A new one that is
+    /// not in its first generation came from elsewhere: its objects have no change log here.
     static let prepare: [Statement] = [
         """
         INSERT INTO realm.relay (environment_id, generation, epoch, published_epoch, position)
-        SELECT e.id, e.generation, m.epoch, m.epoch, 0
+        SELECT e.id, e.generation, m.epoch, m.epoch - CASE WHEN e.generation > 1 THEN 1 ELSE 0 END, 0
         FROM realm.environment e, (SELECT coalesce(max(epoch), 1) AS epoch FROM realm.relay) m
         WHERE NOT EXISTS (SELECT FROM realm.relay r WHERE r.environment_id = e.id) ON CONFLICT DO NOTHING
         """,
@@ -54,14 +55,14 @@ enum RelayStore {
         """
     }
 
-    /// - Returns: The work, and whether an environment needs `prepare` first.
-    static func tasks(_ rows: Rows) throws(PostgresError) -> (tasks: [RelayTask], needsPreparing: Bool) {
+    /// - Returns: The work, and the environments that need `prepare` first.
+    static func tasks(_ rows: Rows) throws(PostgresError) -> (tasks: [RelayTask], unprepared: Set<EnvironmentID>) {
         var tasks: [RelayTask] = []
-        var needsPreparing = false
+        var unprepared: Set<EnvironmentID> = []
         for row in rows {
-            if let task = try RelayTask(row) { tasks.append(task) } else { needsPreparing = true }
+            if let task = try RelayTask(row) { tasks.append(task) } else { unprepared.insert(try row.value(0)) }
         }
-        return (tasks, needsPreparing)
+        return (tasks, unprepared)
     }
 
     /// Routed objects in key order, tombstones included.

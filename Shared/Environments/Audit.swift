@@ -104,7 +104,8 @@ package struct AuditRecord: Sendable, Equatable {
         self.address = Self.plain(address)
     }
 
-    private static func plain(_ text: String) -> String {
+    /// A text as records have it.
+    package static func plain(_ text: String) -> String {
         String(
             String.UnicodeScalarView(
                 text.unicodeScalars.prefix(textLengthMax).map { scalar in

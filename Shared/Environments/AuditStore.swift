@@ -22,6 +22,8 @@ package enum AuditStore {
         package var actor: String?
         /// What it was done to, one of them; `nil`: to whatever.
         package var subjects: [String]?
+        /// An action that is left out.
+        package var besides: AuditRecord.Action?
 
         package init(
             environment: EnvironmentID? = nil, action: String? = nil, actor: String? = nil, subjects: [String]? = nil
@@ -89,6 +91,7 @@ package enum AuditStore {
                 WHERE a.id = ANY (\(ids))
                     AND (\(selection.action)::text IS NULL OR starts_with(a.action, \(selection.action)))
                     AND (\(selection.actor)::text IS NULL OR a.actor = \(selection.actor))
+                    AND a.action IS DISTINCT FROM \(selection.besides?.rawValue)::text
                     AND (\(selection.subjects)::text[] IS NULL OR a.subject = ANY (\(selection.subjects)))
                 ORDER BY a.id DESC LIMIT \(Int64(countMax - rows.count))
                 """

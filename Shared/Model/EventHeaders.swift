@@ -28,7 +28,7 @@ public enum EventHeaders {
     public static let position = "fieldpost-position"
     /// The position of the last change by a device or integration, in decimal digits.
     public static let editPosition = "fieldpost-edit-position"
-    /// The environment's generation, which changes when a database is restored.
+    /// The environment's generation, which changes when a database is restored or the environment moves.
     public static let generation = "fieldpost-generation"
     /// The relay's epoch, which changes when Kafka's content was lost.
     public static let epoch = "fieldpost-epoch"
@@ -58,7 +58,9 @@ public enum EventHeaders {
         Description(name: traceParent, value: "W3C Trace Context, when the change belongs to a trace"),
         Description(name: position, value: "the object's position; a consumer takes only newer ones"),
         Description(name: editPosition, value: "position of the last change by a device or integration"),
-        Description(name: generation, value: "changes when a database is restored; others are dropped"),
+        Description(
+            name: generation,
+            value: "changes when a database is restored, or the environment moves; others are dropped"),
         Description(
             name: epoch, value: "grows when Kafka's content was lost: read the partition from its beginning"),
     ]

@@ -186,11 +186,12 @@ package struct EnvironmentExport {
     private func sendEnd(on connection: inout Connection) throws {
         let (generation, position, compacted) = try connection.run(
             """
-            SELECT generation, position, compacted_position FROM realm.environment
+            SELECT greatest(generation + 1, extract(epoch FROM now())::bigint), position, compacted_position
+            FROM realm.environment
             WHERE id = \(move.environment.rawValue)
             """
         )[0].decode(Int64.self, Int64.self, Int64.self)
-        try send(.end(.init(generation: generation + 1, position: position, compactedPosition: compacted)))
+        try send(.end(.init(generation: generation, position: position, compactedPosition: compacted)))
     }
 
     /// The counter, and the time in microseconds since 1970.

@@ -40,6 +40,7 @@ enum MoveLine: Codable {
 
     /// The last line.
     struct End: Codable {
+        /// The new place's: beyond every one that the old place may have had, in a history that was lost too.
         let generation: Int64
         let position: Int64
         let compactedPosition: Int64

@@ -100,12 +100,14 @@ package enum MoveStore {
     ///
     /// - Throws: ``MoveFailure`` when it was taken back, or discarded, meanwhile: then nothing more is stopped.
     static func hold(_ move: Move, on connection: inout Connection) throws {
-        try connection.run(
-            """
-            UPDATE realm.move SET state = 'held', changed_at = now()
-            WHERE environment_id = \(move.environment.rawValue) AND move_id = \(move.id)::text::uuid
-                AND state = 'copying'
-            """)
+        try patiently(on: &connection) { connection in
+            _ = try connection.run(
+                """
+                UPDATE realm.move SET state = 'held', changed_at = now()
+                WHERE environment_id = \(move.environment.rawValue) AND move_id = \(move.id)::text::uuid
+                    AND state = 'copying'
+                """)
+        }
         for table in MovedTable.held {
             try patiently(on: &connection) { connection in
                 // The move's row is locked until the table is held: who takes the environment back waits for that.
@@ -173,27 +175,34 @@ package enum MoveStore {
         guard let own else {
             throw MoveFailure("the environment has left meanwhile, or somebody else took it back")
         }
-        for table in MovedTable.held.reversed() {
+        let (counter, others) = (MovedTable.held[0], MovedTable.held.dropFirst())
+        for table in others.reversed() {
             try patiently(on: &connection) { _ = try $0.run("SELECT realm.let_go(\(environment), \(table)::regclass)") }
         }
-        try connection.transaction { transaction in
-            // An export that began meanwhile holds tables that were let go already.
-            let ended = try transaction.run(
-                """
-                DELETE FROM realm.move
-                WHERE environment_id = \(environment) AND move_id = \(own)::text::uuid AND state = 'copying'
-                """)
-            guard ended.affectedCount == 1 else {
-                throw MoveFailure("another export began meanwhile: take the environment back once more")
+        // Nobody writes it before it has its new generation and positions.
+        try patiently(on: &connection) { connection in
+            try connection.transaction { transaction in
+                // An export that began meanwhile holds tables that were let go already.
+                let ended = try transaction.run(
+                    """
+                    DELETE FROM realm.move
+                    WHERE environment_id = \(environment) AND move_id = \(own)::text::uuid AND state = 'copying'
+                    """)
+                guard ended.affectedCount == 1 else {
+                    throw MoveFailure("another export began meanwhile: take the environment back once more")
+                }
+                try transaction.run([
+                    "SELECT realm.let_go(\(environment), \(counter)::regclass)",
+                    """
+                    UPDATE realm.environment SET
+                        generation = greatest(generation + 1, extract(epoch FROM now())::bigint),
+                        position = greatest(
+                            position + 1, extract(epoch FROM now())::bigint * \(Lineage.positionsPerSecondMax))
+                    WHERE id = \(environment)
+                    """,
+                    audit,
+                ])
             }
-            try transaction.run([
-                """
-                UPDATE realm.environment SET generation = generation + 1, position = greatest(
-                    position + 1, extract(epoch FROM now())::bigint * \(Lineage.positionsPerSecondMax))
-                WHERE id = \(environment)
-                """,
-                audit,
-            ])
         }
     }
 

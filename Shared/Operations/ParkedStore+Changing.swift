@@ -88,7 +88,7 @@ extension ParkedStore {
                 if heldCount > 0 { throw IsMoving() }
                 // Its row is gone soon: why it was parked is known from here.
                 let subjects = done.map { key, reason in
-                    (key, ["group": place.group, "reason": String(reason.prefix(AuditRecord.textLengthMax))])
+                    (key, ["group": place.group, "reason": AuditRecord.plain(reason)])
                 }
                 try transaction.run(administrator.audit(action, subjects, in: environment))
                 return Changed(count: done.count, otherCount: Int(otherCount))

@@ -227,13 +227,14 @@ package struct StoryReader {
     }
 
     private mutating func readAudit(on connection: inout Connection) throws {
-        let selection = AuditStore.Selection(
+        var selection = AuditStore.Selection(
             environment: object.environment, subjects: [object.subject, object.id.text])
+        // Who only looked at it has done nothing to it.
+        selection.besides = .payloadViewed
         let found = try AuditStore.find(
             selection, countMax: Self.auditMax,
             within: AuditStore.Bound(recordCountMax: bounds.recordsMax, deadline: bounds.deadline), on: &connection)
-        // Who only looked at it has done nothing to it.
-        for row in found.rows where row.action != AuditRecord.Action.payloadViewed.rawValue {
+        for row in found.rows {
             let detail = try? JSONDecoder().decode(Detail.self, from: Data(row.detail.utf8))
             let reason = detail?.reason.map { "; it was parked: \($0)" } ?? ""
             hops.append(

@@ -38,7 +38,7 @@ package enum Lineage {
         """
         SELECT setval('realm.environment_id_seq', last_value + \(environmentsAddedMax)) FROM realm.environment_id_seq
         """,
-        "UPDATE realm.relay SET epoch = greatest(epoch, extract(epoch FROM now())::bigint)",
+        "UPDATE realm.relay SET epoch = greatest(epoch + 1, extract(epoch FROM now())::bigint)",
         "UPDATE poll.run SET started_at = '-infinity', full_started_at = NULL WHERE \(isWritten("environment_id"))",
         "UPDATE realm.lineage SET restored_at = now()",
     ]

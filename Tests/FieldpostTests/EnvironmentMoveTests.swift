@@ -25,7 +25,7 @@ import Testing
     @Test func everyRowIsAtTheNewPlaceWithItsSecretsSealedAnew() throws {
         try place.finish(place.transfer())
         let (id, generation, position) = try state(at: place.new)
-        #expect(id == 41 && generation == 5 && position == Self.objectCount)
+        #expect(id == 41 && generation > 4 && position == Self.objectCount)
         #expect(try place.rows(of: .objects, in: id, at: place.new).count == Int(Self.objectCount))
         var connection = try Connection(place.new)
         let box = try place.box(at: place.new)
@@ -122,7 +122,7 @@ import Testing
         // Nobody has let it go.
         #expect(try place.run(at: place.new, "begin", "acme", receipt, "--key-from", "KEY").status != 0)
         #expect(try place.line(place.run(at: place.old, "take-back", "acme")) == "acme goes on here")
-        #expect(try state(at: place.old).generation == 5)
+        #expect(try state(at: place.old).generation > 4)
         var connection = try Connection(place.old)
         try connection.run("UPDATE realm.environment SET position = position + 1 WHERE id = 7")
         // What arrived is of a move that is no more.

@@ -41,11 +41,12 @@ struct EnvironmentsCheck: DoctorCheck {
         var connection = try options.connect(check: nil)
         let names = try EnvironmentStore.names(on: &connection).filter { only == nil || only == $0 }
         var (checks, unread): ([EnvironmentCheck], [DoctorFinding]) = ([], [])
-        let held = try MoveListing.all(on: &connection).filter { $0.state == .held }
-        unread += held.filter { only == nil || only == $0.environment }.map { move in
-            .warning(
-                "environment \(move.environment)", "nobody can write it since \(move.since): it is held for its move",
-                do: "see fieldpost environment moves")
+        do {
+            unread += try moves(on: &connection)
+        } catch let error as PostgresError where error.isConnectionLost {
+            throw error
+        } catch {
+            unread.append(.failure("moves", "cannot be read: \(error)", do: "see the finding on PostgreSQL's rights"))
         }
         for name in names.prefix(Self.countMax) {
             do {
@@ -60,6 +61,17 @@ struct EnvironmentsCheck: DoctorCheck {
             }
         }
         return (checks, unread, max(0, names.count - Self.countMax))
+    }
+
+    /// Environments that nobody can write.
+    private func moves(on connection: inout Connection) throws -> [DoctorFinding] {
+        try MoveListing.all(on: &connection).filter { $0.state == .held && (only == nil || only == $0.environment) }
+            .map { move in
+                .warning(
+                    "environment \(move.environment)",
+                    "nobody can write it since \(move.since): it is held for its move",
+                    do: "see fieldpost environment moves")
+            }
     }
 
     private static func finding(_ finding: EnvironmentFinding, of environment: String) -> DoctorFinding {

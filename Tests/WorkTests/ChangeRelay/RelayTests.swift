@@ -142,6 +142,36 @@ import Testing
         }
     }
 
+    /// It came from another installation, and began before any relay saw it: its objects are here without a change log.
+    @Test func anEnvironmentThatCameIsPublishedWhole() async throws {
+        try await withMockCluster(topics: [Topics.realm.name: 1]) { cluster in
+            var flow = try Flow(cluster)
+            try flow.put(try flow.key(.users, .realms, UUID()), #"{"userId": "a"}"#)
+            try flow.connection.run(["DELETE FROM store.change", "UPDATE realm.environment SET generation = 2"])
+            try flow.publishAll()
+            #expect(try flow.read(Topics.realm, countMin: 1).count == 1)
+        }
+    }
+
+    /// Another generation comes while the former one is on its way: the same relay goes on with it.
+    @Test func aNewGenerationIsNoOtherRelay() async throws {
+        try await withMockCluster(topics: [Topics.realm.name: 1]) { cluster in
+            var flow = try Flow(cluster)
+            var relay = try flow.makeRelay(pageCountMax: 1)
+            for generation in 2..<6 {
+                for _ in 0..<20 { try flow.put(try flow.key(.users, .realms, UUID()), #"{"userId": "a"}"#) }
+                for _ in 0..<5 { _ = try relay.step(waitMax: .milliseconds(5)) }
+                try flow.connection.run("UPDATE realm.environment SET generation = \(Int64(generation))")
+            }
+            try wait("all is published") {
+                _ = try relay.step(waitMax: .milliseconds(5))
+                let (epoch, publishedEpoch, position) = try flow.relayed()
+                let generation = try flow.connection.run("SELECT generation FROM realm.relay").decode(Int64.self)
+                return try generation == [5] && epoch == publishedEpoch && position == flow.counter()
+            }
+        }
+    }
+
     /// Steps until the message is sent, and drops the relay once it is in the broker: what a step hears of the broker
     /// the next one stores, and there is none.
     private func sendOnly(_ relay: consuming Relay, _ flow: inout Flow) throws {

@@ -130,7 +130,10 @@ export function go(view, parameters = {}) {
 }
 
 /** Says in the address what is open in the view, as a step that the browser's Back takes back. */
-export function enter(address) { history.pushState({ isEntered: true }, "", address); }
+export function enter(address) {
+  if (location.hash === address) return;
+  history.pushState({ isEntered: true }, "", address);
+}
 
 /** Takes that back, without drawing the view anew. */
 export function leave(address) {

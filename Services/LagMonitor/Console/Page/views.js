@@ -393,6 +393,7 @@ function what(row) {
  * is tried again.
  */
 async function parkedDialog(name, closed, done) {
+  if (document.querySelector("dialog")) return;
   const dialog = h("dialog", { "aria-labelledby": "key-title" });
   document.body.append(dialog);
   const close = () => dialog.close();
@@ -428,7 +429,10 @@ async function parkedDialog(name, closed, done) {
   let found;
   try {
     found = await ask("/api/parked/key", name);
+    // Another view is shown by then.
+    if (!dialog.isConnected) return;
   } catch (error) {
+    if (!dialog.isConnected) return;
     dialog.remove();
     closed();
     await done(error.status === 404 ? "The key is not parked any more." : error.message);

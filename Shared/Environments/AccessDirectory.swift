@@ -55,17 +55,13 @@ package struct AccessDirectory: Sendable {
             left: try left(on: &connection))
     }
 
-    /// Environments that have moved to another installation, and their base URL there. Not for a transaction.
+    /// Environments that have moved to another installation, and their base URL there.
     ///
     /// - Returns: None in a database whose schema does not know of moves yet.
     package static func left(on connection: inout Connection) throws(PostgresError) -> [EnvironmentID: String?] {
-        do throws(PostgresError) {
-            let rows = try connection.run("SELECT environment_id, moved_to FROM realm.move WHERE state = 'left'")
-            return Dictionary(uniqueKeysWithValues: try rows.decode(EnvironmentID.self, String?.self))
-        } catch {
-            guard error.isOfMissingTable else { throw error }
-            return [:]
-        }
+        let rows = try connection.runWhereThere(
+            "SELECT environment_id, moved_to FROM realm.move WHERE state = 'left'")
+        return Dictionary(uniqueKeysWithValues: try rows?.decode(EnvironmentID.self, String?.self) ?? [])
     }
 
     private static func integration(_ row: Row) throws(PostgresError) -> Integration {

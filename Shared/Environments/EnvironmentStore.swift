@@ -238,17 +238,13 @@ package enum EnvironmentStore {
         }
     }
 
-    /// Where the moves of environments are, those that are over left out. Not for a transaction.
+    /// Where the moves of environments are, those that are over left out.
     ///
     /// - Returns: None in a database whose schema does not know of moves yet.
     private static func moves(on connection: inout Connection) throws(PostgresError) -> [Int32: String] {
-        do throws(PostgresError) {
-            let rows = try connection.run("SELECT environment_id, state FROM realm.move WHERE state <> 'begun'")
-            return Dictionary(uniqueKeysWithValues: try rows.decode(Int32.self, String.self))
-        } catch {
-            guard error.isOfMissingTable else { throw error }
-            return [:]
-        }
+        let rows = try connection.runWhereThere(
+            "SELECT environment_id, state FROM realm.move WHERE state <> 'begun'")
+        return Dictionary(uniqueKeysWithValues: try rows?.decode(Int32.self, String.self) ?? [])
     }
 
     /// The environment of that name, or the only one there is.

@@ -62,8 +62,9 @@ package struct EnvironmentExport {
     /// - Throws: ``MoveFailure`` when it is taken back, or discarded, meanwhile; nothing is held then.
     package mutating func run(on connection: inout Connection) throws {
         let check = try transfer.seal(name, at: MoveLine.place(move.id, "check"))
-        let founded = try connection.run(
-            "SELECT coalesce(founded_as, id) FROM realm.environment WHERE id = \(move.environment.rawValue)"
+        let founded = try MoveStore.read(
+            "SELECT coalesce(founded_as, id) FROM realm.environment WHERE id = \(move.environment.rawValue)",
+            on: &connection
         )[0].decode(Int32.self)
         try send(
             .header(
@@ -101,8 +102,9 @@ package struct EnvironmentExport {
 
     /// A tombstone that was removed since cannot be sent: the other side would keep the object for ever.
     private func checkTombstones(since position: Int64, on connection: inout Connection) throws {
-        let compacted = try connection.run(
-            "SELECT compacted_position FROM realm.environment WHERE id = \(move.environment.rawValue)"
+        let compacted = try MoveStore.read(
+            "SELECT compacted_position FROM realm.environment WHERE id = \(move.environment.rawValue)",
+            on: &connection
         )[0].decode(Int64.self)
         guard compacted <= position else {
             throw MoveFailure(
@@ -119,7 +121,8 @@ package struct EnvironmentExport {
         var last = tells ? resume.last : nil
         if tells { resume.table = table.name }
         while true {
-            let rows = try connection.run(page(of: table, choice, after: last)).decode(String.self, String.self)
+            let rows = try MoveStore.read(page(of: table, choice, after: last), on: &connection)
+                .decode(String.self, String.self)
             guard let end = rows.last else { return }
             last = end.1
             if tells { resume.last = last }
@@ -184,12 +187,11 @@ package struct EnvironmentExport {
     }
 
     private func sendEnd(on connection: inout Connection) throws {
-        let (generation, position, compacted) = try connection.run(
+        let (generation, position, compacted) = try MoveStore.read(
             """
-            SELECT greatest(generation + 1, extract(epoch FROM now())::bigint), position, compacted_position
-            FROM realm.environment
+            SELECT \(Lineage.nextGeneration), position, compacted_position FROM realm.environment
             WHERE id = \(move.environment.rawValue)
-            """
+            """, on: &connection
         )[0].decode(Int64.self, Int64.self, Int64.self)
         try send(.end(.init(generation: generation, position: position, compactedPosition: compacted)))
     }
@@ -198,11 +200,11 @@ package struct EnvironmentExport {
     private static func counter(
         of environment: EnvironmentID, on connection: inout Connection
     ) throws -> (position: Int64, time: Int64) {
-        try connection.run(
+        try MoveStore.read(
             """
             SELECT position, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM realm.environment
             WHERE id = \(environment.rawValue)
-            """
+            """, on: &connection
         )[0].decode(Int64.self, Int64.self)
     }
 }

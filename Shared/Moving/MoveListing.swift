@@ -14,30 +14,24 @@ package struct MoveListing: Encodable, Sendable {
     /// When what stays of it began to be removed.
     package let discardedAt: Timestamp?
 
-    /// All moves of the installation, by the environments' names. Not for a transaction.
+    /// All moves of the installation, by the environments' names.
     ///
     /// - Returns: None in a database whose schema does not know of moves yet.
     package static func all(on connection: inout Connection) throws -> [MoveListing] {
-        let rows: Rows
-        do throws(PostgresError) {
-            // The last column is younger than the table.
-            rows = try connection.run(
-                """
-                SELECT e.name, m.state, m.changed_at, m.moved_to, m.resume,
-                    (to_jsonb(m)->>'discarded_at')::timestamptz
-                FROM realm.move m JOIN realm.environment e ON e.id = m.environment_id ORDER BY e.name
-                """)
-        } catch {
-            guard error.isOfMissingTable else { throw error }
-            return []
-        }
-        return try rows.map { row in
-            let (name, text, since, url, resume, discarded) = try row.decode(
-                String.self, String.self, Timestamp.self, String?.self, String?.self, Timestamp?.self)
-            let state = try MoveState(stored: text)
-            return MoveListing(
-                environment: name, state: state, since: since, movedTo: url, resume: state == .arriving ? resume : nil,
-                discardedAt: discarded)
-        }
+        // The last column is younger than the table.
+        let rows = try connection.runWhereThere(
+            """
+            SELECT e.name, m.state, m.changed_at, m.moved_to, m.resume, (to_jsonb(m)->>'discarded_at')::timestamptz
+            FROM realm.move m JOIN realm.environment e ON e.id = m.environment_id ORDER BY e.name
+            """)
+        return try rows.map { rows in try rows.map(Self.init) } ?? []
+    }
+
+    /// Reads a row of ``all(on:)``.
+    private init(_ row: Row) throws {
+        let (name, text, time, url, place, discarded) = try row.decode(
+            String.self, String.self, Timestamp.self, String?.self, String?.self, Timestamp?.self)
+        (environment, state, since) = (name, try MoveState(stored: text), time)
+        (movedTo, resume, discardedAt) = (url, state == .arriving ? place : nil, discarded)
     }
 }

@@ -44,11 +44,11 @@ package enum MoveStore {
 
     /// - Returns: `nil` when the environment does not move, or is not there.
     package static func find(_ name: String, on connection: inout Connection) throws -> Move? {
-        let rows = try connection.run(
+        let rows = try read(
             """
             SELECT m.environment_id, m.move_id::text, m.state, m.discarded_at IS NOT NULL
             FROM realm.move m JOIN realm.environment e ON e.id = m.environment_id WHERE e.name = \(name)
-            """)
+            """, on: &connection)
         guard
             let (environment, id, text, isDiscarded) = try rows.first?
                 .decode(EnvironmentID.self, String.self, String.self, Bool.self)
@@ -77,14 +77,16 @@ package enum MoveStore {
 
     /// Begins to move an environment away, or goes on with it.
     static func leave(_ name: String, on connection: inout Connection) throws -> Move {
-        try connection.run(
-            """
-            INSERT INTO realm.move (environment_id, move_id, state)
-            SELECT id, gen_random_uuid(), 'copying' FROM realm.environment WHERE name = \(name)
-            ON CONFLICT (environment_id) DO UPDATE SET move_id = excluded.move_id, state = 'copying', moved_to = NULL,
-                changed_at = now()
-            WHERE realm.move.state = 'begun'
-            """)
+        try patiently(on: &connection) { connection in
+            _ = try connection.run(
+                """
+                INSERT INTO realm.move (environment_id, move_id, state)
+                SELECT id, gen_random_uuid(), 'copying' FROM realm.environment WHERE name = \(name)
+                ON CONFLICT (environment_id) DO UPDATE SET move_id = excluded.move_id, state = 'copying',
+                    moved_to = NULL, changed_at = now()
+                WHERE realm.move.state = 'begun'
+                """)
+        }
         guard let move = try find(name, on: &connection) else { throw MoveFailure("there is no environment \(name)") }
         switch move.state {
         case .left where move.isDiscarded:
@@ -194,10 +196,8 @@ package enum MoveStore {
                 try transaction.run([
                     "SELECT realm.let_go(\(environment), \(counter)::regclass)",
                     """
-                    UPDATE realm.environment SET
-                        generation = greatest(generation + 1, extract(epoch FROM now())::bigint),
-                        position = greatest(
-                            position + 1, extract(epoch FROM now())::bigint * \(Lineage.positionsPerSecondMax))
+                    UPDATE realm.environment SET generation = \(Lineage.nextGeneration),
+                        position = \(Lineage.nextPosition)
                     WHERE id = \(environment)
                     """,
                     audit,
@@ -222,6 +222,11 @@ package enum MoveStore {
             guard marked.affectedCount == 1 else { throw MoveFailure("the environment was taken back meanwhile") }
             try transaction.run(audit)
         }
+    }
+
+    /// Reads behind whoever waits for a table, such as to let another environment's go.
+    static func read(_ statement: Statement, on connection: inout Connection) throws -> Rows {
+        try patiently(on: &connection) { try $0.run(statement) }
     }
 
     /// Tries again as long as somebody has the lock that is needed.

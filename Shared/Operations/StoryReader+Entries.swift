@@ -27,17 +27,14 @@ extension StoryReader {
     }
 
     mutating func readAttempts(on connection: inout Connection) throws {
-        let rows: Rows
-        do {
-            rows = try connection.run(
-                """
-                SELECT happened_at, version, edit_position, heard, detail, began, backend_id, traceparent
-                FROM submission.attempt
-                WHERE environment_id = \(object.environment) AND entry_id = \(object.id) AND realm_id = \(object.realm)
-                ORDER BY happened_at, version LIMIT \(Self.hopsMax)
-                """)
-        } catch {
-            guard error.isOfMissingTable else { throw error }
+        let found = try connection.runWhereThere(
+            """
+            SELECT happened_at, version, edit_position, heard, detail, began, backend_id, traceparent
+            FROM submission.attempt
+            WHERE environment_id = \(object.environment) AND entry_id = \(object.id) AND realm_id = \(object.realm)
+            ORDER BY happened_at, version LIMIT \(Self.hopsMax)
+            """)
+        guard let rows = found else {
             gaps.append("attempts are kept from schema 027 on, which this database has not")
             return
         }

@@ -15,6 +15,14 @@ package enum Lineage {
     /// The most positions that an environment hands out per second, over its whole life.
     package static let positionsPerSecondMax: Int64 = 1 << 20
 
+    /// The generation of an environment after its own, in an UPDATE or SELECT of its row: beyond those that a history
+    /// may have had that was lost.
+    package static let nextGeneration: Statement = "greatest(generation + 1, extract(epoch FROM now())::bigint)"
+
+    /// Likewise the position of a counter.
+    package static let nextPosition: Statement =
+        "greatest(position + 1, extract(epoch FROM now())::bigint * \(positionsPerSecondMax))"
+
     /// What keeps what others remember apart from what the database goes on with.
     ///
     /// Nobody knows what was handed out after the last transaction that is still there. But no environment hands out
@@ -27,13 +35,11 @@ package enum Lineage {
     /// - What back ends hold is compared as soon as possible.
     package static let restore: [Statement] = [
         """
-        UPDATE realm.environment SET generation = greatest(generation + 1, extract(epoch FROM now())::bigint),
-            position = greatest(position + 1, extract(epoch FROM now())::bigint * \(positionsPerSecondMax))
+        UPDATE realm.environment SET generation = \(nextGeneration), position = \(nextPosition)
         WHERE \(isWritten("id"))
         """,
         """
-        UPDATE onboarding.counter
-        SET position = greatest(position + 1, extract(epoch FROM now())::bigint * \(positionsPerSecondMax))
+        UPDATE onboarding.counter SET position = \(nextPosition)
         """,
         """
         SELECT setval('realm.environment_id_seq', last_value + \(environmentsAddedMax)) FROM realm.environment_id_seq

@@ -122,6 +122,22 @@ import Testing
         #expect(isDiscarded && !hasEnded && failure?.description.contains("discarded") == true)
     }
 
+    /// What was let go, to be removed, stays so.
+    @Test func nothingIsHeldAnewThatIsBeingDiscarded() throws {
+        let receipt = try place.transfer()
+        _ = try place.line(place.run(at: place.old, "leave", "acme", receipt, "--key-from", "KEY"))
+        #expect(throws: MoveFailure.self) {
+            try place.export { bytes in
+                guard String(decoding: bytes.prefix(20), as: UTF8.self).contains("\"header\"") else { return }
+                var connection = try Connection(place.old)
+                try connection.run(
+                    ["UPDATE realm.move SET discarded_at = now()"]
+                        + MovedTable.held.map { "SELECT realm.let_go(7, \($0)::regclass)" })
+            }
+        }
+        #expect(try place.holdCount(at: place.old) == 0)
+    }
+
     /// While one holds table after table, another takes it back.
     @Test func nothingStaysHeldThatIsTakenBackWhileItIsBeingHeld() throws {
         for _ in 0..<5 {

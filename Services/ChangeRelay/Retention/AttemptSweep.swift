@@ -16,16 +16,11 @@ struct AttemptSweep: Sweep {
     init(keep: Duration) { self.keep = keep }
 
     mutating func step(on connection: inout Connection) throws -> SweptPart {
-        do {
-            let (removedCount, environment, entry) = try connection.run(page())[0]
-                .decode(Int64.self, Int32?.self, UUID?.self)
-            last = (environment ?? 0, entry ?? .zero)
-            return SweptPart(removedCount: Int(removedCount), isLast: environment == nil)
-        } catch {
-            // Before schema 027 there are none.
-            guard error.isOfMissingTable else { throw error }
-            return SweptPart(removedCount: 0, isLast: true)
-        }
+        // Before schema 027 there are none.
+        guard let page = try connection.runWhereThere(page()) else { return SweptPart(removedCount: 0, isLast: true) }
+        let (removedCount, environment, entry) = try page[0].decode(Int64.self, Int32?.self, UUID?.self)
+        last = (environment ?? 0, entry ?? .zero)
+        return SweptPart(removedCount: Int(removedCount), isLast: environment == nil)
     }
 
     /// The entries after the last one, whole: rows of one entry are not parted between two pages.

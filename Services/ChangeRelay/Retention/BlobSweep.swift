@@ -23,14 +23,9 @@ struct BlobSweep: Sweep {
     init(keep: Duration) { self.keep = keep }
 
     mutating func step(on connection: inout Connection) throws -> SweptPart {
-        let rows: [(Int32, UUID, Bool)]
-        do {
-            rows = try connection.run(page()).decode(Int32.self, UUID.self, Bool.self)
-        } catch {
-            // Until `fieldpost migrate --finish` there are none.
-            guard error.isOfMissingTable else { throw error }
-            return SweptPart(removedCount: 0, isLast: true)
-        }
+        // Until `fieldpost migrate --finish` there are none.
+        guard let page = try connection.runWhereThere(page()) else { return SweptPart(removedCount: 0, isLast: true) }
+        let rows = try page.decode(Int32.self, UUID.self, Bool.self)
         let orphans = rows.filter(\.2).map { Key(environment: $0.0, id: $0.1) }
         guard let first = orphans.first else {
             last = rows.last.map { Key(environment: $0.0, id: $0.1) } ?? Key(environment: 0, id: .zero)

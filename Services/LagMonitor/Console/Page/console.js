@@ -131,7 +131,6 @@ export function go(view, parameters = {}) {
 
 /** Says in the address what is open in the view, as a step that the browser's Back takes back. */
 export function enter(address) {
-  if (location.hash === address) return;
   history.pushState({ isEntered: true }, "", address);
 }
 

@@ -311,7 +311,12 @@ function parked(place, query) {
         h("td", { class: "nowrap" }, row.environment || "–"), what(row), h("td", { class: "strong" }, row.reason),
         h("td", { class: "nowrap" }, ago(row.parkedAt)),
         h("td", { class: "act" }, h("button", { "data-key": row.name.key, "aria-label": "Open " + row.name.key,
-          click: () => { enter(address(row.name)); open(row.name); } }, "Open"))]),
+          click: () => {
+            // One that is being asked for is no dialog yet, and keeps nothing from being clicked.
+            if (document.querySelector("dialog")) return;
+            enter(address(row.name));
+            open(row.name);
+          } }, "Open"))]),
       Object.values(filters).some(Boolean) ? "No key is parked that fits." : "No key is parked: everything is handled."));
     more.replaceChildren(...(found.next ? [h("button", { click: () => load(found.next) }, "More")] : []));
   };
@@ -393,7 +398,6 @@ function what(row) {
  * is tried again.
  */
 async function parkedDialog(name, closed, done) {
-  if (document.querySelector("dialog")) return;
   const dialog = h("dialog", { "aria-labelledby": "key-title" });
   document.body.append(dialog);
   const close = () => dialog.close();

@@ -8,20 +8,28 @@ import Realms
 /// What is kept of entries.
 extension StoryReader {
     mutating func readStatusLines(on connection: inout Connection) throws {
+        // A line has its writer's clock; its pointer has the database's, as all else has that was written with it, so
+        // that neither is told before the other. A pointer that is younger by far was made anew.
         let rows = try connection.run(
             """
-            SELECT position, fields::json->>'timestamp', fields::json->>'status', fields::json->>'message'
-            FROM store.object
-            WHERE environment_id = \(object.environment) AND realm_id = \(object.realm)
-                AND kind = \(Kind.timeEntryStatus) AND NOT deleted
-                AND lower(fields::json->>'entry') = \(object.id.text)
-            ORDER BY 2 LIMIT \(Self.hopsMax)
+            SELECT line.position,
+                CASE WHEN written.changed_at BETWEEN told.at - interval '1 minute' AND told.at + interval '1 minute'
+                    THEN written.changed_at ELSE told.at END,
+                line.fields::json->>'status', line.fields::json->>'message'
+            FROM store.object line
+            CROSS JOIN LATERAL (SELECT (line.fields::json->>'timestamp')::timestamptz AS at) told
+            LEFT JOIN store.change written
+                ON written.environment_id = line.environment_id AND written.position = line.position
+            WHERE line.environment_id = \(object.environment) AND line.realm_id = \(object.realm)
+                AND line.kind = \(Kind.timeEntryStatus) AND NOT line.deleted
+                AND lower(line.fields::json->>'entry') = \(object.id.text)
+            ORDER BY line.position LIMIT \(Self.hopsMax)
             """
-        ).decode(Int64.self, String.self, String.self, String?.self)
+        ).decode(Int64.self, PostgresTime?.self, String.self, String?.self)
         for (position, time, status, message) in rows {
             hops.append(
                 Story.Hop(
-                    at: Timestamp(time), service: "status log", event: "status",
+                    at: time.map { Timestamp($0) }, service: "status log", event: "status",
                     text: status + (message.map { ": \($0)" } ?? ""), position: position))
         }
     }

@@ -96,6 +96,9 @@ import Testing
             try await browser.wait("document.querySelector('dialog[open] [data-line=reason]')", on: page)
             try await click("#close", browser, page)
             try await browser.wait("!document.querySelector('dialog') && !location.hash.includes('open=')", on: page)
+            // How long ago it was parked goes on, though the list waits for the person.
+            _ = try await browser.value("(Date.now = ((now) => () => now() + 7200000)(Date.now), '')", on: page)
+            try await browser.wait("document.querySelector('time').textContent === '2 h ago'", on: page)
             try await click("button[data-key=key-1]", browser, page)
             try await click("#retry", browser, page)
             #expect(try fixture.acts("parked.retried").isEmpty, "it asks first")

@@ -119,6 +119,26 @@ import Testing
         #expect(late[0].gaps.contains { $0.hasPrefix("the audit log: not looked at") })
     }
 
+    /// A line of the status log has the clock of who wrote it, which may be behind.
+    @Test func aLineIsToldAfterWhatWasWrittenBeforeIt() throws {
+        var environment = try TestEnvironment()
+        let (id, line) = (UUID(), UUID())
+        try environment.put([(id, "{}")], .timeEntry, into: .user("ana@example.com"))
+        let written = try environment.connection.run("SELECT changed_at FROM store.change")[0].decode(PostgresTime.self)
+        let time = Timestamp(millisecondsSinceEpoch: written.millisecondsSince1970 - 1_000)
+        let fields = #"{"entry":"\#(id.text)","status":"draft","timestamp":"\#(time.description)"}"#
+        try environment.put([(line, fields)], .timeEntryStatus, into: .user("ana@example.com"))
+        func told() throws -> [Story.Hop] {
+            try Story.load(id, in: environment.id, within: StoryReader.Bounds(), on: &environment.connection)[0].hops
+        }
+        #expect(try told().map(\.event) == ["written", "status"])
+        // Its pointer is made anew: when it was written is told by the line alone.
+        try environment.connection.run(
+            "UPDATE store.change SET changed_at = changed_at + interval '1 hour' WHERE id = \(line)")
+        let hops = try told()
+        #expect(hops.map(\.event) == ["status", "written"] && hops.first?.at == time)
+    }
+
     /// What is parked of other environments is not read.
     @Test func environmentsCountTheirOwnParkedKeysByTheirKeys() throws {
         let environment = try TestEnvironment()

@@ -16,12 +16,14 @@ const seconds = (value) => {
 };
 const time = (text) => text ? text.replace("T", " ").replace(/\.\d+Z$|Z$/, " UTC") : "–";
 /** How long ago, with the time itself for who points at it. */
-const ago = (text) => {
-  const past = (Date.now() - Date.parse(text)) / 1000;
-  const words = past < 60 ? "just now" : past < 3600 ? Math.floor(past / 60) + " min ago"
-    : past < 86400 ? Math.floor(past / 3600) + " h ago" : Math.floor(past / 86400) + " d ago";
-  return h("time", { datetime: text, title: time(text) }, words);
+const ago = (text) => h("time", { datetime: text, title: time(text) }, past(text));
+const past = (text) => {
+  const age = (Date.now() - Date.parse(text)) / 1000;
+  return age < 60 ? "just now" : age < 3600 ? Math.floor(age / 60) + " min ago"
+    : age < 86400 ? Math.floor(age / 3600) + " h ago" : Math.floor(age / 86400) + " d ago";
 };
+// A view that waits for the person stays as it is, but for how long ago something was.
+setInterval(() => document.querySelectorAll("time").forEach((mark) => { mark.textContent = past(mark.dateTime); }), 10000);
 const badge = (kind, text) => h("span", { class: "state " + kind }, text);
 const kinds = { ready: "good", impaired: "warn", away: "bad", unknown: "none" };
 const words = { ready: "ready", impaired: "impaired", away: "away", unknown: "not asked" };

@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 MANIFEST = ".build/debug.yaml"
 # Only tests import the first two; the last is C.
@@ -69,7 +70,9 @@ def main():
             modules = dict(commands(file.read()))
     except OSError as error:
         fail(f"{MANIFEST} cannot be read; it is made by swift build --build-tests: {error}")
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    # The compiler leaves empty folders behind.
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        os.environ["TMPDIR"] = folder
         problems = [found for found in pool.map(problem, modules, modules.values()) if found]
     if problems:
         print("\n".join(problems))

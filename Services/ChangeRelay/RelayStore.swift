@@ -2,6 +2,7 @@ import FoundationEssentials
 import Kafka
 import Model
 import Postgres
+import Realms
 import Work
 
 /// An environment with something to publish.
@@ -31,7 +32,8 @@ enum RelayStore {
         INSERT INTO realm.relay (environment_id, generation, epoch, published_epoch, position)
         SELECT e.id, e.generation, m.epoch, m.epoch - CASE WHEN e.generation > 1 THEN 1 ELSE 0 END, 0
         FROM realm.environment e, (SELECT coalesce(max(epoch), 1) AS epoch FROM realm.relay) m
-        WHERE NOT EXISTS (SELECT FROM realm.relay r WHERE r.environment_id = e.id) ON CONFLICT DO NOTHING
+        WHERE \(EnvironmentCounter.works) AND NOT EXISTS (SELECT FROM realm.relay r WHERE r.environment_id = e.id)
+        ON CONFLICT DO NOTHING
         """,
         """
         UPDATE realm.relay r SET generation = e.generation, published_epoch = r.epoch - 1
@@ -49,8 +51,8 @@ enum RelayStore {
         FROM realm.environment e LEFT JOIN realm.relay r ON r.environment_id = e.id
             LEFT JOIN (SELECT DISTINCT ON (environment_id) environment_id, topic, number FROM realm.republish
                 WHERE topic <> ALL (\(topics)) ORDER BY environment_id, number) a ON a.environment_id = e.id
-        WHERE r.position IS NULL OR r.position < e.position OR r.published_epoch < r.epoch
-            OR r.generation <> e.generation OR a.topic IS NOT NULL
+        WHERE \(EnvironmentCounter.works) AND (r.position IS NULL OR r.position < e.position
+            OR r.published_epoch < r.epoch OR r.generation <> e.generation OR a.topic IS NOT NULL)
         ORDER BY e.id
         """
     }

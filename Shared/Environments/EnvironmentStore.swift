@@ -238,12 +238,20 @@ package enum EnvironmentStore {
         }
     }
 
+    /// Where the move of the row `m` is. One whose taking back was stopped is still held, as long as nobody can write
+    /// its counter, which is let go last.
+    package static let moveState: Statement = """
+        CASE WHEN m.state = 'copying' AND EXISTS (SELECT FROM pg_trigger t
+            WHERE t.tgrelid = 'realm.environment'::regclass AND t.tgname = 'moving_write_' || m.environment_id)
+        THEN 'held' ELSE m.state END
+        """
+
     /// Where the moves of environments are, those that are over left out.
     ///
     /// - Returns: None in a database whose schema does not know of moves yet.
     private static func moves(on connection: inout Connection) throws(PostgresError) -> [Int32: String] {
         let rows = try connection.runWhereThere(
-            "SELECT environment_id, state FROM realm.move WHERE state <> 'begun'")
+            "SELECT m.environment_id, \(moveState) FROM realm.move m WHERE m.state <> 'begun'")
         return Dictionary(uniqueKeysWithValues: try rows?.decode(Int32.self, String.self) ?? [])
     }
 

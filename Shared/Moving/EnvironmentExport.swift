@@ -8,7 +8,7 @@ import Realms
 /// changed since and all that is not objects.
 ///
 /// It holds one page of rows at a time. Run again it goes on from where the other side says that it stopped, or from
-/// the beginning, which is right too: the other side takes newer rows only.
+/// the beginning, before which the other side removes what it has of objects and images.
 package struct EnvironmentExport {
     /// What of a table is sent.
     private enum Choice {
@@ -48,11 +48,6 @@ package struct EnvironmentExport {
         try Schema.check(on: &connection, oldest: Schema.version)
         move = try MoveStore.leave(name, on: &connection)
         let (position, time) = try Self.counter(of: move.environment, on: &connection)
-        if let resume, resume.position > position {
-            throw MoveFailure(
-                "--resume is of what this database does not have any more: it was restored since. Take the "
-                    + "environment back, discard what arrived, and begin again")
-        }
         start = resume
         self.resume = resume ?? MoveResume(position: position, time: time - Self.commitMicrosecondsMax)
     }
@@ -187,13 +182,12 @@ package struct EnvironmentExport {
     }
 
     private func sendEnd(on connection: inout Connection) throws {
-        let (generation, position, compacted) = try MoveStore.read(
+        let (generation, position) = try MoveStore.read(
             """
-            SELECT \(Lineage.nextGeneration), position, compacted_position FROM realm.environment
-            WHERE id = \(move.environment.rawValue)
+            SELECT \(Lineage.nextGeneration), position FROM realm.environment WHERE id = \(move.environment.rawValue)
             """, on: &connection
-        )[0].decode(Int64.self, Int64.self, Int64.self)
-        try send(.end(.init(generation: generation, position: position, compactedPosition: compacted)))
+        )[0].decode(Int64.self, Int64.self)
+        try send(.end(.init(generation: generation, position: position)))
     }
 
     /// The counter, and the time in microseconds since 1970.

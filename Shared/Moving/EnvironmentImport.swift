@@ -71,7 +71,11 @@ package struct EnvironmentImport {
         if try MoveStore.find(name, on: &connection) == nil {
             try connection.transaction { transaction in
                 try transaction.run([
-                    "INSERT INTO realm.environment (name, founded_as) VALUES (\(name), \(header.foundedAs))",
+                    // With no generation it is nobody's yet (`EnvironmentCounter.works`).
+                    """
+                    INSERT INTO realm.environment (name, founded_as, generation)
+                    VALUES (\(name), \(header.foundedAs), 0)
+                    """,
                     """
                     INSERT INTO realm.move (environment_id, move_id, state)
                     SELECT id, \(header.move)::text::uuid, 'arriving' FROM realm.environment WHERE name = \(name)
@@ -175,11 +179,24 @@ package struct EnvironmentImport {
 
     private mutating func finish(_ end: MoveLine.End, on connection: inout Connection) throws -> String {
         let move = try current()
+        let environment = move.environment.rawValue
+        let isNewer = try connection.run(
+            """
+            SELECT EXISTS (
+                SELECT FROM store.object WHERE environment_id = \(environment) AND position > \(end.position))
+            """
+        )[0].decode(Bool.self)
+        // What was lost there is not to live on here, nor are its positions to be handed out once more.
+        guard !isNewer else {
+            throw MoveFailure(
+                "what arrived is newer than what the old place has: it was restored while it was copied. Take the "
+                    + "environment back there, discard what arrived here, and begin again")
+        }
         try connection.run(
             """
             UPDATE realm.move SET state = 'whole', generation = \(end.generation), position = \(end.position),
-                compacted_position = \(end.compactedPosition), changed_at = now()
-            WHERE environment_id = \(move.environment.rawValue)
+                changed_at = now()
+            WHERE environment_id = \(environment)
             """)
         return try transfer.word("whole", of: move)
     }

@@ -46,6 +46,8 @@ package enum MoveBeginning {
         }
         let environment = move.environment.rawValue
         try connection.transaction { transaction in
+            // Whoever looked at it here before it begins knew nothing.
+            try transaction.run("DELETE FROM pipeline.parked WHERE environment_id = \(environment)")
             var last: Int32 = 0
             while let part = try transaction.run(
                 """
@@ -78,7 +80,8 @@ package enum MoveBeginning {
             number: secret.number, person: secret.person, of: move.environment, with: secrets)
     }
 
-    /// Numbers that came with the rows are not given again: what is numbered here begins beyond them.
+    /// Numbers that came with the rows are not given again: what is numbered here begins beyond them. Its change log
+    /// stayed at the old place, so no pointer leads to anything up to its position.
     private static func counters(_ environment: Int32) -> [Statement] {
         let sequences: [Statement] = ["realm.realm", "access.person", "access.integration", "onboarding.refresh_token"]
             .map { (table: Statement) in
@@ -92,8 +95,8 @@ package enum MoveBeginning {
             }
         return sequences + [
             """
-            UPDATE realm.environment e SET generation = m.generation, position = m.position,
-                compacted_position = m.compacted_position
+            UPDATE realm.environment e SET generation = greatest(m.generation, e.generation + 1),
+                position = m.position, compacted_position = m.position
             FROM realm.move m WHERE m.environment_id = e.id AND e.id = \(environment)
             """,
             "DELETE FROM realm.move_part WHERE environment_id = \(environment)",

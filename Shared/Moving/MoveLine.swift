@@ -5,7 +5,7 @@ import FoundationEssentials
 enum MoveLine: Codable {
     /// The first line.
     struct Header: Codable {
-        static let formatNow = 2
+        static let formatNow = 3
         let format: Int
         /// The number of the schema's newest file: both installations have the same.
         let schema: Int32
@@ -43,7 +43,6 @@ enum MoveLine: Codable {
         /// The new place's: beyond every one that the old place may have had, in a history that was lost too.
         let generation: Int64
         let position: Int64
-        let compactedPosition: Int64
     }
 
     case header(Header)

@@ -1,3 +1,4 @@
+internal import Environments
 package import Essentials
 package import Postgres
 
@@ -21,7 +22,8 @@ package struct MoveListing: Encodable, Sendable {
         // The last column is younger than the table.
         let rows = try connection.runWhereThere(
             """
-            SELECT e.name, m.state, m.changed_at, m.moved_to, m.resume, (to_jsonb(m)->>'discarded_at')::timestamptz
+            SELECT e.name, \(EnvironmentStore.moveState), m.changed_at, m.moved_to, m.resume,
+                (to_jsonb(m)->>'discarded_at')::timestamptz
             FROM realm.move m JOIN realm.environment e ON e.id = m.environment_id ORDER BY e.name
             """)
         return try rows.map { rows in try rows.map(Self.init) } ?? []

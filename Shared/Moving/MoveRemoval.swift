@@ -43,23 +43,27 @@ package enum MoveRemoval {
             throw MoveFailure("\(name) has not left")
         }
         // Before the first row is gone: from now on it is not whole any more, and is not sent again.
-        try connection.run(
-            """
-            UPDATE realm.move SET discarded_at = coalesce(discarded_at, now())
-            WHERE environment_id = \(move.environment.rawValue) AND state = 'left'
-            """)
+        try MoveStore.patiently(on: &connection) { connection in
+            _ = try connection.run(
+                """
+                UPDATE realm.move SET discarded_at = coalesce(discarded_at, now())
+                WHERE environment_id = \(move.environment.rawValue) AND state = 'left'
+                """)
+        }
         let count = try empty(tables(but: signpost ? signposts : []), of: move, on: &connection)
         if signpost {
             // Its login is of the new place alone.
             let environment = move.environment.rawValue
-            try connection.run([
-                discarding(move),
-                """
-                UPDATE access.provider SET client_id = NULL, client_secret = NULL
-                WHERE environment_id = \(environment) AND client_id IS NOT NULL
-                """,
-                audit,
-            ])
+            try MoveStore.patiently(on: &connection) { connection in
+                _ = try connection.run([
+                    discarding(move),
+                    """
+                    UPDATE access.provider SET client_id = NULL, client_secret = NULL
+                    WHERE environment_id = \(environment) AND client_id IS NOT NULL
+                    """,
+                    audit,
+                ])
+            }
             return count
         }
         for table in MovedTable.held {
@@ -106,11 +110,13 @@ package enum MoveRemoval {
 
     private static func end(_ move: MoveStore.Move, also audit: Statement, on connection: inout Connection) throws {
         let environment = move.environment.rawValue
-        try connection.run([
-            "DELETE FROM realm.relay WHERE environment_id = \(environment)",
-            "DELETE FROM realm.move WHERE environment_id = \(environment)",
-            "DELETE FROM realm.environment WHERE id = \(environment)",
-            audit,
-        ])
+        try MoveStore.patiently(on: &connection) { connection in
+            _ = try connection.run([
+                "DELETE FROM realm.relay WHERE environment_id = \(environment)",
+                "DELETE FROM realm.move WHERE environment_id = \(environment)",
+                "DELETE FROM realm.environment WHERE id = \(environment)",
+                audit,
+            ])
+        }
     }
 }

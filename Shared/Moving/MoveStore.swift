@@ -177,6 +177,19 @@ package enum MoveStore {
         guard let own else {
             throw MoveFailure("the environment has left meanwhile, or somebody else took it back")
         }
+        do {
+            try letGo(environment, of: own, also: audit, on: &connection)
+        } catch let error as PostgresError where error.isLocked {
+            throw MoveFailure(
+                "somebody has used a table for two minutes, such as a backup: the environment is still held; take it "
+                    + "back once more")
+        }
+    }
+
+    /// Table by table, the counter last, in the transaction that ends the move.
+    private static func letGo(
+        _ environment: Int32, of own: String, also audit: Statement, on connection: inout Connection
+    ) throws {
         let (counter, others) = (MovedTable.held[0], MovedTable.held.dropFirst())
         for table in others.reversed() {
             try patiently(on: &connection) { _ = try $0.run("SELECT realm.let_go(\(environment), \(table)::regclass)") }
@@ -212,15 +225,17 @@ package enum MoveStore {
     package static func markLeft(
         _ move: Move, to url: String?, also audit: Statement, on connection: inout Connection
     ) throws {
-        try connection.transaction { transaction in
-            let marked = try transaction.run(
-                """
-                UPDATE realm.move SET state = 'left', moved_to = \(url), changed_at = now()
-                WHERE environment_id = \(move.environment.rawValue) AND move_id = \(move.id)::text::uuid
-                    AND state = 'held'
-                """)
-            guard marked.affectedCount == 1 else { throw MoveFailure("the environment was taken back meanwhile") }
-            try transaction.run(audit)
+        try patiently(on: &connection) { connection in
+            try connection.transaction { transaction in
+                let marked = try transaction.run(
+                    """
+                    UPDATE realm.move SET state = 'left', moved_to = \(url), changed_at = now()
+                    WHERE environment_id = \(move.environment.rawValue) AND move_id = \(move.id)::text::uuid
+                        AND state = 'held'
+                    """)
+                guard marked.affectedCount == 1 else { throw MoveFailure("the environment was taken back meanwhile") }
+                try transaction.run(audit)
+            }
         }
     }
 

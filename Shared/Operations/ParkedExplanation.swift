@@ -30,8 +30,8 @@ package struct ParkedExplanation {
     private static func state(_ row: ParkedStore.Row, _ now: Timestamp) -> String {
         switch row.state {
         case .dead:
-            return "dead: it waits for a person, and is tried again only when its object changes, or all is "
-                + "published again"
+            return "dead: it waits for a person, and is tried again only when its object changes, or something that it "
+                + "depends on, or its topic is published again"
         case .circuit: return "circuit: its back end is away; it is tried again when that is back"
         case .waiting:
             let wait = row.nextAt.millisecondsSinceEpoch - now.millisecondsSinceEpoch

@@ -103,8 +103,9 @@ package struct StoryReader {
         try read("answers to devices", on: &connection) { try $0.readMutations(on: &$1) }
         switch object.kind {
         case .timeEntry:
-            try read("the status log", on: &connection) { try $0.readStatusLines(on: &$1) }
+            // What was heard of an attempt is written together with the line that tells it, and is told before it.
             try read("attempts to submit", on: &connection) { try $0.readAttempts(on: &$1) }
+            try read("the status log", on: &connection) { try $0.readStatusLines(on: &$1) }
             try read("the ledger", on: &connection) { try $0.readLedger(on: &$1) }
         case .notice: try read("deliveries", on: &connection) { try $0.readShipments(on: &$1) }
         case .defectCommand: try read("the command's attempts", on: &connection) { try $0.readCommand(on: &$1) }

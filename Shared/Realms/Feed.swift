@@ -4,8 +4,12 @@ package import Postgres
 
 /// Where an environment stands.
 package struct EnvironmentCounter: Sendable, Equatable {
-    /// The statement that reads which environments there are. Rows: the number.
-    package static let all: Statement = "SELECT id FROM realm.environment ORDER BY id"
+    /// The statement that reads which environments work here. Rows: the number.
+    package static let all: Statement = "SELECT e.id FROM realm.environment e WHERE \(works) ORDER BY e.id"
+
+    /// Whether the environment of the row `e` works here: one that is arriving from another installation (decision
+    /// 0069) has no generation before it begins, and nobody publishes, sweeps or tries again what is there of it.
+    package static let works: Statement = "e.generation > 0"
 
     /// Changes when the database was restored or failed over with loss.
     package var generation: Int64

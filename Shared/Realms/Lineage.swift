@@ -49,11 +49,12 @@ package enum Lineage {
         "UPDATE realm.lineage SET restored_at = now()",
     ]
 
-    /// Whether an environment is written here: nothing of one that is held for its move, or has left, can be. One that
-    /// is taken back gets its positions then.
+    /// Whether an environment is written here: nothing of one that is held for its move, or has left, can be, and one
+    /// that is arriving has not begun. One that is taken back gets its positions then.
     private static func isWritten(_ column: Statement) -> Statement {
         """
-        NOT EXISTS (SELECT FROM realm.move m WHERE m.environment_id = \(column) AND m.state IN ('held', 'left'))
+        NOT EXISTS (SELECT FROM realm.move m WHERE m.environment_id = \(column)
+            AND m.state IN ('held', 'left', 'arriving', 'whole'))
         """
     }
 

@@ -7,21 +7,21 @@ import Testing
 /// `fieldpost environment defects logins`.
 @Suite(.ownThreads) struct DefectLoginsTests {
     private let conninfo: String
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
 
     init() throws {
         conninfo = try makeFoundationDatabase()
         var connection = try Connection(conninfo)
         try EnvironmentRows(id: 1, name: "acme").insert(on: &connection)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     }
 
     private func run(_ json: String? = nil) throws -> Answer {
-        let file = folder.appendingPathComponent("logins.json")
-        if let json { try Data(json.utf8).write(to: file) }
-        return try fieldpost(
-            ["environment", "defects", "logins", "acme", "--json"] + (json == nil ? [] : ["--file", file.path]),
-            environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("logins.json")
+            if let json { try Data(json.utf8).write(to: file) }
+            return try fieldpost(
+                ["environment", "defects", "logins", "acme", "--json"] + (json == nil ? [] : ["--file", file.path]),
+                environment: ["FIELDPOST_DATABASE_URL": conninfo])
+        }
     }
 
     @Test func whatIsGivenTakesThePlaceOfWhatIsStored() throws {

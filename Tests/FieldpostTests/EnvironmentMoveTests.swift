@@ -53,8 +53,7 @@ import Testing
     @Test func aCutStreamGoesOnWhereItStopped() throws {
         let first = try place.bring(place.firstPage(of: place.stream()))
         #expect(first.status == 1)
-        let resume = try #require(first.errors.firstMatch(of: try Regex("--resume (\\S+)"))?.output[1].substring)
-        let second = try place.bring(place.stream(resume: String(resume)))
+        let second = try place.bring(place.stream(resume: MovedEnvironment.resume(first)))
         // What had come did not come again.
         let count = try #require(second.errors.split(separator: " ").dropFirst().first.flatMap { Int64($0) })
         #expect(count < Self.objectCount, "\(second.errors)")
@@ -98,14 +97,51 @@ import Testing
 
     @Test func aStreamThatGoesOnElsewhereIsRefused() throws {
         let cut = try place.bring(place.firstPage(of: place.stream()))
-        let resume = try #require(cut.errors.firstMatch(of: try Regex("--resume (\\S+)"))?.output[1].substring)
         _ = try place.line(place.run(at: place.new, "discard", "acme"))
-        let said = try place.bring(place.stream(resume: String(resume)))
+        let said = try place.bring(place.stream(resume: MovedEnvironment.resume(cut)))
         #expect(said.status == 1 && said.errors.contains("export without --resume"), "\(said)")
         // What is begun anew is whole.
         _ = try place.transfer()
         #expect(
             try place.rows(of: .objects, in: state(at: place.new).id, at: place.new).count == Int(Self.objectCount))
+    }
+
+    /// The old place was restored to a state from while it was copied: what it has lost is not to live on elsewhere.
+    @Test func whatTheOldPlaceHasLostDoesNotLiveOn() throws {
+        let cut = try place.bring(place.firstPage(of: place.stream()))
+        var connection = try Connection(place.old)
+        for table in MovedTable.held {
+            try connection.run("SELECT realm.let_go(7, \(table)::regclass)")
+        }
+        try connection.run([
+            "DELETE FROM store.object WHERE environment_id = 7 AND position > 100",
+            "UPDATE realm.environment SET position = 100 WHERE id = 7",
+        ])
+        let said = try place.bring(place.stream(resume: MovedEnvironment.resume(cut)))
+        #expect(said.status == 1 && said.errors.contains("it was restored while it was copied"), "\(said)")
+        _ = try place.line(place.run(at: place.old, "take-back", "acme"))
+        _ = try place.line(place.run(at: place.new, "discard", "acme"))
+        try place.finish(place.transfer())
+    }
+
+    /// The new place is restored, and what was handed out there of the environment before counts for nothing.
+    @Test func aNewPlaceThatIsRestoredBeforeItBeginsIsBeyondAllThatWas() throws {
+        let receipt = try place.transfer()
+        var connection = try Connection(place.new)
+        try connection.run(Lineage.restore)
+        #expect(try state(at: place.new).generation == 0 && state(at: place.new).position == 0)
+        // As a release did that did not pass over it; and somebody had tried what was published then.
+        let later = began * 2
+        try connection.run([
+            "UPDATE realm.environment SET generation = \(later) WHERE name = 'acme'",
+            """
+            INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,
+                is_dead, is_circuit, attempts, next_at)
+            VALUES ('g', 41, 'k', 't', 0, 'k', 0, 'other', true, false, 1, '-infinity')
+            """,
+        ])
+        try place.finish(receipt)
+        #expect(try state(at: place.new).generation == later + 1)
     }
 
     /// Who takes it back, and who lets it go, at the same time: one of them does.

@@ -109,9 +109,9 @@ import Testing
             let held = try #require(stream.firstIndex { $0.hasPrefix(#"{"held""#) })
             guard held + distance < stream.count - 1 else { break }
             let cut = try place.bring(stream[...(held + distance)])
-            let resume = try #require(cut.errors.firstMatch(of: try Regex("--resume (\\S+)"))?.output[1].substring)
-            #expect(try told()["resume"] as? String == String(resume))
-            stream = try place.stream(resume: String(resume))
+            let resume = try MovedEnvironment.resume(cut)
+            #expect(try told()["resume"] as? String == resume)
+            stream = try place.stream(resume: resume)
             #expect(stream.count < Int(Self.objectCount))
         }
         try place.finish(place.line(place.bring(stream)))

@@ -194,6 +194,24 @@ import Testing
         #expect(try place.count("SELECT count(*) FROM realm.move", at: place.old) == 0)
     }
 
+    /// As long as a taking back has not let the counter go, nobody writes the environment.
+    @Test func whatIsNotWhollyTakenBackIsToldAsHeld() throws {
+        _ = try place.transfer()
+        var connection = try Connection(place.old)
+        // What is there of it when it was stopped.
+        try connection.run("UPDATE realm.move SET move_id = gen_random_uuid(), state = 'copying'")
+        for table in MovedTable.held.dropFirst().reversed() {
+            try connection.run("SELECT realm.let_go(7, \(table)::regclass)")
+            #expect(try MoveListing.all(on: &connection).map(\.state) == [.held])
+        }
+        #expect(try EnvironmentStore.list(on: &connection).map(\.move) == ["held"])
+        _ = try place.line(place.run(at: place.old, "take-back", "acme"))
+        #expect(try MoveListing.all(on: &connection).isEmpty)
+        // One that is only copied is not held.
+        #expect(throws: CancellationError.self) { try place.export { _ in throw CancellationError() } }
+        #expect(try MoveListing.all(on: &connection).map(\.state) == [.copying])
+    }
+
     /// What was to be removed before it was held is removed when it is taken back.
     @Test func whatIsOldIsNotRemovedWhileItIsHeld() throws {
         var connection = try Connection(place.old)

@@ -127,6 +127,11 @@ struct MovedEnvironment {
         return stream[..<((parts[1] + parts[2]) / 2)]
     }
 
+    /// With which `--resume` an import that was cut says that the stream goes on.
+    static func resume(_ answer: Answer) throws -> String {
+        String(try #require(answer.errors.firstMatch(of: try Regex("--resume (\\S+)"))?.output[1].substring))
+    }
+
     static func data(_ stream: some Sequence<Substring>) -> Data { Data(stream.map { $0 + "\n" }.joined().utf8) }
 
     func move() throws {
@@ -159,6 +164,10 @@ struct MovedEnvironment {
         for table in MovedTable.all {
             #expect(try rows(of: table, in: here, at: new) == rows(of: table, in: 7, at: old), "\(table.name)")
         }
+        // Its change log stayed, and nobody misses it.
+        let check = try fieldpost(
+            ["check", "--environment", "acme", "--what", "changes", "--settle", "0"], environment: variables(at: new))
+        #expect(check.status == 0, "\(check)")
     }
 
     /// What keeps rows from being written.

@@ -93,6 +93,9 @@ extension FlowTests {
             let statuses = story.hops.filter { $0.event == "status" }
             #expect(statuses.last?.text.hasPrefix("released: ") == true)
             #expect(statuses.last?.text.contains("locked") == true)
+            // What was heard, and then what it is told as.
+            let heard = try #require(story.hops.lastIndex { $0.event == "refused" })
+            #expect(try heard < #require(story.hops.lastIndex { $0.event == "status" }))
             #expect(!story.gaps.isEmpty)
         }
 

@@ -98,9 +98,9 @@ package func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
 }
 
 /// Lends a folder of the test's own, and removes it.
-package func withFolder(_ body: (URL) throws -> Void) throws {
+package func withFolder<Result>(_ body: (URL) throws -> Result) throws -> Result {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fieldpost-\(UUID())")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }
-    try body(folder)
+    return try body(folder)
 }

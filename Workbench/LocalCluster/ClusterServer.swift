@@ -36,6 +36,8 @@ package final class ClusterServer: Sendable {
         self.options = [
             "port": "\(port)", "unix_socket_directories": folder, "listen_addresses": "", "fsync": "off",
             "max_connections": "500", "shared_buffers": "128MB",
+            // In files below its folder, which go with it: a server that is killed leaves other shared memory behind.
+            "dynamic_shared_memory_type": "mmap",
         ].merging(options) { $1 }
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         if getuid() == 0 { try runToEnd("chown", ["postgres", folder]) }
@@ -141,15 +143,17 @@ package final class ClusterServer: Sendable {
     /// A connection string for one of the server's databases.
     package func conninfo(_ database: String) -> String {
         if let password { return "postgresql://\(Self.user):\(password)@127.0.0.1:\(port)/\(database)" }
-        // A server that runs answers: beside many others on a small machine it may take its time.
-        return "host=\(folder) port=\(port) user=\(Self.user) dbname=\(database) connect_timeout=60"
+        return "host=\(folder) port=\(port) user=\(Self.user) dbname=\(database) \(Self.patience)"
     }
 
     /// The same for whichever of the two is a primary.
     package func conninfo(_ database: String, or standby: ClusterServer) -> String {
         "host=\(folder),\(standby.folder) port=\(port),\(standby.port) user=\(Self.user) dbname=\(database) "
-            + "target_session_attrs=read-write"
+            + "target_session_attrs=read-write \(Self.patience)"
     }
+
+    /// A server that runs answers: beside many others on a small machine it may take its time.
+    private static let patience = "connect_timeout=60"
 
     /// Makes an empty database and returns its connection string.
     package func makeDatabase(_ name: String) throws -> String {

@@ -42,6 +42,7 @@ struct BlobSweep: Sweep {
         """
         SELECT c.environment_id, c.id, c.uploaded_at < now() - make_interval(secs => \(keep.inSeconds)) AND NOT EXISTS (
             SELECT FROM blob.reference r WHERE r.environment_id = c.environment_id AND r.blob_id = c.id)
+            AND EXISTS (SELECT FROM realm.environment e WHERE e.id = c.environment_id AND \(EnvironmentCounter.works))
         FROM (
             SELECT environment_id, id, uploaded_at FROM blob.content
             WHERE (environment_id, id) > (\(last.environment), \(last.id))

@@ -54,9 +54,11 @@ struct RealmWalk: Sendable {
         if let place { return place }
         let rows = try connection.run(
             """
-            SELECT environment_id, id FROM realm.realm
-            WHERE (environment_id, id) > (\(last.environment), \(last.number)) AND starts_with(path, \(pathPrefix))
-            ORDER BY environment_id, id LIMIT 1
+            SELECT r.environment_id, r.id
+            FROM realm.realm r JOIN realm.environment e ON e.id = r.environment_id AND \(EnvironmentCounter.works)
+            WHERE (r.environment_id, r.id) > (\(last.environment), \(last.number))
+                AND starts_with(r.path, \(pathPrefix))
+            ORDER BY r.environment_id, r.id LIMIT 1
             """)
         guard let next = try rows.first?.decode(Int32.self, Int32.self) else {
             last = (0, 0)

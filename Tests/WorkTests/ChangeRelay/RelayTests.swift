@@ -147,7 +147,13 @@ import Testing
         try await withMockCluster(topics: [Topics.realm.name: 1]) { cluster in
             var flow = try Flow(cluster)
             try flow.put(try flow.key(.users, .realms, UUID()), #"{"userId": "a"}"#)
-            try flow.connection.run(["DELETE FROM store.change", "UPDATE realm.environment SET generation = 2"])
+            // Before it begins it is nobody's.
+            try flow.connection.run(["DELETE FROM store.change", "UPDATE realm.environment SET generation = 0"])
+            try flow.connection.run(RelayStore.prepare)
+            #expect(try flow.connection.run("SELECT FROM realm.relay").count == 0)
+            #expect(try flow.connection.run(RelayStore.news(except: [])).count == 0)
+            #expect(try flow.connection.run(EnvironmentCounter.all).count == 0)
+            try flow.connection.run("UPDATE realm.environment SET generation = 2")
             try flow.publishAll()
             #expect(try flow.read(Topics.realm, countMin: 1).count == 1)
         }

@@ -184,7 +184,9 @@ import Testing
         }
         let sweep = ObservationSweep(keep: Self.day * 400)
         #expect(try Self.round(sweep, &acme) == 0, "their changes may still be read")
-        try acme.connection.run("UPDATE realm.environment SET compacted_position = 1")
+        try acme.connection.run("UPDATE realm.environment SET compacted_position = 1, generation = 0")
+        #expect(try Self.round(sweep, &acme) == 0, "it is arriving from another installation")
+        try acme.connection.run("UPDATE realm.environment SET generation = 2")
         #expect(try Self.round(sweep, &acme) == 1)
         try acme.connection.run("UPDATE realm.environment SET compacted_position = position")
         #expect(try Self.round(sweep, &acme) == 1)

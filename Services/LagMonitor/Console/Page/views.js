@@ -288,7 +288,7 @@ function charts(place, query) {
 // MARK: Parked keys
 
 const states = { dead: ["bad", "dead"], circuit: ["warn", "back end away"], waiting: ["none", "waiting"] };
-const meanings = { dead: "It waits for you: it is tried again only when its object changes, or when all is published again.",
+const meanings = { dead: "It waits for you: it is tried again only when its object changes, or something that it depends on, or when its topic is published again.",
   circuit: "Its back end does not answer. It comes back by itself when that does.",
   waiting: "It comes back by itself; one that fails too often is dead." };
 
@@ -357,10 +357,10 @@ function named(text) {
   } catch { return null; }
 }
 
-/** What came of a key that was tried again: it is looked at for ten seconds, whatever the filters above it are. */
+/** What came of a key that was tried again: it is looked at for half a minute, whatever the filters above it are. */
 async function outcome(row) {
   const life = new URLSearchParams({ environment: row.environment || "", id: row.subject });
-  for (let look = 0; look < 20; look += 1) {
+  for (let look = 0; look < 60; look += 1) {
     await new Promise((resolve) => setTimeout(resolve, 500));
     const now = await ask("/api/parked/outcome", { ...row.name, subject: row.subject }, true);
     const line = h("a", { href: "#trace?" + life }, "Time line");

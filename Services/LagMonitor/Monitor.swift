@@ -74,6 +74,7 @@ struct Monitor: ~Copyable {
             let lags = history.lags
             let topics = Set(look.available.keys.map(\.topic))
             if retentions.isDue(topics, at: start) { learnRetentions(of: topics, at: start) }
+            problems["retentions"] = retentions.problem
             page.tell(lags, retentions: retentions.known)
             page.tell(look.groups, rebalances: history.rebalanceCounts)
             if let parked { page.tellBacklog(lags, parked) }

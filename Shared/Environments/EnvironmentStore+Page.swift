@@ -52,12 +52,12 @@ extension EnvironmentStore {
     package static func page(after name: String, countMax: Int) -> Statement {
         """
         SELECT e.name, e.position, coalesce(r.position, 0), a.issuer, b.kind, b.url, p.circuit, p.dead, p.waiting,
-            p.is_more, d.count, d.renewed, v.state
+            p.is_more, d.count, d.renewed, \(moveState)
         FROM (SELECT * FROM realm.environment WHERE name > \(name) ORDER BY name LIMIT \(Int64(countMax))) e
         LEFT JOIN realm.relay r ON r.environment_id = e.id
         LEFT JOIN access.provider a ON a.environment_id = e.id
         LEFT JOIN backend.connection b ON b.environment_id = e.id
-        LEFT JOIN realm.move v ON v.environment_id = e.id AND v.state <> 'begun'
+        LEFT JOIN realm.move m ON m.environment_id = e.id AND m.state <> 'begun'
         CROSS JOIN LATERAL (
             SELECT coalesce(sum(circuit), 0)::int8 AS circuit, coalesce(sum(dead), 0)::int8 AS dead,
                 coalesce(sum(waiting), 0)::int8 AS waiting,

@@ -11,6 +11,8 @@ package struct ClusterMetadata: Equatable, Sendable {
     package var replicas: [String: Int32] = [:]
     /// Topics that are told of with an error, such as those that this client may not see.
     package var refused: [String: KafkaError] = [:]
+    /// The number of the broker that leads a partition.
+    package var leaders: [TopicPartition: Int32] = [:]
 
     package struct Broker: Equatable, Sendable {
         package let id: Int32
@@ -25,6 +27,8 @@ package struct ConsumerGroup: Equatable, Sendable {
     /// Kafka's word: `Stable`, `PreparingRebalance`, `CompletingRebalance`, `Empty`, `Dead`.
     package let state: String
     package let members: [Member]
+    /// Why its coordinator did not tell of it, as while that is moving.
+    package var failure: KafkaError?
 
     package struct Member: Equatable, Sendable {
         package let id: String
@@ -51,6 +55,7 @@ extension Admin {
         var leaderless: Set<TopicPartition> = []
         var refused: [String: KafkaError] = [:]
         var replicas: [String: Int32] = [:]
+        var leaders: [TopicPartition: Int32] = [:]
         unsafe UnsafeBufferPointer(start: metadata.topics, count: Int(metadata.topic_cnt)).forEach { topic in
             let name = unsafe String(cString: topic.topic)
             guard unsafe topic.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
@@ -61,12 +66,17 @@ extension Admin {
             unsafe UnsafeBufferPointer(start: topic.partitions, count: Int(topic.partition_cnt)).forEach { partition in
                 let copies = unsafe partition.replica_cnt
                 replicas[name] = min(replicas[name] ?? copies, copies)
-                guard unsafe !brokerIDs.contains(partition.leader) else { return }
-                unsafe leaderless.insert(TopicPartition(topic: name, partition: partition.id))
+                let place = unsafe TopicPartition(topic: name, partition: partition.id)
+                if unsafe brokerIDs.contains(partition.leader) {
+                    unsafe leaders[place] = partition.leader
+                } else {
+                    leaderless.insert(place)
+                }
             }
         }
         return ClusterMetadata(
-            topics: topics, leaderless: leaderless, brokers: brokers, replicas: replicas, refused: refused)
+            topics: topics, leaderless: leaderless, brokers: brokers, replicas: replicas, refused: refused,
+            leaders: leaders)
     }
 
     /// All consumer groups.
@@ -91,7 +101,8 @@ extension Admin {
                     host: String(cString: $0.client_host))
             }
             return unsafe ConsumerGroup(
-                name: String(cString: group.group), state: String(cString: group.state), members: members)
+                name: String(cString: group.group), state: String(cString: group.state), members: members,
+                failure: group.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(group.err))
         }
         return (groups, failure)
     }

@@ -22,16 +22,20 @@ package struct LagHistory: Sendable {
 
     package init() {}
 
-    /// Takes in a look, later than those before it. What it does not tell of is forgotten, unless it could not tell
-    /// all.
+    /// What a look that could not tell all does not tell of is remembered for so long, in milliseconds.
+    private static let unseenMax: Int64 = 3_600_000
+
+    /// Takes in a look, later than those before it. What it does not tell of is forgotten: at once when it told all,
+    /// and after an hour when something keeps it from that.
     package mutating func take(_ look: LagLook) {
         milliseconds = look.milliseconds
-        if look.problems.isEmpty {
-            growths = growths.filter { look.available[$0.key] != nil }
-            let groups = Dictionary(look.groups.map { ($0.name, $0) }) { first, _ in first }
-            courses = courses.filter { groups[$0.key] != nil }
-            assemblies = assemblies.filter { groups[$0.key] != nil }
+        let oldest = look.problems.isEmpty ? .max : milliseconds - Self.unseenMax
+        growths = growths.filter { look.available[$0.key] != nil || $0.value.milliseconds >= oldest }
+        let groups = Dictionary(look.groups.map { ($0.name, $0) }) { first, _ in first }
+        courses = courses.filter { group, places in
+            groups[group] != nil || places.values.contains { $0.milliseconds >= oldest }
         }
+        assemblies = assemblies.filter { groups[$0.key] != nil || courses[$0.key] != nil }
         for (partition, available) in look.available {
             growths[partition, default: PartitionGrowth()].take(available.upperBound, at: look.milliseconds)
         }
@@ -56,6 +60,7 @@ package struct LagHistory: Sendable {
         known.reserveCapacity(place.beginnings.count)
         for beginning in place.beginnings {
             known[beginning.partition, default: Course()].take(beginning, hasMembers: hasMembers, at: milliseconds)
+            known[beginning.partition]?.guess(beginning, by: growths[beginning.partition])
         }
         courses[place.group.name] = known
     }
@@ -117,7 +122,7 @@ package struct LagHistory: Sendable {
                 lags.append(
                     PartitionLag(
                         group: place.group.name, partition: beginning.partition, beginning: beginning,
-                        isFollowed: isFollowed(place.group, course), age: age(of: beginning, course, growth),
+                        isFollowed: isFollowed(place.group, course), age: age(of: beginning, course),
                         status: status(of: beginning, place.group, course, growth),
                         comesPerSecond: growth?.pace.perSecond, goesPerSecond: course.pace.perSecond))
             }
@@ -134,11 +139,11 @@ package struct LagHistory: Sendable {
         }
     }
 
-    private func age(of beginning: Beginning, _ course: Course, _ growth: PartitionGrowth?) -> PartitionLag.Age? {
+    private func age(of beginning: Beginning, _ course: Course) -> PartitionLag.Age? {
         guard beginning.start < beginning.end else { return nil }
         func seconds(since time: Int64) -> Double { Double(max(0, milliseconds - time)) / 1_000 }
         if let next = course.nextWritten { return .exact(seconds: seconds(since: next.milliseconds)) }
-        switch growth?.written(beginning.start) {
+        switch course.nextGuessed?.written {
         case .about(let time): return .estimated(seconds: seconds(since: time))
         case .before(let time): return .atLeast(seconds: seconds(since: time))
         case nil: return nil
@@ -148,7 +153,8 @@ package struct LagHistory: Sendable {
     /// Whether somebody reads there: of a group that is over, or was never begun, nothing is to be expected.
     private func isFollowed(_ group: LagLook.Group, _ course: Course) -> Bool {
         if let count = group.memberCount, count > 0 { return true }
-        if !group.isKnown { return course.commits.count > 1 }
+        // Brokers list it, and do not tell who is in it: it is of the protocol that they were not asked by (KIP-848).
+        if !group.isKnown { return group.memberCount == nil || course.commits.count > 1 }
         // One that ended before its first commit has left all of it.
         return !course.commits.isEmpty || assemblies[group.name]?.hasHadMembers == true
     }

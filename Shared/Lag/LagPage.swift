@@ -30,8 +30,9 @@ package struct LagPage {
             let labels = MetricsPage.Labels(labels(group))
             metrics.add("kafka_consumergroup_group_sum_lag", labels, Double(sums.map(\.count).reduce(0, +)))
             metrics.add("kafka_consumergroup_group_max_lag", labels, Double(sums.map(\.countMax).max() ?? 0))
-            metrics.add(
-                "kafka_consumergroup_group_max_lag_seconds", labels, sums.compactMap(\.secondsMax).max() ?? 0)
+            // Where messages wait and nothing is known of their age, it is not told as none.
+            let age = sums.compactMap(\.secondsMax).max() ?? (sums.allSatisfy { $0.count == 0 } ? 0 : nil)
+            if let age { metrics.add("kafka_consumergroup_group_max_lag_seconds", labels, age) }
         }
         for topic in Set(sums.map(\.topic)).sorted() {
             guard let seconds = retentions[topic] else { continue }

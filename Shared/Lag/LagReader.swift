@@ -13,7 +13,11 @@ package struct LagReader: ~Copyable {
     /// - Throws: For a property that librdkafka does not know. Brokers that do not answer are no error here.
     package init(brokers: String, properties: [String: String], waitMax: Duration) throws(KafkaError) {
         // The end is where the next message goes: of a topic with transactions too, as readers may commit up to there.
-        let seesAll = properties.merging(["isolation.level": "read_uncommitted"]) { first, _ in first }
+        // librdkafka goes on asking a broker that hangs for what any can tell, until it gives up its connection.
+        let socketMilliseconds = max(10, Int(waitMax / .milliseconds(1)) * 4 / 5)
+        let seesAll = properties.merging(
+            ["isolation.level": "read_uncommitted", "socket.timeout.ms": String(socketMilliseconds)]
+        ) { first, _ in first }
         let times = try WrittenTimes(brokers: brokers, properties: properties)
         let admin = try Admin(brokers: brokers, properties: seesAll, waitMax: waitMax)
         (self.times, self.waitMax) = (times, waitMax)
@@ -25,7 +29,7 @@ package struct LagReader: ~Copyable {
     ///   - others: Whether groups are looked for that are not among them, with the partitions they committed for.
     /// - Throws: When no broker answers. What else is not known is said in the look.
     package borrowing func look(at known: [String: [String]], others: Bool) throws(KafkaError) -> LagLook {
-        let metadata = try admin.metadata()
+        let metadata = try metadata()
         var problems = Self.problems(of: known, metadata)
         let members = members(&problems)
         var questions: [String: [TopicPartition]?] = [:]
@@ -68,11 +72,22 @@ package struct LagReader: ~Copyable {
     package mutating func takeLogs() -> [LogLine] { admin.takeLogs() }
 
     /// How long topics keep messages, in seconds. A topic is absent that keeps them until newer ones of their keys
-    /// come, or for ever, or of which brokers do not tell.
+    /// come, or for ever.
     ///
+    /// - Returns: Those, and of which brokers do not tell, and why: to know it is a right of its own (DescribeConfigs).
     /// - Throws: When no broker answers, or does not know the question, as the mock cluster does not.
-    package borrowing func retentions(of topics: some Collection<String>) throws(KafkaError) -> [String: Double] {
-        try admin.settings(of: Array(topics)).compactMapValues { (try? $0.get()).flatMap(RetentionRule.seconds) }
+    package borrowing func retentions(
+        of topics: some Collection<String>
+    ) throws(KafkaError) -> (told: [String: Double], refused: [String: KafkaError]) {
+        var told: [String: Double] = [:]
+        var refused: [String: KafkaError] = [:]
+        for (topic, answer) in try admin.settings(of: Array(topics)) {
+            switch answer {
+            case .success(let settings): told[topic] = RetentionRule.seconds(settings)
+            case .failure(let error): refused[topic] = error
+            }
+        }
+        return (told, refused)
     }
 
     /// When messages were written; see ``WrittenTimes``.
@@ -83,6 +98,16 @@ package struct LagReader: ~Copyable {
     }
 
     // MARK: Questions
+
+    /// Any broker tells it: one that does not answer is not asked twice in a row.
+    private borrowing func metadata() throws(KafkaError) -> ClusterMetadata {
+        do {
+            return try admin.metadata()
+        } catch {
+            guard error.isTimeout else { throw error }
+            return try admin.metadata()
+        }
+    }
 
     /// librdkafka before 2.2.1 asks Kafka before 2.4 for nothing when it should ask for all that a group has committed
     /// (librdkafka's issue 4346): where no group at all seems to have anything, they are asked by partitions.
@@ -110,8 +135,9 @@ package struct LagReader: ~Copyable {
             problems["leaders"] = KafkaError(timeout: "\(leaderless.count) partitions have no leader, such as \(first)")
         }
         let partitions = there.subtracting(leaderless)
-        let firsts = try offsets(at: .first, of: partitions, &problems)
-        let ends = try offsets(at: .end, of: partitions, &problems)
+        var silent: Set<Int32> = []
+        let firsts = try offsets(at: .first, of: partitions, metadata, &silent, &problems)
+        let ends = try offsets(at: .end, of: partitions, metadata, &silent, &problems)
         var available: [TopicPartition: Range<Int64>] = [:]
         for (partition, end) in ends {
             guard let first = firsts[partition] else { continue }
@@ -142,8 +168,10 @@ package struct LagReader: ~Copyable {
             if let failure { problems["groups"] = failure }
             var members = Members(isWhole: failure == nil)
             for group in found {
-                // What a broker says of a group of another protocol than it was asked about.
-                members.ids[group.name] = group.state == "Dead" ? .some(nil) : Set(group.members.map(\.id))
+                if let failure = group.failure { problems["members of \(group.name)"] = failure }
+                // "Dead" is what a broker says of a group of another protocol than it was asked about.
+                let isKnown = group.failure == nil && group.state != "Dead"
+                members.ids[group.name] = isKnown ? Set(group.members.map(\.id)) : .some(nil)
                 if group.state.hasSuffix("Rebalance") { members.rebalancing.insert(group.name) }
             }
             return members
@@ -154,27 +182,43 @@ package struct LagReader: ~Copyable {
     }
 
     /// One broker that does not answer, or one partition whose leader has just moved, spoils the answer about all: then
-    /// it is asked topic by topic.
+    /// it is asked broker by broker, and topic by topic of one that has not all.
+    ///
+    /// - Parameter silent: Brokers that did not answer in time: they are not waited for again.
     private borrowing func offsets(
-        at edge: Admin.PartitionEdge, of partitions: Set<TopicPartition>, _ problems: inout [String: KafkaError]
+        at edge: Admin.PartitionEdge, of partitions: Set<TopicPartition>, _ metadata: ClusterMetadata,
+        _ silent: inout Set<Int32>, _ problems: inout [String: KafkaError]
     ) throws(KafkaError) -> [TopicPartition: Int64] {
-        let failure: KafkaError
-        do {
-            return try admin.offsets(at: edge, of: partitions)
-        } catch {
-            failure = error
-        }
-        var offsets: [TopicPartition: Int64] = [:]
-        for (topic, partitions) in Dictionary(grouping: partitions, by: \.topic) {
+        var failure: KafkaError?
+        if silent.isEmpty {
             do {
-                offsets.merge(try admin.offsets(at: edge, of: partitions)) { first, _ in first }
+                return try admin.offsets(at: edge, of: partitions)
             } catch {
-                problems["topic \(topic)"] = error
-                // Not every topic is waited for.
-                if error.isTimeout { throw error }
+                failure = error
             }
         }
-        if offsets.isEmpty { throw failure }
+        var offsets: [TopicPartition: Int64] = [:]
+        for (leader, led) in Dictionary(grouping: partitions, by: { metadata.leaders[$0] ?? -1 })
+        where !silent.contains(leader) {
+            do {
+                offsets.merge(try admin.offsets(at: edge, of: led)) { first, _ in first }
+            } catch {
+                if error.isTimeout {
+                    silent.insert(leader)
+                    problems["broker \(leader)"] = error
+                    continue
+                }
+                for (topic, some) in Dictionary(grouping: led, by: \.topic) where !silent.contains(leader) {
+                    do {
+                        offsets.merge(try admin.offsets(at: edge, of: some)) { first, _ in first }
+                    } catch {
+                        problems["topic \(topic)"] = error
+                        if error.isTimeout { silent.insert(leader) }
+                    }
+                }
+            }
+        }
+        if offsets.isEmpty, let failure { throw failure }
         return offsets
     }
 

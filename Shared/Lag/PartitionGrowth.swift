@@ -6,7 +6,8 @@ struct PartitionGrowth: Sendable {
         case before(milliseconds: Int64)
     }
 
-    /// So many ends are remembered: with a look every ten seconds those of the last ten minutes of steady growth.
+    /// So many ends are remembered. Of old ones fewer are kept, so that they reach back to the first look: how old a
+    /// message is, is known the better the younger it is.
     private static let countMax = 60
     /// The ends of so many looks are recent.
     private static let recentMax = 10
@@ -23,7 +24,11 @@ struct PartitionGrowth: Sendable {
     /// How fast messages are written.
     private(set) var pace = Pace()
 
+    /// When it was looked last.
+    private(set) var milliseconds: Int64 = 0
+
     mutating func take(_ offset: Int64, at time: Int64) {
+        milliseconds = time
         pace.take(offset, at: time)
         recentEnds.append(offset)
         if recentEnds.count > Self.recentMax { recentEnds.removeFirst() }
@@ -34,7 +39,17 @@ struct PartitionGrowth: Sendable {
             return
         }
         ends.append(End(offset: offset, first: time, last: time))
-        if ends.count > Self.countMax { ends.removeFirst() }
+        if ends.count > Self.countMax { thin(at: time) }
+    }
+
+    /// Forgets the end whose neighbours are nearest to each other for its age.
+    private mutating func thin(at time: Int64) {
+        var (narrowest, widthMin) = (1, Double.infinity)
+        for index in 1..<(ends.count - 1) {
+            let width = Double(ends[index + 1].first - ends[index - 1].first) / Double(time - ends[index].first + 1)
+            if width < widthMin { (narrowest, widthMin) = (index, width) }
+        }
+        ends.remove(at: narrowest)
     }
 
     /// - Returns: `nil` when it is not written yet.

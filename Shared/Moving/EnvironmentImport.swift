@@ -22,6 +22,8 @@ package struct EnvironmentImport {
     private let next: () throws -> [UInt8]?
     private var move: MoveStore.Move?
     private var resume: MoveResume?
+    /// Whether the stream begins where an earlier one was cut.
+    private var goesOn = false
     private var stagedCount: Int32 = 0
     package private(set) var rowCount = 0
     package private(set) var name = ""
@@ -124,7 +126,7 @@ package struct EnvironmentImport {
         guard stopped.flatMap({ MoveResume(text: $0) }) == start else {
             throw MoveFailure("the stream goes on from where nothing stopped here: export without --resume")
         }
-        resume = start
+        (resume, goesOn) = (start, true)
     }
 
     private mutating func take(_ part: MoveLine.Part, on connection: inout Connection) throws {
@@ -180,13 +182,15 @@ package struct EnvironmentImport {
     private mutating func finish(_ end: MoveLine.End, on connection: inout Connection) throws -> String {
         let move = try current()
         let environment = move.environment.rawValue
-        let isNewer = try connection.run(
-            """
-            SELECT EXISTS (
-                SELECT FROM store.object WHERE environment_id = \(environment) AND position > \(end.position))
-            """
-        )[0].decode(Bool.self)
-        // What was lost there is not to live on here, nor are its positions to be handed out once more.
+        // What was lost there is not to live on here. A stream from the beginning brought all that is here.
+        let isNewer =
+            goesOn
+            ? try connection.run(
+                """
+                SELECT EXISTS (
+                    SELECT FROM store.object WHERE environment_id = \(environment) AND position > \(end.position))
+                """
+            )[0].decode(Bool.self) : false
         guard !isNewer else {
             throw MoveFailure(
                 "what arrived is newer than what the old place has: it was restored while it was copied. Take the "

@@ -2,6 +2,7 @@ package import Environments
 internal import FoundationEssentials
 package import Model
 package import Postgres
+internal import Realms
 
 /// The end of a move: the old place lets the environment go, and then the new one begins.
 ///
@@ -81,7 +82,8 @@ package enum MoveBeginning {
     }
 
     /// Numbers that came with the rows are not given again: what is numbered here begins beyond them. Its change log
-    /// stayed at the old place, so no pointer leads to anything up to its position.
+    /// stayed at the old place, so no pointer leads to anything up to its position. It may have begun here before, in a
+    /// history that was lost: its generation and its next positions are beyond that too.
     private static func counters(_ environment: Int32) -> [Statement] {
         let sequences: [Statement] = ["realm.realm", "access.person", "access.integration", "onboarding.refresh_token"]
             .map { (table: Statement) in
@@ -95,9 +97,13 @@ package enum MoveBeginning {
             }
         return sequences + [
             """
-            UPDATE realm.environment e SET generation = greatest(m.generation, e.generation + 1),
-                position = m.position, compacted_position = m.position
+            UPDATE realm.environment e SET generation = greatest(m.generation, e.generation),
+                position = greatest(m.position, e.position), compacted_position = m.position
             FROM realm.move m WHERE m.environment_id = e.id AND e.id = \(environment)
+            """,
+            """
+            UPDATE realm.environment SET generation = \(Lineage.nextGeneration), position = \(Lineage.nextPosition)
+            WHERE id = \(environment)
             """,
             "DELETE FROM realm.move_part WHERE environment_id = \(environment)",
             "UPDATE realm.move SET state = 'begun', changed_at = now() WHERE environment_id = \(environment)",

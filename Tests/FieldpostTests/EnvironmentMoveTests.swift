@@ -28,7 +28,7 @@ import Testing
     @Test func everyRowIsAtTheNewPlaceWithItsSecretsSealedAnew() throws {
         try place.finish(place.transfer())
         let (id, generation, position) = try state(at: place.new)
-        #expect(id == 41 && generation >= began && position == Self.objectCount)
+        #expect(id == 41 && generation >= began && position > began * Lineage.positionsPerSecondMax)
         #expect(try place.rows(of: .objects, in: id, at: place.new).count == Int(Self.objectCount))
         var connection = try Connection(place.new)
         let box = try place.box(at: place.new)
@@ -130,18 +130,36 @@ import Testing
         var connection = try Connection(place.new)
         try connection.run(Lineage.restore)
         #expect(try state(at: place.new).generation == 0 && state(at: place.new).position == 0)
-        // As a release did that did not pass over it; and somebody had tried what was published then.
-        let later = began * 2
-        try connection.run([
-            "UPDATE realm.environment SET generation = \(later) WHERE name = 'acme'",
+        // Nobody compares, or mends, what is not whole.
+        let check = try fieldpost(["check", "--settle", "0", "--json"], environment: place.variables(at: place.new))
+        #expect(check.status == 0, "\(check)")
+        let repair = try fieldpost(["repair", "--environment", "acme"], environment: place.variables(at: place.new))
+        #expect(repair.status == 1 && repair.errors.contains("acme is arriving here"), "\(repair)")
+        // Somebody had tried what was there of it.
+        try connection.run(
             """
             INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,
                 is_dead, is_circuit, attempts, next_at)
             VALUES ('g', 41, 'k', 't', 0, 'k', 0, 'other', true, false, 1, '-infinity')
-            """,
-        ])
+            """)
+        // The clock there is behind, and so is the move's generation.
+        let later = began * 2
+        try connection.run("UPDATE realm.environment SET generation = \(later), position = \(later << 20)")
         try place.finish(receipt)
-        #expect(try state(at: place.new).generation == later + 1)
+        #expect(try state(at: place.new).generation == later + 1 && state(at: place.new).position == later << 20 + 1)
+    }
+
+    /// The new place has begun, and is restored to before that: it begins again, with other numbers than those that
+    /// were handed out then.
+    @Test func whatBeginsAgainIsBeyondWhatItHadBegunWith() throws {
+        let receipt = try place.transfer()
+        let permission = try place.line(place.run(at: place.old, "leave", "acme", receipt, "--key-from", "KEY"))
+        var connection = try Connection(place.new)
+        // As if all of this was long ago.
+        try connection.run("UPDATE realm.move SET generation = 5")
+        _ = try place.line(place.run(at: place.new, "begin", "acme", permission, "--key-from", "KEY"))
+        let state = try state(at: place.new)
+        #expect(state.generation >= began && state.position > began * Lineage.positionsPerSecondMax)
     }
 
     /// Who takes it back, and who lets it go, at the same time: one of them does.

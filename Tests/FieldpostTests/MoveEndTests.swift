@@ -205,6 +205,7 @@ import Testing
             #expect(try MoveListing.all(on: &connection).map(\.state) == [.held])
         }
         #expect(try EnvironmentStore.list(on: &connection).map(\.move) == ["held"])
+        #expect(try EnvironmentStore.page(after: "", countMax: 9, on: &connection).map(\.move) == ["held"])
         _ = try place.line(place.run(at: place.old, "take-back", "acme"))
         #expect(try MoveListing.all(on: &connection).isEmpty)
         // One that is only copied is not held.

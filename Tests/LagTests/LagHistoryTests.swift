@@ -46,6 +46,53 @@ struct LagHistoryTests {
         #expect(try lag([look(0, committed: 10, 0..<10)]).age == nil)
     }
 
+    /// However long it is looked.
+    @Test func theAgeOfWhatStandsStillGoesOnGrowing() throws {
+        let looks = (0..<500).map { look($0 * 10, committed: min($0 * 7, 70), 0..<(1 + $0 * 7), isKnown: false) }
+        // The message after the one at 70 came with the look at 110.
+        let age = try lag(looks).age
+        guard case .estimated(let seconds) = age else {
+            Issue.record("\(String(describing: age))")
+            return
+        }
+        #expect(abs(seconds - Double(4_990 - 110)) <= 10)
+    }
+
+    @Test func theAgeOfWhatIsFarBehindIsAboutRight() throws {
+        // It does what came two thousand looks before: at each look ten messages come and go.
+        for distance in [30, 300, 2_000] as [Int64] {
+            let looks = (0...(distance + 500)).map {
+                look($0 * 10, committed: max(0, ($0 - distance) * 10), 0..<(1 + $0 * 10), isKnown: false)
+            }
+            let age = try #require(try lag(looks).age)
+            guard case .estimated = age else {
+                Issue.record("\(distance): \(age)")
+                continue
+            }
+            #expect(abs(age.seconds / Double(distance * 10) - 1) < 0.2, "\(distance): \(age)")
+        }
+    }
+
+    @Test func aGroupOfWhoseMembersNobodyTellsIsFollowed() throws {
+        // Looked at from the middle of it on: it stands still.
+        let looks = (0..<10).map { look($0 * 10, committed: 7, 0..<(100 + $0), members: nil, isKnown: false) }
+        #expect(try lag(looks).isFollowed && lag(looks).status == .stop)
+    }
+
+    @Test func aProblemThatStaysDoesNotKeepAllThatEverWas() throws {
+        var history = LagHistory()
+        for number in 0..<10 { history.take(look(Int64(number) * 10, committed: 7, 0..<100)) }
+        func missed(_ second: Int64) -> LagLook {
+            LagLook(milliseconds: second * 1_000, available: [:], groups: [], problems: ["x": KafkaError(timeout: "x")])
+        }
+        history.take(missed(3_600))
+        history.take(look(3_610, committed: 7, 0..<100))
+        #expect(history.lags.first?.status == .stall, "it is remembered")
+        history.take(missed(7_300))
+        history.take(look(7_310, committed: 7, 0..<100))
+        #expect(history.lags.first?.status == nil, "it was forgotten")
+    }
+
     @Test func whatTheMessageItselfSaysGoesBeforeThat() throws {
         var history = LagHistory()
         history.take(look(100, committed: 4, 0..<10))

@@ -152,6 +152,29 @@ private final class Flag: Sendable {
         }
     }
 
+    /// A broker that was frozen leads a partition of each topic: what the other leads is told all the same.
+    @Test func oneBrokerThatHangsHidesNoOthersPartitions() async throws {
+        try await withMockCluster(topics: ["t": 2, "u": 2], brokers: 2) { cluster in
+            for topic in ["t", "u"] {
+                for partition in [0, 1] as [Int32] { cluster.lead(topic, partition, by: partition + 1) }
+            }
+            cluster.coordinate("g", by: 1)
+            let reader = try LagReader(brokers: cluster.address, properties: [:], waitMax: .seconds(2))
+            #expect(try reader.look(at: ["g": ["t", "u"]], others: false).available.count == 4)
+            cluster.setRoundTrip(milliseconds: 60_000, of: 2)
+            // What any broker may tell, the one that hangs is asked for too.
+            var answer: Result<LagLook, any Error>?
+            for _ in 0..<20 where (try? answer?.get()) == nil {
+                answer = Result { try reader.look(at: ["g": ["t", "u"]], others: false) }
+            }
+            let seen = try #require(try answer?.get())
+            #expect(Set(seen.available.keys) == [Self.first("t"), Self.first("u")], "\(seen)")
+            #expect(seen.problems["broker 2"] != nil, "\(seen.problems)")
+        }
+    }
+
+    private static func first(_ topic: String) -> TopicPartition { TopicPartition(topic: topic, partition: 0) }
+
     @Test func brokersThatDoNotAnswerAreAnError() throws {
         let reader = try LagReader(brokers: "127.0.0.1:1", properties: [:], waitMax: .milliseconds(200))
         #expect(throws: KafkaError.self) { _ = try reader.look(at: ["g": ["t"]], others: false) }

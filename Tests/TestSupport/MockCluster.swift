@@ -2,7 +2,8 @@ internal import CBroker
 internal import CKafka
 import Synchronization
 
-/// librdkafka's mock cluster with one broker: real Kafka protocol over TCP, in this process, on a port of its own.
+/// librdkafka's mock cluster, with one broker unless told otherwise: real Kafka protocol over TCP, in this process, on
+/// a port of its own.
 @safe package final class MockCluster {
     private let client: OpaquePointer
     private var cluster: OpaquePointer
@@ -14,13 +15,13 @@ import Synchronization
         package let reason: String
     }
 
-    init(topics: [String: Int]) throws {
+    init(topics: [String: Int], brokers: Int32 = 1) throws {
         let configuration = unsafe rd_kafka_conf_new()
         unsafe rd_kafka_conf_set(configuration, "log_level", "3", nil, 0)
         guard let client = unsafe rd_kafka_new(RD_KAFKA_PRODUCER, configuration, nil, 0) else {
             throw Failure(reason: "no client")
         }
-        guard let cluster = unsafe Self.makeCluster(client, port: nil) else {
+        guard let cluster = unsafe Self.makeCluster(client, port: nil, brokers: brokers) else {
             unsafe rd_kafka_destroy(client)
             throw Failure(reason: "no cluster")
         }
@@ -64,11 +65,11 @@ import Synchronization
     /// Ports are fixed for the whole process: one cluster is made at a time.
     private static let making = Mutex<Void>(())
 
-    private static func makeCluster(_ client: OpaquePointer, port: Int32?) -> OpaquePointer? {
+    private static func makeCluster(_ client: OpaquePointer, port: Int32?, brokers: Int32 = 1) -> OpaquePointer? {
         var cluster: OpaquePointer?
         making.withLock { _ in
             if let port { cbroker_fix_ports(port, 1) }
-            unsafe cluster = rd_kafka_mock_cluster_new(client, 1)
+            unsafe cluster = rd_kafka_mock_cluster_new(client, brokers)
             cbroker_fix_ports(0, 0)
         }
         return unsafe cluster
@@ -107,19 +108,33 @@ import Synchronization
         _ = unsafe rd_kafka_mock_partition_set_leader(cluster, topic, partition, hasLeader ? 1 : -1)
     }
 
+    /// Which broker leads a partition.
+    package func lead(_ topic: String, _ partition: Int32, by broker: Int32) {
+        _ = unsafe rd_kafka_mock_partition_set_leader(cluster, topic, partition, broker)
+    }
+
+    /// Which broker coordinates a group.
+    package func coordinate(_ group: String, by broker: Int32) {
+        _ = unsafe rd_kafka_mock_coordinator_set(cluster, "group", group, broker)
+    }
+
     /// Closes the port and all connections, until `setUp`. Nothing is forgotten.
     package func setDown() { _ = unsafe rd_kafka_mock_broker_set_down(cluster, 1) }
     package func setUp() { _ = unsafe rd_kafka_mock_broker_set_up(cluster, 1) }
 
-    /// Makes each answer take that long.
-    package func setRoundTrip(milliseconds: Int32) { _ = unsafe rd_kafka_mock_broker_set_rtt(cluster, 1, milliseconds) }
+    /// Makes each answer of a broker, which are numbered from 1 on, take that long.
+    package func setRoundTrip(milliseconds: Int32, of broker: Int32 = 1) {
+        _ = unsafe rd_kafka_mock_broker_set_rtt(cluster, broker, milliseconds)
+    }
 }
 
 /// Lends a cluster with these topics (topic → number of partitions), and ends it. `body` blocks: it has a thread of
 /// its own, so that many tests can wait for their clusters at once.
-package func withMockCluster(topics: [String: Int], _ body: @Sendable (MockCluster) throws -> Void) async throws {
+package func withMockCluster(
+    topics: [String: Int], brokers: Int32 = 1, _ body: @Sendable (MockCluster) throws -> Void
+) async throws {
     try await withOwnThread {
-        let cluster = try MockCluster(topics: topics)
+        let cluster = try MockCluster(topics: topics, brokers: brokers)
         try withExtendedLifetime(cluster) { try body(cluster) }
     }
 }

@@ -37,10 +37,18 @@ struct CheckCommand: ParsableCommand {
         }
 
         func check(on connection: inout Connection) throws -> ConsistencyCheck {
-            let all = try connection.run("SELECT id, name FROM realm.environment ORDER BY name")
-                .decode(EnvironmentID.self, String.self).map { (id: $0, name: $1) }
-            let some = all.filter { environment == nil || environment == $0.name }
-            if let environment, some.isEmpty { throw CommandFailure("there is no environment \(environment)") }
+            let all = try connection.run(
+                "SELECT e.id, e.name, \(EnvironmentCounter.works) FROM realm.environment e ORDER BY e.name"
+            ).decode(EnvironmentID.self, String.self, Bool.self).map { (id: $0, name: $1, works: $2) }
+            if let environment {
+                guard let one = all.first(where: { $0.name == environment }) else {
+                    throw CommandFailure("there is no environment \(environment)")
+                }
+                guard one.works else { throw CommandFailure("\(environment) is arriving here, and has not begun") }
+            }
+            let some = all.filter { $0.works && (environment == nil || environment == $0.name) }.map {
+                (id: $0.id, name: $0.name)
+            }
             var check = ConsistencyCheck(
                 environments: some, parts: CheckedPart.allCases.filter { what.isEmpty || what.contains($0) },
                 countMax: limit, settleMax: .seconds(settle))

@@ -35,13 +35,14 @@ struct Retentions: Sendable {
         asked = (topics, now)
         switch answer {
         case .success(let answer):
-            known = answer.told.merging(declared.filter { answer.refused[$0.key] != nil }) { told, _ in told }
+            let before = known.merging(declared) { known, _ in known }
+            known = answer.told.merging(before.filter { answer.refused[$0.key] != nil }) { told, _ in told }
             let first = answer.refused.min { $0.key < $1.key }
             let others = answer.refused.count > 1 ? "; and of \(answer.refused.count - 1) more" : ""
             problem = first.map { "\($0.key): \($0.value)\(others)" }
         // Also while no controller is there: what brokers said before is better then.
         case .failure(let error):
-            if known.isEmpty { known = declared }
+            known.merge(declared) { known, _ in known }
             problem = error.isNotSupported ? nil : "\(error)"
         }
     }

@@ -45,17 +45,17 @@ package struct LagHistory: Sendable {
         }
         for place in places {
             assemblies[place.group.name, default: Assembly()].take(place.group)
-            take(place, isWhole: look.problems.isEmpty)
+            take(place, since: oldest)
         }
     }
 
-    /// One group's part of a look.
-    private mutating func take(_ place: Place, isWhole: Bool) {
+    /// One group's part of a look. What it does not tell of is forgotten, unless it was seen since `oldest`.
+    private mutating func take(_ place: Place, since oldest: Int64) {
         let hasMembers = place.group.memberCount.map { $0 > 0 } ?? false
         // Taken out, so that it is changed where it is.
         var known = courses.removeValue(forKey: place.group.name) ?? [:]
-        if isWhole, known.count > place.beginnings.count {
-            known = known.filter { place.group.offsets[$0.key] != nil }
+        if known.count > place.beginnings.count {
+            known = known.filter { place.group.offsets[$0.key] != nil || $0.value.milliseconds >= oldest }
         }
         known.reserveCapacity(place.beginnings.count)
         for beginning in place.beginnings {
@@ -153,8 +153,7 @@ package struct LagHistory: Sendable {
     /// Whether somebody reads there: of a group that is over, or was never begun, nothing is to be expected.
     private func isFollowed(_ group: LagLook.Group, _ course: Course) -> Bool {
         if let count = group.memberCount, count > 0 { return true }
-        // Brokers list it, and do not tell who is in it: it is of the protocol that they were not asked by (KIP-848).
-        if !group.isKnown { return group.memberCount == nil || course.commits.count > 1 }
+        if !group.isKnown { return course.commits.count > 1 }
         // One that ended before its first commit has left all of it.
         return !course.commits.isEmpty || assemblies[group.name]?.hasHadMembers == true
     }

@@ -137,7 +137,7 @@ package struct LagReader: ~Copyable {
         let partitions = there.subtracting(leaderless)
         var silent: Set<Int32> = []
         let firsts = try offsets(at: .first, of: partitions, metadata, &silent, &problems)
-        let ends = try offsets(at: .end, of: partitions, metadata, &silent, &problems)
+        let ends = try offsets(at: .end, of: Set(firsts.keys), metadata, &silent, &problems)
         var available: [TopicPartition: Range<Int64>] = [:]
         for (partition, end) in ends {
             guard let first = firsts[partition] else { continue }
@@ -185,6 +185,7 @@ package struct LagReader: ~Copyable {
     /// it is asked broker by broker, and topic by topic of one that has not all.
     ///
     /// - Parameter silent: Brokers that did not answer in time: they are not waited for again.
+    /// - Throws: When nobody has told anything.
     private borrowing func offsets(
         at edge: Admin.PartitionEdge, of partitions: Set<TopicPartition>, _ metadata: ClusterMetadata,
         _ silent: inout Set<Int32>, _ problems: inout [String: KafkaError]
@@ -197,12 +198,14 @@ package struct LagReader: ~Copyable {
                 failure = error
             }
         }
+        let silentMax = silent.count + Self.silentMax
         var offsets: [TopicPartition: Int64] = [:]
         for (leader, led) in Dictionary(grouping: partitions, by: { metadata.leaders[$0] ?? -1 })
-        where !silent.contains(leader) {
+        where !silent.contains(leader) && silent.count < silentMax {
             do {
                 offsets.merge(try admin.offsets(at: edge, of: led)) { first, _ in first }
             } catch {
+                failure = failure ?? error
                 if error.isTimeout {
                     silent.insert(leader)
                     problems["broker \(leader)"] = error
@@ -221,6 +224,9 @@ package struct LagReader: ~Copyable {
         if offsets.isEmpty, let failure { throw failure }
         return offsets
     }
+
+    /// So many brokers are waited for: a look has to end.
+    private static let silentMax = 3
 
     private static func partitions(of topics: [String], _ metadata: ClusterMetadata) -> [TopicPartition] {
         topics.flatMap { topic in

@@ -25,7 +25,9 @@ struct RetentionsTests {
         #expect(!retentions.isDue(["x", topic.name], at: now + .seconds(299)))
         // What is known stays while nobody answers, and nobody is asked in every round.
         retentions.take(.failure(refused), of: ["x", topic.name], at: now)
-        #expect(retentions.known == ["x": 5] && retentions.problem != nil)
+        #expect(retentions.known["x"] == 5 && retentions.problem != nil)
+        retentions.take(.success((told: [:], refused: ["x": refused])), of: ["x", topic.name], at: now)
+        #expect(retentions.known == ["x": 5])
         #expect(!retentions.isDue(["x", topic.name], at: now + .seconds(1)))
     }
 }

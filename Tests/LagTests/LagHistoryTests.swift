@@ -73,12 +73,6 @@ struct LagHistoryTests {
         }
     }
 
-    @Test func aGroupOfWhoseMembersNobodyTellsIsFollowed() throws {
-        // Looked at from the middle of it on: it stands still.
-        let looks = (0..<10).map { look($0 * 10, committed: 7, 0..<(100 + $0), members: nil, isKnown: false) }
-        #expect(try lag(looks).isFollowed && lag(looks).status == .stop)
-    }
-
     @Test func aProblemThatStaysDoesNotKeepAllThatEverWas() throws {
         var history = LagHistory()
         for number in 0..<10 { history.take(look(Int64(number) * 10, committed: 7, 0..<100)) }

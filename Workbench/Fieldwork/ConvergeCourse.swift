@@ -125,6 +125,9 @@ struct ConvergeCourse: Sendable {
         var history = FieldworkHistory()
         var position = try await comeToRest(players, &history, in: environment)
         guard position.differences.isEmpty else { return position.differences }
+        guard position.position >= 0 else {
+            return try await ["it is not at rest after \(settleMax)"] + onItsWay(in: environment)
+        }
         // Everything is published once more: whoever decides from what is there has nothing to write.
         let asked = environment
         try await patiently { () async throws -> Void in

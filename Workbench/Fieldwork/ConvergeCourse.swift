@@ -165,7 +165,8 @@ struct ConvergeCourse: Sendable {
             let found = try await patiently { () async throws -> (Int64, [String]) in
                 try await (position(of: environment), self.differences(players, known, in: environment))
             }
-            count = found.0 == last && found.1.isEmpty ? count + 1 : 0
+            // What is on its way for long is no rest.
+            count = found.0 >= 0 && found.0 == last && found.1.isEmpty ? count + 1 : 0
             last = found.0
             if count >= Self.restCount || ContinuousClock.now >= deadline { return found }
             try await Task.sleep(for: .milliseconds(400))

@@ -17,8 +17,7 @@ struct ConvergeRun: Sendable {
     let parallelMax: Int
     let killCount: Int
 
-    /// Environments beside it are still worked in, and parts killed, when it begins to rest.
-    private static let settleMax = Duration.seconds(900)
+    private static let settleMax = Duration.seconds(300)
     private static let freezeMax = Duration.seconds(4)
     private static let pause = Duration.milliseconds(700)
 

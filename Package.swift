@@ -410,13 +410,16 @@ let package = Package(
         }
 )
 
-// What only tests use is not built for those who run the suite (`deploy/up`).
-if Context.environment["BUILD_TESTS"] == "no" {
-    let names = Set(tests.map(\.name))
-    package.targets.removeAll { names.contains($0.name) }
-    package.dependencies.removeAll { dependency in
-        guard case .sourceControl(_, let location, _) = dependency.kind else { return false }
-        return location.hasSuffix("/Yams")
+// `BUILD_TESTS=no` leaves out what only tests use (`deploy/up`); `BUILD_TESTS=ModelTests,KafkaTests` builds these test
+// targets and no others.
+if let wanted = Context.environment["BUILD_TESTS"]?.split(separator: ",").map(String.init) {
+    let unwanted = Set(tests.map(\.name)).subtracting(wanted)
+    package.targets.removeAll { unwanted.contains($0.name) && ($0.type == .test || wanted == ["no"]) }
+    if wanted == ["no"] {
+        package.dependencies.removeAll { dependency in
+            guard case .sourceControl(_, let location, _) = dependency.kind else { return false }
+            return location.hasSuffix("/Yams")
+        }
     }
 }
 

@@ -49,10 +49,10 @@ extension DefectsCommand {
 
         /// Login names by e-mail address.
         private static func read(_ file: String) throws -> [String: String] {
+            let data = try TextFile.read(file)
             let given: [String: String]
             do {
-                given = try JSONDecoder().decode(
-                    [String: String].self, from: try Data(contentsOf: URL(fileURLWithPath: file)))
+                given = try JSONDecoder().decode([String: String].self, from: data)
             } catch {
                 throw CommandFailure("\(file) is no JSON object of login names by e-mail address: \(error)")
             }

@@ -92,10 +92,7 @@ extension EnvironmentCommand {
         }
 
         private static func read(_ path: String) throws -> TemplateDeclarations {
-            guard let data = try? Data(contentsOf: URL(filePath: path)) else {
-                throw CommandFailure("cannot read \(path)")
-            }
-            guard data.count <= bytesMax else { throw CommandFailure("\(path) has more than \(bytesMax) bytes") }
+            let data = try TextFile.read(path, bytesMax: bytesMax)
             do {
                 return try JSONDecoder().decode(TemplateDeclarations.self, from: data)
             } catch let error as DecodingError {

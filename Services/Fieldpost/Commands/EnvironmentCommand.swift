@@ -76,9 +76,7 @@ struct EnvironmentCommand: ParsableCommand {
 
     /// The people of `--people`'s file.
     static func readPeople(_ path: String, domains: [String], addresses: [String]) throws -> [BackendPerson] {
-        guard let data = try? Data(contentsOf: URL(filePath: path)) else {
-            throw CommandFailure("cannot read \(path)")
-        }
+        let data = try TextFile.read(path)
         guard let people = try? JSONDecoder().decode([BackendPerson].self, from: data) else {
             throw CommandFailure(#"\#(path) is not a JSON array of {"email": text, "reference": {name: text}}"#)
         }

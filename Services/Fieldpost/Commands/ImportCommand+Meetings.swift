@@ -49,7 +49,7 @@ extension ImportCommand {
             var (people, counts, lineCount) = ([String: UUID](), Counts(), 0)
             var progress = ImportProgress(bytesTotal: source.bytesTotal)
             while let line = try reader.next() {
-                if line.bytes?.isEmpty == true { continue }
+                if line.isBlank { continue }
                 lineCount += 1
                 do {
                     try Self.add(line, meetings, &people, &counts, to: &work)

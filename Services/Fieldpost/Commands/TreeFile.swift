@@ -66,10 +66,7 @@ struct TreeFile: Decodable {
     ///
     /// - Throws: `CommandFailure`, which names what is wrong.
     static func read(_ path: String) throws -> TreeFile {
-        let size = try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int
-        guard let size else { throw CommandFailure("cannot read \(path)") }
-        guard size <= bytesMax else { throw CommandFailure("\(path) has more than \(bytesMax) bytes") }
-        guard let data = try? Data(contentsOf: URL(filePath: path)) else { throw CommandFailure("cannot read \(path)") }
+        let data = try TextFile.read(path, bytesMax: bytesMax)
         do {
             let problems = try JSONDecoder().decode(TreeFileShape.self, from: data).problems
             guard problems.isEmpty else { throw CommandFailure("\(path): \(problems.text)") }

@@ -1,6 +1,7 @@
 import Foundation
 
-/// The rows of a file of values separated by commas (RFC 4180), whose first row names the columns.
+/// The rows of a file of values separated by commas (RFC 4180), semicolons or tabs, whose first row names the columns.
+/// Lines end with LF or CRLF.
 struct CSVReader: ~Copyable {
     /// A row, by the names of the columns; one that is not there is empty.
     struct Row {
@@ -18,6 +19,10 @@ struct CSVReader: ~Copyable {
 
     private var lines: LineReader
     private var columns: [String: Int] = [:]
+    private var separator = separators[0]
+
+    /// Spreadsheets write semicolons where the comma is the decimal sign.
+    private static let separators = [UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "\t")]
 
     /// Lines that a value in quotes goes on over, at most.
     private static let lineCountMax = 100
@@ -32,20 +37,32 @@ struct CSVReader: ~Copyable {
     /// - Throws: `CommandFailure` when one of them is not there.
     static func begin(_ lines: consuming LineReader, needed: [String], name: String) throws -> CSVReader {
         var reader = CSVReader(lines)
-        var header = try reader.next()?.values ?? []
-        // Some programs begin a file with a byte order mark.
-        if header.first?.hasPrefix("\u{FEFF}") == true { header[0].removeFirst() }
-        reader.columns = Dictionary(header.enumerated().map { ($1, $0) }) { first, _ in first }
+        let first = try reader.rowBytes()?.bytes ?? []
+        for separator in Self.separators {
+            let header = Self.values(first, separator) ?? []
+            reader.columns = Dictionary(header.enumerated().map { ($1, $0) }) { first, _ in first }
+            reader.separator = separator
+            if needed.allSatisfy({ reader.columns[$0] != nil }) { return reader }
+        }
+        reader.columns = Dictionary((Self.values(first) ?? []).enumerated().map { ($1, $0) }) { first, _ in first }
         if let missing = needed.first(where: { reader.columns[$0] == nil }) {
-            throw CommandFailure("\(name): the first row names no column '\(missing)'")
+            throw CommandFailure(
+                "\(name): the first row names no column '\(missing)'; commas, semicolons or tabs separate columns")
         }
         return reader
     }
 
     /// The next row; `nil` after the last one. Empty lines are passed over.
     mutating func next() throws -> Row? {
+        guard let (line, bytes) = try rowBytes() else { return nil }
+        let values = bytes.flatMap { Self.values($0, separator) }
+        return Row(line: line, values: values.flatMap { $0.count == columns.count ? $0 : nil }, columns: columns)
+    }
+
+    /// The bytes of the next row, and the number of its first line; without bytes: a line is too long.
+    private mutating func rowBytes() throws -> (line: Int, bytes: [UInt8]?)? {
         while let first = try lines.next() {
-            guard var bytes = first.bytes else { return Row(line: first.number, values: nil, columns: columns) }
+            guard var bytes = first.bytes else { return (first.number, nil) }
             var count = 1
             while !bytes.count(where: { $0 == Self.quote }).isMultiple(of: 2), count < Self.lineCountMax,
                 bytes.count <= LineReader.bytesMax, let more = try lines.next()
@@ -55,9 +72,7 @@ struct CSVReader: ~Copyable {
                 count += 1
             }
             if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
-            if bytes.isEmpty { continue }
-            let values = Self.values(bytes).flatMap { columns.isEmpty || $0.count == columns.count ? $0 : nil }
-            return Row(line: first.number, values: values, columns: columns)
+            if !bytes.isEmpty { return (first.number, bytes) }
         }
         return nil
     }
@@ -65,16 +80,16 @@ struct CSVReader: ~Copyable {
     private static let quote = UInt8(ascii: "\"")
 
     /// The values of a row; `nil` when its quotes do not fit.
-    static func values(_ row: [UInt8]) -> [String]? {
+    static func values(_ row: [UInt8], _ separator: UInt8 = separators[0]) -> [String]? {
         var (values, value): ([String], [UInt8]) = ([], [])
         var index = 0
         while true {
             if index < row.count, row[index] == quote, value.isEmpty {
                 guard let end = quoted(row, from: index + 1, into: &value) else { return nil }
                 index = end
-                guard index == row.count || row[index] == UInt8(ascii: ",") else { return nil }
+                guard index == row.count || row[index] == separator else { return nil }
             }
-            guard index < row.count, row[index] != UInt8(ascii: ",") else {
+            guard index < row.count, row[index] != separator else {
                 guard let text = String(validating: value, as: UTF8.self) else { return nil }
                 values.append(text)
                 value = []

@@ -34,5 +34,5 @@ struct ImportSource {
         return handle
     }
 
-    func lines() throws -> LineReader { LineReader(try open()) }
+    func lines() throws -> LineReader { LineReader(try open(), text: name) }
 }

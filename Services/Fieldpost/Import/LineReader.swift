@@ -7,6 +7,11 @@ struct LineReader: ~Copyable {
         let number: Int
         /// Without its end; `nil`: it has more than so many bytes as are allowed, and was passed over.
         let bytes: [UInt8]?
+        /// Whether it ends with a line feed; `false`: with the file.
+        let hasEnd: Bool
+
+        /// Whether there is nothing in it, but for the carriage return of a file with CRLF.
+        var isBlank: Bool { bytes?.allSatisfy { $0 == 0x20 || $0 == 0x0D || $0 == 0x09 } ?? false }
     }
 
     /// The longest line: the largest fields, and as much again for how they are written.
@@ -15,6 +20,8 @@ struct LineReader: ~Copyable {
 
     private let handle: FileHandle
     private let bytesMax: Int
+    /// The file's name, until its encoding is checked.
+    private var textName: String?
     private var chunk = [UInt8](repeating: 0, count: chunkBytesMax)
     private var buffer: [UInt8] = []
     private var offset = 0
@@ -23,11 +30,21 @@ struct LineReader: ~Copyable {
     /// How many bytes are read so far, lines that wait included.
     private(set) var bytesRead = 0
 
-    /// - Parameter bytesMax: The longest line; a longer one is passed over.
-    init(_ handle: FileHandle, bytesMax: Int = Self.bytesMax) { (self.handle, self.bytesMax) = (handle, bytesMax) }
+    /// - Parameters:
+    ///   - bytesMax: The longest line; a longer one is passed over.
+    ///   - text: The name of a file of text: its byte order mark is passed over, and another encoding than UTF-8 is
+    ///     refused. `nil`: all bytes are content.
+    init(_ handle: FileHandle, bytesMax: Int = Self.bytesMax, text name: String? = nil) {
+        (self.handle, self.bytesMax, textName) = (handle, bytesMax, name)
+    }
 
     /// The next line; `nil` after the last one, whose end may be that of the file.
     mutating func next() throws -> Line? {
+        if let name = textName {
+            textName = nil
+            while buffer.count < TextFile.startCount, try fill() {}
+            offset = try TextFile.markCount(Array(buffer.prefix(TextFile.startCount)), of: name)
+        }
         var isTooLong = false
         var searched = offset
         while true {
@@ -45,9 +62,10 @@ struct LineReader: ~Copyable {
 
     private mutating func line(to end: Int, _ isTooLong: Bool) -> Line {
         let bytes = isTooLong || end - offset > bytesMax ? nil : Array(buffer[offset..<end])
+        let hasEnd = end < buffer.count
         offset = min(end + 1, buffer.count)
         lineCount += 1
-        return Line(number: lineCount, bytes: bytes)
+        return Line(number: lineCount, bytes: bytes, hasEnd: hasEnd)
     }
 
     /// Reads some more, in place of what was used: as much as is there, so that who writes into a pipe slowly is not

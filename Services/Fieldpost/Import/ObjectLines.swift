@@ -28,7 +28,7 @@ struct ObjectLines {
     static func page(of reader: inout LineReader) throws -> [LineReader.Line] {
         var (lines, byteCount): ([LineReader.Line], Int) = ([], 0)
         while lines.count < pageCountMax, byteCount < pageBytesMax, let line = try reader.next() {
-            if let bytes = line.bytes, bytes.allSatisfy({ $0 == 0x20 || $0 == 0x0D || $0 == 0x09 }) { continue }
+            if line.isBlank { continue }
             lines.append(line)
             byteCount += line.bytes?.count ?? 0
         }

@@ -1,4 +1,4 @@
-internal import Crypto
+package import Crypto
 internal import FoundationEssentials
 
 /// Keeps secrets unreadable in PostgreSQL: AES-256-GCM (NIST SP 800-38D) with keys from the configuration.
@@ -35,6 +35,14 @@ package struct SecretBox: Sendable {
     /// Whether it was sealed with the key that seals now.
     package func isCurrent(_ sealed: [UInt8]) -> Bool {
         keys.first.map { $0.name == Array(sealed.prefix(Self.nameCount)) } ?? false
+    }
+
+    /// Keys for another purpose than sealing, derived from each key (HKDF, RFC 5869); the first is the newest.
+    package func keys(for purpose: String) -> [SymmetricKey] {
+        keys.map {
+            HKDF<SHA256>.deriveKey(
+                inputKeyMaterial: $0.key, info: Array(purpose.utf8), outputByteCount: Self.keyCount)
+        }
     }
 
     /// - Parameter place: Where the secret is kept, for example `provider/1`.

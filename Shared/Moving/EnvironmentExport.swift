@@ -25,6 +25,7 @@ package struct EnvironmentExport {
     private let write: ([UInt8]) throws -> Void
     private var move: MoveStore.Move
     private var resume: MoveResume
+    private var chain: MoveChain
     /// How many rows were sent.
     package private(set) var rowCount = 0
     private let start: MoveResume?
@@ -47,6 +48,7 @@ package struct EnvironmentExport {
         (self.name, self.secrets, self.transfer, self.write) = (name, secrets, transfer, write)
         try Schema.check(on: &connection, oldest: Schema.version)
         move = try MoveStore.leave(name, on: &connection)
+        chain = try MoveChain(move: move.id, transfer: transfer)
         let (position, time) = try Self.counter(of: move.environment, on: &connection)
         start = resume
         self.resume = resume ?? MoveResume(position: position, time: time - Self.commitMicrosecondsMax)
@@ -121,20 +123,16 @@ package struct EnvironmentExport {
             guard let end = rows.last else { return }
             last = end.1
             if tells { resume.last = last }
-            var lines: [UInt8] = []
-            for (line, _) in rows {
-                lines += line.utf8
-                lines.append(UInt8(ascii: "\n"))
-            }
-            let part = MoveLine.Part(
-                table: table.name, count: rows.count, digest: MoveLine.digest(lines), resume: resume)
-            try write(try MoveLine.part(part).bytes + lines)
+            let part = MoveLine.Part(table: table.name, count: rows.count, resume: resume)
+            try send(.part(part), rows: rows.map { Array($0.0.utf8) })
             rowCount += rows.count
             if rows.count < table.pageCountMax || table.key.isEmpty { return }
         }
     }
 
-    private func send(_ line: MoveLine) throws { try write(try line.bytes) }
+    private mutating func send(_ line: MoveLine, rows: [[UInt8]] = []) throws {
+        try write(try chain.frame(line, rows: rows))
+    }
 
     /// Rows: a row as JSON without its environment, and its key.
     private func page(of table: MovedTable, _ choice: Choice, after last: String?) -> Statement {
@@ -169,7 +167,7 @@ package struct EnvironmentExport {
         }
     }
 
-    private func sendSecrets(on connection: inout Connection) throws {
+    private mutating func sendSecrets(on connection: inout Connection) throws {
         for sort in SecretStore.Sort.allCases {
             try SecretStore.forEachSecret(sort, of: move.environment, with: secrets, on: &connection) {
                 try send(
@@ -181,13 +179,16 @@ package struct EnvironmentExport {
         }
     }
 
-    private func sendEnd(on connection: inout Connection) throws {
+    private mutating func sendEnd(on connection: inout Connection) throws {
         let (generation, position) = try MoveStore.read(
             """
             SELECT \(Lineage.nextGeneration), position FROM realm.environment WHERE id = \(move.environment.rawValue)
             """, on: &connection
         )[0].decode(Int64.self, Int64.self)
-        try send(.end(.init(generation: generation, position: position)))
+        try send(
+            .end(
+                .init(
+                    generation: generation, position: position, parts: chain.frameCount + 1, rows: chain.rowCount)))
     }
 
     /// The counter, and the time in microseconds since 1970.

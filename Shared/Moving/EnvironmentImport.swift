@@ -9,8 +9,10 @@ import Realms
 /// What it took in stays when the stream is cut: it says where the other side goes on. Nobody works with the
 /// environment before it begins (``MoveBeginning``).
 package struct EnvironmentImport {
-    /// The stream ended before its last line.
-    package struct Cut: Error {
+    /// The stream ended before its last line, or was refused. What came before in it is authentic, and stays.
+    package struct Stopped: Error {
+        /// What happened, with the part, the line and the byte.
+        package let reason: String
         /// Where the other side goes on; `nil`: from the beginning.
         package let resume: MoveResume?
     }
@@ -19,7 +21,7 @@ package struct EnvironmentImport {
     package static let lineBytesMax = 1 << 27
 
     private let transfer: SecretBox
-    private let next: () throws -> [UInt8]?
+    private var reader: MoveStreamReader
     private var move: MoveStore.Move?
     private var resume: MoveResume?
     /// Whether the stream begins where an earlier one was cut.
@@ -28,30 +30,44 @@ package struct EnvironmentImport {
     package private(set) var rowCount = 0
     package private(set) var name = ""
 
-    /// - Parameter next: The next line without its end; `nil` when there is none.
+    /// - Parameters:
+    ///   - transfer: The key that the stream must be authenticated with.
+    ///   - next: Returns the next line with its end; one without an end was cut. `nil`: no line is left.
     package init(transfer: SecretBox, next: @escaping () throws -> [UInt8]?) {
-        (self.transfer, self.next) = (transfer, next)
+        (self.transfer, reader) = (transfer, MoveStreamReader(next: next))
     }
 
     /// Takes in all of it.
     ///
     /// - Returns: The receipt, without which the old place does not let the environment go.
-    /// - Throws: ``Cut``, ``MoveFailure`` or `PostgresError`.
+    /// - Throws: ``Stopped``, ``MoveFailure`` or `PostgresError`.
     package mutating func run(on connection: inout Connection) throws -> String {
-        while let line = try next() {
-            // A last line without its end is a cut one.
-            guard let found = try? JSONDecoder().decode(MoveLine.self, from: Data(line)) else { break }
-            switch found {
-            case .header(let header):
-                try begin(header, on: &connection)
-                if let receipt = try receiptOfWhole() { return receipt }
-            case .part(let part): try take(part, on: &connection)
-            case .held: try dropHeld(on: &connection)
-            case .secret: try stage("secret", [line], on: &connection)
-            case .end(let end): return try finish(end, on: &connection)
+        do {
+            return try read(on: &connection)
+        } catch let failure as MoveStreamFailure {
+            throw Stopped(reason: failure.reason, resume: resume)
+        }
+    }
+
+    private mutating func read(on connection: inout Connection) throws -> String {
+        try begin(reader.header(transfer), on: &connection)
+        let move = try current()
+        // What is here as a whole is not taken in again: the stream is checked, and the receipt is returned again,
+        // which may have been lost.
+        let isWhole = move.state == .whole
+        while true {
+            let (line, rows) = try reader.frame()
+            switch line {
+            case .header: throw MoveFailure("the stream has two beginnings")
+            case .part(let part): if !isWhole { try take(part, rows, on: &connection) }
+            case .held: if !isWhole { try dropHeld(on: &connection) }
+            case .secret: if !isWhole { try stage("secret", [line.json], on: &connection) }
+            case .end(let end):
+                try reader.finish(end)
+                if !isWhole { try finish(end, on: &connection) }
+                return try transfer.word("whole", of: move)
             }
         }
-        throw Cut(resume: resume)
     }
 
     private func current() throws -> MoveStore.Move {
@@ -60,13 +76,6 @@ package struct EnvironmentImport {
     }
 
     private mutating func begin(_ header: MoveLine.Header, on connection: inout Connection) throws {
-        guard header.format == MoveLine.Header.formatNow, header.schema == Schema.version else {
-            throw MoveFailure(
-                "the stream is of schema \(header.schema), format \(header.format); here is schema \(Schema.version), "
-                    + "format \(MoveLine.Header.formatNow): both installations must be of the same release")
-        }
-        guard (try? transfer.openText(Array(header.check), at: MoveLine.place(header.move, "check"))) == header.name
-        else { throw MoveFailure("the transfer key is not the one that the stream was made with") }
         try Schema.check(on: &connection, oldest: Schema.version)
         name = header.name
         try MoveStore.lockArriving(name, on: &connection)
@@ -98,15 +107,6 @@ package struct EnvironmentImport {
         move = found
     }
 
-    /// What is here as a whole is not taken in again: whoever sends it is heard to the end, and the receipt is said
-    /// again, which may have been lost.
-    private func receiptOfWhole() throws -> String? {
-        let move = try current()
-        guard move.state == .whole else { return nil }
-        while try next() != nil {}
-        return try transfer.word("whole", of: move)
-    }
-
     /// A stream that goes on begins where this side stopped, and one that begins finds nothing: what was deleted at the
     /// old place since an earlier copy is in no stream.
     private mutating func goOn(
@@ -129,19 +129,12 @@ package struct EnvironmentImport {
         (resume, goesOn) = (start, true)
     }
 
-    private mutating func take(_ part: MoveLine.Part, on connection: inout Connection) throws {
-        guard let table = MovedTable.named(part.table), (1...table.pageCountMax).contains(part.count) else {
+    private mutating func take(
+        _ part: MoveLine.Part, _ lines: [[UInt8]], on connection: inout Connection
+    ) throws {
+        guard let table = MovedTable.named(part.table) else {
             throw MoveFailure("the stream has rows of \(part.table), which nothing is known of here")
         }
-        var lines: [[UInt8]] = []
-        var digested: [UInt8] = []
-        for _ in 0..<part.count {
-            guard let line = try next() else { throw Cut(resume: resume) }
-            lines.append(line)
-            digested += line
-            digested.append(UInt8(ascii: "\n"))
-        }
-        guard MoveLine.digest(digested) == part.digest else { throw Cut(resume: resume) }
         switch table.arrival {
         case .asTheyCome:
             let rows = "[" + lines.map { String(decoding: $0, as: UTF8.self) }.joined(separator: ",") + "]"
@@ -179,9 +172,8 @@ package struct EnvironmentImport {
             """)
     }
 
-    private mutating func finish(_ end: MoveLine.End, on connection: inout Connection) throws -> String {
-        let move = try current()
-        let environment = move.environment.rawValue
+    private mutating func finish(_ end: MoveLine.End, on connection: inout Connection) throws {
+        let environment = try current().environment.rawValue
         // What was lost there is not to live on here. A stream from the beginning brought all that is here.
         let isNewer =
             goesOn
@@ -202,7 +194,6 @@ package struct EnvironmentImport {
                 changed_at = now()
             WHERE environment_id = \(environment)
             """)
-        return try transfer.word("whole", of: move)
     }
 
     /// Rows of a table, which take their new environment's number. Of an object that is there the newer one stands.

@@ -1,11 +1,11 @@
-internal import Crypto
 import FoundationEssentials
 
 /// A line of a move's stream that says what follows it. The rows of a table are lines of JSON of their own.
+/// ``MoveChain`` authenticates both.
 enum MoveLine: Codable {
     /// The first line.
     struct Header: Codable {
-        static let formatNow = 3
+        static let formatNow = 4
         let format: Int
         /// The number of the schema's newest file: both installations have the same.
         let schema: Int32
@@ -23,8 +23,6 @@ enum MoveLine: Codable {
     struct Part: Codable {
         let table: String
         let count: Int
-        /// SHA-256 of the lines with their ends.
-        let digest: Data
         /// Where a copy goes on when the stream is cut after this part.
         let resume: MoveResume
     }
@@ -43,6 +41,10 @@ enum MoveLine: Codable {
         /// The new place's: beyond every one that the old place may have had, in a history that was lost too.
         let generation: Int64
         let position: Int64
+        /// Number of parts (frames) of the stream, this one included.
+        let parts: Int
+        /// Number of rows in them.
+        let rows: Int
     }
 
     case header(Header)
@@ -55,13 +57,11 @@ enum MoveLine: Codable {
     /// What a word of the stream is sealed for.
     static func place(_ move: String, _ what: String) -> String { "move/\(move)/\(what)" }
 
-    static func digest(_ lines: [UInt8]) -> Data { Data(SHA256.hash(data: lines)) }
-
-    var bytes: [UInt8] {
+    var json: [UInt8] {
         get throws {
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            return Array(try encoder.encode(self)) + [UInt8(ascii: "\n")]
+            return Array(try encoder.encode(self))
         }
     }
 }

@@ -56,19 +56,37 @@ package enum MoveStore {
         return Move(environment: environment, id: id, state: try MoveState(stored: text), isDiscarded: isDiscarded)
     }
 
-    /// Keeps others from taking in the environment, or removing what arrived of it, until the connection ends: whoever
-    /// comes second knows nothing of what the first still has in hand.
+    /// Keeps other sessions from taking in the environment, or removing what arrived of it, until the connection ends.
+    /// A session that comes second does not know what the first still has in hand.
     ///
-    /// Somebody who was killed, or whose host is lost, keeps it until the server notices, by
-    /// `client_connection_check_interval` and the keepalives of the session.
+    /// A client that was killed, or whose host is lost, keeps it until the server notices, by
+    /// `client_connection_check_interval` and the keepalives of the session; that is waited for.
+    ///
+    /// - Throws: ``MoveFailure`` if another session keeps it, or changed the move meanwhile.
     static func lockArriving(_ name: String, on connection: inout Connection) throws {
+        let lock: Statement = "(\(arrivingLockSpace), hashtext(\(name)))"
+        if try connection.run("SELECT pg_try_advisory_lock\(lock)")[0].decode(Bool.self) { return }
+        let busy = MoveFailure(
+            "another import, begin or discard of \(name) is in progress here: wait for it, or end it")
+        let before = try progress(of: name, on: &connection)
         do {
             try patiently(attemptsMax: arrivingAttemptsMax, on: &connection) {
-                _ = try $0.run("SELECT pg_advisory_lock(\(arrivingLockSpace), hashtext(\(name)))")
+                _ = try $0.run("SELECT pg_advisory_lock\(lock)")
             }
         } catch let error as PostgresError where error.isLocked {
-            throw MoveFailure("another import, begin or discard of \(name) is under way here: end it before")
+            throw busy
         }
+        guard try progress(of: name, on: &connection) == before else { throw busy }
+    }
+
+    /// What a session that takes in an environment changes.
+    private static func progress(of name: String, on connection: inout Connection) throws -> String? {
+        try read(
+            """
+            SELECT (m.move_id, m.state, m.resume, m.changed_at)::text
+            FROM realm.move m JOIN realm.environment e ON e.id = m.environment_id WHERE e.name = \(name)
+            """, on: &connection
+        ).first?.decode(String.self)
     }
 
     /// 15 s.

@@ -41,7 +41,7 @@ import Testing
             }
             for answer in answers.withLock({ $0 }) {
                 let answer = try #require(answer)
-                #expect(answer.status == 1 && answer.errors.contains("of acme is under way"), "\(answer)")
+                #expect(answer.status == 1 && answer.errors.contains("of acme is in progress"), "\(answer)")
             }
         }
         #expect(try told()["state"] as? String == "arriving")

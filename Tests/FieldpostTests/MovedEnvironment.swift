@@ -13,7 +13,7 @@ struct MovedEnvironment {
     let new: String
     let environment = EnvironmentID(rawValue: 7)
     private let secretKeys: [String: String]
-    private static let key = Data(repeating: 3, count: 32).base64EncodedString()
+    static let key = Data(repeating: 3, count: 32).base64EncodedString()
     /// What is stored sealed.
     static let secrets = ["password", "client", "token"]
 
@@ -79,6 +79,9 @@ struct MovedEnvironment {
     /// What the secrets of an installation are sealed with.
     func box(at place: String) throws -> SecretBox { try SecretBox([secretKeys[place] ?? ""]) }
 
+    /// What the stream is sealed and authenticated with.
+    func transferBox() throws -> SecretBox { try SecretBox([Self.key]) }
+
     func variables(at place: String) -> [String: String] {
         ["FIELDPOST_DATABASE_URL": place, "FIELDPOST_SECRET_KEYS": secretKeys[place] ?? "", "KEY": Self.key]
     }
@@ -110,12 +113,14 @@ struct MovedEnvironment {
     }
 
     /// Has lines of a stream arrive.
-    func bring(_ stream: some Sequence<Substring>) throws -> Answer {
+    func bring(_ stream: some Sequence<Substring>, key: String = Self.key) throws -> Answer {
         var answer: Answer?
         try withFolder { folder in
             let file = folder.appendingPathComponent("stream")
             try Self.data(stream).write(to: file)
-            answer = try run(at: new, "import", file.path, "--key-from", "KEY")
+            answer = try fieldpost(
+                ["environment", "import", file.path, "--key-from", "KEY"],
+                environment: variables(at: new).merging(["KEY": key]) { $1 })
         }
         return try #require(answer)
     }
@@ -184,7 +189,7 @@ struct MovedEnvironment {
     func export(write: @escaping ([UInt8]) throws -> Void) throws {
         var connection = try Connection(old, limits: MoveStore.limits)
         var export = try EnvironmentExport(
-            "acme", secrets: try box(at: old), transfer: try SecretBox([Self.key]), resume: nil,
+            "acme", secrets: try box(at: old), transfer: try transferBox(), resume: nil,
             on: &connection, write: write)
         try export.run(on: &connection)
     }

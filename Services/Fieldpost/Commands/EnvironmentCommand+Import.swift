@@ -10,10 +10,10 @@ extension EnvironmentCommand {
         static let configuration = CommandConfiguration(
             abstract: "Read an environment that another installation exports.",
             discussion: """
-                What was read stays when the stream is cut; the status is 1 then, and the last line says with which \
-                --resume the other installation goes on. When all of it is here it prints a receipt, for: fieldpost \
-                environment leave. Run again then, it prints the receipt again. Nobody works with the environment \
-                before: fieldpost environment begin.
+                What was read stays when the stream is cut, or refused because it was changed on its way; the status \
+                is 1 then, and the last line says with which --resume the other installation goes on. When all of it \
+                is here it prints a receipt, for: fieldpost environment leave. Run again then, it prints the receipt \
+                again. Nobody works with the environment before: fieldpost environment begin.
                 """)
         @Argument(help: "The file; standard input without it.") var file: String?
         @OptionGroup var options: MoveOptions
@@ -34,13 +34,14 @@ extension EnvironmentCommand {
                 let receipt = try moving.run(on: &connection)
                 FileHandle.standardError.write(Data("\(moving.name): \(moving.rowCount) rows\n".utf8))
                 print(receipt)
-            } catch let cut as EnvironmentImport.Cut {
+            } catch let stopped as EnvironmentImport.Stopped {
                 guard !moving.name.isEmpty else {
-                    throw CommandFailure("nothing arrived. fieldpost environment moves tells where export goes on")
+                    throw CommandFailure(
+                        "nothing arrived: \(stopped.reason). fieldpost environment moves tells where export goes on")
                 }
                 throw CommandFailure(
-                    "the stream was cut. Go on with: fieldpost environment export"
-                        + (cut.resume.map { " --resume \($0.text)" } ?? ""))
+                    "\(stopped.reason). What came before it is kept. Go on with: fieldpost environment export"
+                        + (stopped.resume.map { " --resume \($0.text)" } ?? ""))
             }
         }
     }
@@ -71,6 +72,12 @@ private final class ArrivingLines {
 
     init(_ handle: FileHandle) { lines = LineReader(handle, bytesMax: EnvironmentImport.lineBytesMax) }
 
-    /// A line that is too long is none: the stream is taken for cut.
-    func next() throws -> [UInt8]? { try lines.next()?.bytes }
+    /// Returns the next line, with its end if it has one.
+    func next() throws -> [UInt8]? {
+        guard let line = try lines.next() else { return nil }
+        guard let bytes = line.bytes else {
+            throw CommandFailure("line \(line.number) is longer than \(EnvironmentImport.lineBytesMax) bytes")
+        }
+        return line.hasEnd ? bytes + [UInt8(ascii: "\n")] : bytes
+    }
 }

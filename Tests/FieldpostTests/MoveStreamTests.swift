@@ -1,0 +1,257 @@
+import Essentials
+import Foundation
+import Moving
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+/// Streams that were changed on their way: each is refused, with the part, and nothing of it can begin.
+@Suite(.ownThreads) struct MoveStreamTests {
+    private let place: MovedEnvironment
+
+    init() throws { place = try MovedEnvironment(objectCount: 300) }
+
+    @Test func changedStreamsAreRefusedWithTheirPart() throws {
+        let frames = try place.frames()
+        let (again, other) = (try place.frames(), try MovedEnvironment(objectCount: 300).frames())
+        try #require(frames.count == again.count && frames.count == other.count && frames.count > 20)
+        let seed = ProcessInfo.processInfo.environment["MOVE_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...9_999)
+        var generator = SplitMix64(seed: seed)
+        var changes = StreamChange.ofFrames(frames, using: &generator)
+        changes += StreamChange.splices(frames, again, of: "another export", isOfSameMove: true)
+        changes += StreamChange.splices(frames, other, of: "another environment", isOfSameMove: false)
+        try refuse(changes, "MOVE_SEED=\(seed)")
+        let begin = try place.run(at: place.new, "begin", "acme", "x", "--key-from", "KEY")
+        #expect(begin.status == 1 && begin.errors.contains("is not here as a whole"), "\(begin)")
+        try place.finish(whole(frames))
+    }
+
+    private func refuse(_ changes: [StreamChange], _ seed: String) throws {
+        var connection = try Connection(place.new, limits: MoveStore.limits)
+        for change in changes {
+            let error = #expect(throws: (any Error).self, "\(change.name)") {
+                try place.take(change.stream, on: &connection)
+            }
+            let text = String(describing: error)
+            #expect(change.places.contains { text.contains($0) }, "\(seed): \(change.name): \(text)")
+            let state = try MoveStore.find("acme", on: &connection)?.state
+            #expect(state == nil || state == .arriving, "\(change.name)")
+        }
+    }
+
+    /// The receipt of a stream that was not changed.
+    private func whole(_ frames: [[UInt8]]) throws -> String {
+        var connection = try Connection(place.new, limits: MoveStore.limits)
+        return try place.take(frames, on: &connection)
+    }
+
+    /// What came before the change is authentic: the stream is resumed behind it.
+    @Test func refusedStreamIsResumedFromTheLastGoodPart() throws {
+        var lines = try place.stream()
+        let second = try #require(lines.indices.filter { lines[$0].hasPrefix(#"{"part""#) }.dropFirst().first)
+        let row = try #require(lines[second...].firstIndex { $0.contains(#""deleted":"#) })
+        lines[row].replace("deleted", with: "deletes")
+        let refused = try place.bring(lines)
+        #expect(
+            refused.status == 1 && refused.errors.contains("refused at part 3 (lines \(second + 1) to "), "\(refused)")
+        let rest = try place.stream(resume: MovedEnvironment.resume(refused))
+        try #require(rest.count < lines.count - 200)
+        try place.finish(place.line(place.bring(rest)))
+    }
+
+    @Test func streamOfAnotherFormatOrKeyIsRefused() throws {
+        var lines = try place.stream()
+        lines[0].replace(#""format":4"#, with: #""format":3"#)
+        let old = String(try #require(lines[0].split(separator: " ").first))
+        let formats = try place.bring([old[...]] + lines.dropFirst())
+        #expect(formats.status == 1 && formats.errors.contains("must be of the same release"), "\(formats)")
+        let keys = try place.bring(place.stream(), key: Data(repeating: 9, count: 32).base64EncodedString())
+        #expect(keys.status == 1 && keys.errors.contains("the transfer key is not the one"), "\(keys)")
+        #expect(try place.count("SELECT count(*) FROM realm.move", at: place.new) == 0)
+    }
+
+    /// The second of two waits, since the first may be a session whose client was killed; that it worked is noticed.
+    @Test func secondOfTwoImportsIsRefused() throws {
+        let frames = try place.frames()
+        let failure = Mutex<(any Error)?>(nil)
+        let isOver = DispatchSemaphore(value: 0)
+        do {
+            var first = try Connection(place.new, limits: MoveStore.limits)
+            _ = try place.take(frames, on: &first) { number in
+                guard number == 5 else { return }
+                Thread {
+                    do {
+                        var second = try Connection(place.new, limits: MoveStore.limits)
+                        _ = try place.take(frames, on: &second)
+                    } catch {
+                        failure.withLock { $0 = error }
+                    }
+                    isOver.signal()
+                }.start()
+                try waitUntil("the second waits") {
+                    try place.count(
+                        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted",
+                        at: place.new) == 1
+                }
+            }
+        }
+        isOver.wait()
+        let error = failure.withLock { $0 }
+        #expect((error as? MoveFailure)?.description.contains("another import") == true, "\(String(describing: error))")
+        try place.finish(place.line(place.bring(place.stream())))
+    }
+}
+
+extension MovedEnvironment {
+    /// The frames of an export: a line, and the rows that it announces.
+    func frames() throws -> [[UInt8]] {
+        var frames: [[UInt8]] = []
+        try export { frames.append($0) }
+        return frames
+    }
+
+    /// Has a stream arrive, on a connection of the caller.
+    ///
+    /// - Parameter before: Called before each line, with its number from 0 on.
+    func take(
+        _ frames: [[UInt8]], on connection: inout Connection, before: @escaping (Int) throws -> Void = { _ in }
+    ) throws -> String {
+        var lines = StreamChange.lines(Array(frames.joined()))[...]
+        var number = 0
+        var moving = EnvironmentImport(transfer: try transferBox()) {
+            try before(number)
+            number += 1
+            return lines.popFirst()
+        }
+        return try moving.run(on: &connection)
+    }
+}
+
+/// A change of a stream, and where it must be noticed.
+struct StreamChange {
+    let name: String
+    let stream: [[UInt8]]
+    /// One of them is in the message.
+    let places: [String]
+
+    private init(_ name: String, _ stream: [[UInt8]], at places: String...) {
+        (self.name, self.stream, self.places) = (name, stream, places)
+    }
+
+    /// Lines with their ends.
+    static func lines(_ bytes: [UInt8]) -> [[UInt8]] {
+        var lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            .map { Array($0) + [10] }
+        let rest = Array(lines.removeLast().dropLast())
+        return rest.isEmpty ? lines : lines + [rest]
+    }
+
+    private static func part(_ number: Int) -> String { "at part \(number) (" }
+    private static func cut(_ number: Int) -> String { "cut after part \(number) (" }
+    private static let after = "after the last part ("
+
+    /// Frames that are removed, repeated, exchanged, cut, and changed in each of their pieces.
+    static func ofFrames(_ frames: [[UInt8]], using generator: inout SplitMix64) -> [StreamChange] {
+        var changes: [StreamChange] = []
+        let last = frames.count - 1
+        for (index, frame) in frames.enumerated() {
+            let number = index + 1
+            func with(_ frame: [UInt8]?) -> [[UInt8]] {
+                frames[..<index] + [frame].compactMap(\.self) + frames[number...]
+            }
+            changes.append(.init("\(number) removed", with(nil), at: part(number), cut(index)))
+            changes.append(
+                .init(
+                    "\(number) twice", Array(frames[...index]) + frames[index...],
+                    at: index == last ? after : part(number + 1)
+                ))
+            changes.append(.init("\(number) after the end", frames + [frame], at: after))
+            if index < last {
+                var swapped = frames
+                swapped.swapAt(index, number)
+                changes.append(.init("\(number) and the next exchanged", swapped, at: part(number)))
+                changes.append(.init("cut after \(number)", Array(frames[...index]), at: cut(number)))
+            }
+            changes.append(
+                .init(
+                    "cut in \(number)",
+                    frames[..<index] + [Array(frame.prefix(Int.random(in: 1..<frame.count, using: &generator)))],
+                    at: cut(index)))
+            changes.append(.init("\(number) lost its last byte", frames[..<index] + [frame.dropLast()], at: cut(index)))
+            var rows = lines(frame)
+            let head = rows.removeFirst()
+            for _ in 0..<3 {
+                let changed = self.changed(head, using: &generator)
+                changes.append(
+                    .init(
+                        "line of \(number) changed: \(String(decoding: changed, as: UTF8.self))",
+                        with(changed + rows.joined()),
+                        // Of the first line it may be another key's, or another format's; more rows may be said than
+                        // are there.
+                        at: part(number), cut(index), index == 0 ? "must be of the same release" : part(number),
+                        index == 0 ? "the transfer key is not the one" : part(number)))
+            }
+            changes += ofRows(rows, of: head, number, using: &generator, with)
+        }
+        changes.append(.init("rubbish after the end", frames + [Array("rubbish\n".utf8)], at: after))
+        changes.append(.init("a line feed after the end", frames + [[10]], at: after))
+        return changes
+    }
+
+    private static func ofRows(
+        _ rows: [[UInt8]], of head: [UInt8], _ number: Int, using generator: inout SplitMix64,
+        _ with: ([UInt8]?) -> [[UInt8]]
+    ) -> [StreamChange] {
+        guard !rows.isEmpty else { return [] }
+        let row = Int.random(in: 0..<rows.count, using: &generator)
+        var (changed, removed, added, swapped) = (rows, rows, rows, rows)
+        changed[row] = self.changed(rows[row], using: &generator)
+        removed.remove(at: row)
+        added.insert(rows[row], at: row)
+        swapped.swapAt(row, (row + 1) % rows.count)
+        var changes = [
+            StreamChange("a row of \(number) changed", with(head + changed.joined()), at: part(number)),
+            StreamChange(
+                "a row of \(number) removed", with(head + removed.joined()), at: part(number), cut(number - 1)),
+            StreamChange("a row of \(number) twice", with(head + added.joined()), at: part(number), part(number + 1)),
+        ]
+        if rows.count > 1 {
+            changes.append(.init("rows of \(number) exchanged", with(head + swapped.joined()), at: part(number)))
+        }
+        return changes
+    }
+
+    /// A line with one bit of another byte than its end changed.
+    private static func changed(_ line: [UInt8], using generator: inout SplitMix64) -> [UInt8] {
+        var line = line
+        line[Int.random(in: 0..<(line.count - 1), using: &generator)] ^= 1
+        return line
+    }
+
+    /// Frames of another stream, in the position of their own and between two.
+    static func splices(
+        _ frames: [[UInt8]], _ others: [[UInt8]], of what: String, isOfSameMove: Bool
+    ) -> [StreamChange] {
+        var changes: [StreamChange] = []
+        for (index, other) in others.enumerated() {
+            let number = index + 1
+            // Another beginning is one of its own, to which the rest does not belong.
+            let place = index > 0 ? part(number) : isOfSameMove ? part(2) : "another move of acme"
+            changes.append(
+                .init("\(number) of \(what)", frames[..<index] + [other] + frames[number...], at: place, part(2)))
+            guard index > 0 else { continue }
+            changes.append(.init("from \(number) on of \(what)", Array(frames[..<index]) + others[index...], at: place))
+            changes.append(
+                .init(
+                    "a beginning of \(what) before \(number)", frames[..<index] + [others[0]] + frames[index...],
+                    at: place))
+            changes.append(
+                .init(
+                    "the end of \(what) before \(number)",
+                    frames[..<index] + [others[others.count - 1]] + frames[index...], at: place))
+        }
+        changes.append(.init("\(what) after the end", frames + others, at: after))
+        return changes
+    }
+}

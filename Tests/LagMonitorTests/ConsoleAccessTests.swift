@@ -89,10 +89,12 @@ import Testing
     }
 
     @Test func anIdleSessionIsOver() async throws {
-        try await withConsole(idleMax: .milliseconds(1)) { fixture in
+        let time = TestTime()
+        try await withConsole(idleMax: .seconds(1), now: { time.now }) { fixture in
             let visitor = ConsoleVisitor(fixture)
             let signedIn = try await visitor.signIn()
             #expect(signedIn.status == 303)
+            time.pass(.seconds(2))
             let session = try await visitor.send("GET", "/api/session")
             #expect(session.status == 401)
         }
@@ -133,6 +135,23 @@ import Testing
             }
             let answer = try await visitor.signIn()
             #expect(answer.status == 303)
+        }
+    }
+
+    /// Sessions cannot be guessed without end, and an administrator behind the same address is not held back for it.
+    @Test func guessedSessionsAreLimited() async throws {
+        try await withConsole { fixture in
+            let (stranger, visitor) = (ConsoleVisitor(fixture), ConsoleVisitor(fixture))
+            _ = try await visitor.signIn()
+            var statuses: [Int] = []
+            for number in 0..<70 {
+                stranger.forge("\(number)")
+                statuses.append(try await stranger.send("GET", "/api/overview").status)
+            }
+            #expect(statuses.first == 401 && statuses.last == 429, "\(statuses)")
+            #expect(try await visitor.send("GET", "/api/overview").status == 200)
+            let other = ConsoleVisitor(fixture)
+            #expect(try await other.signIn().status == 303)
         }
     }
 

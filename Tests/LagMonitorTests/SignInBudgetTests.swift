@@ -22,8 +22,24 @@ import Testing
         #expect(isTaken("192.0.2.2", budget))
         let problem = await #expect(throws: Problem.self) { try await budget.during("192.0.2.1") {} }
         #expect(problem?.detail?.hasPrefix("Too many") == true)
-        time.pass(.seconds(60))
+        time.pass(SignInBudget.refillInterval)
         #expect(isTaken("192.0.2.1", budget))
+        #expect(!isTaken("192.0.2.1", budget))
+    }
+
+    /// One that waits between its attempts is refused in the end, and what succeeds is not counted.
+    @Test func slowGuessesAreRefusedAndSuccessIsNotCounted() {
+        let budget = make()
+        var taken = 0
+        while taken < 200, isTaken("192.0.2.1", budget) {
+            taken += 1
+            time.pass(.seconds(1))
+        }
+        #expect((60...80).contains(taken), "\(taken)")
+        for _ in 0..<200 {
+            #expect(isTaken("192.0.2.2", budget) && isTaken("192.0.2.2", budget))
+            budget.giveBack("192.0.2.2")
+        }
     }
 
     /// Who has one IPv6 address has many of them.
@@ -60,7 +76,7 @@ import Testing
         #expect(!isTaken("one more", budget), "those that find no place share one budget")
         #expect(isTaken("net 1", budget))
         #expect(budget.networkCount == SignInBudget.networkCountMax + 1)
-        time.pass(.seconds(61))
+        time.pass(SignInBudget.refillInterval * SignInBudget.requestCountMax)
         #expect(isTaken("one more", budget))
         #expect(budget.networkCount == 1)
     }

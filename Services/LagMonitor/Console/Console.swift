@@ -38,7 +38,8 @@ struct Console: Sendable {
             verifier: TokenVerifier(limits: limits, fetch: { try await keys.fetch($0) }), database: database,
             logger: logger)
         watch = ServiceWatch(settings.services, client: client)
-        let gate = ConsoleGate(settings: settings, cookies: cookies, sessions: sessions)
+        let gate = ConsoleGate(
+            settings: settings, cookies: cookies, sessions: sessions, guesses: SignInBudget(now: now))
         api = ConsoleAPI(gate: gate, board: board, watch: watch, database: database)
         budget = SignInBudget(now: now)
         (self.settings, self.database, self.logger) = (settings, database, logger)
@@ -73,7 +74,9 @@ struct Console: Sendable {
         }
         router.get("/callback") { request, context in
             let client = settings.clients.text(request, context)
-            return try await budget.during(client) { try await login.finish(request, from: client) }
+            let response = try await budget.during(client) { try await login.finish(request, from: client) }
+            if response.status == .seeOther { budget.giveBack(client) }
+            return response
         }
         api.addRoutes(to: router)
     }

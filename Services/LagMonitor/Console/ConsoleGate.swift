@@ -15,17 +15,23 @@ struct ConsoleGate: Sendable {
     let settings: ConsoleSettings
     let cookies: ConsoleCookies
     let sessions: ConsoleSessions
+    /// Of cookies that are no session's.
+    let guesses: SignInBudget
 
     static let tokenField = "fieldpost-console-token"
     /// Of requests that the page makes by itself, whatever it says: nobody need be there.
     static let automaticField = "fieldpost-console-automatic"
 
-    /// - Throws: `Problem` 401 without a session, which says nothing else; 403 for what another site's page sent; 429.
+    /// - Throws: `Problem` 401 without a session, which says nothing else; 403 for what another site's page sent; 429
+    ///   for too many requests of the session, or guesses of the network.
     func visitor(_ request: Request, _ context: EdgeContext) throws -> Visitor {
         guard let id = cookies.session(in: request.headers) else { throw Self.notSignedIn }
         let isAutomatic = HTTPField.Name(Self.automaticField).map { request.headers[$0] != nil } ?? false
         switch sessions.use(id, isAutomatic: isAutomatic) {
-        case .none: throw Self.notSignedIn
+        case .none:
+            // After the session was looked for: who has one is not held back for those who guess on the same network.
+            try guesses.count(settings.clients.text(request, context))
+            throw Self.notSignedIn
         case .busy:
             throw Problem(
                 .tooManyRequests, detail: "Too many requests; try again in a minute.", headers: [.retryAfter: "60"])

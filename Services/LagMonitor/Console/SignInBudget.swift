@@ -2,22 +2,30 @@ import HTTPTypes
 import Runtime
 import Synchronization
 
-/// Bounds on sign-ins, whose strangers have no session: requests of one network in a minute, and how many are under way
-/// at a time, of one network and of all. What one network uses up is its own.
+/// Limits of requests without a session: how many of one network come to nothing (a token bucket), and how many are in
+/// progress at a time, of one network and of all. What one network uses up is its own; what succeeds uses up nothing.
 final class SignInBudget: Sendable {
-    /// Requests of one network in a minute; a sign-in takes two.
+    /// Requests of one network at once; a sign-in takes two.
     static let requestCountMax = 60
+    /// After so long a network has one more request. However slowly they come, more than this is refused in the end.
+    static let refillInterval = Duration.seconds(5)
     /// Requests of one network under way at a time.
     static let openCountMax = 8
     /// Requests of all networks under way at a time.
     static let totalOpenCountMax = 200
-    /// Networks that are told apart within a minute; further ones share one budget.
+    /// Networks that are told apart; further ones share one budget.
     static let networkCountMax = 10_000
 
     private struct Use {
-        var minute: ContinuousClock.Instant
+        /// Requests that are not refilled yet, as of a time.
         var count = 0
+        var since: ContinuousClock.Instant
         var openCount = 0
+
+        mutating func refill(_ now: ContinuousClock.Instant) {
+            let refilled = Int((now - since) / refillInterval)
+            (count, since) = refilled < count ? (count - refilled, since + refillInterval * refilled) : (0, now)
+        }
     }
 
     private struct State {
@@ -43,17 +51,35 @@ final class SignInBudget: Sendable {
         return try await body()
     }
 
+    /// Counts a request that came to nothing.
+    ///
+    /// - Throws: `Problem` 429 when there were too many.
+    func count(_ client: String) throws {
+        guard let network = take(ClientAddress.network(of: client)) else { throw Self.tooMany }
+        end(network)
+    }
+
+    /// Gives back what a sign-in that succeeded has used.
+    func giveBack(_ client: String) {
+        state.withLock { state in
+            let network = ClientAddress.network(of: client)
+            guard let count = state.uses[network]?.count else { return }
+            state.uses[network]?.count = max(0, count - 2)
+        }
+    }
+
     /// - Returns: Whose budget it is; `nil` when it is used up.
     func take(_ network: String) -> String? {
         let now = now()
         return state.withLock { state in
             var name = network
             if state.uses[name] == nil, state.uses.count >= Self.networkCountMax {
-                state.uses = state.uses.filter { $0.value.openCount > 0 || now - $0.value.minute < .seconds(60) }
+                for key in state.uses.keys { state.uses[key]?.refill(now) }
+                state.uses = state.uses.filter { $0.value.openCount > 0 || $0.value.count > 0 }
                 if state.uses.count >= Self.networkCountMax { name = "others" }
             }
-            var use = state.uses[name] ?? Use(minute: now)
-            if now - use.minute >= .seconds(60) { (use.minute, use.count) = (now, 0) }
+            var use = state.uses[name] ?? Use(since: now)
+            use.refill(now)
             guard use.count < Self.requestCountMax, use.openCount < Self.openCountMax,
                 state.openCount < Self.totalOpenCountMax
             else { return nil }
@@ -73,5 +99,5 @@ final class SignInBudget: Sendable {
     }
 
     private static let tooMany = Problem(
-        .tooManyRequests, detail: "Too many sign-ins; try again in a minute.", headers: [.retryAfter: "60"])
+        .tooManyRequests, detail: "Too many attempts; try again in a minute.", headers: [.retryAfter: "60"])
 }

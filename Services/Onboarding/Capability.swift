@@ -11,10 +11,10 @@ struct Capability: Sendable {
     private static let length = 43
 
     /// A new one, from the system's generator (getrandom(2)).
-    init() {
-        var generator = SystemRandomNumberGenerator()
-        text = Base64URL.text((0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
-    }
+    init() { text = Base64URL.random(byteCount: 32) }
+
+    /// - Parameter bytes: 32 of them.
+    init(_ bytes: [UInt8]) { text = Base64URL.text(bytes) }
 
     /// One that somebody sent; `nil` when it cannot be one.
     init?(_ text: some StringProtocol) {

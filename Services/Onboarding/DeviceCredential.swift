@@ -1,9 +1,7 @@
 import Postgres
 
 /// What a device renews its token with: a name of the device, which stays, and a secret, which is another one after
-/// each use. Each has 256 random bits, and what is stored of it is only its SHA-256.
-///
-/// The name tells a secret that was spent, however long ago, from one that never was: no spent ones are kept.
+/// each use. The name has 256 random bits, the secret is of a ``SecretIssuer``. Only the SHA-256 of both is stored.
 struct DeviceCredential: Sendable {
     let device: Capability
     let secret: Capability
@@ -12,7 +10,10 @@ struct DeviceCredential: Sendable {
     var text: String { device.text + "." + secret.text }
 
     /// The first of a device.
-    init() { self.init(device: Capability(), secret: Capability()) }
+    init(by issuer: SecretIssuer) {
+        let device = Capability()
+        self.init(device: device, secret: issuer.secret(for: device))
+    }
 
     private init(device: Capability, secret: Capability) {
         self.device = device
@@ -27,5 +28,7 @@ struct DeviceCredential: Sendable {
     }
 
     /// Another one of the same device.
-    var successor: DeviceCredential { DeviceCredential(device: device, secret: Capability()) }
+    func successor(by issuer: SecretIssuer) -> DeviceCredential {
+        DeviceCredential(device: device, secret: issuer.secret(for: device))
+    }
 }

@@ -45,9 +45,19 @@ struct DeviceStore: Sendable {
         case shutOut
     }
 
-    /// Whether there is such a device.
-    static func isThere(_ device: Capability, on connection: inout Connection) throws -> Bool {
-        try connection.run("SELECT FROM onboarding.refresh_token WHERE device = \(device.key)").count == 1
+    /// Issues the secrets of devices.
+    var issuer: SecretIssuer { SecretIssuer(secrets) }
+
+    /// Whether a device was given this credential, which may be spent since. Otherwise it is a guess, also if it names
+    /// a device that is there.
+    func hasIssued(_ credential: DeviceCredential, on connection: inout Connection) throws -> Bool {
+        let rows = try connection.run(
+            """
+            SELECT coalesce(\(credential.secret.key) IN (newest, former), false) FROM onboarding.refresh_token
+            WHERE device = \(credential.device.key)
+            """)
+        guard let isCurrent = try rows.first?.decode(Bool.self) else { return false }
+        return isCurrent || issuer.hasIssued(credential.secret, for: credential.device)
     }
 
     /// Begins a renewal, or says why there is none. A spent credential shuts the device out.

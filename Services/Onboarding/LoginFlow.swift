@@ -36,12 +36,9 @@ struct LoginFlow: Sendable {
     /// The browser is back with the provider's answer.
     func finish(_ fields: FormFields, from browser: String) async throws -> Page {
         guard let state = fields["state"].flatMap({ Capability($0) }) else { return try await guessed(browser) }
-        let found = try await pool.run { [store, limits] connection in
-            let guesses = RateLimiter.key(guessesOf: browser, limits)
-            if try RateLimiter.isPassed(guesses, on: &connection) { return nil as SessionStore.Found? }
-            return try store.take(state, on: &connection)
+        guard let found = try await pool.run({ [store] in try store.take(state, on: &$0) }) else {
+            return try await again(state, browser)
         }
-        guard let found else { return try await again(state, browser) }
         do {
             let (accepted, tokens) = try await exchange(fields, found)
             if needsConfirmation(found, browser) { return try await ask(state, found, tokens, accepted) }
@@ -113,12 +110,7 @@ struct LoginFlow: Sendable {
     /// The person has answered.
     func confirm(_ fields: FormFields, from browser: String) async throws -> Page {
         guard let confirm = fields["confirm"].flatMap({ Capability($0) }) else { return try await guessed(browser) }
-        let kept = try await pool.run { [store, limits] connection in
-            if try RateLimiter.isPassed(RateLimiter.key(guessesOf: browser, limits), on: &connection) {
-                return nil as (found: SessionStore.Found, tokens: ProviderTokens)?
-            }
-            return try store.takeConfirmed(confirm, on: &connection)
-        }
+        let kept = try await pool.run { [store] in try store.takeConfirmed(confirm, on: &$0) }
         guard let (found, tokens) = kept else { return try await guessed(browser) }
         do {
             guard fields["decision"] == "yes" else { throw LoginProblem.notConfirmed }
@@ -142,7 +134,7 @@ struct LoginFlow: Sendable {
         _ browser: String
     ) async throws -> Page {
         let device = tokens.refreshToken.map {
-            SessionStore.NewDevice(refreshToken: $0, credential: DeviceCredential())
+            SessionStore.NewDevice(refreshToken: $0, credential: DeviceCredential(by: SecretIssuer(store.secrets)))
         }
         let event = DeviceEvent.token(
             access: accepted.token, expires: accepted.expires, credential: device?.credential.text)

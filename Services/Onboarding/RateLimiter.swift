@@ -1,4 +1,5 @@
 import Essentials
+import Model
 import Postgres
 import Runtime
 
@@ -9,8 +10,10 @@ enum RateLimiter {
         let countMax: Int
     }
 
-    static func key(address: String, _ limits: OnboardingLimits) -> Key {
-        Key(name: "address:\(address)", countMax: limits.addressCountMax)
+    /// Of one network address: otherwise a stranger could use up what the address's person needs.
+    static func key(address: String, from client: String, _ limits: OnboardingLimits) -> Key {
+        Key(
+            name: "address:\(ClientAddress.network(of: client)) \(address)", countMax: limits.addressCountMax)
     }
 
     static func key(domain: String, _ limits: OnboardingLimits) -> Key {
@@ -21,7 +24,7 @@ enum RateLimiter {
         Key(name: "client:\(ClientAddress.network(of: client))", countMax: limits.clientCountMax)
     }
 
-    /// Renewals of one device's token, also those that come to nothing.
+    /// Renewals of one device's token with a credential that it was given, also those that come to nothing.
     static func key(device: Capability, _ limits: OnboardingLimits) -> Key {
         Key(name: "device:\(Base64URL.text(device.key.bytes))", countMax: limits.renewalCountMax)
     }
@@ -31,11 +34,16 @@ enum RateLimiter {
         Key(name: "guess:\(ClientAddress.network(of: client))", countMax: limits.clientCountMax)
     }
 
-    /// Counts a registration against three bounds, each only while those before it hold: nobody uses up others' bounds
-    /// beyond the own.
+    /// Counts a registration against the limits of its network address, its e-mail address and its domain, each only
+    /// while those before it hold. If the domain's limit is passed, each network address has as many registrations left
+    /// as one e-mail address has: no client can use up the limits of others.
     ///
-    /// - Returns: Whether all are within their bounds.
-    static func count(_ first: Key, _ second: Key, _ third: Key, on connection: inout Connection) throws -> Bool {
+    /// - Returns: Whether it is within its limits.
+    static func countRegistration(
+        of email: EmailAddress, from client: String, _ limits: OnboardingLimits, on connection: inout Connection
+    ) throws -> Bool {
+        let (first, second) = (key(client: client, limits), key(address: email.description, from: client, limits))
+        let third = key(domain: email.domain, limits)
         let rows = try connection.run(
             """
             WITH a AS (
@@ -47,7 +55,7 @@ enum RateLimiter {
             c AS (
                 INSERT INTO onboarding.rate AS r SELECT \(third.name), now() + interval '1 minute', 1 FROM b
                 WHERE count <= \(Int32(second.countMax)) \(sql: counted))
-            SELECT FROM c WHERE count <= \(Int32(third.countMax))
+            SELECT FROM a, c WHERE c.count <= \(Int32(third.countMax)) OR a.count <= \(Int32(limits.addressCountMax))
             """)
         return rows.count == 1
     }
@@ -68,12 +76,4 @@ enum RateLimiter {
             until_at = CASE WHEN r.until_at <= now() THEN excluded.until_at ELSE r.until_at END
         RETURNING count
         """
-
-    /// Whether a bound is passed, without counting.
-    static func isPassed(_ key: Key, on connection: inout Connection) throws -> Bool {
-        let rows = try connection.run(
-            "SELECT count FROM onboarding.rate WHERE key = \(key.name) AND until_at > now()")
-        guard let count = try rows.first?.decode(Int32.self) else { return false }
-        return Int(count) >= key.countMax
-    }
 }

@@ -40,11 +40,8 @@ struct RegisterRoute: Sendable {
         }
         let (id, attempt) = (Capability(), LoginAttempt())
         let device = Self.shown(request.headers[.userAgent] ?? "")
-        try await answering {
-            try await pool.run { [store] connection in
-                _ = try connection.run(
-                    try store.begin(id, email, organisation, attempt, from: client, device: device))
-            }
+        try await waiting { [store] connection in
+            _ = try connection.run(try store.begin(id, email, organisation, attempt, from: client, device: device))
         }
         return try .json(
             Answer(
@@ -53,16 +50,11 @@ struct RegisterRoute: Sendable {
     }
 
     private func organisation(of email: EmailAddress, for client: String) async throws -> Organisation {
-        let place = try await answering {
-            try await pool.run { [store, limits] connection in
-                let isWithin = try RateLimiter.count(
-                    RateLimiter.key(client: client, limits), RateLimiter.key(address: email.description, limits),
-                    RateLimiter.key(domain: email.domain, limits), on: &connection)
-                guard isWithin else { throw Problems.tooMany }
-                return try Organisation.find(email, store.secrets, on: &connection)
-            }
+        let isWithin = try await waiting { [limits] connection in
+            try RateLimiter.countRegistration(of: email, from: client, limits, on: &connection)
         }
-        switch place {
+        guard isWithin else { throw Problems.tooMany }
+        switch try await waiting({ [store] in try Organisation.find(email, store.secrets, on: &$0) }) {
         case .none: throw Problems.organisationUnknown
         case .notSetUp: throw Problems.loginNotSetUp
         case .found(let organisation, let isKnown):
@@ -70,6 +62,13 @@ struct RegisterRoute: Sendable {
             guard isKnown || organisation.hidesUnknown else { throw Problems.personUnknown }
             return organisation
         }
+    }
+
+    /// Waits for a database that is busy, or unavailable for a moment, before the client must.
+    private func waiting<Success: Sendable>(
+        _ body: @escaping @Sendable (inout Connection) throws -> Success
+    ) async throws -> Success {
+        try await answering { try await pool.runPatiently(limits.registerPatienceMax, body) }
     }
 
     private func email(in request: Request) async throws -> EmailAddress {

@@ -24,10 +24,7 @@ struct SessionSocket: Sendable {
                 let id = Self.session(in: request.path)
                 let claim = try await answering {
                     try await pool.run { [limits] connection in
-                        let claim = try id.flatMap {
-                            try SessionStore.claim($0, from: client, limits, on: &connection)
-                        }
-                        if let claim { return claim }
+                        if let claim = try id.flatMap({ try SessionStore.claim($0, on: &connection) }) { return claim }
                         throw try Self.objection(to: id, from: client, limits, on: &connection)
                             ?? Problems.sessionUnknown
                     }
@@ -40,13 +37,13 @@ struct SessionSocket: Sendable {
         }
     }
 
-    /// Why a session cannot be opened; wrong guesses are counted, and too many of them end all further ones.
+    /// Why a session cannot be opened. Wrong guesses are counted, and refused as such when there are too many: a device
+    /// that has a session is not held back for those who guess behind the same network address.
     static func objection(
         to id: Capability?, from client: String, _ limits: OnboardingLimits, on connection: inout Connection
     ) throws -> Problem? {
-        let guesses = RateLimiter.key(guessesOf: client, limits)
-        if try RateLimiter.isPassed(guesses, on: &connection) { return Problems.tooMany }
         if let id, try SessionStore.isThere(id, on: &connection) { return nil }
+        let guesses = RateLimiter.key(guessesOf: client, limits)
         return try RateLimiter.count(guesses, on: &connection) ? Problems.sessionUnknown : Problems.tooMany
     }
 

@@ -38,7 +38,7 @@ struct SessionStore: Sendable {
 
     private static func verifierPlace(_ state: Bytea) -> String { "login/\(Base64URL.text(state.bytes))/verifier" }
 
-    /// The statements that begin a session with its first attempt.
+    /// The statements that begin a session with its first attempt. Done again, they do nothing.
     func begin(
         _ id: Capability, _ email: EmailAddress, _ organisation: Organisation, _ attempt: LoginAttempt,
         from client: String, device: String
@@ -53,6 +53,7 @@ struct SessionStore: Sendable {
             VALUES (\(id.key), \(environment.rawValue), \(email.description), \(realms),
                 now() + make_interval(secs => \(seconds)), \(client), \(device),
                 \(!organisation.initialisesOnLogin))
+            ON CONFLICT (id) DO NOTHING
             """,
             try add(attempt, to: id.key),
         ]
@@ -67,6 +68,7 @@ struct SessionStore: Sendable {
             SELECT \(state), \(session), \(attempt.nonce.text), \(verifier)
             WHERE (SELECT count(*) FROM onboarding.login WHERE session_id = \(session))
                 < \(Int64(limits.loginCountMax))
+            ON CONFLICT (state) DO NOTHING
             """
     }
 
@@ -139,17 +141,11 @@ struct SessionStore: Sendable {
         let expires: ContinuousClock.Instant
     }
 
-    /// Numbers a new socket of a session; `nil` when there is no such session, or the client guessed too often.
-    static func claim(
-        _ id: Capability, from client: String, _ limits: OnboardingLimits, on connection: inout Connection
-    ) throws -> Claim? {
-        let guesses = RateLimiter.key(guessesOf: client, limits)
+    /// Numbers a new socket of a session; `nil` when there is no such session.
+    static func claim(_ id: Capability, on connection: inout Connection) throws -> Claim? {
         let rows = try connection.run(
             """
             UPDATE onboarding.session SET socket = socket + 1 WHERE id = \(id.key) AND expires_at > now()
-                AND NOT EXISTS (
-                    SELECT FROM onboarding.rate
-                    WHERE key = \(guesses.name) AND until_at > now() AND count >= \(Int32(guesses.countMax)))
             RETURNING socket, extract(epoch FROM expires_at - now())::float8
             """)
         guard let (number, seconds) = try rows.first?.decode(Int32.self, Double.self) else { return nil }

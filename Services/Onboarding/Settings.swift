@@ -15,13 +15,14 @@ enum Settings {
         help: "connections to PostgreSQL that answer requests, beside three that follow events and realms")
     static let addressMax = Setting(
         "onboarding.address.max", .integer(1...1_000_000), default: "10",
-        help: "registrations of one e-mail address in a minute, over all instances")
+        help: "registrations of one e-mail address from one network address in a minute, over all instances")
     static let clientMax = Setting(
         "onboarding.client.max", .integer(1...1_000_000), default: "60",
         help: "registrations, and wrong guesses, from one network address in a minute, over all instances")
     static let domainMax = Setting(
         "onboarding.domain.max", .integer(1...1_000_000), default: "600",
-        help: "registrations of one e-mail domain in a minute, over all instances")
+        help: "registrations of one e-mail domain in a minute, over all instances; beyond it each network address has "
+            + "as many left as onboarding.address.max")
     static let confirm = Setting(
         "onboarding.confirm", .choice(["different", "always", "never"]), default: "different",
         help: "when a person is asked whether the device is theirs: when the browser's network address is another than "
@@ -80,6 +81,8 @@ struct OnboardingLimits: Sendable {
     var leaseMax = Duration.seconds(60)
     /// How long the end of a login waits for a database that is away.
     var patienceMax = Duration.seconds(10)
+    /// How long each step of a registration waits for a database that is busy, or unavailable.
+    var registerPatienceMax = Duration.seconds(5)
     /// The least time between two readings of a provider's keys.
     var refetchMin = Duration.seconds(1)
     /// Longest body of a request.

@@ -64,7 +64,7 @@ struct TokenRoute: Sendable {
     /// guess behind the same network address, such as a carrier's.
     private func begin(_ credential: DeviceCredential?, from client: String) async throws -> DeviceStore.Beginning {
         try await pool.run { [devices, limits] connection in
-            guard let credential, try DeviceStore.isThere(credential.device, on: &connection) else {
+            guard let credential, try devices.hasIssued(credential, on: &connection) else {
                 let guesses = RateLimiter.key(guessesOf: client, limits)
                 guard try RateLimiter.count(guesses, on: &connection) else { throw Problems.tooMany }
                 return .loginNeeded(.unknown)
@@ -90,7 +90,7 @@ struct TokenRoute: Sendable {
                 try await keep(refreshToken, of: renewal, metadata)
             }
             let (token, expires) = try await accepted(tokens, renewal, metadata)
-            let next = used.successor
+            let next = used.successor(by: devices.issuer)
             let written = try await pool.runPatiently(limits.patienceMax) { [devices] connection in
                 try devices.complete(renewal, used: used, next: next, on: &connection)
             }

@@ -149,7 +149,7 @@ import Testing
         (limits.clientCountMax, limits.renewalCountMax) = (5, 3)
         try await withOnboarding(limits: limits, settings: TestDevice.keepsTokens) { fixture in
             var credential = try await TestDevice.comesIn(fixture).credential
-            for text in ["x", "", DeviceCredential().text] {
+            for text in ["x", "", Capability().text + "." + Capability().text] {
                 let unknown = try await fixture.renew(text, address: "192.0.2.9")
                 #expect(unknown.status == 401 && unknown.json["reason"] == "unknown")
             }

@@ -59,6 +59,27 @@ import Testing
         }
     }
 
+    /// A database that is busy, or unavailable for a moment, is waited for before the device must.
+    @Test func registrationWaitsForABusyDatabase() async throws {
+        var limits = OnboardingLimits.quick
+        limits.registerPatienceMax = .seconds(60)
+        try await withOnboarding(limits: limits) { fixture in
+            var registering: Task<Int, any Error>?
+            try await fixture.withoutDatabase {
+                registering = Task { try await TestDevice.register(fixture, OnboardingFixture.known).status }
+                try await Task.sleep(for: .seconds(1))
+            }
+            #expect(try await registering?.value == 200)
+        }
+        limits.registerPatienceMax = .zero
+        try await withOnboarding(limits: limits) { fixture in
+            try await fixture.withoutDatabase {
+                let answer = try await TestDevice.register(fixture, OnboardingFixture.known)
+                #expect(answer.status == 503 && answer.headers["Retry-After"] != nil)
+            }
+        }
+    }
+
     @Test func aSessionThatExpiresDuringTheLoginIsOver() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)

@@ -14,13 +14,19 @@ struct TestDevice: Sendable {
     let fixture: OnboardingFixture
     let session: String
     let loginURL: String
+    private static let retryCountMax = 10
 
-    /// Registers an address.
+    /// Registers an address. It tries again where the contract says so: 503 with `Retry-After`.
     init(
         _ fixture: OnboardingFixture, _ email: String = OnboardingFixture.known, instance: Int = 0,
         address: String = "192.0.2.1"
     ) async throws {
-        let answer = try await Self.register(fixture, email, instance: instance, address: address)
+        var answer = try await Self.register(fixture, email, instance: instance, address: address)
+        for _ in 0..<Self.retryCountMax where answer.status == 503 {
+            guard let seconds = answer.headers["Retry-After"].flatMap({ Int($0) }) else { break }
+            try await Task.sleep(for: .seconds(seconds))
+            answer = try await Self.register(fixture, email, instance: instance, address: address)
+        }
         try #require(answer.status == 200, "\(String(decoding: answer.body, as: UTF8.self))")
         let json = try #require(try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any])
         self.fixture = fixture

@@ -21,6 +21,7 @@ import Testing
         var changes = StreamChange.ofFrames(frames, using: &generator)
         changes += StreamChange.splices(frames, again, of: "another export", isOfSameMove: true)
         changes += StreamChange.splices(frames, other, of: "another environment", isOfSameMove: false)
+        changes += StreamChange.mixtures(of: [frames, again, other], using: &generator)
         try refuse(changes, "MOVE_SEED=\(seed)")
         let begin = try place.run(at: place.new, "begin", "acme", "x", "--key-from", "KEY")
         #expect(begin.status == 1 && begin.errors.contains("is not here as a whole"), "\(begin)")
@@ -133,7 +134,7 @@ struct StreamChange {
     let name: String
     let stream: [[UInt8]]
     /// One of them is in the message.
-    let places: [String]
+    private(set) var places: [String]
 
     private init(_ name: String, _ stream: [[UInt8]], at places: String...) {
         (self.name, self.stream, self.places) = (name, stream, places)
@@ -253,5 +254,36 @@ struct StreamChange {
         }
         changes.append(.init("\(what) after the end", frames + others, at: after))
         return changes
+    }
+
+    /// Several frames that are removed, repeated, moved, or taken from other streams.
+    static func mixtures(of streams: [[[UInt8]]], using generator: inout SplitMix64) -> [StreamChange] {
+        (0..<100).compactMap { number in
+            var stream = streams[0]
+            for _ in 0..<Int.random(in: 1...4, using: &generator) {
+                let range = part(of: stream, using: &generator)
+                let taken = Array(stream[range])
+                switch Int.random(in: 0..<5, using: &generator) {
+                case 0: stream.removeSubrange(range)
+                case 1: stream.insert(contentsOf: taken, at: range.upperBound)
+                case 2: stream.replaceSubrange(range, with: taken.shuffled(using: &generator))
+                case 3:
+                    stream.removeSubrange(range)
+                    stream.insert(contentsOf: taken, at: Int.random(in: 0...stream.count, using: &generator))
+                default:
+                    let other = streams[Int.random(in: 1..<streams.count, using: &generator)]
+                    stream.replaceSubrange(range, with: other[part(of: other, using: &generator)])
+                }
+            }
+            guard !streams.contains(stream) else { return nil }
+            var change = StreamChange("mixture \(number)", stream)
+            change.places = ["at part ", "cut after part ", after, "another move of acme"]
+            return change
+        }
+    }
+
+    private static func part(of stream: [[UInt8]], using generator: inout SplitMix64) -> Range<Int> {
+        let begin = Int.random(in: 0...stream.count, using: &generator)
+        return begin..<min(stream.count, begin + Int.random(in: 1...6, using: &generator))
     }
 }

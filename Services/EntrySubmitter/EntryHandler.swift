@@ -243,9 +243,9 @@ struct EntryHandler: Handler {
     ) throws -> (Wanted?, problems: [String]) {
         let objects = try reporting.objects(
             realm: key.realm, in: environment, isFresh: isFresh, directory: &directory, on: &connection)
-        let textLengthMax = try reporting.textLengthMax(
+        let textLimit = try reporting.textLimit(
             in: environment, revision: callerRevision(of: environment), adapters, on: &connection)
-        var problems = EntryRules.problems(of: entry, in: objects, textLengthMax: textLengthMax)
+        var problems = EntryRules.problems(of: entry, in: objects, textLimit: textLimit)
         var references: [String: String] = [:]
         for selection in EntryRules.selections(of: entry, in: objects) {
             let found = selection.nodes.compactMap { objects.nodes[$0]?.referenceId }

@@ -1,3 +1,4 @@
+import BackendProtocol
 import Essentials
 import FoundationEssentials
 import Model
@@ -19,13 +20,15 @@ enum EntryRules {
 
     /// What keeps the entry from being submitted, each problem a sentence for the person who wrote the entry.
     ///
-    /// - Parameter textLengthMax: How many characters of a text the back end keeps.
+    /// - Parameter textLimit: The longest text that the back end keeps.
     /// - Returns: No problem when the entry can be submitted. The order is stable: template, contexts in the template's
     ///   order, selections beside them, time, text.
     static func problems(
-        of entry: TimeEntry, in objects: ReportingObjects, textLengthMax: Int = TimeEntry.submittedTextLengthMax
+        of entry: TimeEntry, in objects: ReportingObjects,
+        textLimit: TextLimit = TextLimit(TimeEntry.submittedTextLengthMax, .utf16)
     ) -> [String] {
-        reportingProblems(of: entry, in: objects) + timeProblems(of: entry) + textProblems(of: entry, textLengthMax)
+        reportingProblems(of: entry, in: objects) + timeProblems(of: entry)
+            + [entry.text.flatMap(textLimit.problem)].compactMap(\.self)
     }
 
     /// The entry's length in seconds; `nil` when the fields its time type needs are missing.
@@ -71,10 +74,5 @@ enum EntryRules {
         guard seconds <= durationSecondsMax else { return ["Duration must be at most 24 hours"] }
         guard Hours(seconds: seconds).hundredths > 0 else { return ["Duration must be at least 0.01 hours"] }
         return []
-    }
-
-    private static func textProblems(of entry: TimeEntry, _ textLengthMax: Int) -> [String] {
-        let length = entry.text?.count ?? 0
-        return length > textLengthMax ? ["Text has \(length) characters; at most \(textLengthMax) are allowed"] : []
     }
 }

@@ -34,7 +34,7 @@ struct ReportingCache {
     private var own: [Name: Entry<Own>] = [:]
     private var nodes: [Name: Entry<[UUID: ReportingTreeNode]>] = [:]
     private var people: [String: Entry<BackendPerson?>] = [:]
-    private var textLengths: [EnvironmentID: (revision: Int64, length: Int)] = [:]
+    private var textLimits: [EnvironmentID: (revision: Int64, limit: TextLimit)] = [:]
 
     /// A batch of decisions begins: what is read from now on is fresh for all of them.
     mutating func beginBatch() { freshSince = .now }
@@ -79,17 +79,17 @@ struct ReportingCache {
         return person
     }
 
-    /// How long a text the back end keeps; the usual length while there is no adapter to ask.
-    mutating func textLengthMax(
+    /// The longest text that the back end keeps; the usual limit while there is no adapter.
+    mutating func textLimit(
         in environment: EnvironmentID, revision: Int64, _ adapters: BackendRegistry, on connection: inout Connection
-    ) throws -> Int {
-        if let kept = textLengths[environment], kept.revision == revision { return kept.length }
+    ) throws -> TextLimit {
+        if let kept = textLimits[environment], kept.revision == revision { return kept.limit }
         do {
-            let length = try adapters.adapter(of: environment, on: &connection).capabilities.textLengthMax
-            textLengths[environment] = (revision, length)
-            return length
+            let limit = try adapters.adapter(of: environment, on: &connection).capabilities.textLimit
+            textLimits[environment] = (revision, limit)
+            return limit
         } catch is MissingBackend {
-            return TimeEntry.submittedTextLengthMax
+            return TextLimit(TimeEntry.submittedTextLengthMax, .utf16)
         }
     }
 

@@ -4,6 +4,7 @@ import Model
 /// How the e-conomic sandbox behaves; `POST /sandbox/switches` changes those that are named.
 struct EconomicSwitches: Switches {
     var faults = FaultSwitches()
+    var texts = TextSwitches()
     /// The agreement has revoked the grant: every call is answered 401.
     var isRevoked = false
     /// No time entry on or before this day may be created, changed or deleted: the accounting period is closed.
@@ -34,13 +35,14 @@ struct EconomicSwitches: Switches {
         case "visibleAfterMs": visibleAfterMs = try values.decode(Int.self, forKey: name)
         case "touchesBeforePut": touchesBeforePut = try values.decode(Int.self, forKey: name)
         case "changesBeforePut": changesBeforePut = try values.decode(Int.self, forKey: name)
-        default: return try faults.change(name, in: values)
+        default: return try texts.change(name, in: values) || faults.change(name, in: values)
         }
         return true
     }
 
     func check() throws {
         try faults.check()
+        try texts.check()
         try FaultSwitches.check(times: [
             visibleAfterMs, abs(clockSkewSeconds), abs(dateSkewSeconds), touchesBeforePut, changesBeforePut,
         ])
@@ -55,6 +57,7 @@ struct EconomicSwitches: Switches {
     /// All switches in one object.
     func encode(to encoder: any Encoder) throws {
         try faults.encode(to: encoder)
+        try texts.encode(to: encoder)
         var values = encoder.container(keyedBy: CodingKeys.self)
         try values.encode(isRevoked, forKey: .isRevoked)
         try values.encodeIfPresent(lockedThrough, forKey: .lockedThrough)

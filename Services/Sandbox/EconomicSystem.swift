@@ -66,6 +66,7 @@ final class EconomicSystem: SandboxSystem {
             var record = try EconomicRules.checked(
                 request, state.master, lockedThrough: state.dials.switches.lockedThrough)
             if isTrial { return 0 }
+            record.text = state.dials.switches.texts.kept(record.text)
             record.number = state.records.nextNumber
             state.save(record)
             return record.number
@@ -80,6 +81,7 @@ final class EconomicSystem: SandboxSystem {
             let old = try EconomicRules.existing(request.number, state.records, lockedThrough: locked)
             try EconomicRules.checkVersion(request, of: old)
             var new = try EconomicRules.checked(request, state.master, lockedThrough: locked)
+            new.text = state.dials.switches.texts.kept(new.text)
             (new.number, new.version, new.isReconciled) = (old.number, old.version, old.isReconciled)
             if !isTrial { state.save(new) }
         }

@@ -85,9 +85,10 @@ indirect enum ODataFilter: Sendable {
 
     /// `'text'`, `guid'…'`, `datetime'2015-03-30T00:00:00'`, `true`.
     private static func value(of literal: String) throws -> String {
-        guard let quote = literal.firstIndex(of: "'") else { return literal }
-        let inner = String(literal[literal.index(after: quote)...].dropLast())
-        switch literal[..<quote] {
+        let scalars = literal.unicodeScalars
+        guard let quote = scalars.firstIndex(of: "'") else { return literal }
+        let inner = String(scalars[scalars.index(after: quote)...].dropLast())
+        switch String(scalars[..<quote]) {
         case "": return inner
         case "guid": return inner.lowercased()
         case "datetime": return String(inner.prefix(10))
@@ -98,18 +99,19 @@ indirect enum ODataFilter: Sendable {
     /// Words, parentheses, and literals with their quotes (a doubled quote inside stands for one).
     private static func tokens(of text: String) throws -> [String] {
         var tokens: [String] = []
-        var word = ""
-        var rest = text[...]
+        // By scalars: a quote with a combining mark behind it is one Character.
+        var word = String.UnicodeScalarView()
+        var rest = text.unicodeScalars[...]
         func flush() {
-            if !word.isEmpty { tokens.append(word) }
-            word = ""
+            if !word.isEmpty { tokens.append(String(word)) }
+            word = String.UnicodeScalarView()
         }
-        while let character = rest.popFirst() {
-            switch character {
+        while let scalar = rest.popFirst() {
+            switch scalar {
             case " ": flush()
             case "(", ")":
                 flush()
-                tokens.append(String(character))
+                tokens.append(String(scalar))
             case "'":
                 word.append("'")
                 while true {
@@ -124,7 +126,7 @@ indirect enum ODataFilter: Sendable {
                 }
                 word.append("'")
                 flush()
-            default: word.append(character)
+            default: word.append(scalar)
             }
         }
         flush()

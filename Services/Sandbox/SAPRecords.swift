@@ -148,7 +148,7 @@ enum SAPTimeSheetRules {
         let isReleased = request.TimeSheetIsReleasedOnSave ?? false && !switches.savesInProcess
         return SAPRecord(
             number: 0, person: key.agreement, companyCode: key.company, date: day, hundredths: hundredths,
-            note: request.TimeSheetDataFields?.TimeSheetNote ?? "",
+            note: switches.texts.kept(request.TimeSheetDataFields?.TimeSheetNote ?? ""),
             wbsElement: request.TimeSheetDataFields?.WBSElement ?? "",
             activityType: request.TimeSheetDataFields?.ActivityType ?? "",
             assignments: request.assignments.isEmpty ? nil : request.assignments,

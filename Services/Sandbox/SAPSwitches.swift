@@ -1,6 +1,7 @@
 /// How the SAP sandbox behaves; `POST /sandbox/switches` changes those that are named.
 struct SAPSwitches: Switches, Equatable {
     var faults = FaultSwitches()
+    var texts = TextSwitches()
     /// Creations and changes that are refused as if a check of the customer's own had failed: a share from 0 to 1.
     var validationRate = 0.0
     /// Released records wait for an approver (20); otherwise they are approved by their release (30).
@@ -19,13 +20,14 @@ struct SAPSwitches: Switches, Equatable {
         case "savesInProcess": savesInProcess = try values.decode(Bool.self, forKey: name)
         case "lockedThrough": lockedThrough = try values.decodeIfPresent(String.self, forKey: name)
         case "rowsMax": rowsMax = try values.decode(Int.self, forKey: name)
-        default: return try faults.change(name, in: values)
+        default: return try texts.change(name, in: values) || faults.change(name, in: values)
         }
         return true
     }
 
     func check() throws {
         try faults.check()
+        try texts.check()
         try FaultSwitches.check(rates: [validationRate])
         guard rowsMax >= 0 else { throw SandboxProblem(message: "a number of rows is 0 or more") }
     }
@@ -35,6 +37,7 @@ struct SAPSwitches: Switches, Equatable {
     /// All switches in one object.
     func encode(to encoder: any Encoder) throws {
         try faults.encode(to: encoder)
+        try texts.encode(to: encoder)
         var values = encoder.container(keyedBy: CodingKeys.self)
         try values.encode(validationRate, forKey: .validationRate)
         try values.encode(approvalNeeded, forKey: .approvalNeeded)

@@ -33,6 +33,15 @@ public protocol BackendHarness: Sendable {
 
     /// Refuses a record as an approver does. Only called where the back end has rejection.
     func reject(_ id: String) async throws
+
+    /// Makes the back end keep texts in another form until ``behave(_:)`` is called: LF for CR LF, fewer blanks, `?`
+    /// for an emoji. Throws ``Impossible`` unless a harness implements it.
+    func alterTexts() async throws
+}
+
+extension BackendHarness {
+    /// For back ends that keep texts as they come.
+    public func alterTexts() async throws { throw Impossible("the back end keeps texts as they come") }
 }
 
 /// Whom an adapter calls, and as whom.

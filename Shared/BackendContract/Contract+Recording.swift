@@ -37,6 +37,32 @@ extension Contract {
                 try subject.expect(try await subject.readBack(id), is: submission)
             }
         },
+        Check("the longest text comes back whole, whatever it is written in") { subject in
+            let limit = subject.backend.capabilities.textLimit
+            let lengthMax = min(limit.lengthMax, 1_000)
+            for part in ["a", "e\u{301}", "🛠", "👩🏽‍🚒", "กำ", "x\u{600}"] {
+                let count = lengthMax / limit.length(of: part)
+                let rest = String(repeating: "b", count: lengthMax - count * limit.length(of: part))
+                let submission = subject.submission(text: rest + String(repeating: part, count: count))
+                let id = try await subject.backend.create(submission)
+                try subject.expect(try await subject.readBack(id), is: submission)
+                try await subject.expect(1, of: submission, "with \(lengthMax) units of text")
+            }
+        },
+        Check("a text that the back end alters keeps its marker") { subject in
+            try await subject.harness.alterTexts()
+            let submission = subject.submission(text: " two\r\nlines  🛠 ")
+            let id = try await subject.backend.create(submission)
+            let entry = try await subject.readBack(id)
+            try subject.expect(
+                entry.marker == submission.marker,
+                "the record's marker is \(entry.marker ?? "none"), not \(submission.marker)")
+            try await subject.expect(1, of: submission, "with an altered text")
+            let new = subject.submission(submission.marker, seconds: 7200, text: "🛠  again ")
+            let newID = try await subject.backend.update(id, to: new)
+            let found = try await subject.lookUp(new)
+            try subject.expect(found.map(\.id) == [newID], "lookUp finds \(found.map(\.id)), not [\(newID)]")
+        },
         Check("a length is rounded as its capabilities state") { subject in
             for seconds in [5400, 28_800, 3599, 3600, 3617, 3618, 86_400] {
                 let submission = subject.submission(on: seconds % 7, seconds: seconds)

@@ -172,14 +172,16 @@ public enum EntryMarker {
     }
 
     /// Takes a note apart. Without a marker at its end, all of it is text.
+    ///
+    /// Bytes are compared: what stands before the marker may be one that joins the next character (U+0600).
     public static func split(note: String) -> (text: String?, marker: String?) {
-        let marker = note.suffix(length)
-        guard marker.utf8.count == length, marker.first == "#", marker.last == "#",
-            marker.dropFirst().dropLast().utf8.allSatisfy(Base64URL.contains)
+        let marker = note.utf8.suffix(length)
+        guard marker.count == length, marker.first == UInt8(ascii: "#"), marker.last == UInt8(ascii: "#"),
+            marker.dropFirst().dropLast().allSatisfy(Base64URL.contains)
         else { return (note.isEmpty ? nil : note, nil) }
-        var text = note.dropLast(length)
-        if text.last == " " { text.removeLast() }
-        return (text.isEmpty ? nil : String(text), String(marker))
+        var text = note.utf8.dropLast(length)
+        if text.last == UInt8(ascii: " ") { text.removeLast() }
+        return (text.isEmpty ? nil : String(Substring(text)), String(Substring(marker)))
     }
 
     /// The entry that a marker names; `nil` when it is none.

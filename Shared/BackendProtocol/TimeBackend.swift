@@ -108,7 +108,7 @@ extension TimeBackend {
 /// What back ends do differently.
 ///
 /// The poller reads ``tellsChanges`` and ``listsEverybody``, to know what it can ask for between its comparisons of
-/// everything that people have, the command line ``tellsPeople``, and the submitter ``textLengthMax``, to tell a person
+/// everything that people have, the command line ``tellsPeople``, and the submitter ``textLimit``, to tell a person
 /// before the back end cuts a text. The others are for the contract suite
 /// alone, which checks that the adapter does as they say: the submitter learns what a back end does from its answers.
 public struct BackendCapabilities: Equatable, Sendable {
@@ -133,13 +133,19 @@ public struct BackendCapabilities: Equatable, Sendable {
     public var listsEverybody: Bool
     /// Whether ``TimeBackend/people()`` can be asked, because the back end knows its people's e-mail addresses.
     public var tellsPeople: Bool
-    /// How many characters of a person's text it keeps, the marker not counted.
+    /// How much of a person's text it keeps, in ``textUnit``, the marker and the space before it not
+    /// counted.
     public var textLengthMax: Int
+    /// What the back end counts a text's length in.
+    public var textUnit: TextLimit.Unit
+    /// The longest text of a person that it keeps.
+    public var textLimit: TextLimit { TextLimit(textLengthMax, textUnit) }
 
     /// Capabilities.
     public init(
         approvedRecord: ApprovedRecord, hasRejection: Bool, durationStepSeconds: Int, tellsChanges: Bool = false,
-        listsEverybody: Bool = false, tellsPeople: Bool = false, textLengthMax: Int = TimeEntry.submittedTextLengthMax
+        listsEverybody: Bool = false, tellsPeople: Bool = false, textLengthMax: Int = TimeEntry.submittedTextLengthMax,
+        textUnit: TextLimit.Unit = .utf16
     ) {
         self.approvedRecord = approvedRecord
         self.hasRejection = hasRejection
@@ -148,6 +154,7 @@ public struct BackendCapabilities: Equatable, Sendable {
         self.listsEverybody = listsEverybody
         self.tellsPeople = tellsPeople
         self.textLengthMax = textLengthMax
+        self.textUnit = textUnit
     }
 }
 

@@ -26,7 +26,7 @@ package enum EntryField: String, CodingKey, CaseIterable {
     private func isWellShaped(_ value: ArraySlice<UInt8>) -> Bool {
         let text = JSONObject.text(value)
         return switch self {
-        case .text: text.map { $0.count <= TimeEntry.textLengthMax } ?? false
+        case .text: text.map { $0.unicodeScalars.count <= TimeEntry.textLengthMax } ?? false
         case .reportingTemplate: text.flatMap { UUID(ascii: $0) } != nil
         case .reporting: Self.areSelections(value)
         case .timeType: text.flatMap { TimeEntry.TimeType(rawValue: $0) } != nil
@@ -43,7 +43,7 @@ package enum EntryField: String, CodingKey, CaseIterable {
 
     private var shape: String {
         switch self {
-        case .text: "a string of at most \(TimeEntry.textLengthMax) characters, or null"
+        case .text: "a string of at most \(TimeEntry.textLengthMax) characters (Unicode code points), or null"
         case .reportingTemplate: "the UUID of a template, or null"
         case .reporting:
             "an array of at most \(TimeEntry.selectionsMax) objects with exactly the fields "

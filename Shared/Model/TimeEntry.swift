@@ -19,10 +19,10 @@ public struct ReportingSelection: Codable, Hashable, Sendable {
 ///
 /// A draft may lack anything but its status; `entry-submitter` says what is missing when it is to be submitted.
 public struct TimeEntry: Codable, Equatable, Sendable {
-    /// The longest text an entry can hold, in characters; when it is submitted ``submittedTextLengthMax`` counts.
+    /// The longest text an entry can hold, in Unicode scalars; when it is submitted ``submittedTextLengthMax`` counts.
     public static let textLengthMax = 1000
-    /// The longest text of an entry that is submitted, in characters, unless the back end keeps another number (the
-    /// first model's app shows it beside the field).
+    /// The longest text of an entry that is submitted, in UTF-16 code units, unless the back end has another limit or
+    /// counts in another unit (the first model's app shows it beside the field).
     public static let submittedTextLengthMax = 40
     /// The most selections an entry can hold.
     public static let selectionsMax = 64

@@ -100,6 +100,18 @@ import Testing
         }
     }
 
+    /// Each of them joins the character after it, or the one before it, into one.
+    @Test(arguments: [
+        "a\u{600}", "\u{600}", "\u{6DD} \u{110BD}", "\u{301}", "e\u{301}", "🇩", "🛠\u{200D}", "👩🏽‍🚒", "\r\n", "\r", "กำ",
+        "가",
+        "a\u{600} ", "#\u{301}",
+    ]) func markerIsFoundBehindAnyText(text: String) {
+        let marker = EntryMarker.marker(of: UUID())
+        let (found, foundMarker) = EntryMarker.split(note: EntryMarker.note(text: text, marker: marker))
+        #expect(foundMarker == marker && (found ?? "").unicodeScalars.elementsEqual(text.unicodeScalars))
+        #expect(EntryMarker.split(note: text + marker).marker == marker)
+    }
+
     @Test(arguments: ["", "Meeting", "#abc#", "#not base64url, really!!#"]) func otherNotesAreText(note: String) {
         let (text, marker) = EntryMarker.split(note: note)
         #expect(marker == nil && (text ?? "") == note)

@@ -14,7 +14,19 @@ protocol SandboxHarness: BackendHarness {
 extension SandboxHarness {
     var firstDay: Day { SandboxFixture.day("2015-03-30") }
 
-    func behave(_ behaviour: BackendBehaviour) async throws { try await fixture.behave(behaviour) }
+    /// A note has room for the longest text and the marker, and for no unit more.
+    func behave(_ behaviour: BackendBehaviour) async throws {
+        try await fixture.behave(behaviour)
+        try await fixture.switches(
+            """
+            {"textLengthMax": \(40 + 1 + EntryMarker.length), "textUnit": "utf16", "convertsLineEnds": false,
+             "trimsTexts": false, "replacesAstral": false}
+            """)
+    }
+
+    func alterTexts() async throws {
+        try await fixture.switches(#"{"convertsLineEnds": true, "trimsTexts": true, "replacesAstral": true}"#)
+    }
 }
 
 struct SAPHarness: SandboxHarness {

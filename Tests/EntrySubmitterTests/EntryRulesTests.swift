@@ -1,3 +1,4 @@
+import BackendProtocol
 import Essentials
 import Foundation
 import Model
@@ -171,6 +172,42 @@ import Testing
             #expect(EntryRules.seconds(of: entry) == seconds)
         }
         #expect(found == [problem].compactMap { $0 })
+    }
+}
+
+@Suite struct TextLimitTests {
+    private func problem(_ text: String, _ limit: TextLimit) throws -> [String] {
+        let objects = try FirstModel.repaired()
+        return EntryRules.problems(of: TimeEntry(text: text), in: objects, textLimit: limit).filter {
+            $0.hasPrefix("Text")
+        }
+    }
+
+    @Test(arguments: TextLimit.Unit.allCases) func lengthIsCountedInTheBackEndsUnit(unit: TextLimit.Unit) throws {
+        let lengths: [(text: String, utf16: Int, scalars: Int, utf8: Int)] = [
+            ("abc", 3, 3, 3), ("\u{E9}", 1, 1, 2), ("e\u{301}", 2, 2, 3), ("🛠", 2, 1, 4), ("👩🏽‍🚒", 7, 4, 15),
+            ("\r\n", 2, 2, 2),
+        ]
+        for (text, utf16, scalars, utf8) in lengths {
+            let length =
+                switch unit {
+                case .utf16: utf16
+                case .scalars: scalars
+                case .utf8: utf8
+                }
+            #expect(try problem(text, TextLimit(length, unit)) == [])
+            #expect(try problem(text, TextLimit(length - 1, unit)).count == 1)
+        }
+    }
+
+    @Test func messageExplainsTheUnit() throws {
+        #expect(
+            try problem("abcd", TextLimit(3, .utf8)) == ["Text has 4 characters; at most 3 are allowed"])
+        #expect(
+            try problem("ééé", TextLimit(3, .utf8)) == [
+                "Text has 6 bytes (a letter that is not in a to z is two or more, an emoji four or more); "
+                    + "at most 3 are allowed"
+            ])
     }
 }
 

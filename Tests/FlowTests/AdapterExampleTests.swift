@@ -27,7 +27,7 @@ extension FlowTests {
         }
         let said = process.logTail(bytesMax: 20_000)
         #expect(process.end == .exited(status: 0), "\(said)")
-        #expect(said.split(separator: "\n").count { $0.hasPrefix("passed   ") } == 26, "\(said)")
+        #expect(said.split(separator: "\n").count { $0.hasPrefix("passed   ") } == 27, "\(said)")
         #expect(said.contains("acmeKeepsTheContract() passed"), "\(said)")
     }
 

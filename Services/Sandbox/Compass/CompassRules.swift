@@ -61,7 +61,8 @@ enum CompassRules {
                 continue
             }
             if CompassSchema.readOnly.contains(name) { problems.append("The field \"\(name)\" is read-only.") }
-            if field.lengthMax > 0, value.count > field.lengthMax {
+            // Bytes of the database's encoding. Source: ClearQuest API Reference, GetFieldMaxLength.
+            if field.lengthMax > 0, value.utf8.count > field.lengthMax {
                 problems.append("The field \"\(name)\" has more than \(field.lengthMax) characters.")
             }
         }

@@ -43,7 +43,8 @@ package struct EconomicBackend: TimeBackend {
     package var capabilities: BackendCapabilities {
         BackendCapabilities(
             approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: Hours.secondsPerHundredth,
-            tellsChanges: true, tellsPeople: true, textLengthMax: connection.settings.textLengthMax)
+            tellsChanges: true, tellsPeople: true, textLengthMax: connection.settings.textLimit.lengthMax,
+            textUnit: connection.settings.textLimit.unit)
     }
 
     package func create(_ submission: Submission) async throws(BackendError) -> String {

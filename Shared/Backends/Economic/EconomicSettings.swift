@@ -1,3 +1,5 @@
+package import BackendProtocol
+
 /// Where e-conomic is and how to talk to it.
 package struct EconomicSettings: Sendable, CustomStringConvertible {
     /// Scheme, host and port without a path: `https://apis.e-conomic.com`.
@@ -18,9 +20,12 @@ package struct EconomicSettings: Sendable, CustomStringConvertible {
     package var changesOverlap: Duration = .seconds(15 * 60)
     /// How long the listings that are the same for everybody serve all calls.
     package var listingAgeMax: Duration = .seconds(10)
-    /// Characters of an entry's text. The vendor tells no limit; the first model's apps allow as many, and what is cut
-    /// off a longer text would be the marker.
-    package var textLengthMax = 40
+    /// The longest text of an entry. The vendor's OpenAPI document states no limit; the first model's apps allow 40
+    /// characters, and what is cut off a longer text would be the marker.
+    ///
+    /// The unit is not documented either. UTF-16 code units are assumed, as .NET and SQL Server's `nvarchar` count: a
+    /// text has never more scalars than these, so that the limit holds where scalars are counted too.
+    package var textLimit = TextLimit(40, .utf16)
 
     package init(baseURL: String, appSecretToken: String, agreementGrantToken: String) {
         self.baseURL = baseURL.hasSuffix("/") ? String(baseURL.dropLast()) : baseURL
@@ -37,7 +42,7 @@ package struct EconomicSettings: Sendable, CustomStringConvertible {
     }
 
     static let all: [BackendSetting] = [
-        .suggestionDays, .suggestionsMax, .pagesMax, changesOverlapSetting, .textLengthMax,
+        .suggestionDays, .suggestionsMax, .pagesMax, changesOverlapSetting, .textLengthMax, .textUnit,
     ]
     private static let changesOverlapSetting = BackendSetting(
         name: "changesOverlapSeconds", help: "seconds of changes that are read again each time",
@@ -48,7 +53,7 @@ package struct EconomicSettings: Sendable, CustomStringConvertible {
         settings.apply(.suggestionDays, to: &suggestionDays)
         settings.apply(.suggestionsMax, to: &suggestionsMax)
         settings.apply(.pagesMax, to: &pagesMax)
-        settings.apply(.textLengthMax, to: &textLengthMax)
+        settings.apply(to: &textLimit)
         var seconds = Int(changesOverlap.components.seconds)
         settings.apply(Self.changesOverlapSetting, to: &seconds)
         changesOverlap = .seconds(seconds)

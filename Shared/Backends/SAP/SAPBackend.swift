@@ -38,7 +38,8 @@ package struct SAPBackend: TimeBackend {
     package var capabilities: BackendCapabilities {
         BackendCapabilities(
             approvedRecord: .isReplaced, hasRejection: true, durationStepSeconds: Hours.secondsPerHundredth,
-            listsEverybody: true, textLengthMax: connection.settings.textLengthMax)
+            listsEverybody: true, textLengthMax: connection.settings.textLimit.lengthMax,
+            textUnit: connection.settings.textLimit.unit)
     }
 
     package func create(_ submission: Submission) async throws(BackendError) -> String {

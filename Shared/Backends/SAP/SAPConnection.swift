@@ -120,7 +120,13 @@ extension SAPSettings {
 enum OData {
     /// A string literal: in quotes, with quotes doubled.
     static func literal(_ text: String) -> String {
-        "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
+        // By scalars: a quote with a combining mark behind it is one Character, and no quote.
+        var literal = "'"
+        for scalar in text.unicodeScalars {
+            if scalar == "'" { literal.unicodeScalars.append("'") }
+            literal.unicodeScalars.append(scalar)
+        }
+        return literal + "'"
     }
 }
 

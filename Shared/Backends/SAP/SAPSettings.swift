@@ -1,3 +1,5 @@
+package import BackendProtocol
+
 /// Where an S/4HANA system is and how to talk to it.
 package struct SAPSettings: Sendable, CustomStringConvertible {
     /// Scheme, host and port without a path: `https://my300000-api.s4hana.cloud.sap`.
@@ -23,9 +25,12 @@ package struct SAPSettings: Sendable, CustomStringConvertible {
     /// Processing statuses of projects that take no more time, beside those whose time recording is blocked. The
     /// codes are customizing of the system, so none is assumed.
     package var closedProjectStatuses: Set<String> = []
-    /// Characters of an entry's text. The note is free text in the service; the first model's apps allow as many, and
-    /// what a system cuts off a longer note would be the marker.
-    package var textLengthMax = 40
+    /// The longest text of an entry. The note is free text in the service; the first model's apps allow 40 characters,
+    /// and what a system cuts off a longer note would be the marker.
+    ///
+    /// ABAP counts UTF-16 code units: a surrogate pair is two characters. Source: ABAP Keyword Documentation, "charlen,
+    /// dbmaxlen, numofchar, strlen".
+    package var textLimit = TextLimit(40, .utf16)
 
     package init(baseURL: String, user: String, password: String) {
         self.baseURL = baseURL.hasSuffix("/") ? String(baseURL.dropLast()) : baseURL
@@ -35,7 +40,7 @@ package struct SAPSettings: Sendable, CustomStringConvertible {
 
     static let all: [BackendSetting] = [
         activityTypeSetting, closedProjectStatusesSetting, .suggestionDays, .suggestionsMax, pageRowsMaxSetting,
-        .pagesMax, .textLengthMax,
+        .pagesMax, .textLengthMax, .textUnit,
     ]
     private static let activityTypeSetting = BackendSetting(
         name: "activityType", help: "ActivityType of records that no template gives one", values: .text(lengthMax: 6))
@@ -55,7 +60,7 @@ package struct SAPSettings: Sendable, CustomStringConvertible {
         settings.apply(.suggestionsMax, to: &suggestionsMax)
         settings.apply(Self.pageRowsMaxSetting, to: &pageRowsMax)
         settings.apply(.pagesMax, to: &pagesMax)
-        settings.apply(.textLengthMax, to: &textLengthMax)
+        settings.apply(to: &textLimit)
     }
 
     /// Without the password, because settings end up in logs.

@@ -162,7 +162,7 @@ extension TemplateDeclarations {
                 problems.append("\(place): the choices of \(list.name) \(what), not into \(name)")
             }
             for node in declared?.allNodes ?? [] {
-                if node.referenceId.count > field.lengthMax {
+                if node.referenceId.utf16.count > field.lengthMax {
                     problems.append(
                         "\(place): '\(node.referenceId)' is longer than the \(field.lengthMax) characters of \(name)")
                 }

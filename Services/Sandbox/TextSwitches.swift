@@ -1,0 +1,61 @@
+/// What a stand-in of a back end makes of the texts that it keeps. Without them it keeps texts as they come.
+struct TextSwitches: Codable, Equatable {
+    /// What a length is counted in.
+    enum Unit: String, Codable { case utf16, scalars, utf8 }
+
+    /// The longest text, the rest is cut off; 0: any length.
+    var textLengthMax = 0
+    var textUnit = Unit.utf16
+    /// CR LF and CR become LF.
+    var convertsLineEnds = false
+    /// Blanks at both ends go, and of several in a row one stays.
+    var trimsTexts = false
+    /// Scalars above U+FFFF become `?`, as in a column of UCS-2.
+    var replacesAstral = false
+
+    mutating func change(_ name: SwitchName, in values: KeyedDecodingContainer<SwitchName>) throws -> Bool {
+        switch name.stringValue {
+        case "textLengthMax": textLengthMax = try values.decode(Int.self, forKey: name)
+        case "textUnit": textUnit = try values.decode(Unit.self, forKey: name)
+        case "convertsLineEnds": convertsLineEnds = try values.decode(Bool.self, forKey: name)
+        case "trimsTexts": trimsTexts = try values.decode(Bool.self, forKey: name)
+        case "replacesAstral": replacesAstral = try values.decode(Bool.self, forKey: name)
+        default: return false
+        }
+        return true
+    }
+
+    func check() throws {
+        guard textLengthMax >= 0 else { throw SandboxProblem(message: "a length is 0 or more") }
+    }
+
+    /// What is kept of a text.
+    func kept(_ text: String) -> String {
+        var scalars = Array(text.unicodeScalars)
+        if convertsLineEnds {
+            scalars = scalars.indices.compactMap { index in
+                guard scalars[index] == "\r" else { return scalars[index] }
+                return index + 1 < scalars.count && scalars[index + 1] == "\n" ? nil : "\n"
+            }
+        }
+        if trimsTexts {
+            scalars = Array(scalars.split(separator: " ").joined(separator: [" "]))
+        }
+        if replacesAstral { scalars = scalars.map { $0.value > 0xFFFF ? "?" : $0 } }
+        return String(String.UnicodeScalarView(cut(scalars)))
+    }
+
+    /// A scalar of which only a part has room is cut off whole.
+    private func cut(_ scalars: [Unicode.Scalar]) -> ArraySlice<Unicode.Scalar> {
+        guard textLengthMax > 0 else { return scalars[...] }
+        var length = 0
+        return scalars.prefix { scalar in
+            switch textUnit {
+            case .utf16: length += UTF16.width(scalar)
+            case .scalars: length += 1
+            case .utf8: length += UTF8.width(scalar)
+            }
+            return length <= textLengthMax
+        }
+    }
+}

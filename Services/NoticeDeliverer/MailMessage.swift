@@ -9,7 +9,7 @@ import Model
 struct MailMessage {
     let bytes: [UInt8]
 
-    /// Characters of a subject; the text has all.
+    /// Unicode scalars of a subject; the text has all.
     private static let subjectCountMax = 120
 
     /// - Parameters:
@@ -43,9 +43,9 @@ struct MailMessage {
                 }))
     }
 
-    /// A subject as encoded words, each below 76 letters and of whole characters; plain ASCII stays as it is.
+    /// A subject as encoded words, each below 76 letters and of whole scalars; plain ASCII stays as it is.
     static func words(of subject: String) -> String {
-        let text = String(oneLine(subject).prefix(subjectCountMax))
+        let text = String(oneLine(subject).unicodeScalars.prefix(subjectCountMax))
         let isPlain = text.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F } && !text.contains("=?") && text.utf8.count <= 66
         guard !isPlain else { return text }
         var words: [[UInt8]] = [[]]

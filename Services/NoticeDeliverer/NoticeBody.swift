@@ -47,11 +47,14 @@ enum NoticeBody {
 
     /// A push message's text. A notice's text is cut where all of it would be too long.
     static func push(_ item: Shipment.Item) throws -> [UInt8] {
-        var text = Substring(item.notice.text)
+        // By scalars, since what is one Character may be of any length.
+        let text = item.notice.text.unicodeScalars
+        var kept = text[...]
         while true {
-            let bytes = try json(Told(item, text: text.count < item.notice.text.count ? text + "…" : String(text)))
-            if bytes.count <= PushMessage.textBytesMax || text.isEmpty { return bytes }
-            text = text.prefix(text.count * 3 / 4)
+            let isCut = kept.endIndex < text.endIndex
+            let bytes = try json(Told(item, text: String(kept) + (isCut ? "…" : "")))
+            if bytes.count <= PushMessage.textBytesMax || kept.isEmpty { return bytes }
+            kept = kept.prefix(kept.count * 3 / 4)
         }
     }
 

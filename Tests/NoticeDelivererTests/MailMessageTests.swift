@@ -1,3 +1,4 @@
+import Deliveries
 import Essentials
 import Foundation
 import Model
@@ -56,7 +57,42 @@ import Testing
         // What Python's standard library reads is what was meant.
         let read = try Self.read(message)
         #expect(read.text == text.replacing("\r\n", with: "\n") + "\n")
-        #expect(read.subject.trimmed == String(MailMessage.oneLine(text).prefix(120)).trimmed)
+        #expect(read.subject.trimmed == String(MailMessage.oneLine(text).unicodeScalars.prefix(120)).trimmed)
+    }
+
+    /// What is one character on a screen may be of any length.
+    @Test func subjectIsBoundedWhateverItIsWrittenIn() throws {
+        let message = try message("Z" + String(repeating: "\u{301}", count: 20_000))
+        let subject = message.components(separatedBy: "\r\n").drop { !$0.hasPrefix("Subject") }.prefix {
+            $0.hasPrefix("Subject") || $0.hasPrefix(" ")
+        }
+        #expect(subject.count <= 7)
+    }
+
+    @Test func anyTextIsAMessageOfTheseHeaders() throws {
+        var random = SplitMix64(seed: Seeds.random(1, for: "generated notices")[0])
+        for _ in 0..<1_000 {
+            let json = Data(GeneratedTexts.json(&random).utf8)
+            guard let text = try? JSONDecoder().decode(String.self, from: json) else { continue }
+            let bytes = Array(try message(text).utf8)
+            let head = bytes.prefix(bytes.firstRange(of: Array("\r\n\r\n".utf8))?.lowerBound ?? 0)
+            let lines = head.split(separator: 0x0A)
+            #expect(lines.filter { $0.first != 0x20 }.count == 9)
+            #expect(bytes.split(separator: 0x0A).allSatisfy { $0.count <= 77 })
+            #expect(bytes.allSatisfy { (0x20..<0x7F).contains($0) || $0 == 0x0D || $0 == 0x0A })
+            let item = Shipment.Item(
+                id: random.id(), notice: Notice(about: nil, code: .defectModified, text: text, timestamp: .now()))
+            #expect(try NoticeBody.push(item).count <= PushMessage.textBytesMax)
+        }
+    }
+
+    /// A part of the text is there, also where all of it is one character.
+    @Test func pushTextIsCutByScalars() throws {
+        let text = "Z" + String(repeating: "\u{301}", count: 20_000)
+        let item = Shipment.Item(
+            id: UUID(), notice: Notice(about: nil, code: .defectModified, text: text, timestamp: .now()))
+        let count = try NoticeBody.push(item).count
+        #expect(count <= PushMessage.textBytesMax && count > PushMessage.textBytesMax / 2)
     }
 
     @Test func aDigestHasALineForEach() throws {

@@ -29,13 +29,15 @@ struct AttemptRecord: Equatable, Sendable {
         if case .call(let call) = decision.step { began = Begun(call.action) }
         guard heard != nil || began != nil else { return nil }
         // PostgreSQL's text has no U+0000, which a back end may say.
-        detail = detail.map { String($0.prefix(Self.detailLengthMax).filter { $0 != "\0" }) }
+        detail = detail.map { detail in
+            String(String.UnicodeScalarView(detail.unicodeScalars.prefix(Self.detailLengthMax).filter { $0 != "\0" }))
+        }
         self.trace = trace
     }
 
     private static func told(_ answer: SubmissionAnswer) -> (Heard, String?) {
         switch answer {
-        case .record(let record): (.record, record.status.rawValue)
+        case .record(let record), .successor(let record): (.record, record.status.rawValue)
         case .absent: (.absent, nil)
         case .ambiguous(let count): (.ambiguous, "\(count) records carry the marker")
         case .refused(let messages): (.refused, messages.joined(separator: "; "))

@@ -78,4 +78,20 @@ extension EntryHandler {
         seen.tellsReporting = isUnresolved && !seen.wanted.fields.reporting.isEmpty
         return seen
     }
+
+    /// Adds what the person can report on, where a record that was read back names something else than was sent.
+    mutating func note(
+        _ heard: SubmissionAnswer?, in state: inout SubmissionState, _ key: ObjectKey, _ environment: EnvironmentID,
+        _ connection: inout Connection
+    ) throws {
+        let record: BackendEntry
+        switch heard {
+        case .record(let found), .successor(let found): record = found
+        case .absent, .ambiguous, .refused, .notProcessed, .unknown, .notMade, nil: return
+        }
+        let known = [state.ledger?.wanted, state.ledger?.confirmed?.wanted].compactMap(\.self)
+        if known.allSatisfy({ $0.hasReferences(of: record) }) { return }
+        state.objects = try reporting.objects(
+            realm: key.realm, in: environment, isFresh: false, directory: &directory, on: &connection)
+    }
 }

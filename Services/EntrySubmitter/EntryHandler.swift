@@ -107,6 +107,7 @@ struct EntryHandler: Handler {
                 var (state, person) = try state(
                     objects[key], ledger, isAnothers, input, key, in: environment, on: &connection)
                 state.canCall = input.canCall
+                try note(input.heard, in: &state, key, environment, &connection)
                 var encoded = input.sent?.encoded
                 var decision =
                     input.isObservation

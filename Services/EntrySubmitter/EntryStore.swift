@@ -152,7 +152,9 @@ enum EntryStore {
 
         func confirmed(by encoder: JSONEncoder) throws -> JSONBytes? {
             guard let confirmed = ledger.confirmed else { return nil }
-            if let encoded, encoded.wanted == confirmed.wanted { return encoded.confirmed(confirmed.status) }
+            if let encoded, encoded.wanted == confirmed.wanted, confirmed.sent == nil {
+                return encoded.confirmed(confirmed.status)
+            }
             return JSONBytes([UInt8](try encoder.encode(confirmed)))
         }
     }

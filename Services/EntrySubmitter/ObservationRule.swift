@@ -109,7 +109,7 @@ struct ObservationRule: Sendable {
     ) -> SubmissionDecision {
         let retryWait = min(retryMin * (1 << min(attemptCount, 16)), retryMax)
         switch answer {
-        case .record(let record):
+        case .record(let record), .successor(let record):
             guard let seen, EntryStatus(observed: record.status) != nil else { return lose(state) }
             return agrees(seen, state) ? adopt(seen, state) : take(seen, state)
         case .absent: return lose(state)
@@ -192,7 +192,8 @@ struct ObservationRule: Sendable {
         ledger.phase = .settled
         ledger.backendID = seen.record.id
         ledger.wanted = nil
-        ledger.confirmed = Confirmed(wanted: seen.wanted, status: status)
+        let known = ledger.confirmed.flatMap { $0.wanted.matches(seen.record) ? $0 : nil }
+        ledger.confirmed = Confirmed(wanted: seen.wanted, status: status, sent: known?.sent)
         return ledger
     }
 
@@ -231,7 +232,7 @@ extension Observation {
             fields.endTime = nil
         }
         var references = record.references
-        if let confirmed, record.references.allSatisfy({ confirmed.references[$0.key] == $0.value }) {
+        if let confirmed, confirmed.hasReferences(of: record) {
             references = confirmed.references
             fields.reporting = confirmed.fields.reporting
             fields.reportingTemplate = confirmed.fields.reportingTemplate

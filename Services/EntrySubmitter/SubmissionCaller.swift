@@ -58,7 +58,7 @@ struct SubmissionCaller: Sendable {
     ) async throws(BackendError) -> SubmissionAnswer {
         switch try await find(id, [], marker, person) {
         case .record(let record) where record.id == id: .refused(messages)
-        case .record(let successor): .record(successor)
+        case .record(let successor), .successor(let successor): .successor(successor)
         case .absent: .absent
         case .ambiguous(let count): .ambiguous(count: count)
         case .refused, .notProcessed, .unknown, .notMade: .refused(messages)

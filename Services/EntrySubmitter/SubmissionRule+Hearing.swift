@@ -8,7 +8,8 @@ extension SubmissionRule {
         _ answer: SubmissionAnswer, _ state: SubmissionState, _ ledger: Ledger, _ attemptCount: Int
     ) -> SubmissionDecision {
         switch answer {
-        case .record(let record): return found(record, state, ledger, attemptCount)
+        case .record(let record): return found(record, state, ledger, attemptCount, isWritten: isWritten(ledger))
+        case .successor(let record): return found(record, state, ledger, attemptCount, isWritten: false)
         case .absent: return absent(state, ledger)
         case .ambiguous(let count):
             return SubmissionDecision(
@@ -37,6 +38,7 @@ extension SubmissionRule {
         case .unknown(let reason, let recordID, let retryAfter):
             var ledger = next(ledger, .unknown)
             ledger.backendID = recordID ?? ledger.backendID
+            if recordID != nil { ledger.wanted?.delivery = .acknowledged }
             // A new record that the back end has named needs no settling to be read; see `absent`.
             let isNamed = recordID != nil && ledger.operation == .create
             let wait = max(isNamed ? retryWait(attemptCount) : settleMin, retryAfter ?? .zero)
@@ -58,37 +60,32 @@ extension SubmissionRule {
     }
 
     /// The back end has the one record.
+    ///
+    /// - Parameter isWritten: Whether it was written as it was sent, whatever it says.
     private func found(
-        _ record: BackendEntry, _ state: SubmissionState, _ ledger: Ledger, _ attemptCount: Int
+        _ record: BackendEntry, _ state: SubmissionState, _ ledger: Ledger, _ attemptCount: Int, isWritten: Bool
     ) -> SubmissionDecision {
         var ledger = ledger
         ledger.backendID = record.id
         switch (record.status, ledger.operation) {
         case (.changed, _), (.cancelled, _): return absent(state, ledger)
         case (.inProcess, .create), (.inProcess, .update):
+            if isWritten { ledger.wanted?.delivery = .acknowledged }
             return SubmissionDecision(
                 ledger: next(ledger, .unknown), lease: settleMin,
                 step: .park(reason: "the back end has not released the entry yet", after: settleMin, cause: .attempt))
         case (_, .delete): return notDone(state, ledger, attemptCount, "the back end still has the entry")
         case (.released, .create), (.approved, .create), (.rejected, .create), (.recorded, .create),
             (.released, .update), (.approved, .update), (.rejected, .update), (.recorded, .update):
-            guard let wanted = ledger.wanted, wanted.matches(record) else {
+            let status = EntryStatus(record.status)
+            guard let wanted = ledger.wanted, isWritten || wanted.matches(record) else {
+                if let known = ledger.confirmed?.wanted, !known.matches(record) {
+                    ledger.confirmed = Confirmed(known, kept: record, status: status, in: state.objects)
+                    ledger.confirmed?.sent = nil
+                }
                 return notDone(state, ledger, attemptCount, "the back end holds other values than were sent")
             }
-            let status = EntryStatus(record.status)
-            ledger.confirmed = Confirmed(wanted: wanted, status: status)
-            ledger.wanted = nil
-            var patch = EntryPatch(status: status, backendID: record.id)
-            guard EntryRequest(state.entry, handled: ledger) != .none else {
-                return settle(ledger, patch, log: [.init(status: status, message: record.message)], state)
-            }
-            guard status.isClosed else {
-                // Something else is asked for by now: the entry says nothing of what it was.
-                return settle(ledger, EntryPatch(backendID: record.id), log: [], state)
-            }
-            // What the person asked for meanwhile comes too late.
-            (patch.restored, patch.deleteRequested, patch.submitRequested) = (wanted.fields, false, true)
-            return settle(ledger, patch, log: [.init(status: status, message: record.message)], state)
+            return take(record, wanted, as: status, state, ledger)
         }
     }
 

@@ -9,7 +9,8 @@ import Work
 /// - A record is created only when the back end is known to have none: never tried, refused, certainly not processed,
 ///   or looked up after its outcome had time to settle and not found. A ledger of a restored database may not know what
 ///   was tried: then it is looked up first.
-/// - `released` and what follows it are written only from a record that was read back.
+/// - `released` and what follows it are written only from a record that was read back. Where the back end made
+///   something else of what was sent, the entry becomes what it made, and the same is not sent again.
 /// - Only the back end's refusal, or the entry's own problems, make an entry `invalid`; a back end that is away never,
 ///   nor what a person can no longer choose where the back end has it and nobody has edited it since.
 /// - What is settled is settled for the edit it was asked by. When the entry has moved on meanwhile nothing of it is
@@ -142,12 +143,22 @@ struct SubmissionRule: Sendable {
             let log = entry.status == confirmed.status ? [] : [SubmissionDecision.LogLine(status: confirmed.status)]
             return settle(ledger, EntryPatch(status: confirmed.status), log: log, state)
         }
+        if let confirmed = ledger.confirmed, ledger.backendID != nil, let sent = confirmed.sent,
+            sent.isSameRecord(as: wanted)
+        {
+            // The back end would make the same of it as the last time.
+            let line = SubmissionDecision.LogLine(
+                status: confirmed.status, message: Alteration.message(wanted, as: confirmed.wanted), code: .altered)
+            return settle(
+                ledger, EntryPatch(status: confirmed.status, restored: confirmed.wanted.fields), log: [line], state)
+        }
         ledger.wanted = wanted
         if ledger.backendID == nil, let since = state.sinceRestore {
             let wait = lease + settleMin - since
             if wait > .zero { return wait_(wait, "a call from before the restore may be under way") }
             var decision = open(.create, .find(id: nil, days: [wanted.day]), ledger, entry.status)
             decision.ledger?.phase = .finding
+            decision.ledger?.wanted?.delivery = .unsent
             return decision
         }
         let action: SubmissionCall.Action =

@@ -12,12 +12,25 @@ struct Wanted: Codable, Equatable, Sendable {
     var references: [String: String]
     /// The device's fields, to be restored when a later edit is refused.
     var fields: TimeEntry
+    /// How far it is on its way; `nil` for what is sent, and nobody knows more.
+    var delivery: Delivery?
+
+    enum Delivery: String, Codable, Sendable {
+        /// It is only looked for, after a restore: the record may say something older.
+        case unsent
+        /// The back end said that it wrote it, and under which id.
+        case acknowledged
+    }
 
     /// Whether the back end's record says the same.
     func matches(_ record: BackendEntry) -> Bool {
         record.day == day && Hours(seconds: record.durationSeconds) == Hours(seconds: durationSeconds)
-            && (record.text ?? "") == (text ?? "")
-            && record.references.allSatisfy { references[$0.key] == $0.value }
+            && (record.text ?? "") == (text ?? "") && hasReferences(of: record)
+    }
+
+    /// Whether the record is about the same, as far as it says.
+    func hasReferences(of record: BackendEntry) -> Bool {
+        record.references.allSatisfy { references[$0.key] == $0.value }
     }
 
     /// Whether both ask the back end for the same record.
@@ -59,6 +72,8 @@ struct Ledger: Equatable, Sendable {
 struct Confirmed: Codable, Equatable, Sendable {
     var wanted: Wanted
     var status: EntryStatus
+    /// What was sent, where the back end made something else of it: the same is not sent again.
+    var sent: Wanted?
 }
 
 /// All that a decision about an entry is made from.
@@ -88,6 +103,9 @@ struct SubmissionState: Sendable {
     var isPersonUnknown = false
     /// The back end may be called now.
     var canCall = true
+    /// What the person can report on; read only where a record that was read back refers to
+    /// something else than was sent.
+    var objects = ReportingObjects()
 }
 
 /// What is still to be done about an entry, beside what was handled.
@@ -143,6 +161,8 @@ extension SubmissionState {
 enum SubmissionAnswer: Equatable, Sendable {
     /// The one record, as it was read back.
     case record(BackendEntry)
+    /// A write was refused, since this record has taken the place of the one that it named.
+    case successor(BackendEntry)
     /// No record: never written, or gone.
     case absent
     /// Several records carry the entry's marker.

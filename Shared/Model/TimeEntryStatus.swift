@@ -34,11 +34,17 @@ public struct TimeEntryStatus: Codable, Equatable, Sendable {
         public static let recordChanged = Code(rawValue: "record-changed")
         /// The back end no longer has the record.
         public static let recordGone = Code(rawValue: "record-gone")
+        /// The back end took it, and keeps something else than was sent; the entry says what it keeps.
+        public static let altered = Code(rawValue: "altered")
+        /// The back end keeps a rounded length; the entry says what its person entered.
+        public static let rounded = Code(rawValue: "rounded")
         /// The id is that of another person's entry.
         public static let idTaken = Code(rawValue: "id-taken")
 
         /// Those that the server writes.
-        public static let all = [problem, refused, withdrawn, recordChanged, recordGone, idTaken]
+        public static let all = [
+            problem, refused, withdrawn, recordChanged, recordGone, altered, rounded, idTaken,
+        ]
     }
 
     /// The time of a line that follows one of that time, whatever the clocks say: the newest line tells the status.

@@ -72,6 +72,8 @@ struct SubmissionWorld {
     var areDeletionsRefused = false
     /// Whether calls can be made; a decision to make one is taken back else.
     var canCall = true
+    /// Whether the back end keeps another text than it is sent.
+    var alters = false
     /// Whether the people file tells the person's assignment; without it every call is refused before it is sent.
     var isAssigned = true
 
@@ -245,11 +247,12 @@ struct SubmissionWorld {
         switch action {
         case .create(let wanted):
             id = "r\(records.count + 1)"
-            records[id] = Record(wanted: wanted, visibleAt: visibleAt)
+            records[id] = Record(wanted: kept(wanted), visibleAt: visibleAt)
         case .update(let known, let wanted):
             id = known
             if records[id]?.isLive == true {
-                records[id]?.wanted = wanted
+                let record = kept(wanted)
+                records[id]?.wanted = record
                 records[id]?.status = .released
             }
         case .delete(let known):
@@ -262,6 +265,15 @@ struct SubmissionWorld {
         if fault == .unread || fault == .unreadLate { return .unknown(reason: "unread", recordID: id) }
         return read(id).map(SubmissionAnswer.record) ?? .absent
     }
+
+    /// What the back end makes of what it is sent.
+    private func kept(_ wanted: Wanted) -> Wanted {
+        var record = wanted
+        record.text = kept(wanted.text)
+        return record
+    }
+
+    func kept(_ text: String?) -> String? { alters ? text?.replacing("e", with: "?") : text }
 
     private mutating func refuse(_ action: SubmissionCall.Action) {
         switch action {

@@ -1,0 +1,44 @@
+import BackendProtocol
+import Model
+
+/// What is read back after a write.
+extension SubmissionRule {
+    /// Whether a record that says something else than was sent is what the back end made of it: it said that it wrote
+    /// it, or the record was never another's.
+    func isWritten(_ ledger: Ledger) -> Bool {
+        switch ledger.wanted?.delivery {
+        case .unsent: false
+        case .acknowledged: true
+        case nil: ledger.operation == .create || ledger.phase == .open
+        }
+    }
+
+    /// The record is what was sent, or what the back end made of it: then the entry becomes that.
+    func take(
+        _ record: BackendEntry, _ wanted: Wanted, as status: EntryStatus, _ state: SubmissionState, _ ledger: Ledger
+    ) -> SubmissionDecision {
+        var ledger = ledger
+        let isSame = wanted.matches(record)
+        if !isSame, record.marker == nil {
+            // What is known of it is its id: the next edit writes the marker again.
+            ledger.confirmed = nil
+            return refuse([Alteration.lostMarker], .refused, ledger, state)
+        }
+        ledger.confirmed = Confirmed(wanted, kept: isSame ? nil : record, status: status, in: state.objects)
+        ledger.wanted = nil
+        var patch = EntryPatch(status: status, backendID: record.id)
+        if !isSame { patch.restored = ledger.confirmed?.wanted.fields }
+        let line = Alteration.line(wanted, as: record, status)
+        guard EntryRequest(state.entry, handled: ledger) != .none else {
+            return settle(ledger, patch, log: [line], state)
+        }
+        guard status.isClosed else {
+            // Something else is asked for by now: the entry says nothing of what it was.
+            return settle(ledger, EntryPatch(backendID: record.id), log: [], state)
+        }
+        // What the person asked for meanwhile comes too late.
+        (patch.restored, patch.deleteRequested) = (ledger.confirmed?.wanted.fields, false)
+        patch.submitRequested = true
+        return settle(ledger, patch, log: [line], state)
+    }
+}

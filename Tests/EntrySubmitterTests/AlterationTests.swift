@@ -1,0 +1,202 @@
+import BackendProtocol
+import Backends
+import Essentials
+import FoundationEssentials
+import HTTP
+import Model
+import TestSupport
+import Testing
+
+@testable import EntrySubmitter
+@testable import Work
+
+/// Back ends that keep something else than they were sent.
+@Suite(.ownThreads) struct AlterationTests {
+    private typealias World = BackendWorld
+    private let id = UUID()
+
+    struct Alteration: Sendable {
+        let switches: String
+        let sent, kept, message: String
+    }
+
+    static let alterations = [
+        Alteration(
+            switches: #"{"convertsLineEnds": true}"#, sent: "one\r\ntwo", kept: "one\ntwo",
+            message: #"The back end keeps the text "one\ntwo" instead of "one\r\ntwo""#),
+        Alteration(
+            switches: #"{"trimsTexts": true}"#, sent: " one  two ", kept: "one two",
+            message: #"The back end keeps the text "one two" instead of " one  two ""#),
+        Alteration(
+            switches: #"{"replacesAstral": true}"#, sent: "roof 🛠", kept: "roof ?",
+            message: #"The back end keeps the text "roof ?" instead of "roof 🛠""#),
+    ]
+
+    @Test(arguments: BackendWorld.Vendor.allCases, alterations)
+    func alteredTextIsWrittenOnceAndAdopted(vendor: BackendWorld.Vendor, alteration: Alteration) async throws {
+        try await World.run(vendor) { world in
+            try await world.switches(alteration.switches)
+            var draft = world.draft()
+            draft.text = alteration.sent
+            let record = try await world.release(id, draft)
+            #expect(try world.entry(id)?.text == alteration.kept)
+            let line = try world.lines(id).last
+            #expect(line?.message == alteration.message && line?.code == .altered && line?.status == .released)
+            #expect(try await writes(world) == 1)
+            // The next poll sees what is known.
+            try await world.poll()
+            #expect(try world.lines(id).count == 2)
+            #expect(try world.entry(id)?.backendId == record)
+        }
+    }
+
+    @Test(arguments: BackendWorld.Vendor.allCases)
+    func alteredTextWhoseAnswerWasLostIsWrittenOnceAndAdopted(vendor: BackendWorld.Vendor) async throws {
+        try await World.run(vendor) { world in
+            try await world.switches(#"{"replacesAstral": true, "nextLostAfterWrite": 1}"#)
+            var draft = world.draft()
+            draft.text = "roof 🛠"
+            _ = try await world.release(id, draft)
+            #expect(try world.entry(id)?.text == "roof ?")
+            #expect(try await writes(world) == 1)
+        }
+    }
+
+    @Test func alteredTextKeepsTheIntervalThatWasEntered() async throws {
+        try await World.run(.sap) { world in
+            try await world.switches(#"{"replacesAstral": true}"#)
+            var draft = world.draft()
+            (draft.text, draft.timeType, draft.durationSeconds) = ("🛠", .interval, nil)
+            draft.startTime = ZonedTime("2015-03-30T08:00:00+02:00")
+            draft.endTime = ZonedTime("2015-03-30T09:30:00+02:00")
+            _ = try await world.release(id, draft)
+            let entry = try #require(try world.entry(id))
+            #expect(entry.text == "?" && entry.timeType == .interval && entry.startTime == draft.startTime)
+        }
+    }
+
+    /// A successor is made once. The same edit again makes none: SAP would make the same of it.
+    @Test func approvedRecordIsReplacedOnceForAnAlteredText() async throws {
+        try await World.run(.sap) { world in
+            let old = try await world.release(id)
+            try await world.move(old, to: "30")
+            try await world.poll()
+            try await world.switches(#"{"replacesAstral": true}"#)
+            try world.edit(id) { $0.text = "roof 🛠" }
+            try await world.work(id)
+            let new = try #require(try world.entry(id)?.backendId)
+            #expect(new != old)
+            try await world.move(new, to: "30")
+            try await world.poll()
+            #expect(try world.entry(id)?.status == .approved)
+
+            try world.edit(id) { $0.text = "roof 🛠" }
+            try await world.work(id)
+            let entry = try #require(try world.entry(id))
+            #expect(entry.status == .approved && entry.backendId == new && entry.text == "roof ?")
+            #expect(try world.lines(id).last?.code == .altered)
+            #expect(try await writes(world) == 2)
+        }
+    }
+
+    /// The edit that was made meanwhile is submitted, and not overwritten by what became of the one before.
+    @Test func alteredTextLeavesANewerEditAsItIs() async throws {
+        try await World.run(.sap) { world in
+            try await world.switches(#"{"replacesAstral": true}"#)
+            var draft = world.draft()
+            draft.text = "roof 🛠"
+            try world.put(id, draft)
+            guard case .call(let call, _) = try world.decide(id, .event) else {
+                Issue.record("no call")
+                return
+            }
+            let answer = try await world.make(call)
+            try world.edit(id) { $0.text = "cellar" }
+            guard case .again = try world.decide(id, .answer(answer)) else {
+                Issue.record("the newer edit is not decided")
+                return
+            }
+            #expect(try world.entry(id)?.text == "cellar")
+            try await world.work(id)
+            #expect(try world.entry(id)?.text == "cellar")
+            #expect(try world.entry(id)?.status == .released)
+            #expect(try await writes(world) == 2)
+        }
+    }
+
+    /// The environment's limit is higher than the back end's: there is one record, whose id is known, and a shorter
+    /// text fixes it.
+    @Test(arguments: BackendWorld.Vendor.allCases)
+    func cutMarkerMakesTheEntryInvalid(vendor: BackendWorld.Vendor) async throws {
+        try await World.run(vendor) { world in
+            try await world.switches(#"{"textLengthMax": 50}"#)
+            var draft = world.draft()
+            draft.text = String(repeating: "long ", count: 7)
+            try world.put(id, draft)
+            try await world.work(id)
+            let entry = try #require(try world.entry(id))
+            #expect(entry.status == .invalid && entry.text == draft.text)
+            #expect(try world.lines(id).last?.message == "The back end cut this text off: make it shorter")
+            #expect(try await writes(world) == 1)
+            let record = try #require(entry.backendId)
+            try world.edit(id) { ($0.text, $0.submitRequested) = ("short", true) }
+            try await world.work(id)
+            #expect(try world.entry(id)?.status == .released)
+            #expect(try world.entry(id)?.backendId == record)
+            let live = try await world.backend.entries(of: world.person, from: World.day, through: World.day)
+            #expect(live.map(\.marker) == [EntryMarker.marker(of: id)])
+        }
+    }
+
+    /// On a screen they are 21 characters. The back end counts 42, and has room for 40 and the marker.
+    @Test(arguments: BackendWorld.Vendor.allCases, ["🛠", "e\u{301}"])
+    func textOfTwentyOnePairsIsRefusedBeforeItIsSent(vendor: BackendWorld.Vendor, character: String) async throws {
+        try await World.run(vendor) { world in
+            try await world.switches(#"{"textLengthMax": 65}"#)
+            var draft = world.draft()
+            draft.text = String(repeating: character, count: 21)
+            try world.put(id, draft)
+            try await world.work(id)
+            #expect(try world.entry(id)?.status == .invalid)
+            #expect(
+                try world.lines(id).last?.message
+                    == "Text has 42 characters as the back end counts them "
+                    + "(an emoji or an accent may count as several); at most 40 are allowed")
+            #expect(try await writes(world) == 0)
+            try world.edit(id) { $0.text = String(repeating: character, count: 20) }
+            try await world.work(id)
+            #expect(try world.entry(id)?.status == .released)
+        }
+    }
+
+    /// A third of an hour is 0.33 hours in the back end: a day of 24 such entries is 7.92 hours there, and each line
+    /// says what is missing.
+    @Test(arguments: BackendWorld.Vendor.allCases)
+    func roundedLengthIsToldInTheStatusLog(vendor: BackendWorld.Vendor) async throws {
+        try await World.run(vendor) { world in
+            for _ in 0..<24 {
+                let id = UUID()
+                var draft = world.draft()
+                draft.durationSeconds = 1_200
+                _ = try await world.release(id, draft)
+                #expect(try world.entry(id)?.durationSeconds == 1_200)
+                let line = try world.lines(id).last
+                #expect(line?.message == "The back end keeps 0.33 hours, 12 seconds less than entered")
+                #expect(line?.code == .rounded)
+            }
+            let records = try await world.backend.entries(of: world.person, from: World.day, through: World.day)
+            #expect(Hours(seconds: records.map(\.durationSeconds).reduce(0, +)).description == "7.92")
+            try await world.poll()
+            let exact = UUID()
+            _ = try await world.release(exact)
+            #expect(try world.lines(exact).last?.message == nil)
+        }
+    }
+
+    /// Creations and changes that the back end did.
+    private func writes(_ world: borrowing BackendWorld) async throws -> Int {
+        let response = try await world.client.send(Request(world.url + "/sandbox/stats"))
+        let stats = try JSONDecoder().decode([String: Int].self, from: Data(response.body))
+        return (stats["creates"] ?? 0) + (stats["updates"] ?? 0)
+    }
+}

@@ -1,0 +1,109 @@
+import BackendProtocol
+import Backends
+import Essentials
+import FoundationEssentials
+import HTTP
+import Model
+import TestSupport
+import Testing
+
+@testable import EntrySubmitter
+@testable import RealmGateway
+
+/// Whatever a person writes is one record, or one refusal in words.
+@Suite(.ownThreads) struct GeneratedTextTests {
+    /// `TEXT_COUNT=10000` tries so many.
+    private static let countMax =
+        ProcessInfo.processInfo.environment["TEXT_COUNT"].flatMap { Int($0) } ?? 3_000
+
+    /// From the JSON of a device through the gateway's rules, the entry's rules and the adapter into a back end that
+    /// has room for not one unit more, and back.
+    @Test(arguments: BackendWorld.Vendor.allCases)
+    func everyTextIsOneRecordOrRefused(vendor: BackendWorld.Vendor) async throws {
+        try await BackendWorld.run(vendor) { world in
+            try await world.switches(#"{"textLengthMax": 65}"#)
+            var random = SplitMix64(seed: Seeds.random(1, for: "generated texts")[0])
+            var texts: [String: String] = [:]
+            var (edgeCount, ruleCount) = (0, 0)
+            for _ in 0..<Self.countMax {
+                guard let text = Self.accepted(GeneratedTexts.json(&random)) else {
+                    edgeCount += 1
+                    continue
+                }
+                if let problem = world.backend.capabilities.textLimit.problem(with: text) {
+                    #expect(problem.hasPrefix("Text has "))
+                    ruleCount += 1
+                    continue
+                }
+                texts[EntryMarker.marker(of: random.id())] = text
+            }
+            print("\(texts.count) records, \(edgeCount) refused by the gateway, \(ruleCount) too long")
+            #expect(edgeCount > 0 && ruleCount > 0 && texts.count > Self.countMax / 2)
+
+            let references = vendor == .sap ? ["Accounting code": "P1.1"] : ["Project": "11", "Activity": "1"]
+            let (backend, person) = (world.backend, world.person)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for (index, (marker, text)) in texts.enumerated() {
+                    if index >= 8 { try await group.next() }
+                    group.addTask {
+                        _ = try await backend.create(
+                            Submission(
+                                marker: marker, person: person, day: BackendWorld.day.adding(days: index % 10),
+                                durationSeconds: 3_600, text: text, references: references))
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let through = BackendWorld.day.adding(days: 9)
+            let records = try await backend.entries(of: person, from: BackendWorld.day, through: through)
+            #expect(records.count == texts.count)
+            for record in records {
+                let marker = try #require(record.marker)
+                let found = texts.removeValue(forKey: marker)
+                let text = try #require(found, "two records, or one that nobody sent")
+                #expect(
+                    (record.text ?? "").unicodeScalars.elementsEqual(text.unicodeScalars),
+                    "\(String(reflecting: record.text)) of \(String(reflecting: text))")
+            }
+        }
+    }
+
+    /// Through the gateway's rules, PostgreSQL and the submitter into a back end that alters texts.
+    @Test(arguments: BackendWorld.Vendor.allCases)
+    func everyTextIsWrittenOnceWhateverTheBackEndMakesOfIt(vendor: BackendWorld.Vendor) async throws {
+        try await BackendWorld.run(vendor) { world in
+            try await world.switches(
+                #"{"textLengthMax": 65, "convertsLineEnds": true, "trimsTexts": true, "replacesAstral": true}"#)
+            var random = SplitMix64(seed: Seeds.random(1, for: "altered texts")[0])
+            var releasedCount = 0
+            for _ in 0..<40 {
+                guard let text = Self.accepted(GeneratedTexts.json(&random)) else { continue }
+                let id = random.id()
+                var draft = world.draft()
+                draft.text = text
+                try world.put(id, draft)
+                try await world.work(id)
+                let entry = try #require(try world.entry(id))
+                let marker = EntryMarker.marker(of: id)
+                let found = try await world.backend.lookUp(marker: marker, of: world.person, on: BackendWorld.day)
+                if entry.status == .invalid {
+                    #expect(try world.lines(id).last?.message?.isEmpty == false && found.isEmpty)
+                } else {
+                    releasedCount += 1
+                    #expect(entry.status == .released && found.count == 1 && found[0].text ?? "" == entry.text ?? "")
+                }
+            }
+            let response = try await world.client.send(Request(world.url + "/sandbox/stats"))
+            let stats = try JSONDecoder().decode([String: Int].self, from: Data(response.body))
+            #expect(stats["creates"] ?? 0 == releasedCount && stats["updates"] ?? 0 == 0)
+        }
+    }
+
+    /// The text that the gateway takes from a device; `nil`: it refuses it.
+    private static func accepted(_ json: String) -> String? {
+        let mutation = Mutation(
+            operation: .put, kind: .timeEntry, id: UUID(), fields: Array("{\"text\":\(json)}".utf8))
+        guard case .accept(.insert(let fields)) = MutationRules.decide(mutation, current: nil) else { return nil }
+        return try? JSONDecoder().decode(TimeEntry.self, from: Data(fields)).text ?? ""
+    }
+}

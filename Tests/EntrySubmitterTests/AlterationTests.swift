@@ -99,6 +99,26 @@ import Testing
         }
     }
 
+    /// SAP named the successor, which could not be read: it is adopted once it can, and not written again.
+    @Test func successorThatCannotBeReadAtFirstIsWrittenOnce() async throws {
+        try await World.run(.sap) { world in
+            let old = try await world.release(id)
+            try await world.move(old, to: "30")
+            try await world.poll()
+            try await world.switches(#"{"replacesAstral": true, "rate503OnReads": 1}"#)
+            try world.edit(id) { $0.text = "roof 🛠" }
+            guard case .park = try await world.step(id) else {
+                Issue.record("it is not read later")
+                return
+            }
+            try await world.switches(#"{"rate503OnReads": 0}"#)
+            try await world.work(id)
+            let entry = try #require(try world.entry(id))
+            #expect(entry.status == .released && entry.text == "roof ?" && entry.backendId != old)
+            #expect(try await writes(world) == 2)
+        }
+    }
+
     /// The edit that was made meanwhile is submitted, and not overwritten by what became of the one before.
     @Test func alteredTextLeavesANewerEditAsItIs() async throws {
         try await World.run(.sap) { world in

@@ -119,8 +119,8 @@ import Synchronization
     }
 
     /// Closes the port and all connections, until `setUp`. Nothing is forgotten.
-    package func setDown() { _ = unsafe rd_kafka_mock_broker_set_down(cluster, 1) }
-    package func setUp() { _ = unsafe rd_kafka_mock_broker_set_up(cluster, 1) }
+    package func setDown(_ broker: Int32 = 1) { _ = unsafe rd_kafka_mock_broker_set_down(cluster, broker) }
+    package func setUp(_ broker: Int32 = 1) { _ = unsafe rd_kafka_mock_broker_set_up(cluster, broker) }
 
     /// Makes each answer of a broker, which are numbered from 1 on, take that long.
     package func setRoundTrip(milliseconds: Int32, of broker: Int32 = 1) {

@@ -1,0 +1,55 @@
+import LocalCluster
+
+/// TCP proxies in front of the brokers of a cluster, one per broker, which freeze, delay or cut single brokers.
+///
+/// Clients that bootstrap from `address` reach every broker through its proxy only: in the brokers' answers (Metadata,
+/// FindCoordinator) each `127.0.0.1` and broker's port becomes the proxy's port. Everything else passes unchanged.
+/// Brokers are numbered from 1 on, in the order of the cluster's bootstrap list, as the mock cluster numbers them.
+package final class BrokerProxies: Sendable {
+    private let proxies: [(core: BrokerProxy, listener: LocalListener)]
+    /// `host:port` of all proxies, separated by commas.
+    package let address: String
+
+    /// - Parameter brokers: `127.0.0.1:port` of all brokers, separated by commas.
+    package init(inFrontOf brokers: String) throws {
+        let ports = PortMap()
+        proxies = try brokers.split(separator: ",").map { broker in
+            guard let port = broker.split(separator: ":").last.flatMap({ UInt16($0) }) else {
+                throw MockCluster.Failure(reason: "no port in \(broker)")
+            }
+            let core = BrokerProxy(port: port, ports: ports)
+            let listener = try LocalListener { core.serve($0) }
+            ports.add(port, listener.address.split(separator: ":").last.flatMap { UInt16($0) } ?? 0)
+            return (core, listener)
+        }
+        address = proxies.map(\.listener.address).joined(separator: ",")
+    }
+
+    deinit { for proxy in proxies { proxy.core.change { $0.isCut = true } } }
+
+    /// Connections stay open and new ones are accepted, but nothing passes until `resume`, as with a broker whose
+    /// process is stopped. What was sent meanwhile arrives then.
+    package func freeze(_ broker: Int) { self[broker].change { $0.isFrozen = true } }
+    package func resume(_ broker: Int) { self[broker].change { $0.isFrozen = false } }
+
+    /// Closes all connections, and every new one at once, until `restore`.
+    package func cut(_ broker: Int) { self[broker].change { $0.isCut = true } }
+    package func restore(_ broker: Int) { self[broker].change { $0.isCut = false } }
+
+    /// Delivers each answer of a broker that much later; requests in flight are delayed side by side.
+    package func setRoundTrip(_ delay: Duration, of broker: Int) {
+        self[broker].change { $0.delay = delay / .seconds(1) }
+    }
+
+    private subscript(broker: Int) -> BrokerProxy { proxies[broker - 1].core }
+}
+
+/// Lends a cluster as `withMockCluster`, with a proxy in front of each broker.
+package func withProxiedCluster(
+    topics: [String: Int], brokers: Int32 = 3, _ body: @Sendable (MockCluster, BrokerProxies) throws -> Void
+) async throws {
+    try await withMockCluster(topics: topics, brokers: brokers) { cluster in
+        let proxies = try BrokerProxies(inFrontOf: cluster.address)
+        try withExtendedLifetime(proxies) { try body(cluster, proxies) }
+    }
+}

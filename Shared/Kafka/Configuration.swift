@@ -83,11 +83,8 @@ struct ClientProperties {
         // with 64.
         "queued.max.messages.kbytes": "16384",
         "queued.min.messages": "2000",
-        // The mock cluster waits this long in full when it has nothing; a real broker answers at the first byte.
-        "fetch.wait.max.ms": "10",
         // A topic that does not exist yet, or a broker started empty, is looked for again after this long.
         "topic.metadata.refresh.interval.ms": "10000",
-        "fetch.error.backoff.ms": "100",
         // Once a second librdkafka tells which brokers are up, and whether the group is steady: what `isConnected` and
         // `commitAnew` go by.
         "statistics.interval.ms": "1000",

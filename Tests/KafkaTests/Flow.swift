@@ -8,7 +8,7 @@ let deadlineMax = patienceMax
 /// below 3 s never joins: the mock cluster takes the member that waits for the join for dead.
 let fastGroup = [
     "session.timeout.ms": "4000", "heartbeat.interval.ms": "100", "auto.commit.interval.ms": "100",
-    "reconnect.backoff.max.ms": "100",
+    "reconnect.backoff.max.ms": "100", "fetch.wait.max.ms": "10",
 ]
 
 struct TookTooLong: Error {}

@@ -26,7 +26,7 @@ struct BenchWorker {
                     "PATH": "/usr/bin:/bin", "FIELDPOST_DATABASE_URL": place.conninfo,
                     "FIELDPOST_KAFKA_BROKERS": place.brokers, "FIELDPOST_WORKER_COUNT": String(count),
                     "FIELDPOST_ADMIN_PORT": String(try Ports.free()), "FIELDPOST_LOG_LEVEL": "error",
-                ], logPath: nil))
+                ].merging(LocalCluster.emulatorSettings) { $1 }, logPath: nil))
     }
 
     /// What it read is committed: the next one goes on there.

@@ -33,7 +33,7 @@ extension LocalCluster {
         try ClusterProcess(
             ClusterProcess.Command(
                 executable: (executables ?? options.executables) + "/" + program, arguments: arguments,
-                environment: common.merging(["FIELDPOST_KAFKA_BROKERS": brokers]) { $1 }.merging(variables) { $1 },
+                environment: common.merging(kafkaSettings) { $1 }.merging(variables) { $1 },
                 logPath: log.map { folder.logPath($0) }))
     }
 
@@ -46,7 +46,7 @@ extension LocalCluster {
     package func startScript(
         _ script: String, with variables: [String: String], log: String
     ) throws -> ClusterProcess {
-        let own = ["FIELDPOST": options.executables + "/fieldpost", "FIELDPOST_KAFKA_BROKERS": brokers]
+        let own = kafkaSettings.merging(["FIELDPOST": options.executables + "/fieldpost"]) { $1 }
         return try ClusterProcess(
             ClusterProcess.Command(
                 executable: "/bin/sh", arguments: ["-c", script],
@@ -106,8 +106,7 @@ extension LocalCluster {
     }
 
     private func variables(_ part: Part) -> [String: String] {
-        var variables = common
-        variables["FIELDPOST_KAFKA_BROKERS"] = brokers
+        var variables = common.merging(kafkaSettings) { $1 }
         guard let service = part.service else { return variables }
         variables["FIELDPOST_ADMIN_PORT"] = home.adminPorts[part].map { "\($0)" }
         variables["FIELDPOST_HTTP_PORT"] = home.ports[part].map { "\($0)" }

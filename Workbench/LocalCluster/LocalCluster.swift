@@ -68,6 +68,12 @@ package final class LocalCluster: Sendable {
     /// A libpq connection string of the cluster's database.
     package let conninfo: String
     package var brokers: String { home.address(.broker) }
+    /// What a Kafka client of the emulator is told by its environment.
+    ///
+    /// A broker of librdkafka's mock cluster answers a fetch that finds nothing at the end of `fetch.wait.max.ms` only;
+    /// a real one answers at the first byte, so that the usual 500 ms delay nothing there.
+    package static let emulatorSettings = ["FIELDPOST_KAFKA_FETCH_WAIT_MAX_MS": "10"]
+    var kafkaSettings: [String: String] { Self.emulatorSettings.merging(["FIELDPOST_KAFKA_BROKERS": brokers]) { $1 } }
     package var gatewayURL: String { home.url(.gateway) }
     package var identityURL: String { home.url(.identity) }
     package var sapURL: String { home.url(.sap) }

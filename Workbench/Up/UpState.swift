@@ -59,6 +59,7 @@ struct UpState: Sendable {
             (LocalCluster.tokensVariable, LocalCluster.tokensOfEconomic), ("FIELDPOST_SECRET_KEYS", home.secretKeys),
             (LocalCluster.clientSecretVariable, home.clientSecret),
         ]
+        variables += LocalCluster.emulatorSettings.map { ($0.key, $0.value) }
         variables += addresses.map { ($0.variable, $0.url) }
         let lines = variables.map { "export \($0.0)='\($0.1)'" } + ["export PATH=\"\(executables):$PATH\"", ""]
         let text = "# Made by deploy/up: source it to use fieldpost, psql and kcat on what it runs.\n"

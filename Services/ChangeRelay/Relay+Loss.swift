@@ -5,38 +5,59 @@ import Postgres
 
 /// Whether the broker still has what it confirmed, and takes what is to come.
 extension Relay {
-    /// Looks at the topics, and at how far their partitions reach: one that ends below what it confirmed has lost its
-    /// content.
+    /// Takes in what the brokers answered, and asks them again every `lossCheckInterval`: which topics there are, and
+    /// how far partitions reach. One that ends below what it confirmed has lost its content.
     ///
-    /// One topic or partition that is missing, or does not answer, holds up nothing: it is said, and looked at again.
+    /// Nothing is waited for. A topic or partition that is missing, or whose leader does not answer, holds up no other.
     mutating func checkForLoss() throws {
-        guard ContinuousClock.now >= nextLossCheck else { return }
+        if let answer = watch.takeAnswer() {
+            switch answer {
+            case .success(let look): try take(look)
+            case .failure(let error): brokersFailed(error)
+            }
+        }
+        guard ContinuousClock.now >= nextLossCheck, !watch.isAsked else { return }
         nextLossCheck = .now + Self.lossCheckInterval
-        try lookAtTopics()
-        for (partition, last) in offsets where !obstacles.blocks(partition) {
-            switch obstacles.has(partition) {
-            case nil: continue
-            case false?: try contentWasLost(partition, last: last, found: 0)
-            case true?: break
-            }
-            do {
-                let end = try admin.watermarks(partition).upperBound
-                if end <= last { try contentWasLost(partition, last: last, found: end) }
-            } catch let error as KafkaError {
-                // Nor are the others asked now: each answer may be waited for as long.
-                logger.warning(
-                    "a partition does not tell how far it reaches",
-                    metadata: ["partition": "\(partition)", "reason": "\(error)"])
-                nextLossCheck = .now + Self.lossCheckInterval
-                return
-            }
+        watch.ask(
+            BrokerWatch.Question(
+                confirmed: offsets, silenced: obstacles.silenced, session: lockedOpenCount))
+    }
+
+    private mutating func take(_ look: BrokerWatch.Look) throws {
+        if brokersAnsweredAt == nil || brokersFailure != nil {
+            logger.notice("the brokers answer", metadata: ["count": "\(look.metadata.brokers.count)"])
+        }
+        (brokersAnsweredAt, brokersFailure) = (.now, nil)
+        obstacles.update(look.metadata, topics: routing.topics, answered: look.ends.keys)
+        tellObstacles()
+        tellSilent(look)
+        guard look.question.session == lockedOpenCount else { return }
+        for (partition, last) in look.question.confirmed where !obstacles.blocks(partition) {
+            if obstacles.has(partition) == false { try contentWasLost(partition, last: last, found: 0) }
+            if let end = look.ends[partition], end <= last { try contentWasLost(partition, last: last, found: end) }
         }
     }
 
-    /// Finds out which topics can be written, and says once what changed.
-    mutating func lookAtTopics() throws {
-        obstacles.update(try admin.metadata(), topics: routing.topics)
-        tellObstacles()
+    /// Once: readiness tells it as long as it lasts.
+    private mutating func brokersFailed(_ error: KafkaError) {
+        if brokersFailure == nil || error.advice != nil && brokersFailure?.code != error.code {
+            logger.log(
+                level: error.advice == nil ? .warning : .error, "the brokers do not answer",
+                metadata: ["reason": "\(error)"])
+        }
+        brokersFailure = error
+    }
+
+    private mutating func tellSilent(_ look: BrokerWatch.Look) {
+        let silent = Set(look.silent.keys)
+        if !silent.subtracting(lastSilent).isEmpty {
+            logger.warning(
+                "brokers do not tell how far their partitions reach; the others were asked",
+                metadata: [
+                    "brokers": "\(silent.sorted())", "reason": "\(look.silent.values.first?.description ?? "")",
+                ])
+        }
+        lastSilent = silent
     }
 
     /// What a topic refused is owed, and published again with all of it.
@@ -45,7 +66,7 @@ extension Relay {
         tellObstacles()
     }
 
-    private mutating func tellObstacles() {
+    mutating func tellObstacles() {
         let reasons = obstacles.reasons(of: routing.topics)
         for (topic, reason) in reasons where lastObstacles[topic] != reason {
             logger.error(

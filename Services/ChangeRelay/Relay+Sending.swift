@@ -45,6 +45,7 @@ extension Relay {
             }
         }
         outlets[page.environment] = outlet
+        if keptBackCount < page.objects.count { sentAt[tag] = .now }
         if keptBackCount > 0 {
             progress[page.environment]?.confirm(keptBackCount, page: page.page)
             takeConfirmed(of: page.environment)
@@ -81,23 +82,28 @@ extension Relay {
     }
 
     /// Whether a message was not written because of its topic or partition, and others can be.
-    private mutating func isObstacle(_ error: KafkaError, _ place: TopicPartition) throws -> Bool {
+    private mutating func isObstacle(_ error: KafkaError, _ delivery: Delivery) -> Bool {
         if error.isFatal || producer.fatalError != nil { return false }
-        if obstacles.blocks(place) { return true }
-        if error.isTimeout { try lookAtTopics() }
-        if !obstacles.blocks(place), error.advice != nil { refuse(place.topic, error) }
-        return obstacles.blocks(place)
+        if obstacles.blocks(delivery.place) { return true }
+        if error.isTimeout, isAlone(delivery) {
+            obstacles.silence(delivery.place)
+            tellObstacles()
+        } else if error.advice != nil {
+            refuse(delivery.place.topic, error)
+        }
+        return obstacles.blocks(delivery.place)
     }
 
     mutating func confirm(_ deliveries: [Delivery]) throws {
         if deliveries.isEmpty { return }
+        if deliveries.contains(where: { $0.error == nil }) { lastConfirmed = .now }
         var counts: [UInt64: Int] = [:]
         // Reports come in runs of one partition: its last offset is looked up once per run.
         var run: (place: TopicPartition, last: Int64)?
         for delivery in deliveries {
             counts[delivery.tag, default: 0] += 1
             if let error = delivery.error {
-                guard try isObstacle(error, delivery.place) else { throw error }
+                guard isObstacle(error, delivery) else { throw error }
                 owe(delivery.place.topic, in: Self.environment(of: delivery.tag))
                 // Which of the page's messages it is is not known.
                 spans[delivery.tag] = nil
@@ -114,7 +120,10 @@ extension Relay {
         for (tag, count) in counts {
             let environment = Self.environment(of: tag)
             let isDone = progress[environment]?.confirm(count, page: Int(UInt32(truncatingIfNeeded: tag))) ?? true
-            if isDone { endSpans(tag) }
+            if isDone {
+                endSpans(tag)
+                sentAt[tag] = nil
+            }
             takeConfirmed(of: environment)
         }
     }

@@ -17,7 +17,7 @@ import Work
 struct Relay: ~Copyable {
     /// Pointers read at a time.
     let pageCountMax: Int
-    /// How often the broker is asked whether its partitions still reach as far as they did.
+    /// How often the brokers are asked whether their partitions still reach as far as they did.
     static let lossCheckInterval = Duration.seconds(5)
     /// After so many messages sent, what has arrived of the next page is taken in.
     static let takeInInterval = 32
@@ -58,7 +58,7 @@ struct Relay: ~Copyable {
 
     var connection: Connection
     var producer: Producer
-    let admin: Admin
+    let watch: BrokerWatch
     var directory = RealmDirectory()
     var progress: [EnvironmentID: RelayProgress] = [:]
     var outlets: [EnvironmentID: EventWriter] = [:]
@@ -85,7 +85,18 @@ struct Relay: ~Copyable {
     var spans: [UInt64: [(span: OpenSpan, work: TraceSpan.Work)]] = [:]
     var lockedOpenCount = -1
     var nextLossCheck = ContinuousClock.now
+    /// When the brokers answered last, and why not since.
+    var brokersAnsweredAt: ContinuousClock.Instant?
+    var brokersFailure: KafkaError?
+    /// The brokers that did not answer the last look.
+    var lastSilent: Set<Int32> = []
     var lastSent: ContinuousClock.Instant?
+    /// When each page that is in flight was sent, by its tag.
+    var sentAt: [UInt64: ContinuousClock.Instant] = [:]
+    /// When a message was confirmed last, of any partition.
+    var lastConfirmed: ContinuousClock.Instant?
+    /// An answer has come from PostgreSQL since this relay is the active one.
+    var hasReceived = false
     var compactor = Compactor()
     let published = Metrics.Counter(label: "messaging.client.sent.messages")
     let routing = Routing()
@@ -100,10 +111,10 @@ struct Relay: ~Copyable {
         // A message waits for its partition's leader for so long: what follows it in its environment waits with it.
         let defaults = ["message.timeout.ms": "10000"]
         let producer = try Producer(brokers: brokers, properties: defaults.merging(properties) { $1 })
-        let admin = try Admin(brokers: brokers, properties: properties, waitMax: .seconds(3))
+        let watch = try BrokerWatch(brokers: brokers, properties: properties)
         self.connection = connection
         self.producer = producer
-        self.admin = admin
+        self.watch = watch
         self.logger = logger
         self.pageCountMax = pageCountMax
     }
@@ -111,10 +122,10 @@ struct Relay: ~Copyable {
     /// Publishes what there is, a bounded amount, and waits at most `waitMax` when there is nothing.
     ///
     /// - Returns: Whether this relay is the active one.
-    /// - Throws: `PostgresError`, `KafkaError`, or `ContentLost`; make a new relay then.
+    /// - Throws: `PostgresError`, `KafkaError`, `ContentLost` or `BrokersSilent`; make a new relay then.
     mutating func step(waitMax: Duration) throws -> Bool {
-        guard try isActive() else { return false }
         try checkForLoss()
+        guard try mayPublish() else { return false }
         if asked == nil { try ask(nextRequest()) }
         let page = try receive()
         if let request = nextRequest() { try ask(request) }
@@ -131,11 +142,6 @@ struct Relay: ~Copyable {
     /// Something was published in the last seconds: more is likely to come.
     var isLively: Bool { lastSent.map { ContinuousClock.now - $0 < .seconds(3) } ?? false }
 
-    /// Why nothing can be published now; `nil` when the broker answers.
-    var problem: String? {
-        producer.connectionProblem ?? blockedTopics.min { $0.key < $1.key }.map { "topic \($0.key): \($0.value)" }
-    }
-
     /// Removes what nobody needs any more, one bounded step at a call, of each environment once in `interval`.
     ///
     /// Only the active relay calls it: the floor must not pass what is published.
@@ -145,10 +151,11 @@ struct Relay: ~Copyable {
 
     /// One session holds an advisory lock; it is gone with the connection.
     mutating func isActive() throws -> Bool {
-        if lockedOpenCount == connection.openCount { return true }
+        if isLeader { return true }
         guard try connection.run(RelayStore.tryLock())[0].decode(Bool.self) else { return false }
         lockedOpenCount = connection.openCount
         progress = [:]
+        (sentAt, hasReceived) = ([:], false)
         offsets = [:]
         for (topic, partition, last) in try connection.run(RelayStore.offsets)
             .decode(String.self, Int32.self, Int64.self)
@@ -209,6 +216,7 @@ struct Relay: ~Copyable {
     mutating func receive() throws -> Outgoing? {
         guard let asked = asked.take() else { return nil }
         var answers = try connection.finish()
+        hasReceived = true
         for (answer, confirmed) in zip(answers, asked.confirmed) {
             if answer.affectedCount == 0 { throw TakenOver() }
             if confirmed.isRepublished {

@@ -21,13 +21,10 @@ await serve("change-relay", settings: Settings.all) { context in
                 conninfo: conninfo, brokers: brokers, properties: properties, logger: control.logger,
                 pageCountMax: pageCountMax)
             while !control.isStopping {
-                guard try relay.step(waitMax: .milliseconds(relay.isLively ? 5 : 25)) else {
-                    control.progressed()
-                    control.pause(.milliseconds(500))
-                    continue
-                }
-                try relay.compact(keep: keep, interval: interval)
+                let isActive = try relay.step(waitMax: .milliseconds(relay.isLively ? 5 : 25))
+                if isActive { try relay.compact(keep: keep, interval: interval) }
                 if let problem = relay.problem { control.impaired(problem) } else { control.progressed() }
+                if !isActive { control.pause(.milliseconds(relay.reachesBrokers ? 500 : 25)) }
             }
         },
         .worker("retention", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {

@@ -37,16 +37,8 @@ package struct ConsumerGroup: Equatable, Sendable {
     }
 }
 
-extension Admin {
-    /// All topics and brokers.
-    package borrowing func metadata() throws(KafkaError) -> ClusterMetadata {
-        var pointer: UnsafePointer<rd_kafka_metadata>?
-        try explaining { () throws(KafkaError) in
-            try KafkaError.check(unsafe rd_kafka_metadata(client.pointer, 1, nil, &pointer, waitMaxMilliseconds))
-        }
-        guard let pointer = unsafe pointer else { throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG) }
-        defer { unsafe rd_kafka_metadata_destroy(pointer) }
-        let metadata = unsafe pointer.pointee
+extension ClusterMetadata {
+    init(_ metadata: rd_kafka_metadata) {
         let brokers = unsafe UnsafeBufferPointer(start: metadata.brokers, count: Int(metadata.broker_cnt)).map {
             unsafe ClusterMetadata.Broker(id: $0.id, host: String(cString: $0.host), port: $0.port)
         }
@@ -74,9 +66,16 @@ extension Admin {
                 }
             }
         }
-        return ClusterMetadata(
+        self.init(
             topics: topics, leaderless: leaderless, brokers: brokers, replicas: replicas, refused: refused,
             leaders: leaders)
+    }
+}
+
+extension Admin {
+    /// All topics and brokers. librdkafka may choose a broker that does not answer: a second attempt finds another.
+    package borrowing func metadata() throws(KafkaError) -> ClusterMetadata {
+        try explaining { () throws(KafkaError) in try client.metadata(all: true, waitMax: waitMax) }
     }
 
     /// All consumer groups.

@@ -13,27 +13,30 @@ extension Admin {
     /// Asks where partitions begin or end, with one request (ListOffsets) to each broker that leads some of them.
     ///
     /// - Returns: A partition that has no answer, as one without a leader, is absent.
-    /// - Throws: When no broker answers in time.
+    /// - Throws: When one of the brokers does not answer in time. `offsetsByLeader` tells of the others then.
     package borrowing func offsets(
         at edge: PartitionEdge, of partitions: some Collection<TopicPartition>
     ) throws(KafkaError) -> [TopicPartition: Int64] {
-        if partitions.isEmpty { return [:] }
-        let list = PartitionList(capacity: partitions.count)
-        for partition in partitions { list.add(partition, offset: edge == .first ? Self.earliest : Self.latest) }
         try explaining { () throws(KafkaError) in
-            let code = unsafe rd_kafka_offsets_for_times(client.pointer, list.pointer, waitMaxMilliseconds)
-            try KafkaError.check(code, "offsets of \(partitions.count) partitions: \(KafkaError(code).message)")
+            try client.offsets(at: edge, of: partitions, waitMax: waitMax)
         }
-        var offsets: [TopicPartition: Int64] = [:]
-        for element in unsafe list.pointer.elements where element.error == RD_KAFKA_RESP_ERR_NO_ERROR {
-            offsets[element.partition] = element.offset
-        }
-        return offsets
     }
 
-    /// The protocol's times for the two ends (ListOffsets, `timestamp`).
-    private static var earliest: Int64 { -2 }
-    private static var latest: Int64 { -1 }
+    /// Returns where partitions begin or end, each leader queried on its own: one that does not answer in time hides no
+    /// other's partitions.
+    ///
+    /// Takes at most `waitMax` for each silent broker, and stops at the third.
+    ///
+    /// - Parameters:
+    ///   - metadata: Names the leaders; a partition without one is not queried.
+    ///   - silent: Brokers that did not answer in time, with the error: they are not queried, and new ones are added.
+    /// - Returns: A partition that has no answer is absent.
+    package borrowing func offsetsByLeader(
+        at edge: PartitionEdge, of partitions: some Collection<TopicPartition>, _ metadata: ClusterMetadata,
+        silent: inout [Int32: KafkaError]
+    ) -> [TopicPartition: Int64] {
+        client.offsetsByLeader(at: edge, of: partitions, metadata.leaders, waitMax: waitMax, silent: &silent)
+    }
 
     /// Asks what groups have committed, with one request (OffsetFetch) each, all of them on their way at a time.
     ///

@@ -39,8 +39,12 @@ package struct Admin: ~Copyable {
     package init(
         brokers: String, properties: [String: String] = [:], waitMax: Duration = .seconds(10)
     ) throws(KafkaError) {
+        // A broker that hangs loses its connection before the caller stops waiting: the next attempt asks another one.
+        let answerMax = min(max(waitMax.millisecondsRoundedUp / 5 * 4, 10), 60_000)
         client = try Client(
-            RD_KAFKA_PRODUCER, ClientProperties(brokers: brokers, defaults: [:], overrides: properties),
+            RD_KAFKA_PRODUCER,
+            ClientProperties(
+                brokers: brokers, defaults: ["socket.timeout.ms": String(answerMax)], overrides: properties),
             context: context, wakeup: nil)
         self.waitMax = waitMax
     }
@@ -109,13 +113,6 @@ package struct Admin: ~Copyable {
 
     /// The offsets of the partition's first message and after its last one.
     package borrowing func watermarks(_ partition: TopicPartition) throws(KafkaError) -> Range<Int64> {
-        var low: Int64 = 0
-        var high: Int64 = 0
-        try explaining { () throws(KafkaError) in
-            let code = unsafe rd_kafka_query_watermark_offsets(
-                client.pointer, partition.topic, partition.partition, &low, &high, waitMaxMilliseconds)
-            try KafkaError.check(code, "watermarks of \(partition): \(KafkaError(code).message)")
-        }
-        return low..<max(low, high)
+        try explaining { () throws(KafkaError) in try client.range(of: partition, waitMax: waitMax) }
     }
 }

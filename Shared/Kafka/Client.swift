@@ -56,8 +56,7 @@ import Synchronization
             return
         }
         unsafe rd_kafka_queue_destroy(queue)
-        let ending = unsafe EndingClient(pointer: pointer, context: context)
-        if isConsumer { ending.endBeside() } else { ending.end() }
+        unsafe EndingClient(pointer: pointer, context: context).end(isConsumer: isConsumer)
     }
 
     /// The error after which librdkafka does nothing more for this client.

@@ -32,44 +32,76 @@ extension Consumer {
     /// member, which takes part in no rebalance as long as it waits here.
     private static var coordinatorWaitMax: Duration { .seconds(1) }
 
-    /// Asks how far the group is in partitions, and what they have.
+    /// Asks how far the group is in partitions, and what they have: one request to the coordinator, one for the
+    /// leaders, two to each leader, whatever the number of partitions.
     ///
-    /// - Returns: Without those that do not tell what they have, as one without a leader; and why the last of them did
-    ///   not.
+    /// - Parameter waitMax: For each leader that does not answer, and at most three of them.
+    /// - Returns: Without those that do not tell what they have, as one without a leader; and why one of them did not.
     /// - Throws: When the group's coordinator refuses, or does not answer within a second.
     package mutating func beginnings(
-        of partitions: some Collection<TopicPartition>, waitMax: Duration = .seconds(5)
+        of partitions: some Collection<TopicPartition>, waitMax: Duration = .seconds(2)
     ) throws(KafkaError) -> (found: [Beginning], failure: KafkaError?) {
         let list = PartitionList(partitions)
         let coordinatorWaitMax = Self.coordinatorWaitMax.millisecondsRoundedUp
         try KafkaError.check(unsafe rd_kafka_committed(client.pointer, list.pointer, coordinatorWaitMax))
         try list.check()
-        var beginnings: [Beginning] = []
-        var failure: KafkaError?
-        for element in unsafe list.pointer.elements {
-            do {
-                // After one that was waited for in vain the others have to answer at once.
-                let waitMax = failure == nil ? waitMax : .milliseconds(200)
-                let available = try available(element.partition, waitMax: waitMax)
-                beginnings.append(
-                    Beginning(partition: element.partition, committed: element.offset, available: available))
-            } catch {
-                failure = error
-            }
+        let (firsts, ends, failure) = offsets(of: partitions, waitMax: waitMax)
+        let beginnings = unsafe list.pointer.elements.compactMap { element -> Beginning? in
+            guard let first = firsts[element.partition], let end = ends[element.partition] else { return nil }
+            return Beginning(
+                partition: element.partition, committed: element.offset, available: first..<max(first, end))
         }
         return (beginnings, failure)
     }
 
-    /// The offsets of the partition's first message and after its last one.
-    package borrowing func available(
-        _ partition: TopicPartition, waitMax: Duration = .seconds(5)
-    ) throws(KafkaError) -> Range<Int64> {
-        var low: Int64 = 0
-        var high: Int64 = 0
-        let code = unsafe rd_kafka_query_watermark_offsets(
-            client.pointer, partition.topic, partition.partition, &low, &high, waitMax.millisecondsRoundedUp)
-        try KafkaError.check(code, "watermarks of \(partition): \(KafkaError(code).message)")
-        return low..<max(low, high)
+    /// The offsets of partitions' first messages.
+    ///
+    /// - Returns: Without those that do not tell, and why one of them did not.
+    package borrowing func firsts(
+        of partitions: some Collection<TopicPartition>, waitMax: Duration = .seconds(2)
+    ) -> (found: [TopicPartition: Int64], failure: KafkaError?) {
+        let (firsts, _, failure) = offsets(of: partitions, edges: [.first], waitMax: waitMax)
+        return (firsts, failure)
+    }
+
+    /// The same of one partition.
+    package borrowing func first(
+        of partition: TopicPartition, waitMax: Duration = .seconds(5)
+    ) throws(KafkaError) -> Int64 {
+        let first = try client.offsets(at: .first, of: [partition], waitMax: waitMax)[partition]
+        guard let first else { throw KafkaError(timeout: "\(partition) does not tell its offsets") }
+        return first
+    }
+
+    borrowing func offsets(
+        of partitions: some Collection<TopicPartition>, edges: Set<Admin.PartitionEdge> = [.first, .end],
+        waitMax: Duration
+    ) -> (firsts: [TopicPartition: Int64], ends: [TopicPartition: Int64], failure: KafkaError?) {
+        var found: [Admin.PartitionEdge: [TopicPartition: Int64]] = [:]
+        var silent: [Int32: KafkaError] = [:]
+        do {
+            let leaders = try leaders(waitMax: waitMax)
+            for edge in edges {
+                found[edge] = client.offsetsByLeader(
+                    at: edge, of: partitions, leaders, waitMax: waitMax, silent: &silent)
+            }
+            var failure = silent.values.first
+            let missing = partitions.first { partition in edges.contains { found[$0]?[partition] == nil } }
+            if failure == nil, let missing { failure = KafkaError(timeout: "\(missing) does not tell its offsets") }
+            return (found[.first] ?? [:], found[.end] ?? [:], failure)
+        } catch {
+            return ([:], [:], error)
+        }
+    }
+
+    /// Any broker names the leaders: when one does not answer, another is likely to be asked the second time.
+    private borrowing func leaders(waitMax: Duration) throws(KafkaError) -> [TopicPartition: Int32] {
+        do {
+            return try client.metadata(all: false, waitMax: waitMax / 2).leaders
+        } catch {
+            guard error.isRetriable else { throw error }
+            return try client.metadata(all: false, waitMax: waitMax / 2).leaders
+        }
     }
 
     /// Says where delivery of a partition begins, so that a gap before its first message is seen.

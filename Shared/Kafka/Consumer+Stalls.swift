@@ -40,15 +40,18 @@ extension Consumer {
     /// Looks for partitions that librdkafka does not deliver any more, without a word: to be called every half minute
     /// or so, as it takes two further calls until one is found. A new consumer delivers them.
     ///
+    /// - Parameter waitMax: For each leader that does not answer, at most three of them, and for the messages.
     /// - Throws: A fatal error that names the partition and the offset at which others read a message; or, when the
-    ///   broker did not answer, one that is not.
-    package mutating func checkDelivery(waitMax: Duration = .seconds(5)) throws(KafkaError) {
+    ///   brokers did not answer, one that is not.
+    package mutating func checkDelivery(waitMax: Duration = .seconds(2)) throws(KafkaError) {
         var expected: [TopicPartition: Int64] = [:]
         for (partition, tracker) in context.trackers where !context.isPaused(partition) {
             expected[partition] = tracker.expected
         }
         let suspected = try context.stalls.look(expected) { (partitions) throws(KafkaError) in
-            try ends(of: partitions, waitMax: waitMax)
+            let (_, ends, failure) = offsets(of: partitions, edges: [.end], waitMax: waitMax)
+            if ends.isEmpty, let failure { throw failure }
+            return ends
         }
         if suspected.isEmpty { return }
         let readable = try WrittenTimes(brokers: brokers, properties: properties).load(suspected, waitMax: waitMax)
@@ -58,20 +61,5 @@ extension Consumer {
             RD_KAFKA_RESP_ERR__FAIL,
             "\(stalled.key) delivers nothing, although it has a message at offset \(stalled.value)",
             isFatal: true, isRetriable: false)
-    }
-
-    /// The offsets after the partitions' last messages, in one request for each broker; without those that do not tell.
-    private func ends(
-        of partitions: Set<TopicPartition>, waitMax: Duration
-    ) throws(KafkaError) -> [TopicPartition: Int64] {
-        let list = PartitionList(capacity: partitions.count)
-        for partition in partitions { list.add(partition, offset: Int64(RD_KAFKA_OFFSET_END)) }
-        let code = unsafe rd_kafka_offsets_for_times(client.pointer, list.pointer, waitMax.millisecondsRoundedUp)
-        try KafkaError.check(code, "ends of partitions: \(KafkaError(code).message)")
-        var ends: [TopicPartition: Int64] = [:]
-        for element in unsafe list.pointer.elements where element.error == RD_KAFKA_RESP_ERR_NO_ERROR {
-            ends[element.partition] = element.offset
-        }
-        return ends
     }
 }

@@ -50,16 +50,38 @@ package struct Consumer: ~Copyable {
         self.wakeup = wakeup
     }
 
+    /// How long the coordinator is waited for when a consumer closes: longer than `session.timeout.ms` (10 s unless
+    /// set), after which the group goes on without this member.
+    package static var closeMax: Duration { .seconds(15) }
+
     deinit {
         // Without an assignment it may be joining: see `isAbandoned`. It leaves the group all the same.
         if context.trackers.isEmpty { client.isAbandoned = true }
-        unsafe rd_kafka_consumer_close(client.pointer)
+        leave()
     }
 
     /// Commits what was finished and leaves the group, so that others take over at once. Blocks until the broker has
-    /// answered; while it is away, for `session.timeout.ms` (10 s unless set). A consumer that goes out of scope does
-    /// the same.
+    /// answered, at most `closeMax`. A consumer that goes out of scope does the same.
     package consuming func close() {}
+
+    /// `rd_kafka_consumer_close` waits for the coordinator without a limit, so its parts are done here.
+    private func leave() {
+        let queue = AnswerQueue(client)
+        if let error = unsafe rd_kafka_consumer_close_queue(client.pointer, queue.pointer) {
+            unsafe rd_kafka_error_destroy(error)
+            return
+        }
+        let deadline = ContinuousClock.now + Self.closeMax
+        while unsafe rd_kafka_consumer_closed(client.pointer) == 0 {
+            guard ContinuousClock.now < deadline else {
+                client.isAbandoned = true
+                return
+            }
+            // Serves the rebalance, and drops what was fetched.
+            let message = unsafe rd_kafka_consume_queue(queue.pointer, 50)
+            if let message = unsafe message { unsafe rd_kafka_message_destroy(message) }
+        }
+    }
 
     /// Waits at most `waitMax` for the first message, then takes what has already arrived.
     ///

@@ -11,25 +11,42 @@ internal import Glibc
         self.context = context
     }
 
-    /// Waits for the client's threads.
-    func end() { unsafe rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE) }
+    /// How long the client's threads are waited for.
+    private static let waitMax = Duration.seconds(5)
 
-    /// Waits on a thread of its own, for a consumer that was closed, or was in no group: it has committed and left, so
-    /// nothing depends on the rest.
+    /// Destroys the client on a thread of its own, and waits for that as long as it is worth it.
     ///
-    /// librdkafka 2.0.2 sometimes waits there for ever: the thread of a broker does not end that was killed and came
-    /// back empty while it was read from.
-    func endBeside() {
-        let argument = unsafe Unmanaged.passRetained(self).toOpaque()
+    /// `rd_kafka_destroy` has no limit. librdkafka 2.0.2 sometimes waits there for ever: the thread of a broker does
+    /// not end that was killed and came back empty while it was read from; others end when a name was resolved.
+    ///
+    /// - Parameter isConsumer: It was closed, or was in no group: it has committed and left, so nothing depends on the
+    ///   rest, and nothing is waited for. A producer sends nothing more once its threads have ended.
+    func end(isConsumer: Bool) {
+        let done = try? Wakeup()
+        let argument = unsafe Unmanaged.passRetained(Ending(client: self, done: done)).toOpaque()
         var thread = pthread_t()
         let status = unsafe pthread_create(
             &thread, nil,
             { argument in
                 guard let argument = unsafe argument else { return nil }
-                unsafe Unmanaged<EndingClient>.fromOpaque(argument).takeRetainedValue().end()
+                unsafe Unmanaged<Ending>.fromOpaque(argument).takeRetainedValue().run()
                 return nil
             }, argument)
         // Without a thread it stays, as it is.
-        if status == 0 { pthread_detach(thread) }
+        guard status == 0 else { return }
+        pthread_detach(thread)
+        if !isConsumer { done?.wait(atMost: Self.waitMax) }
+    }
+
+    private final class Ending {
+        let client: EndingClient
+        let done: Wakeup?
+
+        init(client: EndingClient, done: Wakeup?) { (self.client, self.done) = (client, done) }
+
+        func run() {
+            unsafe rd_kafka_destroy_flags(client.pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
+            done?.signal()
+        }
     }
 }

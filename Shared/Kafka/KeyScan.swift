@@ -35,20 +35,17 @@ package enum KeyScan {
                 "group.id": "fieldpost-trace", "enable.auto.commit": "false", "enable.auto.offset.store": "false",
             ])
         let client = try Client(RD_KAFKA_CONSUMER, settings, context: ClientContext(), wakeup: nil)
-        var (low, high): (Int64, Int64) = (0, 0)
-        try KafkaError.check(
-            unsafe rd_kafka_query_watermark_offsets(
-                client.pointer, partition.topic, partition.partition, &low, &high, waitMax.millisecondsRoundedUp))
-        let first = max(low, high - countMax)
+        let clock = ContinuousClock()
+        let end = clock.now + waitMax
+        let available = try client.range(of: partition, waitMax: waitMax)
+        let first = max(available.lowerBound, available.upperBound - countMax)
         let list = PartitionList(capacity: 1)
         list.add(partition, offset: first)
         try KafkaError.check(unsafe rd_kafka_assign(client.pointer, list.pointer))
         defer { unsafe rd_kafka_assign(client.pointer, nil) }
         var messages: [ScannedMessage] = []
         var next = first
-        let clock = ContinuousClock()
-        let end = clock.now + waitMax
-        while next < high, clock.now < end {
+        while next < available.upperBound, clock.now < end {
             let wait = min(.milliseconds(100), end - clock.now).millisecondsRoundedUp
             guard let pointer = unsafe rd_kafka_consumer_poll(client.pointer, wait) else { continue }
             defer { unsafe rd_kafka_message_destroy(pointer) }
@@ -56,7 +53,7 @@ package enum KeyScan {
             next = unsafe pointer.pointee.offset + 1
             if let message = unsafe scanned(pointer, key) { messages.append(message) }
         }
-        return Found(messages: messages, scanned: first..<next, available: low..<max(low, high))
+        return Found(messages: messages, scanned: first..<next, available: available)
     }
 
     private static func scanned(

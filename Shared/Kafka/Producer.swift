@@ -124,7 +124,9 @@ package struct Producer: ~Copyable {
     /// Gives up every message that is queued or on its way; each is reported with an error. Of those on their way
     /// nobody knows whether they are written.
     package mutating func purge() {
-        unsafe rd_kafka_purge(client.pointer, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT)
+        // Without waiting for the threads of brokers, which has no limit.
+        let all = RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING
+        unsafe rd_kafka_purge(client.pointer, all)
     }
 
     /// Messages and reports that librdkafka holds.

@@ -82,7 +82,7 @@ func onThread<T: Sendable>(named name: String, _ body: @escaping @Sendable () ->
 }
 
 /// Starts a detached thread. The kernel keeps 15 bytes of its name.
-func startThread(named name: String, _ body: @escaping @Sendable () -> Void) {
+package func startThread(named name: String, _ body: @escaping @Sendable () -> Void) {
     let start = ThreadStart(name: name, body: body)
     let argument = unsafe Unmanaged.passRetained(start).toOpaque()
     var thread = pthread_t()

@@ -48,16 +48,11 @@ extension EventReader {
     private mutating func followEpoch(_ consumer: inout Consumer, _ connection: inout Connection) throws {
         let newest = try connection.run("SELECT coalesce(max(epoch), 0) FROM realm.relay")[0].decode(Int64.self)
         nextEpoch = .now + Self.epochInterval
-        for partition in consumer.assignment.subtracting(begun) {
-            guard let epoch = epochs[partition], epoch < newest else { continue }
-            do {
-                try restart(partition, epoch: newest, consumer: &consumer, connection: &connection)
-            } catch let error as KafkaError where !error.isFatal {
-                // One without a leader holds up no other: it is begun anew next time.
-                logger.warning(
-                    "a partition cannot be read from its beginning yet",
-                    metadata: ["partition": "\(partition)", "reason": "\(error)"])
-            }
+        let older = consumer.assignment.subtracting(begun).filter { epochs[$0].map { $0 < newest } ?? false }
+        let restarted = Dictionary(uniqueKeysWithValues: older.map { ($0, newest) })
+        // One without a leader holds up no other: it is begun anew next time.
+        if let failure = try restart(restarted, consumer: &consumer, connection: &connection) {
+            logger.warning("partitions cannot be read from their beginning yet", metadata: ["reason": "\(failure)"])
         }
     }
 

@@ -35,9 +35,9 @@ struct EventReader {
     /// Partitions that went to other workers so far.
     var takenAwayCount = 0
     /// The last event's: events come in runs.
-    private var run = Run()
+    var run = Run()
 
-    private struct Run {
+    struct Run {
         var partition: TopicPartition?
         var epoch: Int64 = 0
         var environment: EnvironmentID?
@@ -67,17 +67,18 @@ struct EventReader {
             if !required.isEmpty { try begin(&consumer, &connection, required: required) }
         }
         var admitted = Admitted()
-        var restarted: Set<TopicPartition> = []
+        // Restarted together after the others: where they begin is one question, however many they are.
+        var restarted: [TopicPartition: Int64] = [:]
+        var readAgain: [Message] = []
         admitted.events.reserveCapacity(messages.count)
         run = Run()
-        for message in messages where !restarted.contains(message.topicPartition) {
+        for message in messages where restarted[message.topicPartition] == nil {
             let partition = message.topicPartition
             let event: Event
             do {
                 if try isOutOfOrder(message, &consumer, &connection) {
-                    try restart(partition, epoch: epochs[partition] ?? 0, consumer: &consumer, connection: &connection)
-                    gaps.wasReadAgain(before: message.offset, expected: message.expectedOffset, in: partition)
-                    restarted.insert(partition)
+                    restarted[partition] = epochs[partition] ?? 0
+                    readAgain.append(message)
                     admitted.events.removeAll { $0.message.topicPartition == partition }
                     continue
                 }
@@ -87,8 +88,7 @@ struct EventReader {
                 continue
             }
             if isNews(event) {
-                try restart(partition, epoch: event.epoch, consumer: &consumer, connection: &connection)
-                restarted.insert(partition)
+                restarted[partition] = event.epoch
                 admitted.events.removeAll { $0.message.topicPartition == partition }
                 continue
             }
@@ -98,6 +98,10 @@ struct EventReader {
             } else {
                 admitted.dropped.append(message)
             }
+        }
+        if let failure = try restart(restarted, consumer: &consumer, connection: &connection) { throw failure }
+        for message in readAgain {
+            gaps.wasReadAgain(before: message.offset, expected: message.expectedOffset, in: message.topicPartition)
         }
         return admitted
     }
@@ -111,7 +115,7 @@ struct EventReader {
         guard message.skippedBefore else { return false }
         let (partition, offset) = (message.topicPartition, message.offset)
         let gap = try gaps.gap(before: offset, expected: message.expectedOffset, in: partition) {
-            () throws(KafkaError) in try consumer.available(partition).lowerBound
+            () throws(KafkaError) in try consumer.first(of: partition)
         }
         switch gap {
         case nil: return false
@@ -142,32 +146,6 @@ struct EventReader {
             try ask(for: [MissedOffsets(partition: partition, offsets: 0..<first)], &connection)
         }
         reread[partition] = nil
-    }
-
-    /// Reads the partition from its beginning. Where the group has committed something, that this was begun is recorded
-    /// once what is finished of it is committed: after a crash before, the next worker does the same.
-    mutating func restart(
-        _ partition: TopicPartition, epoch: Int64, consumer: inout Consumer, connection: inout Connection
-    ) throws {
-        guard consumer.assignment.contains(partition) else { return }
-        // A partition this group never read begins the same way, and that is no news.
-        logger.log(
-            level: epochs[partition] == nil ? .debug : .notice,
-            "reading the partition from its beginning, transport may have been lost",
-            metadata: ["topic": "\(partition.topic)", "partition": "\(partition.partition)", "epoch": "\(epoch)"])
-        let first = try consumer.available(partition).lowerBound
-        let known = epochs[partition]
-        let isFresh = known == nil && fresh.contains(partition)
-        if isFresh { try connection.run(recordBegun(partition, in: epoch)) }
-        try consumer.seekToBeginning(partition)
-        consumer.begin(partition, at: first)
-        if !isFresh {
-            consumer.commitAnew(partition, from: first)
-            unrecorded[partition] = epoch
-        }
-        if first > 0, let known, known < epoch { reread[partition] = first }
-        epochs[partition] = max(epoch, known ?? 0)
-        run.partition = nil
     }
 
     /// Asks PostgreSQL for a generation not known yet only: generations grow, so one below the known one is over.

@@ -33,6 +33,28 @@ extension FlowTests {
                 for part in options.services { try await cluster.waitUntilReady(part) }
             }
         }
+
+        /// Connections stay open and nothing is answered. The relay says so, and is ready again when the broker is.
+        @Test(.timeLimit(.minutes(20))) func aRelayWhoseBrokerIsFrozenIsLiveAndNotReady() async throws {
+            var options = LocalCluster.Options.quick
+            options.services = [.relay]
+            try await withCluster("frozen-broker", options) { cluster in
+                cluster.freeze(.broker)
+                try await eventually("the relay is not ready") {
+                    let (status, text) = try await cluster.health("ready", of: .relay)
+                    return status == 503 ? nil : text
+                }
+                // Not for a moment only: it gives up leadership meanwhile, and is made anew.
+                for _ in 0..<25 {
+                    try await Task.sleep(for: .seconds(1))
+                    let (status, text) = try await cluster.health("ready", of: .relay)
+                    #expect(status == 503, "\(text)")
+                    #expect(try await cluster.health("live", of: .relay).status == 200)
+                }
+                cluster.thaw(.broker)
+                try await cluster.waitUntilReady(.relay)
+            }
+        }
     }
 }
 

@@ -21,7 +21,7 @@ struct TookTooLong: Error {
 /// Low group timings: the mock cluster's first join takes 3 s, a rebalance the session timeout less 1 s.
 let fastGroup = [
     "session.timeout.ms": "4000", "heartbeat.interval.ms": "100", "auto.commit.interval.ms": "100",
-    "reconnect.backoff.max.ms": "100",
+    "reconnect.backoff.max.ms": "100", "fetch.wait.max.ms": "10",
 ]
 
 let partitionCounts = Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name, $0.partitions) })
@@ -78,9 +78,11 @@ struct Flow: ~Copyable {
         try connection.run("SELECT position FROM realm.environment WHERE id = \(environment.rawValue)")[0].value(0)
     }
 
-    borrowing func makeRelay(pageCountMax: Int = 100, logger: Logger = quiet) throws -> Relay {
+    borrowing func makeRelay(
+        pageCountMax: Int = 100, logger: Logger = quiet, brokers: String? = nil
+    ) throws -> Relay {
         try Relay(
-            conninfo: conninfo, brokers: cluster.address, properties: ["reconnect.backoff.max.ms": "100"],
+            conninfo: conninfo, brokers: brokers ?? cluster.address, properties: ["reconnect.backoff.max.ms": "100"],
             logger: logger, pageCountMax: pageCountMax)
     }
 

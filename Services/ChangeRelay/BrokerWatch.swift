@@ -1,0 +1,118 @@
+import Kafka
+import Runtime
+import Synchronization
+
+/// Queries the brokers on a thread of its own: which topics they have, and how far partitions reach. A broker that does
+/// not answer delays the next look, and no publishing.
+final class BrokerWatch: Sendable {
+    /// What is to be found out.
+    struct Question: Sendable {
+        /// The last confirmed offset of each partition, by now.
+        let confirmed: [TopicPartition: Int64]
+        /// Partitions whose leader may answer again.
+        let silenced: Set<TopicPartition>
+        /// The PostgreSQL session that asks: after another one, the answer means nothing.
+        let session: Int
+    }
+
+    /// What the brokers answered.
+    struct Look: Sendable {
+        let question: Question
+        let metadata: ClusterMetadata
+        /// The offsets after the last messages; without those whose leaders did not tell.
+        let ends: [TopicPartition: Int64]
+        /// Brokers that did not answer in time, with the error.
+        let silent: [Int32: KafkaError]
+    }
+
+    /// How long one request waits. A look makes two for the cluster, and one to each leader; it waits for three of
+    /// them.
+    private static let waitMax = Duration.seconds(2)
+
+    private struct State {
+        var question: Question?
+        var answer: Result<Look, KafkaError>?
+        var isAsked = false
+        var isOver = false
+    }
+
+    /// What the thread shares with the relay; it outlives the relay until a look has ended.
+    private final class Mailbox: Sendable {
+        let state = Mutex(State())
+        let wakeup: Wakeup
+        init() throws(KafkaError) { wakeup = try Wakeup() }
+    }
+
+    private let mailbox: Mailbox
+
+    /// - Throws: When the process has no file descriptor left.
+    init(brokers: String, properties: [String: String]) throws(KafkaError) {
+        let mailbox = try Mailbox()
+        self.mailbox = mailbox
+        startThread(named: "broker-watch") { Self.run(mailbox, brokers, properties) }
+    }
+
+    deinit {
+        mailbox.state.withLock { $0.isOver = true }
+        mailbox.wakeup.signal()
+    }
+
+    /// Whether an answer is still to come or to be taken.
+    var isAsked: Bool { mailbox.state.withLock(\.isAsked) }
+
+    func ask(_ question: Question) {
+        mailbox.state.withLock { state in
+            state.question = question
+            state.isAsked = true
+        }
+        mailbox.wakeup.signal()
+    }
+
+    /// The answer, once.
+    func takeAnswer() -> Result<Look, KafkaError>? {
+        mailbox.state.withLock { state in
+            if state.answer != nil { state.isAsked = false }
+            return state.answer.take()
+        }
+    }
+
+    private static func run(_ mailbox: Mailbox, _ brokers: String, _ properties: [String: String]) {
+        do throws(KafkaError) {
+            let admin = try Admin(brokers: brokers, properties: properties, waitMax: waitMax)
+            while true {
+                let (question, isOver) = mailbox.state.withLock { ($0.question.take(), $0.isOver) }
+                if isOver { return }
+                if let question {
+                    answer(mailbox, Result { () throws(KafkaError) in try look(admin, question) })
+                } else {
+                    mailbox.wakeup.wait(atMost: .seconds(60))
+                    mailbox.wakeup.drain()
+                }
+            }
+        } catch {
+            answer(mailbox, .failure(error))
+        }
+    }
+
+    private static func answer(_ mailbox: Mailbox, _ answer: Result<Look, KafkaError>) {
+        mailbox.state.withLock { $0.answer = answer }
+    }
+
+    private static func look(_ admin: borrowing Admin, _ question: Question) throws(KafkaError) -> Look {
+        let metadata = try metadata(admin)
+        var silent: [Int32: KafkaError] = [:]
+        let wanted = question.silenced.union(question.confirmed.keys)
+        let ends = admin.offsetsByLeader(at: .end, of: wanted, metadata, silent: &silent)
+        return Look(question: question, metadata: metadata, ends: ends, silent: silent)
+    }
+
+    /// Any broker tells it; when one does not answer, another is likely to be asked the second time.
+    private static func metadata(_ admin: borrowing Admin) throws(KafkaError) -> ClusterMetadata {
+        do {
+            return try admin.metadata()
+        } catch {
+            guard error.isRetriable else { throw error }
+            return try admin.metadata()
+        }
+    }
+}

@@ -1,0 +1,72 @@
+internal import CKafka
+
+/// Queries of many partitions at a time. Each has a limit that holds, also while leaders are down or frozen:
+/// `rd_kafka_query_watermark_offsets` has none (librdkafka 2.0.2 to 2.8 ignore its timeout), and is not used.
+extension Client {
+    /// - Throws: When one of the brokers does not answer in time, also of the partitions of the others.
+    func offsets(
+        at edge: Admin.PartitionEdge, of partitions: some Collection<TopicPartition>, waitMax: Duration
+    ) throws(KafkaError) -> [TopicPartition: Int64] {
+        if partitions.isEmpty { return [:] }
+        let list = PartitionList(capacity: partitions.count)
+        for partition in partitions { list.add(partition, offset: edge == .first ? Self.earliest : Self.latest) }
+        let code = unsafe rd_kafka_offsets_for_times(pointer, list.pointer, waitMax.millisecondsRoundedUp)
+        try KafkaError.check(code, "offsets of \(partitions.count) partitions: \(KafkaError(code).message)")
+        var offsets: [TopicPartition: Int64] = [:]
+        for element in unsafe list.pointer.elements where element.error == RD_KAFKA_RESP_ERR_NO_ERROR {
+            offsets[element.partition] = element.offset
+        }
+        return offsets
+    }
+
+    /// The offsets of the partition's first message and after its last one.
+    func range(of partition: TopicPartition, waitMax: Duration) throws(KafkaError) -> Range<Int64> {
+        let deadline = ContinuousClock.now + waitMax
+        let first = try offsets(at: .first, of: [partition], waitMax: waitMax)[partition]
+        let end = try offsets(at: .end, of: [partition], waitMax: deadline - .now)[partition]
+        guard let first, let end else {
+            throw KafkaError(timeout: "\(partition) does not tell its offsets")
+        }
+        return first..<max(first, end)
+    }
+
+    /// As ``Admin/offsetsByLeader(at:of:_:silent:)``.
+    func offsetsByLeader(
+        at edge: Admin.PartitionEdge, of partitions: some Collection<TopicPartition>,
+        _ leaders: [TopicPartition: Int32], waitMax: Duration, silent: inout [Int32: KafkaError]
+    ) -> [TopicPartition: Int64] {
+        var offsets: [TopicPartition: Int64] = [:]
+        for (leader, led) in Dictionary(grouping: partitions, by: { leaders[$0] }) {
+            guard let leader else { continue }
+            // One partition that its leader refuses, as that has just moved, spoils the answer about the others.
+            for some in [[led], Array(Dictionary(grouping: led, by: \.topic).values)] {
+                var isRefused = false
+                for partitions in some where silent[leader] == nil && silent.count < Self.silentMax {
+                    do throws(KafkaError) {
+                        offsets.merge(try self.offsets(at: edge, of: partitions, waitMax: waitMax)) { $1 }
+                    } catch {
+                        if error.isTimeout { silent[leader] = error } else { isRefused = true }
+                    }
+                }
+                if !isRefused { break }
+            }
+        }
+        return offsets
+    }
+
+    /// - Parameter all: Whether of all topics of the cluster; otherwise of those that the client knows.
+    func metadata(all: Bool, waitMax: Duration) throws(KafkaError) -> ClusterMetadata {
+        var pointer: UnsafePointer<rd_kafka_metadata>?
+        try KafkaError.check(
+            unsafe rd_kafka_metadata(self.pointer, all ? 1 : 0, nil, &pointer, waitMax.millisecondsRoundedUp))
+        guard let pointer = unsafe pointer else { throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG) }
+        defer { unsafe rd_kafka_metadata_destroy(pointer) }
+        return unsafe ClusterMetadata(pointer.pointee)
+    }
+
+    /// So many brokers are waited for: a query has to end.
+    private static let silentMax = 3
+    /// The protocol's times for the two ends (ListOffsets, `timestamp`).
+    private static let earliest: Int64 = -2
+    private static let latest: Int64 = -1
+}

@@ -1,0 +1,135 @@
+import Kafka
+import TestSupport
+import Testing
+
+/// No call outlives the limit that it is given, whatever brokers do. librdkafka's own limits would be 60 s and more.
+@Suite(.ownThreads) struct BlockingCallTests {
+    /// What is beyond the sum of a call's limits is the machine's.
+    private static let slack = Duration.seconds(15)
+    private static let limit = Duration.seconds(1)
+    private static let places = (0..<3).map { TopicPartition(topic: "t", partition: $0) }
+
+    enum Fault: CaseIterable {
+        case oneFrozen, oneCut, allFrozen, allCut, leaderless
+    }
+
+    @Test(arguments: Fault.allCases) func queriesOfManyPartitionsEnd(fault: Fault) async throws {
+        try await withFault(fault) { brokers, begin in
+            let admin = try Admin(brokers: brokers, waitMax: Self.limit)
+            _ = try admin.offsets(at: .end, of: Self.places)
+            let metadata = try admin.metadata()
+            begin()
+            inTime("metadata") { _ = try admin.metadata() }
+            inTime("offsets") { _ = try admin.offsets(at: .first, of: Self.places) }
+            inTime("watermarks") { _ = try admin.watermarks(Self.places[1]) }
+            inTime("groups") { _ = try admin.groups() }
+            inTime("settings") { _ = try admin.settings(of: ["t"]) }
+            inTime("topics") { _ = try admin.createTopics([NewTopic(name: "n", partitions: 1)]) }
+            inTime("offsets by leader") {
+                var silent: [Int32: KafkaError] = [:]
+                let found = admin.offsetsByLeader(at: .end, of: Self.places, metadata, silent: &silent)
+                if fault == .oneFrozen || fault == .oneCut {
+                    #expect(Set(found.keys) == [Self.places[0], Self.places[2]])
+                }
+            }
+        }
+    }
+
+    @Test(arguments: Fault.allCases) func aConsumersQuestionsAndItsEndHaveLimits(fault: Fault) async throws {
+        try await withFault(fault) { brokers, begin in
+            try produce(["a", "b", "c"], at: brokers)
+            var consumer = try Consumer(brokers: brokers, group: "g", topics: ["t"], properties: fastGroup)
+            let messages = try consumer.receive(3)
+            try wait {
+                _ = try consumer.nextBatch(countMax: 1, waitMax: .milliseconds(50))
+                return consumer.assignment.count == 3
+            }
+            begin()
+            inTime("batch") { _ = try consumer.nextBatch(countMax: 10, waitMax: Self.limit) }
+            inTime("beginnings") { _ = try consumer.beginnings(of: Self.places, waitMax: Self.limit) }
+            inTime("firsts") {
+                let (found, _) = consumer.firsts(of: Self.places, waitMax: Self.limit)
+                if fault == .oneCut { #expect(Set(found.keys) == [Self.places[0], Self.places[2]]) }
+            }
+            inTime("first") { _ = try consumer.first(of: Self.places[1], waitMax: Self.limit) }
+            for _ in 0..<3 { inTime("delivery") { try consumer.checkDelivery(waitMax: Self.limit) } }
+            inTime("seek") { try consumer.seekToBeginning(messages[0].topicPartition, waitMax: Self.limit) }
+            consumer.finish(messages)
+            let closing = ContinuousClock.now
+            consumer.close()
+            let took = ContinuousClock.now - closing
+            #expect(took < Consumer.closeMax + Self.slack, "close: \(took)")
+            inTime("key scan") {
+                _ = try KeyScan.run(
+                    Array("k".utf8), in: Self.places[1], brokers: brokers, countMax: 10, waitMax: Self.limit)
+            }
+            inTime("times") {
+                _ = try WrittenTimes(brokers: brokers).load([Self.places[1]: 0], waitMax: Self.limit)
+            }
+        }
+    }
+
+    @Test(arguments: Fault.allCases) func aProducersCallsAndItsEndHaveLimits(fault: Fault) async throws {
+        try await withFault(fault) { brokers, begin in
+            try produce(["a"], at: brokers)
+            begin()
+            let took = try ContinuousClock().measure {
+                var producer = try Producer(brokers: brokers)
+                for key in 0..<50 as Range<UInt8> { try producer.send("t", key: [key], value: [1]) }
+                inTime("flush") { producer.flush(waitMax: Self.limit) }
+                inTime("purge") { producer.purge() }
+                _ = producer.deliveries(waitMax: .zero)
+            }
+            #expect(took < .seconds(5) + Self.slack, "end: \(took)")
+        }
+    }
+
+    /// One request for each partition would take 200 s.
+    @Test func aThousandPartitionsFarAwayAreQueriedTogether() async throws {
+        try await withProxiedCluster(topics: ["t": 1_000]) { _, proxies in
+            let places = (0..<1_000).map { TopicPartition(topic: "t", partition: $0) }
+            // A fetch of so many partitions a hundred times a second takes the machine's processors.
+            let properties = fastGroup.merging(["fetch.wait.max.ms": "500"]) { $1 }
+            var consumer = try Consumer(brokers: proxies.address, group: "g", topics: ["t"], properties: properties)
+            try wait {
+                _ = try consumer.nextBatch(countMax: 1, waitMax: .milliseconds(50))
+                return consumer.assignment.count == 1_000
+            }
+            for broker in 1...3 { proxies.setRoundTrip(.milliseconds(100), of: broker) }
+            var took = Duration.zero
+            // The coordinator has a second: on a slow machine not each attempt is answered.
+            try wait {
+                let began = ContinuousClock.now
+                let found = try? consumer.beginnings(of: places, waitMax: .seconds(10)).found
+                took = ContinuousClock.now - began
+                _ = try consumer.nextBatch(countMax: 1, waitMax: .milliseconds(50))
+                return found?.count == 1_000
+            }
+            #expect(took < .seconds(60), "\(took)")
+            consumer.close()
+        }
+    }
+
+    private func inTime(_ what: String, _ body: () throws -> Void) {
+        // A query asks the cluster once or twice, and waits for three leaders and two ends of partitions at most.
+        let took = ContinuousClock().measure { try? body() }
+        #expect(took < Self.limit * 6 + Self.slack, "\(what): \(took)")
+    }
+
+    /// Lends the brokers' addresses, and what makes the fault begin. Broker 2 leads partition 1.
+    private func withFault(_ fault: Fault, _ body: @Sendable (String, () -> Void) throws -> Void) async throws {
+        try await withProxiedCluster(topics: ["t": 3]) { cluster, proxies in
+            for place in Self.places { cluster.lead("t", place.partition, by: place.partition + 1) }
+            cluster.coordinate("g", by: 2)
+            try body(proxies.address) {
+                switch fault {
+                case .oneFrozen: proxies.freeze(2)
+                case .oneCut: proxies.cut(2)
+                case .allFrozen: for broker in 1...3 { proxies.freeze(broker) }
+                case .allCut: for broker in 1...3 { proxies.cut(broker) }
+                case .leaderless: cluster.lead("t", 1, false)
+                }
+            }
+        }
+    }
+}

@@ -301,7 +301,8 @@ let tests: [Target] = [
             "Operations", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", lifecycle, logging, nioPosix,
         ], path: "Tests/LagMonitorTests"),
     .testTarget(
-        name: "LagTests", dependencies: ["Kafka", "Lag", "Runtime", "TestSupport", nio], path: "Tests/LagTests"),
+        name: "LagTests", dependencies: ["Essentials", "Kafka", "Lag", "Runtime", "TestSupport", nio],
+        path: "Tests/LagTests"),
     .testTarget(
         name: "LocationFanOutTests",
         dependencies: ["Essentials", "LocationFanOut", "Model", "Postgres", "Realms", "TestSupport", "Work"],
@@ -371,8 +372,8 @@ let tests: [Target] = [
     .testTarget(
         name: "WorkbenchTests",
         dependencies: [
-            "BackendProtocol", "Backends", "DataFiles", "DeviceClient", "EntrySubmitter", "Essentials", "LocalCluster",
-            "Model", "RealmGateway", "TestSupport", "Workbench",
+            "BackendProtocol", "Backends", "Catalogues", "DataFiles", "DeviceClient", "EntrySubmitter", "Essentials",
+            "LocalCluster", "Model", "Postgres", "RealmGateway", "TestSupport", "Workbench",
         ], path: "Tests/WorkbenchTests"),
 ]
 

@@ -32,6 +32,7 @@ package enum TopicCreation: Equatable, Sendable {
 package struct Admin: ~Copyable {
     let client: Client
     private let context = ClientContext()
+    let coordinators: CoordinatorClient
     let waitMax: Duration
 
     /// - Throws: For a property that librdkafka does not know; the message names it. Brokers that do not answer are
@@ -46,6 +47,7 @@ package struct Admin: ~Copyable {
             ClientProperties(
                 brokers: brokers, defaults: ["socket.timeout.ms": String(answerMax)], overrides: properties),
             context: context, wakeup: nil)
+        coordinators = CoordinatorClient(brokers: brokers, properties: properties)
         self.waitMax = waitMax
     }
 

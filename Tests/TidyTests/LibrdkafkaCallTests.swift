@@ -25,6 +25,8 @@ import Testing
         Call(function: "rd_kafka_metadata", file: "Client+Offsets.swift", limit: "`waitMax`"),
         Call(function: "rd_kafka_new", file: "Client.swift", limit: "none: it starts threads, no broker is asked"),
         Call(function: "rd_kafka_destroy", file: "Client.swift", limit: "none: nothing was asked of the client yet"),
+        Call(function: "rd_kafka_poll", file: "CoordinatorClient.swift", limit: "0"),
+        Call(function: "rd_kafka_queue_poll", file: "CoordinatorClient.swift", limit: "until `waitMax`"),
         Call(function: "rd_kafka_subscribe", file: "Consumer.swift", limit: local),
         Call(function: "rd_kafka_consume_batch_queue", file: "Consumer.swift", limit: "0"),
         Call(function: "rd_kafka_consume_queue", file: "Consumer.swift", limit: "50 ms, until `closeMax` (15 s)"),

@@ -101,6 +101,7 @@ where RouteContext.Source == ApplicationRequestContextSource {
     }
 
     private func announce(_ channel: any Channel) {
+        closeSocketsOnExec()
         let port = channel.localAddress?.port ?? port
         environment.logger.info(
             "\(name) listens", metadata: ["address": "\(host):\(port)", "port": "\(port)"])

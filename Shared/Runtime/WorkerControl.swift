@@ -16,6 +16,8 @@ package final class WorkerControl: Sendable {
     private let stopping = Atomic<Bool>(false)
     /// Why it is not ready, so that a round costs one atomic read when all is well.
     private let isImpaired = Atomic<Bool>(true)
+    /// Whether the body has progressed since it was last started.
+    private let hasWorked = Atomic<Bool>(false)
     private let stopHooks = Mutex<[@Sendable () -> Void]>([])
     private let stopSignal: EventDescriptor
 
@@ -37,6 +39,7 @@ package final class WorkerControl: Sendable {
         progress.progressed()
         guard isImpaired.load(ordering: .relaxed) else { return }
         isImpaired.store(false, ordering: .relaxed)
+        hasWorked.store(true, ordering: .relaxed)
         health.ready(true, source: name)
     }
 
@@ -71,6 +74,9 @@ package final class WorkerControl: Sendable {
         stopSignal.signal()
         for hook in stopHooks.withLock({ $0 }) { hook() }
     }
+
+    /// - Returns: Whether the body progressed since the last call.
+    func takeHasWorked() -> Bool { hasWorked.exchange(false, ordering: .relaxed) }
 
     /// The thread has ended.
     func ended() {

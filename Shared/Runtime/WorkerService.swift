@@ -39,13 +39,16 @@ struct WorkerService: Service {
         if let failure { throw failure }
     }
 
+    /// Problems that are remembered, so that each is logged once until the body works again.
+    private static let loggedCountMax = 100
+
     /// Runs the body until the process stops.
     ///
     /// - Returns: The error after which it is not run again.
     private func loop(_ control: WorkerControl) -> (any Error)? {
         let failures = Counter(label: "worker.failures", dimensions: [("worker", control.name)])
         var backoff = restart
-        var lastProblem: String?
+        var logged: Set<String> = []
         while !control.isStopping {
             let start = SteadyClock.nanoseconds()
             var problem = "the loop ended before it was asked to"
@@ -56,16 +59,17 @@ struct WorkerService: Service {
                 if isFinal(error) { return error }
                 problem = "\(error)"
             }
-            // A run that outlived the longest wait had worked: this failure is a new one.
-            if Duration.nanoseconds(SteadyClock.nanoseconds() - start) > restart.waitMax {
+            // After a run that worked, and outlived the longest wait, this failure is a new one.
+            let isNew = Duration.nanoseconds(SteadyClock.nanoseconds() - start) > restart.waitMax
+            if control.takeHasWorked(), isNew {
                 backoff.succeeded()
-                lastProblem = nil
+                logged = []
             }
             control.impaired(problem)
             failures.increment()
             let wait = backoff.failed(random: Double.random(in: 0..<1))
-            if problem != lastProblem {
-                lastProblem = problem
+            if logged.count >= Self.loggedCountMax { logged = [] }
+            if logged.insert(problem).inserted {
                 control.logger.error("worker failed, will run again", metadata: ["error": .string(problem)])
             }
             control.pause(wait)

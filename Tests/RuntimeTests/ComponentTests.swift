@@ -1,5 +1,7 @@
 import CoreMetrics
 import Essentials
+import FoundationEssentials
+import Glibc
 import HTTP
 import Hummingbird
 import Logging
@@ -13,9 +15,10 @@ import Testing
 
 /// Runs parts for the length of `body`, then shuts them down gracefully.
 private func withRunning(
-    _ components: [Component], health: Health, _ body: @escaping @Sendable () async throws -> Void
+    _ components: [Component], health: Health,
+    logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+    _ body: @escaping @Sendable () async throws -> Void
 ) async throws {
-    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     let loops = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let environment = ComponentEnvironment(logger: logger, health: health, eventLoops: loops)
     let services = components.map { $0.make(environment) }
@@ -35,6 +38,43 @@ private func withRunning(
 }
 
 private struct Failure: Error, CustomStringConvertible { let description: String }
+
+/// The errors that workers log.
+private final class ErrorLog: Sendable {
+    private let logged = Mutex<[String]>([])
+    var texts: [String] { logged.withLock { $0 } }
+    var logger: Logger { Logger(label: "test") { _ in Handler(log: self) } }
+
+    private struct Handler: LogHandler {
+        let log: ErrorLog
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.error
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            log.logged.withLock { $0.append("\(event.metadata?["error"] ?? "")") }
+        }
+    }
+}
+
+/// The sockets of this process that have a port of 127.0.0.1.
+private func descriptors(boundTo port: Int) -> [Int32] {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+    return names.compactMap { Int32($0) }.filter { descriptor in
+        var address = sockaddr_in()
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let status = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe getsockname(descriptor, $0, &size)
+            }
+        }
+        return status == 0 && address.sin_family == sa_family_t(AF_INET) && Int(address.sin_port.bigEndian) == port
+    }
+}
 
 @Suite(.ownThreads) struct ComponentTests {
     @Test func aWorkerRunsAgainUntilItWorksAndTheProcessIsReadyAfterThat() async throws {
@@ -56,6 +96,37 @@ private struct Failure: Error, CustomStringConvertible { let description: String
             #expect(health.stalls().isEmpty)
         }
         #expect(runs.load(ordering: .relaxed) == 6)
+    }
+
+    /// Also when an attempt takes longer than the longest wait between two, as that of a client with a wrong password.
+    @Test func aProblemIsLoggedOnceUntilTheWorkerWorksAgain() async throws {
+        let runs = Atomic<Int>(0)
+        let worker = Component.worker("loop", restart: Backoff(first: .zero, waitMax: .milliseconds(1))) { control in
+            let run = runs.add(1, ordering: .relaxed).newValue
+            if run == 10 { control.progressed() }
+            control.pause(.milliseconds(3))
+            throw Failure(description: run % 2 == 0 ? "first broker refuses" : "second broker refuses")
+        }
+        let errors = ErrorLog()
+        try await withRunning([worker], health: Health(stallMax: .seconds(60)), logger: errors.logger) {
+            #expect(await eventually { runs.load(ordering: .relaxed) >= 20 })
+        }
+        let (first, second) = ("first broker refuses", "second broker refuses")
+        #expect(errors.texts == [second, first, first, second])
+    }
+
+    /// NIO's sockets are inherited otherwise by what Swift's runtime starts at a crash.
+    @Test func aListenerIsClosedInWhatTheProcessStarts() async throws {
+        let port = Atomic<Int>(0)
+        let health = Health(stallMax: .seconds(60))
+        let admin = AdminServer.component(host: "127.0.0.1", port: 0, health: health, metrics: MetricsRegistry()) {
+            port.store($0, ordering: .relaxed)
+        }
+        try await withRunning([admin], health: health) {
+            #expect(await eventually { port.load(ordering: .relaxed) != 0 })
+            let flags = descriptors(boundTo: port.load(ordering: .relaxed)).map { fcntl($0, F_GETFD) }
+            #expect(!flags.isEmpty && flags.allSatisfy { $0 & FD_CLOEXEC != 0 })
+        }
     }
 
     @Test func anErrorThatNeedsAPersonEndsTheProcessAndTheOtherLoops() async throws {

@@ -11,7 +11,8 @@ package final class ClusterProcess: Sendable {
         /// An absolute path.
         package var executable: String
         package var arguments: [String]
-        /// All of the program's environment: nothing is inherited.
+        /// All of the program's environment: nothing is inherited. Unless it sets `SWIFT_BACKTRACE`, a crash ends the
+        /// program at once: Swift's runtime would otherwise keep the process, and its ports, while it writes a backtrace.
         package var environment: [String: String]
         /// Its output and its errors are appended to this file; `nil`: they are this process's.
         package var logPath: String?
@@ -105,7 +106,13 @@ package final class ClusterProcess: Sendable {
 
     // MARK: The system's calls
 
+    /// Waits until the program has ended, and ends what is left of its process group: what a crash started, such as
+    /// `swift-backtrace`, would keep the program's ports.
     private static func wait(for id: pid_t) -> End {
+        var info = unsafe siginfo_t()
+        while unsafe waitid(P_PID, id_t(id), &info, WEXITED | WNOWAIT) < 0, errno == EINTR {}
+        // Until it is reaped, no other process gets its number.
+        killpg(id, SIGKILL)
         var status: Int32 = 0
         while unsafe waitpid(id, &status, 0) < 0 {
             if errno != EINTR { return .exited(status: -1) }
@@ -139,7 +146,8 @@ package final class ClusterProcess: Sendable {
         unsafe posix_spawnattr_setflags(&attributes, Int16(flags))
 
         var arguments = unsafe ([command.executable] + command.arguments).map { unsafe strdup($0) } + [nil]
-        var environment = unsafe command.environment.map { unsafe strdup("\($0.key)=\($0.value)") } + [nil]
+        let variables = ["SWIFT_BACKTRACE": "enable=no"].merging(command.environment) { $1 }
+        var environment = unsafe variables.map { unsafe strdup("\($0.key)=\($0.value)") } + [nil]
         defer {
             unsafe arguments.forEach { unsafe free($0) }
             unsafe environment.forEach { unsafe free($0) }

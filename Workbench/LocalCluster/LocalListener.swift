@@ -8,7 +8,7 @@ package final class LocalListener: Sendable {
 
     /// - Parameter serve: Is given a caller's socket, which is closed after it.
     package init(_ serve: @escaping @Sendable (Int32) -> Void) throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
         var place = sockaddr_in()
         place.sin_family = sa_family_t(AF_INET)
         place.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian

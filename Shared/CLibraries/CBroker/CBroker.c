@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -53,6 +54,8 @@ int bind(int descriptor, const struct sockaddr *address, socklen_t size) {
         errno = ENOSYS;
         return -1;
     }
+    /* A program that this process starts, as Swift's runtime does at a crash, must not keep the port. */
+    fcntl(descriptor, F_SETFD, FD_CLOEXEC);
     int port = take_port(address, size);
     if (port == 0) return next(descriptor, address, size);
 

@@ -1,0 +1,18 @@
+import FoundationEssentials
+import Glibc
+
+/// Marks every open socket to be closed in programs that this process starts.
+///
+/// NIO does not mark its sockets. What Swift's runtime starts when the process crashes (`swift-backtrace`) would keep
+/// the ports after the process has ended.
+func closeSocketsOnExec() {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+    for descriptor in names.compactMap({ Int32($0) }) where isSocket(descriptor) {
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    }
+}
+
+private func isSocket(_ descriptor: Int32) -> Bool {
+    var status = stat()
+    return unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
+}

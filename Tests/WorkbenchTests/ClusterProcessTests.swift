@@ -1,0 +1,44 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import LocalCluster
+
+/// A crash ends everything that the process started.
+@Suite(.ownThreads) struct ClusterProcessTests {
+    private static func start(_ script: String, _ environment: [String: String] = [:]) throws -> ClusterProcess {
+        let log = FileManager.default.temporaryDirectory.appending(path: "fieldpost-\(UUID())").path
+        return try ClusterProcess(
+            ClusterProcess.Command(
+                executable: "/bin/sh", arguments: ["-c", script],
+                environment: environment.merging(["PATH": "/usr/bin:/bin"]) { $1 }, logPath: log))
+    }
+
+    @Test func aCrashEndsTheProcessGroup() throws {
+        let process = try Self.start("sleep 3600 & echo $!; kill -ABRT $$")
+        defer { try? FileManager.default.removeItem(atPath: process.command.logPath ?? "") }
+        #expect(process.waitForEnd(within: patienceMax) == .killed(signal: SIGABRT))
+        let child = try #require(pid_t(process.logTail().trimmingCharacters(in: .whitespacesAndNewlines)))
+        #expect(Self.hasEnded(child))
+    }
+
+    @Test func noBacktraceIsWrittenUnlessItIsWanted() throws {
+        for (given, expected) in [([:], "enable=no"), (["SWIFT_BACKTRACE": "enable=yes"], "enable=yes")] {
+            let process = try Self.start("echo $SWIFT_BACKTRACE", given)
+            defer { try? FileManager.default.removeItem(atPath: process.command.logPath ?? "") }
+            #expect(process.waitForEnd(within: patienceMax) == .exited(status: 0))
+            #expect(process.logTail() == expected + "\n")
+        }
+    }
+
+    /// Waits until a process is gone, or only waited for.
+    private static func hasEnded(_ process: pid_t) -> Bool {
+        let deadline = ContinuousClock.now + patienceMax
+        while ContinuousClock.now < deadline {
+            let status = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
+            if status?.contains(") Z ") ?? true { return true }
+            poll(nil, 0, 5)
+        }
+        return false
+    }
+}

@@ -71,7 +71,11 @@ struct Obstacles {
         for place in leaderless where topics.contains(place.topic) {
             reasons[place.topic] = "partition \(place.partition) has no leader"
         }
-        for topic in missing { reasons[topic] = "the broker does not have it; create it with fieldpost topics apply" }
+        // Brokers do not list a topic that a client may not describe.
+        for topic in missing {
+            reasons[topic] =
+                "it does not exist, or this client may not describe it: run fieldpost topics apply, or grant Describe"
+        }
         return reasons
     }
 }

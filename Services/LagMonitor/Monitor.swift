@@ -79,7 +79,6 @@ struct Monitor: ~Copyable {
             page.tell(look.groups, rebalances: history.rebalanceCounts)
             if let parked { page.tellBacklog(lags, parked) }
             seen.take(lags)
-            for group in look.groups { seen.members[group.name] = group.memberCount }
             // An hour of nothing is no picture of an hour in which nothing was seen.
             seen.at = Timestamp(millisecondsSinceEpoch: look.milliseconds)
         } catch {

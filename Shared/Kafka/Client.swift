@@ -97,7 +97,8 @@ class ClientContext {
         unsafe rd_kafka_conf_set_error_cb(configuration) { _, code, text, opaque in
             guard let opaque = unsafe opaque else { return }
             let context = unsafe Unmanaged<ClientContext>.fromOpaque(opaque).takeUnretainedValue()
-            context.note(KafkaError(rd_kafka_resp_err_t(code), unsafe text.map { unsafe String(cString: $0) }))
+            let message = unsafe text.map { KafkaError.constant(unsafe String(cString: $0)) }
+            context.note(KafkaError(rd_kafka_resp_err_t(code), message))
         }
         unsafe rd_kafka_conf_set_stats_cb(configuration) { _, json, _, opaque in
             guard let json = unsafe json, let opaque = unsafe opaque else { return 0 }

@@ -27,16 +27,18 @@ package struct LagReader: ~Copyable {
     /// - Parameters:
     ///   - known: Groups with the topics that they read, with a lag on all partitions of these from the first on.
     ///   - others: Whether groups are looked for that are not among them, with the partitions they committed for.
+    ///   - named: Such groups by their names, whether or not brokers list them.
     /// - Throws: When no broker answers. What else is not known is said in the look.
-    package borrowing func look(at known: [String: [String]], others: Bool) throws(KafkaError) -> LagLook {
+    package borrowing func look(
+        at known: [String: [String]], others: Bool, named: [String] = []
+    ) throws(KafkaError) -> LagLook {
         let metadata = try metadata()
         var problems = Self.problems(of: known, metadata)
         let members = members(&problems)
         var questions: [String: [TopicPartition]?] = [:]
         for (group, topics) in known { questions[group] = Self.partitions(of: topics, metadata) }
-        if others, let members {
-            for group in members.ids.keys where questions[group] == nil { questions[group] = .some(nil) }
-        }
+        let found = named + (others ? members.map { Array($0.ids.keys) } ?? [] : [])
+        for group in found where questions[group] == nil { questions[group] = .some(nil) }
         // A group that reads topics which are not there has nothing to be asked about.
         questions = questions.filter { $0.value?.isEmpty != true }
         // The groups' offsets first: read afterwards they could lie above the ends.
@@ -61,7 +63,7 @@ package struct LagReader: ~Copyable {
         _ name: String, _ partitions: [TopicPartition], _ committed: [TopicPartition: Int64],
         _ known: [String: [String]], _ members: Members?
     ) -> LagLook.Group {
-        let ids = members?.ids(of: name)
+        let ids = members?.ids(of: name, hasCommitted: !committed.isEmpty)
         return LagLook.Group(
             name: name, isKnown: known[name] != nil,
             offsets: Dictionary(partitions.map { ($0, committed[$0]) }) { first, _ in first },
@@ -158,7 +160,10 @@ package struct LagReader: ~Copyable {
         /// A group that is not named has none: all brokers answered.
         var isWhole = true
 
-        func ids(of group: String) -> Set<String>? { ids[group] ?? (isWhole ? [] : nil) }
+        /// - Parameter hasCommitted: Such a group is listed, unless its coordinator did not answer or hides it.
+        func ids(of group: String, hasCommitted: Bool) -> Set<String>? {
+            ids[group] ?? (isWhole && !hasCommitted ? [] : nil)
+        }
     }
 
     /// `nil`: brokers do not know the question, as the mock cluster does not.
@@ -169,9 +174,7 @@ package struct LagReader: ~Copyable {
             var members = Members(isWhole: failure == nil)
             for group in found {
                 if let failure = group.failure { problems["members of \(group.name)"] = failure }
-                // "Dead" is what a broker says of a group of another protocol than it was asked about.
-                let isKnown = group.failure == nil && group.state != "Dead"
-                members.ids[group.name] = isKnown ? Set(group.members.map(\.id)) : .some(nil)
+                members.ids[group.name] = group.hasKnownMembers ? Set(group.members.map(\.id)) : .some(nil)
                 if group.state.hasSuffix("Rebalance") { members.rebalancing.insert(group.name) }
             }
             return members

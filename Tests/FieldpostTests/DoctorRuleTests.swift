@@ -33,7 +33,7 @@ import Testing
 
     private func broker(
         brokers: Int = 3, copies: Int32 = 3, topic: [String: String] = [:], settings: [String: String]? = nil,
-        members: [String: Int]? = nil
+        groups: [ConsumerGroup]? = nil, committed: Set<String> = [], refused: [String: KafkaError] = [:]
     ) -> BrokerFacts {
         let names = Topics.all.map(\.name)
         let metadata = ClusterMetadata(
@@ -44,7 +44,14 @@ import Testing
         return BrokerFacts(
             metadata: metadata,
             topicSettings: Dictionary(uniqueKeysWithValues: names.map { ($0, .success(topic)) }),
-            brokerSettings: settings, members: members)
+            brokerSettings: settings,
+            groups: groups.map { Dictionary(uniqueKeysWithValues: $0.map { ($0.name, $0) }) },
+            committedGroups: committed, refusedGroups: refused)
+    }
+
+    private static func group(_ name: String, members count: Int, state: String = "Stable") -> ConsumerGroup {
+        let members = (0..<count).map { ConsumerGroup.Member(id: "\($0)", clientID: "c", host: "h") }
+        return ConsumerGroup(name: name, state: state, members: members)
     }
 
     private func entryTopic(_ facts: BrokerFacts) -> DoctorFinding {
@@ -73,15 +80,45 @@ import Testing
     }
 
     @Test func topicsThatMakeThemselvesAndGroupsWithoutWorkersAreToldOf() {
-        let groups = Services.all.filter { !$0.topics.isEmpty }.map(\.name)
-        var members = Dictionary(uniqueKeysWithValues: groups.map { ($0, 2) })
-        let well = BrokerFindings.findings(broker(settings: ["auto.create.topics.enable": "false"], members: members))
+        let names = Self.groupNames
+        var groups = names.map { Self.group($0, members: 2) }
+        let well = BrokerFindings.findings(broker(settings: ["auto.create.topics.enable": "false"], groups: groups))
         #expect(well.allSatisfy { $0.state == .good })
-        members[groups[0]] = 0
-        let findings = BrokerFindings.findings(
-            broker(settings: ["auto.create.topics.enable": "true"], members: members))
+        groups[0] = Self.group(names[0], members: 0, state: "Empty")
+        // One that was never started is not listed, and has committed nothing.
+        groups.removeLast()
+        let findings = BrokerFindings.findings(broker(settings: ["auto.create.topics.enable": "true"], groups: groups))
         let seen = findings.filter { $0.state == .warning }.map(\.check)
-        #expect(seen == ["Kafka: auto.create.topics.enable", "Kafka: group \(groups[0])"])
+        let idle = [names[0], names[names.count - 1]].map { "Kafka: group \($0)" }
+        #expect(seen == ["Kafka: auto.create.topics.enable"] + idle)
+    }
+
+    private static let groupNames = Services.all.filter { !$0.topics.isEmpty }.map(\.name)
+
+    /// Brokers list to a client what it may describe. A group that is not listed, or not described, may have workers.
+    @Test func groupsThatMayNotBeSeenAreNotReportedAsIdle() {
+        let names = Self.groupNames
+        let denied = KafkaError(
+            code: 30, name: "GROUP_AUTHORIZATION_FAILED", message: "not authorized", isFatal: false,
+            isRetriable: false)
+        func findings(_ facts: BrokerFacts) -> [DoctorFinding] { BrokerFindings.findings(facts) }
+
+        let all = Dictionary(uniqueKeysWithValues: names.map { ($0, denied) })
+        let refused = findings(broker(groups: [], refused: all))
+        #expect(!refused.contains { $0.seen.contains("no workers") })
+        #expect(refused.count { $0.remedy == "grant this client access to the consumer group" } == names.count)
+
+        var hidden = Self.group(names[0], members: 0, state: "")
+        hidden.failure = denied
+        let others = names.dropFirst(3).map { Self.group($0, members: 1) }
+        let some = findings(
+            broker(
+                groups: [hidden, Self.group(names[1], members: 0, state: "Dead")] + others, committed: Set(names)))
+        #expect(!some.contains { $0.seen.contains("no workers") }, "\(some)")
+        func seen(_ name: String) -> DoctorFinding? { some.first { $0.check == "Kafka: group \(name)" } }
+        #expect(seen(names[0])?.state == .failure)
+        #expect(seen(names[1])?.seen == "members unknown (new consumer protocol)")
+        #expect(seen(names[2])?.seen == "members unknown (brokers do not list the group)")
     }
 
     @Test func addressesAreAskedOncePerServer() {

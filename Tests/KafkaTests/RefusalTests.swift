@@ -32,6 +32,21 @@ import Testing
         }
     }
 
+    /// A client that is made again for each attempt, as a worker's is, gets the same text: it is logged once.
+    @Test func aWrongPasswordHasTheSameTextEachTime() async throws {
+        try await withOwnThread {
+            let broker = try RefusingBroker()
+            var texts: Set<String> = []
+            for milliseconds in [300, 500, 800] {
+                let admin = try Admin(
+                    brokers: broker.address, properties: Self.login, waitMax: .milliseconds(milliseconds))
+                let error = #expect(throws: KafkaError.self) { try admin.metadata() }
+                texts.insert(error?.description ?? "")
+            }
+            #expect(texts.count == 1, "\(texts)")
+        }
+    }
+
     /// UNKNOWN_TOPIC_OR_PART, TOPIC_AUTHORIZATION_FAILED
     @Test(arguments: [3, 29] as [Int32]) func aTopicThatIsRefusedIsAProblemUntilItIsGiven(code: Int32) async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in

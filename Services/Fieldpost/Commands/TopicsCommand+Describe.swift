@@ -64,6 +64,8 @@ private struct TopicDescription: Encodable {
     let groups: [String]
     /// Members of each group; absent where the brokers do not tell.
     let members: [String: Int]
+    /// Why the members of the other groups are not known.
+    let membersUnknown: [String: String]
     /// Those that say what is kept and for how long.
     let settings: [String: String]
     let findings: [DoctorFinding]
@@ -78,7 +80,10 @@ private struct TopicDescription: Encodable {
         (declaredPartitions, declaredRetentionMs) = (topic.partitions, topic.retention.milliseconds)
         copies = facts.metadata.replicas[topic.name]
         groups = topic.consumers
-        members = (facts.members ?? [:]).filter { topic.consumers.contains($0.key) }
+        let counts = topic.consumers.compactMap { group in facts.memberCount(group).map { (group, $0) } }
+        members = Dictionary(uniqueKeysWithValues: counts)
+        let unknown = topic.consumers.filter { facts.memberCount($0) == nil }
+        membersUnknown = Dictionary(uniqueKeysWithValues: unknown.map { ($0, facts.memberText($0)) })
         settings = TopicFindings.settings(of: topic, facts).filter { Self.settingNames.contains($0.key) }
         findings = TopicFindings.findings([topic], facts)
         let lags = Dictionary(grouping: history.lags, by: \.partition)
@@ -98,7 +103,7 @@ private struct TopicDescription: Encodable {
         print("declared: \(declaredPartitions) partitions, messages are kept for \(retention)")
         for name in settings.keys.sorted() { print("\(name) = \(settings[name] ?? "")") }
         for group in groups {
-            let workers = members[group].map { "\($0) workers" } ?? "workers are not told"
+            let workers = members[group].map { "\($0) workers" } ?? membersUnknown[group] ?? ""
             let lags = partitions.compactMap { $0.lag[group] }
             let lag = lags.isEmpty ? "lag unknown" : "lag \(lags.reduce(0, +))"
             print("group \(group): \(workers), \(lag)")

@@ -8,8 +8,10 @@ struct BrokerFacts: Sendable {
     var topicSettings: [String: Result<[String: String], KafkaError>]?
     /// Of one of the brokers; `nil` when it does not tell.
     var brokerSettings: [String: String]?
-    /// The members of each group; `nil` when the brokers do not tell of groups.
-    var members: [String: Int]?
+    /// The groups that brokers report to this client; `nil` when they report none at all.
+    var groups: [String: ConsumerGroup]?
+    /// Groups of the catalogue that have committed offsets.
+    var committedGroups: Set<String> = []
     /// Groups of the catalogue whose offsets were refused, and why.
     var refusedGroups: [String: KafkaError] = [:]
 
@@ -23,22 +25,45 @@ struct BrokerFacts: Sendable {
             facts.brokerSettings = try? admin.settings(ofBroker: broker.id)
         }
         if let (groups, failure) = try? admin.groups(), failure == nil {
-            facts.members = Dictionary(groups.map { ($0.name, $0.members.count) }) { first, _ in first }
+            facts.groups = Dictionary(groups.map { ($0.name, $0) }) { first, _ in first }
         }
         for (group, answer) in try admin.committed(Self.questions(facts.metadata)) {
-            if case .failure(let error) = answer { facts.refusedGroups[group] = error }
+            switch answer {
+            case .success(let offsets): if !offsets.isEmpty { facts.committedGroups.insert(group) }
+            case .failure(let error): facts.refusedGroups[group] = error
+            }
         }
         return facts
     }
 
-    /// Of each group of the catalogue the partitions that it reads, as far as they are there.
+    /// How many members a group has; `nil` when that is not known.
+    func memberCount(_ group: String) -> Int? {
+        guard let groups, refusedGroups[group] == nil else { return nil }
+        // Brokers list every group that has committed, to a client that may describe it.
+        guard let found = groups[group] else { return committedGroups.contains(group) ? nil : 0 }
+        return found.hasKnownMembers ? found.members.count : nil
+    }
+
+    /// The same in words.
+    func memberText(_ group: String) -> String {
+        if let count = memberCount(group) { return "\(count) workers" }
+        if let failure = refusedGroups[group] ?? groups?[group]?.failure {
+            return "members unknown (\(failure.message))"
+        }
+        guard let groups else { return "workers are not told" }
+        return groups[group] == nil
+            ? "members unknown (brokers do not list the group)" : "members unknown (new consumer protocol)"
+    }
+
+    /// Of each group of the catalogue the partitions that it reads, or all that it has committed when this client sees
+    /// none of its topics: whether it may look at the group is found out in any case.
     private static func questions(_ metadata: ClusterMetadata) -> [String: [TopicPartition]?] {
         var questions: [String: [TopicPartition]?] = [:]
         for service in Services.all {
             let partitions = service.topics.flatMap { topic in
                 (0..<(metadata.topics[topic.name] ?? 0)).map { TopicPartition(topic: topic.name, partition: $0) }
             }
-            if !partitions.isEmpty { questions[service.name] = partitions }
+            if !service.topics.isEmpty { questions[service.name] = partitions.isEmpty ? .some(nil) : partitions }
         }
         return questions
     }

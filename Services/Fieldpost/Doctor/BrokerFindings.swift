@@ -25,19 +25,22 @@ enum BrokerFindings {
     private static func groups(_ facts: BrokerFacts) -> [DoctorFinding] {
         let names = Services.all.filter { !$0.topics.isEmpty }.map(\.name)
         let refused: [DoctorFinding] = names.compactMap { name in
-            facts.refusedGroups[name].map { error in
+            (facts.refusedGroups[name] ?? facts.groups?[name]?.failure).map { error in
                 .failure(
                     "Kafka: group \(name)", error.message,
                     do: error.advice ?? "see why its coordinator does not answer, and ask again")
             }
         }
-        let asked = names.filter { facts.refusedGroups[$0] == nil }
-        guard let members = facts.members else {
+        let asked = names.filter { facts.refusedGroups[$0] == nil && facts.groups?[$0]?.failure == nil }
+        if facts.groups == nil {
             return refused + [.good("Kafka: groups", "offsets of \(asked.count) are told; their members are not")]
         }
-        let idle = asked.filter { members[$0, default: 0] == 0 }
-        if idle.isEmpty { return refused + [.good("Kafka: groups", "each of \(asked.count) has workers")] }
-        return refused
+        let unknown = asked.filter { facts.memberCount($0) == nil }
+        let idle = asked.filter { facts.memberCount($0) == 0 }
+        var others = unknown.map { DoctorFinding.good("Kafka: group \($0)", facts.memberText($0)) }
+        let busyCount = asked.count - idle.count - unknown.count
+        if idle.isEmpty, busyCount > 0 { others.append(.good("Kafka: groups", "each of \(busyCount) has workers")) }
+        return refused + others
             + idle.map { name in
                 .warning("Kafka: group \(name)", "has no workers", do: "start \(name), or see why it does not run")
             }

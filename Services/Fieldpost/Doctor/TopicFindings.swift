@@ -23,7 +23,9 @@ enum TopicFindings {
         }
         guard let found = facts.metadata.topics[topic.name] else {
             return [
-                .failure(check, "is not there", do: "run fieldpost topics apply, and let this client see the topic")
+                .failure(
+                    check, "does not exist, or this client may not describe it",
+                    do: "run fieldpost topics apply, or grant this client Describe on the topic")
             ]
         }
         var problems: [DoctorFinding] = []

@@ -12,8 +12,6 @@ struct Look: Sendable {
     /// Messages a second that come to a topic.
     var comes: [String: Double] = [:]
     var partitions: [String: Int] = [:]
-    /// Members of groups, of which brokers tell.
-    var members: [String: Int] = [:]
     var parked: [MonitorStore.Parked] = []
     var reasons: [MonitorStore.Reason] = []
     var behind = MonitorStore.Behind()

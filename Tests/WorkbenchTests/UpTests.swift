@@ -14,6 +14,20 @@ import Testing
     }
 }
 
+@Suite struct UpStateTests {
+    /// What is exported for another installation is not passed on.
+    @Test func settingsOfOtherInstallationsAreNotInherited() {
+        let mine = ["PATH": "/usr/bin", "HOME": "/root", "LANG": "C.UTF-8"]
+        let others = [
+            "FIELDPOST_SCHEMA": "/old", "FIELDPOST_CONFIG": "/etc/fieldpost",
+            "FIELDPOST_KAFKA_SECURITY_PROTOCOL": "ssl",
+            "PGHOST": "elsewhere", "PGOPTIONS": "-c statement_timeout=1", "http_proxy": "http://proxy.example",
+            "IDENTITY_URL": "https://elsewhere.example",
+        ]
+        #expect(UpState.inherited(from: mine.merging(others) { $1 }) == mine)
+    }
+}
+
 @Suite struct UpPortsTests {
     private static let wanted = [(name: "broker", port: 19_092), (name: "gateway", port: 18_080)]
 

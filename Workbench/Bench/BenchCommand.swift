@@ -32,7 +32,7 @@ struct BenchOptions: ParsableArguments {
     @Option(help: "How often each is measured.")
     var rounds = 5
 
-    @Option(help: "The folder of the schema's files. (default: FIELDPOST_SCHEMA, else that of the sources)")
+    @Option(help: "The folder of the schema's files. (default: that of the sources)")
     var schema = LocalCluster.schemaFolder
 
     func validate() throws {

@@ -12,9 +12,8 @@ extension LocalCluster {
         return URL(fileURLWithPath: program ?? arguments.first ?? "").deletingLastPathComponent().path
     }
 
-    /// `FIELDPOST_SCHEMA`, else the schema files of the sources this was built from.
+    /// The schema files of the sources this was built from.
     package static var schemaFolder: String {
-        if let folder = ProcessInfo.processInfo.environment["FIELDPOST_SCHEMA"] { return folder }
         let sources = URL(fileURLWithPath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         return sources.appendingPathComponent("deploy/schema").path

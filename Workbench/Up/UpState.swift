@@ -25,8 +25,17 @@ struct UpState: Sendable {
         }
         home.secretKeys = try Self.secret(path + "/secret-key", byteCount: 32)
         home.clientSecret = try Self.secret(path + "/client-secret", byteCount: 32)
-        home.inherited = ProcessInfo.processInfo.environment
+        home.inherited = Self.inherited(from: ProcessInfo.processInfo.environment)
         self.home = home
+    }
+
+    /// Of the variables of this process, those that its children get. Settings of another installation
+    /// (`FIELDPOST_…`, `PG…`, `http_proxy`) are not among them.
+    static func inherited(from variables: [String: String]) -> [String: String] {
+        let names: Set = [
+            "PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "NO_COLOR", "SWIFT_BACKTRACE", "CLUSTER_KEEP",
+        ]
+        return variables.filter { names.contains($0.key) }
     }
 
     /// Blocks until PostgreSQL runs, with the database.

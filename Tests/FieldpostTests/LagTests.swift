@@ -34,6 +34,31 @@ import Testing
         }
     }
 
+    @Test func aGroupOfNobodysCatalogueIsFound() async throws {
+        try await withMockCluster(topics: [Topics.realm.name: Topics.realm.partitions, "orders": 2]) { cluster in
+            var producer = try Producer(brokers: cluster.address)
+            for key in 0..<20 as Range<UInt8> { try producer.send("orders", key: [key], value: [key]) }
+            let isFlushed = producer.flush(waitMax: patienceMax)
+            #expect(isFlushed)
+            let admin = try Admin(brokers: cluster.address, waitMax: patienceMax)
+            try admin.commit(group: "billing", [TopicPartition(topic: "orders", partition: 1): 2])
+            func lag(_ options: String...) throws -> Answer {
+                try fieldpost(["lag", "--json", "--brokers", cluster.address] + options)
+            }
+            let rows = try lag("--group", "billing").rows()
+            #expect(rows.map { $0["topic"] as? String } == ["orders"])
+            #expect(rows.map { $0["partition"] as? Int } == [1] && rows.map { $0["committed"] as? Int } == [2])
+            let (end, count) = (try #require(rows[0]["end"] as? Int), rows[0]["lag"] as? Int)
+            #expect(end > 2 && count == end - 2)
+            #expect(try lag("--group", "billing", "--topic", "orders").rows().count == 1)
+            #expect(try lag("--group", "billing", "--topic", Topics.realm.name).rows().isEmpty)
+
+            let unknown = try lag("--group", "biling")
+            #expect(unknown.status == 1 && unknown.errors.contains("neither members nor committed offsets"))
+            #expect(unknown.errors.contains("entry-submitter"), "\(unknown.errors)")
+        }
+    }
+
     /// The mock cluster keeps 5 MB of a partition.
     @Test func whatWasRemovedBeforeAGroupHasReadItIsCounted() async throws {
         try await withMockCluster(topics: [Topics.realm.name: Topics.realm.partitions]) { cluster in

@@ -9,7 +9,7 @@ import Testing
 
 /// What `lag-monitor` and `fieldpost lag --watch` do all the time, while brokers and coordinators come and go.
 ///
-/// The test fails by a crash of its process, which ends all tests. `BROKER_FAULT_SECONDS` says how long the faults last.
+/// A crash of librdkafka ends the process, and with it all tests. `BROKER_FAULT_SECONDS` sets how long the faults last.
 @Suite(.ownThreads) struct BrokerFaultTests {
     private static let waitMax = Duration.milliseconds(400)
     /// Each request of a look waits for at most `waitMax`; some are repeated for single brokers.

@@ -12,7 +12,7 @@ package final class ClusterProcess: Sendable {
         package var executable: String
         package var arguments: [String]
         /// All of the program's environment: nothing is inherited. Unless it sets `SWIFT_BACKTRACE`, a crash ends the
-        /// program at once: Swift's runtime would otherwise keep the process, and its ports, while it writes a backtrace.
+        /// program at once: otherwise Swift's runtime keeps the process, and its ports, while it writes a backtrace.
         package var environment: [String: String]
         /// Its output and its errors are appended to this file; `nil`: they are this process's.
         package var logPath: String?

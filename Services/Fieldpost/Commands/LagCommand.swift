@@ -13,11 +13,12 @@ struct LagCommand: ParsableCommand {
         commandName: "lag", abstract: "How far each consumer group is behind, per partition.",
         discussion: """
             Messages of a group that are not finished, and how long the oldest of them waits. One whose key was parked \
-            is finished and not among them: fieldpost parked list.
+            is finished and not among them: fieldpost parked list. Without --group, Fieldpost's own groups are shown; \
+            any other group of the cluster is shown with the partitions that it has committed offsets of.
             """)
 
     @Option(help: "Only this topic.") var topic: String?
-    @Option(help: "Only this consumer group.") var group: String?
+    @Option(help: "Only this consumer group, Fieldpost's or another one.") var group: String?
     @Flag(help: "Only partitions with a lag, an unknown one, or messages that expired.") var behind = false
     @Flag(help: "Look again every two seconds until Ctrl-C.") var watch = false
     @OptionGroup var brokers: BrokerOptions
@@ -26,11 +27,12 @@ struct LagCommand: ParsableCommand {
     private static let watchInterval: Duration = .seconds(2)
 
     func validate() throws {
-        if let topic { _ = try Topic.named(topic) }
-        if let group, !Topics.all.contains(where: { $0.consumers.contains(group) }) {
-            let names = Set(Topics.all.flatMap(\.consumers)).sorted().joined(separator: ", ")
-            throw ValidationError("there is no consumer group \(group); there are \(names)")
-        }
+        if let topic, foreignGroup == nil { _ = try Topic.named(topic) }
+    }
+
+    /// The group that is asked for, when it is none of the catalogue.
+    private var foreignGroup: String? {
+        group.flatMap { name in Topics.all.contains { $0.consumers.contains(name) } ? nil : name }
     }
 
     func run() throws {
@@ -38,7 +40,7 @@ struct LagCommand: ParsableCommand {
         let reader = try LagReader(brokers: addresses, properties: properties, waitMax: BrokerOptions.waitMax)
         var history = LagHistory()
         while true {
-            let failure = look(reader, &history)
+            let failure = try look(reader, &history)
             let rows = rows(history)
             let shown = behind ? rows.filter { $0.lag != 0 || $0.expired != 0 } : rows
             if watch, !output.json, isatty(STDOUT_FILENO) == 1 { print("\u{1B}[2J\u{1B}[H", terminator: "") }
@@ -64,22 +66,38 @@ struct LagCommand: ParsableCommand {
     }
 
     /// - Returns: Why something is unknown.
-    private func look(_ reader: borrowing LagReader, _ history: inout LagHistory) -> KafkaError? {
-        do {
-            let look = try reader.look(at: groups, others: false)
+    /// - Throws: When there is no group of the name that was given.
+    private func look(
+        _ reader: borrowing LagReader, _ history: inout LagHistory
+    ) throws(CommandFailure) -> KafkaError? {
+        let look: LagLook
+        do throws(KafkaError) {
+            look = try reader.look(at: groups, others: false, named: foreignGroup.map { [$0] } ?? [])
             history.take(look)
-            for group in groups.keys.sorted() {
-                history.learn(try reader.writtenTimes(of: history.unknownAges(of: group)), of: group)
+            for group in look.groups {
+                history.learn(try reader.writtenTimes(of: history.unknownAges(of: group.name)), of: group.name)
             }
-            return look.problems.min { $0.key < $1.key }?.value
         } catch {
             history = LagHistory()
             return error
         }
+        if let name = foreignGroup, let found = look.groups.first(where: { $0.name == name }),
+            found.offsets.isEmpty, found.memberCount ?? 0 == 0
+        {
+            let names = Set(Topics.all.flatMap(\.consumers)).sorted().joined(separator: ", ")
+            throw CommandFailure(
+                "consumer group \(name) has neither members nor committed offsets; Fieldpost's groups: \(names)")
+        }
+        return look.problems.min { $0.key < $1.key }?.value
     }
 
-    /// A row for every partition of the catalogue, also for those of which nothing is known.
+    /// A row for every partition of the catalogue, also for those of which nothing is known; of another group, for
+    /// those that it has committed offsets of.
     private func rows(_ history: LagHistory) -> [LagRow] {
+        if let foreignGroup {
+            return history.lags.filter { $0.group == foreignGroup && topic ?? $0.partition.topic == $0.partition.topic }
+                .map { LagRow($0.partition, group: foreignGroup, $0) }
+        }
         let lags = Dictionary(grouping: history.lags, by: \.group).mapValues { lags in
             Dictionary(lags.map { ($0.partition, $0) }) { first, _ in first }
         }

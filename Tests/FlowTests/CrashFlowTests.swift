@@ -8,6 +8,9 @@ extension FlowTests {
         var options = LocalCluster.Options.withoutGateway
         options.services = [.relay]
         try await withCluster("crash", options) { cluster in
+            let relay = try #require(cluster.process(.relay))
+            let port = try #require(URL(string: cluster.adminURL(.relay))?.port)
+            #expect(try isClosedOnExec(port, of: relay.id))
             for part in [LocalCluster.Part.broker, .relay] {
                 let process = try #require(cluster.process(part))
                 process.signal(SIGABRT)
@@ -20,4 +23,25 @@ extension FlowTests {
             }
         }
     }
+}
+
+/// Whether a process's listener on a port is closed in programs that the process starts.
+///
+/// Source: proc(5), `/proc/net/tcp` (state 0A is LISTEN) and `/proc/pid/fdinfo` (flags in octal digits).
+private func isClosedOnExec(_ port: Int, of process: pid_t) throws -> Bool {
+    let suffix = ":" + String(format: "%04X", port)
+    let lines = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8).split(separator: "\n")
+    let fields = lines.map { $0.split(separator: " ") }.first {
+        $0.count > 9 && $0[1].hasSuffix(suffix) && $0[3] == "0A"
+    }
+    let inode = try #require(fields?[9])
+    let folder = "/proc/\(process)/"
+    let names = try FileManager.default.contentsOfDirectory(atPath: folder + "fd")
+    let name = try #require(
+        names.first {
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: folder + "fd/" + $0)) == "socket:[\(inode)]"
+        })
+    let info = try String(contentsOfFile: folder + "fdinfo/" + name, encoding: .utf8).split(separator: "\n")
+    let flags = info.first { $0.hasPrefix("flags:") }?.split(separator: "\t").last.flatMap { Int32($0, radix: 8) }
+    return try #require(flags) & O_CLOEXEC != 0
 }

@@ -67,7 +67,7 @@ import Testing
         _ cluster: borrowing MockCluster, _ proxies: BrokerProxies, _ random: inout SplitMix64
     ) {
         let broker = Int.random(in: 1...3, using: &random)
-        switch Int.random(in: 0..<10, using: &random) {
+        switch Int.random(in: 0..<20, using: &random) {
         case 0, 1: proxies.freeze(broker)
         case 2, 3: proxies.cut(broker)
         case 4: proxies.setRoundTrip(.milliseconds(Int.random(in: 0...600, using: &random)), of: broker)

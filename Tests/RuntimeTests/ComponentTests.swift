@@ -1,7 +1,5 @@
 import CoreMetrics
 import Essentials
-import FoundationEssentials
-import Glibc
 import HTTP
 import Hummingbird
 import Logging
@@ -61,21 +59,6 @@ private final class ErrorLog: Sendable {
     }
 }
 
-/// The sockets of this process that have a port of 127.0.0.1.
-private func descriptors(boundTo port: Int) -> [Int32] {
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
-    return names.compactMap { Int32($0) }.filter { descriptor in
-        var address = sockaddr_in()
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let status = unsafe withUnsafeMutablePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe getsockname(descriptor, $0, &size)
-            }
-        }
-        return status == 0 && address.sin_family == sa_family_t(AF_INET) && Int(address.sin_port.bigEndian) == port
-    }
-}
-
 @Suite(.ownThreads) struct ComponentTests {
     @Test func aWorkerRunsAgainUntilItWorksAndTheProcessIsReadyAfterThat() async throws {
         let health = Health(stallMax: .seconds(60))
@@ -113,20 +96,6 @@ private func descriptors(boundTo port: Int) -> [Int32] {
         }
         let (first, second) = ("first broker refuses", "second broker refuses")
         #expect(errors.texts == [second, first, first, second])
-    }
-
-    /// NIO's sockets are inherited otherwise by what Swift's runtime starts at a crash.
-    @Test func aListenerIsClosedInWhatTheProcessStarts() async throws {
-        let port = Atomic<Int>(0)
-        let health = Health(stallMax: .seconds(60))
-        let admin = AdminServer.component(host: "127.0.0.1", port: 0, health: health, metrics: MetricsRegistry()) {
-            port.store($0, ordering: .relaxed)
-        }
-        try await withRunning([admin], health: health) {
-            #expect(await eventually { port.load(ordering: .relaxed) != 0 })
-            let flags = descriptors(boundTo: port.load(ordering: .relaxed)).map { fcntl($0, F_GETFD) }
-            #expect(!flags.isEmpty && flags.allSatisfy { $0 & FD_CLOEXEC != 0 })
-        }
     }
 
     @Test func anErrorThatNeedsAPersonEndsTheProcessAndTheOtherLoops() async throws {

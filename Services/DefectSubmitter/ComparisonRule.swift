@@ -4,9 +4,6 @@ import Model
 ///
 /// Values are texts, by the tracker's names of the fields. A field that a record does not have is empty.
 enum ComparisonRule {
-    /// Most fields of one command, and most lists that it asks for.
-    static let fieldCountMax = 200
-    static let listCountMax = 20
     /// The tracker's name of the field that an action changes.
     static let state = "State"
 
@@ -29,10 +26,8 @@ enum ComparisonRule {
         case .choices:
             if command.choicesOf.isEmpty { problems.append("'choicesOf' is missing") }
         }
-        if command.choicesOf.count > listCountMax { problems.append("'choicesOf' has more than \(listCountMax) names") }
-        if max(command.fields.count, command.base.count) > fieldCountMax {
-            problems.append("More than \(fieldCountMax) fields are given")
-        }
+        // The gateway refuses it; one that an older one took, or that was imported, ends here.
+        if let objection = command.objection { problems.append(objection) }
         return problems
     }
 

@@ -94,6 +94,52 @@ extension DefectCommand: KindFields {
         case operation, record, actionName, fields, base, choicesOf, submitRequested, status, messages, choices
     }
 
+    /// Most characters of a record's id.
+    package static let recordLengthMax = 64
+    /// Most characters of the name of a field or an action.
+    package static let nameLengthMax = 100
+    /// Most fields of one command, and most lists that it asks for.
+    package static let fieldCountMax = 200
+    package static let choicesOfCountMax = 20
+
+    package var objection: String? {
+        if let record, !record.isEmpty, !Self.isRecordID(record) {
+            return "'record' must be 1 to \(Self.recordLengthMax) of the characters A-Z, a-z, 0-9, '_', '-' and '.', "
+                + "beginning with a letter or digit, such as SAMPL00000001"
+        }
+        if choicesOf.count > Self.choicesOfCountMax {
+            return "'choicesOf' has \(choicesOf.count) names; at most \(Self.choicesOfCountMax) are allowed"
+        }
+        if max(fields.count, base.count) > Self.fieldCountMax {
+            return "'fields' and 'base' may have at most \(Self.fieldCountMax) fields each"
+        }
+        let names = [actionName].compactMap(\.self) + choicesOf + fields.keys + base.keys
+        guard names.allSatisfy(Self.isName) else {
+            return "the name of a field or an action must be at most \(Self.nameLengthMax) characters, none of them a "
+                + "control character"
+        }
+        return nil
+    }
+
+    /// It is part of a path of the tracker's API, and of an index.
+    private static func isRecordID(_ text: String) -> Bool {
+        func isLetterOrDigit(_ byte: UInt8) -> Bool {
+            switch byte {
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                true
+            default: false
+            }
+        }
+        return text.utf8.count <= recordLengthMax && text.utf8.first.map(isLetterOrDigit) ?? false
+            && text.utf8.allSatisfy { isLetterOrDigit($0) || "_-.".utf8.contains($0) }
+    }
+
+    private static func isName(_ text: String) -> Bool {
+        text.unicodeScalars.count <= nameLengthMax
+            && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+    }
+
     /// The names of the fields that its person writes.
     package static let ownerNames = [
         CodingKeys.operation, .record, .actionName, .fields, .base, .choicesOf, .submitRequested,

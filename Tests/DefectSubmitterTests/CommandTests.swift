@@ -142,7 +142,7 @@ import Testing
                 (DefectCommand(operation: .create, fields: ["Headline": "H", "Severity": "9"]), "not in its list"),
                 (DefectCommand(operation: .modify, record: "SAMPL99999999", fields: ["Headline": "x"]), "no record"),
                 (DefectCommand(operation: .modify, record: "../..", fields: ["Headline": "x"]), ""),
-                (DefectCommand(operation: .modify, record: "..", fields: ["Headline": "x"]), "is no id"),
+                (DefectCommand(operation: .modify, record: "..", fields: ["Headline": "x"]), "'record' must be"),
                 (DefectCommand(operation: .delete, record: id, actionName: "Modify"), "does not delete"),
             ]
             for (command, words) in cases {
@@ -168,7 +168,18 @@ import Testing
                 DefectCommand(operation: .create, record: "SAMPL00000001", fields: ["Headline": "x"]),
                 DefectCommand(operation: .create, fields: many),
             ]
-            for command in commands {
+            let hostile = [
+                "../../workspace", "SAMPL00000001/fields", "SAMPL00000001?operation=Commit", "SAMPL00000001#x",
+                "SAMPL00000001\r\nX: y", "*", "%2e%2e", ".", "..", "SAMPL 1", "Ø1", "\u{7F}",
+                String(repeating: "S", count: 5_000), String(repeating: "S", count: 65),
+            ].flatMap { record in
+                [
+                    DefectCommand(operation: .modify, record: record, fields: ["Headline": "x"]),
+                    DefectCommand(operation: .delete, record: record),
+                    DefectCommand(operation: .choices, record: record, choicesOf: ["Severity"]),
+                ]
+            }
+            for command in commands + hostile {
                 let refused = try await world.perform(command)
                 #expect(refused.status == .refused && !refused.messages.isEmpty, "\(refused)")
             }

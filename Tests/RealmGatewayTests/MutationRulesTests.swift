@@ -72,6 +72,23 @@ import Testing
         #expect(decide(.patch, again, on: #"{"status":"released","submitRequested":true}"#) == merged(again))
     }
 
+    @Test(arguments: [
+        ("record", #""../../workspace""#), ("record", #""S/1""#), ("record", #""S?operation=Commit""#),
+        ("record", #""S#1""#), ("record", #""S\r\nX: y""#), ("record", #""*""#), ("record", #""..""#),
+        ("record", #"" ""#), ("record", #""Ø1""#), ("record", "\"\(String(repeating: "S", count: 5_000))\""),
+        ("choicesOf", "[\(Array(repeating: #""Severity""#, count: 21).joined(separator: ","))]"),
+        ("choicesOf", #"["a\nb"]"#), ("actionName", "\"\(String(repeating: "x", count: 101))\""),
+        ("fields", #"{"a\u0007b": "x"}"#),
+    ]) func aDefectCommandOfAnotherFormIsRefused(name: String, value: String) {
+        let fields = #"{"operation": "modify", "\#(name)": \#(value)}"#
+        for (operation, current) in [(Mutation.Operation.put, nil), (.patch, #"{"operation": "modify"}"#)] {
+            let decision = decide(operation, fields, on: current, kind: .defectCommand)
+            #expect(code(decision) == .invalidField, "\(decision)")
+        }
+        let allowed = #"{"operation": "modify", "record": "SAMPL00000001", "choicesOf": ["Severity"]}"#
+        #expect(code(decide(.put, allowed, kind: .defectCommand)) == nil)
+    }
+
     @Test func aPatchIsPassedOnAsItIs() {
         #expect(decide(.patch, #"{ "text":null }"#, on: #"{"status":"draft"}"#) == merged(#"{ "text":null }"#))
     }

@@ -34,6 +34,23 @@ import Testing
             ])
     }
 
+    /// Records that are made while a second ends have the time of their history, not that of a moment before.
+    @Test func submitDateIsTheTimeOfTheFirstRowOfHistory() throws {
+        let system = try CompassSystem(journalPath: nil)
+        system.load(CompassFixture.organisation)
+        let user = CompassUser(name: "ana", password: "")
+        let values = Dictionary(uniqueKeysWithValues: CompassFixture.values.map { ($0.name, $0.value) })
+        let start = Timestamp.now().millisecondsSinceEpoch
+        while Timestamp.now().millisecondsSinceEpoch < start + 2_100 {
+            let (submitted, first) = try system.checked { state throws(CompassRules.Refusal) in
+                let id = try state.create(by: user, isTrial: false).record.id
+                let record = try state.commit(id, values, by: user, isTrial: false).record
+                return (record.submittedAtMs, state.history[record.number - 1].first?.clockMs)
+            }
+            #expect(submitted == first)
+        }
+    }
+
     @Test func historyBecomesVisibleLateAndIsToldAsItTrulyIs() async throws {
         try await Fixture.run { fixture in
             try await fixture.post("/sandbox/clock", #"{"now": "2026-11-23T13:00:00Z"}"#)

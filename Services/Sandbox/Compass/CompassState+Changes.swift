@@ -32,7 +32,7 @@ extension CompassState {
         } else {
             old = CompassRecord(
                 number: reserveNumber(), fields: ["Submitter": change.user],
-                submittedAtMs: atMs + Int64(dials.switches.clockSkewSeconds) * 1_000, version: 0)
+                submittedAtMs: serverMs(at: atMs), version: 0)
         }
         if let readers = change.readers { old.readers = readers }
         if let editors = change.editors { old.editors = editors }

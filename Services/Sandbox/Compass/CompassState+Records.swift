@@ -83,7 +83,7 @@ extension CompassState {
         let session = CompassSession(
             user: user.name, number: number, action: action, version: 0, beganAtMs: clock.nowMs, values: [:])
         if !isTrial { sessions.put(session) }
-        return view(Self.new(number, user, serverMs), session)
+        return view(Self.new(number, user, serverMs(at: clock.nowMs)), session)
     }
 
     /// Saves, and ends the edit session. A refused one stays open.
@@ -96,7 +96,9 @@ extension CompassState {
             _ = try readable(id, user)
             throw CompassRules.Refusal("The record \(id) is not being edited.")
         }
-        let old = session.isNew ? Self.new(number, user, serverMs) : try changeable(id, user)
+        // Read once: the clock goes on meanwhile, and the record's time is that of its first row of history.
+        let atMs = clock.nowMs
+        let old = session.isNew ? Self.new(number, user, serverMs(at: atMs)) : try changeable(id, user)
         guard old.version == session.version else {
             throw CompassRules.Refusal(
                 "The record \(id) has been updated by another user while you were editing it.")
@@ -107,7 +109,7 @@ extension CompassState {
         let record = saved(old, written, session.action.destination)
         if !isTrial {
             _ = sessions.end(user.name, number)
-            write(record, over: old, session.action.name, by: user.name, atMs: clock.nowMs)
+            write(record, over: old, session.action.name, by: user.name, atMs: atMs)
         }
         return view(record, nil)
     }
@@ -164,7 +166,7 @@ extension CompassState {
                 record,
                 CompassHistory(
                     number: nextHistoryNumber, action: action, user: user, atMs: atMs,
-                    clockMs: atMs + Int64(dials.switches.clockSkewSeconds) * 1_000,
+                    clockMs: serverMs(at: atMs),
                     visibleAtMs: atMs + Int64(dials.switches.visibleAfterMs), oldState: old.fields["State"] ?? "",
                     newState: record.fields["State"] ?? "", owner: record.fields["Owner"] ?? "", changes: changes)))
     }

@@ -85,5 +85,7 @@ struct CompassState: ~Copyable {
     // MARK: Times
 
     /// What the server's clock shows, in milliseconds since 1970.
-    var serverMs: Int64 { clock.nowMs + Int64(dials.switches.clockSkewSeconds) * 1_000 }
+    ///
+    /// - Parameter atMs: When, by a clock that is right.
+    func serverMs(at atMs: Int64) -> Int64 { atMs + Int64(dials.switches.clockSkewSeconds) * 1_000 }
 }

@@ -47,7 +47,10 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     ),
     (
         "realm-initializer", "RealmInitializer",
-        ["BackendProtocol", "Catalogues", "Environments", "HTTP", "Model", "Postgres", "Realms", "Runtime", "Work"]
+        [
+            "BackendProtocol", "Catalogues", "Environments", "HTTP", "Model", "Postgres", "Realms", "Runtime", "Work",
+            logging,
+        ]
     ),
     (
         "entry-submitter", "EntrySubmitter",
@@ -176,7 +179,7 @@ let shared: [Target] = [
         name: "Catalogues",
         dependencies: [
             "BackendProtocol", "Environments", "Essentials", "Model", "NameBasedIDs", "Postgres", "Realms", crypto,
-            logging,
+            logging, metrics,
         ],
         path: "Shared/Catalogues"),
     .target(
@@ -341,7 +344,7 @@ let tests: [Target] = [
         name: "RealmInitializerTests",
         dependencies: [
             "BackendProtocol", "Backends", "Catalogues", "Environments", "Essentials", "HTTP", "Model", "Postgres",
-            "RealmInitializer", "Realms", "TestSupport", "Work",
+            "RealmInitializer", "Realms", "TestSupport", "Work", logging,
         ], path: "Tests/RealmInitializerTests"),
     .testTarget(
         name: "RealmsTests",

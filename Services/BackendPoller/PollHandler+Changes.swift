@@ -36,6 +36,7 @@ extension PollHandler {
             guard try write(found, askedAt: call.askedAt, decision, environment, &batch, &writes, &connection) else {
                 return try ask(since: cursor, at: position, object, environment, &connection)
             }
+            unreadable.report(found.unreadable, in: environment, logger)
             batch.expect(PollStore.expectWatermark(cursor, in: environment, decision: decision))
             batch.also(PollStore.moveWatermark(to: found.cursor, in: environment, decision: decision))
             if let problem = found.problem {

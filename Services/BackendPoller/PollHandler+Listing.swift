@@ -125,6 +125,7 @@ extension PollHandler {
                 return .call(.listing(call), startBefore: .now + .seconds(600))
             }
             report(read.listing.unreadable, environment)
+            unreadable.report(read.listing.unreadableRecords, in: environment, logger)
             let next = ListingCursor(run: poll.run, day: read.days.lowerBound).description
             batch.also(PollStore.moveWatermark(to: next, in: environment, decision: decision))
             return list(call.people, since: next, poll, object, at: position)

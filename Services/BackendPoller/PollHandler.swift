@@ -61,6 +61,8 @@ struct PollHandler: Handler {
             hasher.combine(found.data.contexts)
             hasher.combine(found.data.templates)
             hasher.combine(found.records)
+            hasher.combine(found.unreadable)
+            hasher.combine(found.data.unreadable)
             hasher.combine(found.days)
             hash = hasher.finalize()
         }
@@ -71,6 +73,7 @@ struct PollHandler: Handler {
     var directory = RealmDirectory()
     private var revisions: [EnvironmentID: Int64] = [:]
     private var reported = ReportedReferences()
+    var unreadable = ReportedRecords()
     var compared = ComparedReads()
     var listed: ListedDays
     var followed = FollowedChanges(of: StoredPerson.kinds)
@@ -198,6 +201,7 @@ struct PollHandler: Handler {
                         decision: decision))
                 return .finished
             }
+            unreadable.report(found.data.unreadable + found.unreadable, of: poll.person, in: environment, logger)
             let isDangling = reported.report(found.data, read.tree, of: poll.person, in: environment, logger)
             let contents = RealmContents(email: poll.person, data: found.data, records: [], readAt: found.readAt)
             let stored = try StoredPerson(
@@ -206,18 +210,20 @@ struct PollHandler: Handler {
             let changes = PollRule.changes(
                 known: stored.seen, found: found.records, days: found.days, email: poll.person,
                 entries: stored.entries(before: object.position), unresolved: stored.unresolved(in: found.data),
-                run: poll.run)
+                run: poll.run, isWhole: found.unreadable.isEmpty)
             reportAmbiguous(changes.ambiguous, of: poll.person, environment)
             guard
                 try write(
                     changes, seen: seen, before: object.position, decision, environment, &batch, &writes, &connection)
             else { return try ask(of: poll.person, object, environment, &connection) }
             let writtenCount = writes.count
+            // A choice that cannot be read is not gone: what the person has stays until all can be read.
+            if !found.data.unreadable.isEmpty, stored.user != nil { return .finished }
             try compareChoices(contents, stored, decision, &writes)
             try compareRetired(read.tree, stored, decision, environment, &writes, &connection)
-            // What refers to what is not there is counted each time.
+            // What refers to what is not there, and what cannot be read, is counted each time.
             if changes == PollRule.Changes(), writes.count == writtenCount, stored.user != nil, !isDangling,
-                stored.newest < object.position
+                found.unreadable.isEmpty, stored.newest < object.position
             {
                 compared.remember(name, read.hash, at: stored.newest)
             }

@@ -22,9 +22,10 @@ enum PollRule {
     ///     something else than its record, though the record is as it was, is told again: when the record was judged,
     ///     it may have been otherwise for a moment. So is one whose record was never seen, and is not there.
     ///   - unresolved: Entries that do not say what they are about, although it can be told now.
+    ///   - isWhole: Whether every record could be read. If not, nothing is concluded from what is missing.
     static func changes(
         known: [UUID: SeenRecord], found: [BackendEntry], days: ClosedRange<Day>, email: String,
-        entries: [UUID: TimeEntry] = [:], unresolved: Set<UUID> = [], run: Int64 = 0
+        entries: [UUID: TimeEntry] = [:], unresolved: Set<UUID> = [], run: Int64 = 0, isWhole: Bool = true
     ) -> Changes {
         var changes = Changes()
         var records: [UUID: SeenRecord] = [:]
@@ -40,7 +41,7 @@ enum PollRule {
             if other.backendId == known[id]?.backendId { continue }
             if record.backendId == known[id]?.backendId || record.backendId < other.backendId { records[id] = record }
         }
-        for (id, entry) in entries where records[id] == nil {
+        for (id, entry) in entries where isWhole && records[id] == nil {
             // A record that was seen before becomes a tombstone, which tells it.
             guard let backendID = entry.backendId, let day = entry.entryDate, days.contains(day),
                 !entry.status.isClosed,
@@ -61,7 +62,9 @@ enum PollRule {
             if known[id] != record { changes.put[id] = record }
         }
         // Of other days nothing was read.
-        changes.gone = Set(known.filter { records[$0.key] == nil && days.contains($0.value.day) }.keys)
+        if isWhole {
+            changes.gone = Set(known.filter { records[$0.key] == nil && days.contains($0.value.day) }.keys)
+        }
         return changes
     }
 

@@ -2,6 +2,7 @@ import BackendProtocol
 import Catalogues
 import Environments
 import FoundationEssentials
+import Logging
 import Model
 import Postgres
 import Realms
@@ -14,12 +15,17 @@ struct RealmHandler: Handler {
     typealias Answer = Result<RealmFetcher.Observation, BackendError>
 
     let fetcher: RealmFetcher
+    private let logger: Logger
+    private var reported = ReportedRecords()
     private var directory = RealmDirectory()
     private var revisions: [EnvironmentID: Int64] = [:]
     private let encoder = JSONEncoder()
     private let decoder = JSONDecoder()
 
-    init(_ fetcher: RealmFetcher) { self.fetcher = fetcher }
+    init(_ fetcher: RealmFetcher, logger: Logger) {
+        self.fetcher = fetcher
+        self.logger = logger
+    }
 
     mutating func decide(
         _ inputs: [WorkItem<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
@@ -59,6 +65,9 @@ struct RealmHandler: Handler {
             case .event, .retry:
                 nexts.append(try start(registration, environment, &connection))
             case .answer(.success(let found)):
+                // What cannot be read now, the poller adds when it can be.
+                reported.report(
+                    found.data.unreadable + found.unreadable, of: registration.userId, in: environment, logger)
                 try fill(
                     registration, found, object, decision: index, environment, &batch, &filling, &connection)
                 nexts.append(.finished)

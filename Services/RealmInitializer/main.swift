@@ -24,7 +24,8 @@ await serve("realm-initializer", settings: Settings.all) { context in
         .worker("realm-initializer", count: try configuration.integer(.workerCount), isFinal: isFinal) {
             [limits] control in
             var worker = try Worker(
-                RealmHandler(fetcher), at: place.member(control.index), limits: limits, logger: control.logger)
+                RealmHandler(fetcher, logger: control.logger), at: place.member(control.index), limits: limits,
+                logger: control.logger)
             try worker.run(control)
         }
     ]

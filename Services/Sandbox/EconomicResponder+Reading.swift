@@ -66,7 +66,13 @@ extension EconomicResponder {
             filter = parsed
         }
         let (rows, next) = system.page(filter, from: first)
-        return self.page(rows.map { EconomicResponder.json($0) }, next)
+        let employee = Int(system.switches.faults.unreadableRowsOf)
+        let items = rows.map { record in
+            EconomicResponder.json(record).unreadable(
+                if: record.employeeNumber == employee, id: "number", number: record.number)
+        }
+        system.count("unreadableRows", rows.count { $0.employeeNumber == employee })
+        return self.page(items, next)
     }
 
     private func listing<Row>(_ rows: [Int: Row], from first: Int, _ json: (Row) -> JSONText) -> Response {
@@ -126,7 +132,7 @@ extension JSONText {
             fields.filter {
                 switch $0.1 {
                 case .null, .bool(false): false
-                case .bool, .number, .decimal, .string, .array, .object: true
+                case .bool, .number, .decimal, .string, .array, .object, .raw: true
                 }
             })
     }

@@ -8,6 +8,8 @@ enum JSONText: Sendable {
     case string(String)
     case array([JSONText])
     case object([(String, JSONText)])
+    /// Bytes as they are, whether they are JSON or not.
+    case raw([UInt8])
 
     /// UTF-8, without white space.
     var bytes: [UInt8] {
@@ -41,6 +43,7 @@ enum JSONText: Sendable {
                 value.write(to: &bytes)
             }
             bytes.append(UInt8(ascii: "}"))
+        case .raw(let value): bytes.append(contentsOf: value)
         }
     }
 

@@ -38,7 +38,12 @@ extension SAPResponder {
             let rowsMax = system.withDials { $0.switches.rowsMax }
             let top = rowsMax > 0 ? min(query.top, rowsMax) : query.top
             let records = system.records(query.filter, skip: query.skip, top: top)
-            return rows(records.map { SAPEntities.timeSheetEntry($0) }, query)
+            let person = system.switches.faults.unreadableRowsOf
+            system.count("unreadableRows", records.count { $0.person == person })
+            return rows(records.map { SAPEntities.timeSheetEntry($0) }, query) { index, row in
+                row.unreadable(
+                    if: records[index].person == person, id: "TimeSheetRecord", number: records[index].number)
+            }
         case SAPPath.project + "/A_EnterpriseProjectTeamMember":
             return rows(page(teamMembers(query.filter), query).map(SAPEntities.teamMember), query)
         case SAPPath.project + "/A_EnterpriseProject":
@@ -73,10 +78,16 @@ extension SAPResponder {
         return .json(.ok, .object([("d", .object(SAPEntities.timeSheetEntry(record)))]))
     }
 
-    private func rows(_ entities: [[(String, JSONText)]], _ query: Query) -> Response {
-        let results = entities.map { fields in
-            JSONText.object(
-                query.select.isEmpty ? fields : fields.filter { $0.0 == "__metadata" || query.select.contains($0.0) })
+    private func rows(
+        _ entities: [[(String, JSONText)]], _ query: Query,
+        change: (_ index: Int, _ row: JSONText) -> JSONText = { _, row in row }
+    ) -> Response {
+        let results = entities.enumerated().map { index, fields in
+            change(
+                index,
+                .object(
+                    query.select.isEmpty
+                        ? fields : fields.filter { $0.0 == "__metadata" || query.select.contains($0.0) }))
         }
         return .json(.ok, .object([("d", .object([("results", .array(results))]))]))
     }

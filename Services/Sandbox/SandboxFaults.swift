@@ -33,7 +33,7 @@ struct SandboxDials<Behaviour: Switches>: Sendable {
         return new
     }
 
-    mutating func count(_ kind: String) { counts[kind, default: 0] += 1 }
+    mutating func count(_ kind: String, _ count: Int = 1) { if count > 0 { counts[kind, default: 0] += count } }
 
     mutating func draw(_ rate: Double) -> Bool { rate > 0 && Double(numbers.next() >> 11) * 0x1p-53 < rate }
 

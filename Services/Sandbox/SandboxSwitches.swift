@@ -75,6 +75,9 @@ struct FaultSwitches: Codable, Equatable {
     /// Calls that take `slowMs` instead of `latencyMs`.
     var rateSlow = 0.0
     var slowMs = 2000
+    /// Each row of listings that is this person's has one value that no client expects; see ``UnreadableRow``. SAP's
+    /// people are named by their personnel assignment, e-conomic's by their employee number, Compass's as owners.
+    var unreadableRowsOf = ""
     /// Begins the random numbers anew.
     var seed: UInt64 = 1
 
@@ -97,6 +100,7 @@ struct FaultSwitches: Codable, Equatable {
         case "nextLateCommit": nextLateCommit = try values.decode(Int.self, forKey: name)
         case "rateSlow": rateSlow = try values.decode(Double.self, forKey: name)
         case "slowMs": slowMs = try values.decode(Int.self, forKey: name)
+        case "unreadableRowsOf": unreadableRowsOf = try values.decode(String.self, forKey: name)
         case "seed": seed = try values.decode(UInt64.self, forKey: name)
         default: return false
         }

@@ -13,7 +13,7 @@ protocol SandboxSystem: Sendable {
 extension SandboxSystem {
     var switches: Behaviour { withDials { $0.switches } }
 
-    func count(_ kind: String) { withDials { $0.count(kind) } }
+    func count(_ kind: String, _ count: Int = 1) { withDials { $0.count(kind, count) } }
 
     /// Takes as long as a call takes. What is returned answers it: it failed before it was looked at.
     func failure(

@@ -35,28 +35,22 @@ package enum HTTPAnswer {
         }
     }
 
-    /// Decodes an answer to a read. In place of U+0000, which PostgreSQL does not store, its texts have U+FFFD.
+    /// Decodes an answer to a read. Texts that cannot be read or stored have U+FFFD in place of what cannot; see
+    /// ``ReadableJSON``.
     package static func decode<Value: Decodable>(_: Value.Type, from body: [UInt8]) throws(BackendError) -> Value {
         do {
-            return try JSONDecoder().decode(Value.self, from: Data(storable(body)))
+            return try JSONDecoder().decode(Value.self, from: Data(ReadableJSON.repaired(body)))
         } catch {
             let reason = BackendMessage.bounded("an answer that cannot be read: \(error)")
             throw .notProcessed(reason: reason, retryAfter: nil)
         }
     }
 
-    /// JSON whose `\u0000` are `\ufffd`. JSON cannot hold the character otherwise (RFC 8259, 7).
-    private static func storable(_ json: [UInt8]) -> [UInt8] {
-        let (null, replacement) = (Array("\\u0000".utf8), Array("\\ufffd".utf8))
-        var json = json
-        var index = 0
-        while index < json.count, let escape = json[index...].firstIndex(of: UInt8(ascii: "\\")) {
-            // What follows a backslash is escaped: a second one begins nothing.
-            index = escape + 2
-            guard json[escape...].starts(with: null) else { continue }
-            json.replaceSubrange(escape..<escape + null.count, with: replacement)
-        }
-        return json
+    /// Decodes the answer to a write, or an error's body, in the same way.
+    ///
+    /// - Returns: `nil` when it is something else.
+    package static func decoded<Value: Decodable>(_: Value.Type, from body: [UInt8]) -> Value? {
+        do { return try decode(Value.self, from: body) } catch { return nil }
     }
 
     // MARK: Retry-After

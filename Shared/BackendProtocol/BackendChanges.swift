@@ -29,15 +29,19 @@ public struct BackendChanges: Equatable, Sendable {
     public var haveChoicesChanged: Bool
     /// Why the reading was broken off, to begin anew with the next run: for an operator.
     public var problem: String?
+    /// Records of this part that cannot be read, to be reported. Nothing is concluded from them.
+    public var unreadable: [UnreadableRecord]
 
     /// A part of the changes.
     public init(
-        changes: [Change], cursor: String, hasMore: Bool, haveChoicesChanged: Bool = false, problem: String? = nil
+        changes: [Change], cursor: String, hasMore: Bool, haveChoicesChanged: Bool = false, problem: String? = nil,
+        unreadable: [UnreadableRecord] = []
     ) {
         self.changes = changes
         self.cursor = cursor
         self.hasMore = hasMore
         self.haveChoicesChanged = haveChoicesChanged
         self.problem = problem
+        self.unreadable = unreadable
     }
 }

@@ -12,6 +12,15 @@ extension BackendError: CustomStringConvertible {
 }
 
 extension BackendError {
+    /// What went wrong, without what it means.
+    package var reason: String {
+        switch self {
+        case .refused(let messages): messages.joined(separator: "; ")
+        case .notProcessed(let reason, _), .outcomeUnknown(let reason, _), .unauthorized(let reason): reason
+        case .tooLate: "the time was over"
+        }
+    }
+
     /// When a read that failed like that is tried again.
     ///
     /// - Returns: `nil` when the back end refuses it: no repetition helps. `asked`: for how long the back end asks to

@@ -15,11 +15,18 @@ public struct BackendListing: Equatable, Sendable {
     /// E-mail addresses of people of whom not everything could be read: the references do not suffice, or a record has
     /// values that make no sense. What is told of them is right, and nothing is concluded from what is not told.
     public var unreadable: Set<String>
+    /// Records that cannot be read, to be reported: those of ``unreadable`` people, and those that do not say whose
+    /// they are.
+    public var unreadableRecords: [UnreadableRecord]
 
     /// A listing.
-    public init(from: Day, entries: [String: [BackendEntry]] = [:], unreadable: Set<String> = []) {
+    public init(
+        from: Day, entries: [String: [BackendEntry]] = [:], unreadable: Set<String> = [],
+        unreadableRecords: [UnreadableRecord] = []
+    ) {
         self.from = from
         self.entries = entries
         self.unreadable = unreadable
+        self.unreadableRecords = unreadableRecords
     }
 }

@@ -9,6 +9,8 @@ public struct ReportingData: Equatable, Sendable {
     public var contexts: [Identified<ReportingContext>]
     /// What can be registered.
     public var templates: [Identified<ReportingTemplate>]
+    /// Rows of the back end's lists that could not be read: the choices made of them are missing here, and not gone.
+    public var unreadable: [UnreadableRecord] = []
 
     /// Reporting data.
     public init(

@@ -37,6 +37,10 @@ public protocol TimeBackend: Sendable {
     /// The person's records from `from` through `through`, both included; cancelled and superseded ones left out.
     func entries(of person: BackendPerson, from: Day, through: Day) async throws(BackendError) -> [BackendEntry]
 
+    /// The same as ``entries(of:from:through:)``, but a record that cannot be read does not cost the others: it is
+    /// named in ``BackendRecords/unreadable``, and nothing is concluded from its absence.
+    func records(of person: BackendPerson, from: Day, through: Day) async throws(BackendError) -> BackendRecords
+
     /// The records of `people` that were created or changed since `cursor`, part by part; deleted ones need not be
     /// told, and nothing is concluded from what is not told. Only called where ``BackendCapabilities/tellsChanges``.
     ///
@@ -85,6 +89,13 @@ public protocol TimeBackend: Sendable {
 }
 
 extension TimeBackend {
+    /// For adapters that read all of a person's records, or fail.
+    public func records(
+        of person: BackendPerson, from: Day, through: Day
+    ) async throws(BackendError) -> BackendRecords {
+        BackendRecords(entries: try await entries(of: person, from: from, through: through))
+    }
+
     /// For back ends that cannot tell what has changed.
     public func changes(
         of people: [BackendPerson], since cursor: String?

@@ -16,14 +16,20 @@ package struct RealmFetcher: Sendable {
         /// What may be reported on.
         package let data: ReportingData
         package let records: [BackendEntry]
+        /// Records that are there as well: nothing is concluded from what is missing.
+        package let unreadable: [UnreadableRecord]
         /// The days that these are all the records of.
         package let days: ClosedRange<Day>
         /// When it was asked.
         package let readAt: Timestamp
 
-        package init(data: ReportingData, records: [BackendEntry], days: ClosedRange<Day>, readAt: Timestamp) {
+        package init(
+            data: ReportingData, records: [BackendEntry], unreadable: [UnreadableRecord] = [], days: ClosedRange<Day>,
+            readAt: Timestamp
+        ) {
             self.data = data
             self.records = records
+            self.unreadable = unreadable
             self.days = days
             self.readAt = readAt
         }
@@ -47,8 +53,10 @@ package struct RealmFetcher: Sendable {
         let (days, readAt) = (followedDays(), Timestamp.now())
         do throws(BackendError) {
             let data = try await backend.reportingData(of: person)
-            let records = try await backend.entries(of: person, from: days.lowerBound, through: days.upperBound)
-            return .success(Observation(data: data, records: records, days: days, readAt: readAt))
+            let records = try await backend.records(of: person, from: days.lowerBound, through: days.upperBound)
+            return .success(
+                Observation(
+                    data: data, records: records.entries, unreadable: records.unreadable, days: days, readAt: readAt))
         } catch {
             return .failure(error)
         }

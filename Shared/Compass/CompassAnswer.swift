@@ -1,6 +1,5 @@
 internal import BackendHTTP
 internal import BackendProtocol
-internal import FoundationEssentials
 internal import HTTP
 
 /// What an answer's status and body mean.
@@ -45,6 +44,6 @@ enum CompassAnswer {
 
     private static func body(of response: Response) -> ErrorBody? {
         guard !(200..<300).contains(response.status) else { return nil }
-        return try? JSONDecoder().decode(ErrorBody.self, from: Data(response.body))
+        return HTTPAnswer.decoded(ErrorBody.self, from: response.body)
     }
 }

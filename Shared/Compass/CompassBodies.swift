@@ -1,3 +1,4 @@
+internal import BackendHTTP
 internal import BackendProtocol
 internal import FoundationEssentials
 
@@ -26,7 +27,9 @@ struct NumberOrText: Codable {
 
 // MARK: Workspace
 
-struct ItemBody: Decodable {
+struct ItemBody: ListedRow {
+    static let idMembers = ["dbId", "name"]
+
     let dbId: NumberOrText
     let name: String
     let workspaceItemType: String?
@@ -37,13 +40,15 @@ struct ItemBody: Decodable {
     }
 }
 
-struct FolderBody: Decodable {
+struct FolderBody: ListedRow {
+    static let idMembers = ["dbId", "name"]
+
     let dbId: NumberOrText
     let name: String
-    let children: [ItemBody]?
+    let children: [ListedElement<ItemBody>]?
 
     var folder: Folder {
-        Folder(id: dbId.text, name: name, items: (children ?? []).map { $0.item(ofKind: "") })
+        Folder(id: dbId.text, name: name, items: (children ?? []).compactMap(\.row).map { $0.item(ofKind: "") })
     }
 }
 
@@ -127,7 +132,7 @@ struct FilterBody: Codable {
 
 struct FieldBody: Decodable {
     let name: String
-    let value: String?
+    let value: NumberOrText?
     let requiredness: String?
     let requirednessForUser: String?
     let fieldChoiceList: [String]?
@@ -142,7 +147,7 @@ struct FieldBody: Decodable {
             case let other: .other(other)
             }
         return Field(
-            name: name, value: value ?? "", requiredness: requiredness, choices: fieldChoiceList,
+            name: name, value: value?.text ?? "", requiredness: requiredness, choices: fieldChoiceList,
             message: messageText.flatMap { $0.isEmpty ? nil : $0 })
     }
 }
@@ -151,7 +156,7 @@ struct RecordBody: Decodable {
     let fields: [FieldBody]
 
     /// What it is called; `nil` when it has no such field, or no value in it.
-    var id: String? { fields.first { $0.name == "id" }?.value.flatMap { $0.isEmpty ? nil : $0 } }
+    var id: String? { fields.first { $0.name == "id" }?.value.flatMap { $0.text.isEmpty ? nil : $0.text } }
 
     /// - Parameter asked: The id it was asked for with, where it has none of its own.
     func record(_ asked: String) -> Record { Record(id: id ?? asked, fields: fields.map(\.field)) }

@@ -101,7 +101,7 @@ extension CompassClient {
         }
         let response = try await connection.write(method, path, Array(json), before: deadline)
         try CompassAnswer.check(response, isWrite: true, mayBeForbidden: true, connection.account)
-        guard let body = try? JSONDecoder().decode(RecordBody.self, from: Data(response.body)) else {
+        guard let body = HTTPAnswer.decoded(RecordBody.self, from: response.body) else {
             throw .outcomeUnknown(reason: "HTTP \(response.status) without a record")
         }
         return body

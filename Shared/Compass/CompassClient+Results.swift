@@ -22,7 +22,7 @@ extension CompassClient {
         let path = "/workspace/queryDefs/\(try CompassConnection.segment(id))/resultsets"
         let response = try await connection.write("POST", path, Array(json))
         try CompassAnswer.check(response, isWrite: true, connection.account)
-        guard let set = try? JSONDecoder().decode(ResultSetBody.self, from: Data(response.body)) else {
+        guard let set = HTTPAnswer.decoded(ResultSetBody.self, from: response.body) else {
             // Whether there is one more result set that nobody reads does not matter.
             throw .notProcessed(reason: "HTTP \(response.status) without the id of a result set", retryAfter: nil)
         }
@@ -36,8 +36,7 @@ extension CompassClient {
     /// - Parameters:
     ///   - number: From 1 to ``CompassSettings/pagesMax``; beyond it throws `notProcessed`: nothing is cut silently.
     ///   - previous: The page before it, to notice a server that gives the same page again and again.
-    /// - Throws: `notProcessed` too where a row has not one value for each column, and where the server has let go of
-    ///   the result set.
+    /// - Throws: `notProcessed` too where the server has let go of the result set.
     package func page(
         _ number: Int, of set: ResultSet, after previous: ResultPage? = nil
     ) async throws(BackendError) -> ResultPage {
@@ -51,21 +50,26 @@ extension CompassClient {
         try CompassAnswer.check(response, isWrite: false, connection.account)
         let body = try HTTPAnswer.decode(PageBody.self, from: response.body)
         var rows: [ResultRow] = []
+        var unreadable: [UnreadableRecord] = []
         rows.reserveCapacity(body.rows?.count ?? 0)
         for row in body.rows ?? [] {
-            guard row.values.count == set.columns.count else {
-                throw .notProcessed(
-                    reason: "a row has \(row.values.count) values for \(set.columns.count) columns", retryAfter: nil)
+            do throws(UnreadableValues) {
+                rows.append(ResultRow(columns: set.columns, values: try row.texts(for: set.columns)))
+            } catch {
+                let id = error.id.map { BackendMessage.bounded($0) }
+                unreadable.append(UnreadableRecord(list: "a result set", id: id, reason: error.reason))
             }
-            rows.append(ResultRow(columns: set.columns, values: row.values.map { $0 ?? "" }))
         }
         if let previous, !rows.isEmpty, rows == previous.rows {
             throw .notProcessed(reason: "page \(number) of a result set is the page before it again", retryAfter: nil)
         }
-        return ResultPage(rows: rows, isLast: rows.count < set.pageRowsMax)
+        return ResultPage(
+            rows: rows, isLast: rows.count + unreadable.count < set.pageRowsMax, unreadable: unreadable)
     }
 
     /// Runs a query and reads all of its rows, at most ``CompassSettings/pagesMax`` pages.
+    ///
+    /// - Throws: `notProcessed` too where one cannot be read.
     package func rows(of query: QueryDefinition) async throws(BackendError) -> [ResultRow] {
         let set = try await run(query)
         var rows: [ResultRow] = []
@@ -73,6 +77,9 @@ extension CompassClient {
         var number = 1
         while page?.isLast != true {
             let next = try await self.page(number, of: set, after: page)
+            if let first = next.unreadable.first {
+                throw .notProcessed(reason: "a row cannot be read: \(first)", retryAfter: nil)
+            }
             rows += next.rows
             page = next
             number += 1
@@ -97,7 +104,48 @@ private struct OptionsBody: Encodable {
 private struct ResultSetBody: Decodable { let result_set_id: NumberOrText }
 
 private struct PageBody: Decodable {
-    struct Row: Decodable { let values: [String?] }
+    /// Each value of a row is decoded by itself.
+    struct Row: Decodable {
+        struct Value: Decodable {
+            /// `nil`: it is no text. Null is an empty one.
+            let text: String?
+
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.singleValueContainer()
+                text = container.decodeNil() ? "" : (try? NumberOrText(from: decoder))?.text
+            }
+        }
+
+        private let values: [Value]?
+
+        private enum CodingKeys: CodingKey { case values }
+
+        init(from decoder: any Decoder) throws {
+            values = try? decoder.container(keyedBy: CodingKeys.self).decode([Value].self, forKey: .values)
+        }
+
+        func texts(for columns: [String]) throws(UnreadableValues) -> [String] {
+            guard let values else { throw UnreadableValues(id: nil, reason: "it has no list of values") }
+            guard values.count == columns.count else {
+                throw UnreadableValues(id: nil, reason: "it has \(values.count) values for \(columns.count) columns")
+            }
+            let id = columns.firstIndex(of: "id").flatMap { values[$0].text }
+            var texts: [String] = []
+            for (column, value) in zip(columns, values) {
+                guard let text = value.text else {
+                    throw UnreadableValues(id: id, reason: "its value of \(column) is no text")
+                }
+                texts.append(text)
+            }
+            return texts
+        }
+    }
 
     let rows: [Row]?
+}
+
+/// Why a row of a page cannot be read.
+private struct UnreadableValues: Error {
+    let id: String?
+    let reason: String
 }

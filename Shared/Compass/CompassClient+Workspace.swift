@@ -15,7 +15,8 @@ extension CompassClient {
     package func folders() async throws(BackendError) -> [Folder] {
         let response = try await connection.read("/workspace/folders")
         try CompassAnswer.check(response, isWrite: false, connection.account)
-        return try HTTPAnswer.decode([FolderBody].self, from: response.body).map(\.folder)
+        return try HTTPAnswer.decode([ListedElement<FolderBody>].self, from: response.body)
+            .compactMap(\.row).map(\.folder)
     }
 
     /// A folder; `nil` when there is none with this id.
@@ -43,7 +44,8 @@ extension CompassClient {
     package func queries(inFolder id: String) async throws(BackendError) -> [Folder.Item]? {
         let path = "/workspace/folders/\(try CompassConnection.segment(id))/queryDefs"
         guard let response = try await connection.readIfThere(path) else { return nil }
-        return try HTTPAnswer.decode([ItemBody].self, from: response.body).map { $0.item(ofKind: "WORKSPACE_QUERY") }
+        return try HTTPAnswer.decode([ListedElement<ItemBody>].self, from: response.body)
+            .compactMap(\.row).map { $0.item(ofKind: "WORKSPACE_QUERY") }
     }
 
     /// Makes a query.
@@ -54,7 +56,7 @@ extension CompassClient {
     package func create(_ query: QueryDefinition) async throws(BackendError) -> QueryDefinition {
         let response = try await connection.write("POST", "/workspace/queryDefs", try QueryBody(query).json())
         try CompassAnswer.check(response, isWrite: true, connection.account)
-        guard let body = try? JSONDecoder().decode(QueryBody.self, from: Data(response.body)), let id = body.dbId?.text
+        guard let body = HTTPAnswer.decoded(QueryBody.self, from: response.body), let id = body.dbId?.text
         else { throw .outcomeUnknown(reason: "HTTP \(response.status) without the dbId of a query") }
         var made = query
         made.id = id

@@ -38,7 +38,7 @@ package struct CompassClient: Sendable {
     package func repositories(withDatabases: Bool = false) async throws(BackendError) -> [Repository] {
         let path = "/repos" + (withDatabases ? "?getDbs=true" : "")
         let response = try await connection.readOpenly(path)
-        return try HTTPAnswer.decode([RepositoryBody].self, from: response.body).map {
+        return try HTTPAnswer.decode([ListedElement<RepositoryBody>].self, from: response.body).compactMap(\.row).map {
             Repository(name: $0.name, databases: $0.databaseNames ?? [])
         }
     }
@@ -60,7 +60,9 @@ package struct CompassClient: Sendable {
     }
 }
 
-private struct RepositoryBody: Decodable {
+private struct RepositoryBody: ListedRow {
+    static let idMembers = ["name"]
+
     let name: String
     let databaseNames: [String]?
 }

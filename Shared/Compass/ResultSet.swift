@@ -1,3 +1,5 @@
+package import BackendProtocol
+
 /// A query that was run. Its rows are read page by page; the server keeps it for as long as it likes.
 package struct ResultSet: Sendable, Equatable {
     package let id: String
@@ -14,6 +16,8 @@ package struct ResultPage: Sendable, Equatable {
     package let rows: [ResultRow]
     /// Whether none follows.
     package let isLast: Bool
+    /// Rows that are on it as well: a value in one is no text, or there is not one for each column.
+    package var unreadable: [UnreadableRecord] = []
 }
 
 /// A row, whose values are asked for by the names of their columns.

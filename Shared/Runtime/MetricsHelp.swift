@@ -34,6 +34,8 @@ enum MetricsHelp {
         "fieldpost_parked_reasons": "Keys that are put aside, by how their reasons begin.",
         "fieldpost_partitions": "Partitions that a worker reads.",
         "fieldpost_partitions_taken_away_total": "Partitions that a rebalance of the group gave to other workers.",
+        "fieldpost_backend_unreadable_records_total":
+            "Number of records of a back end that could not be read, counted when read.",
         "fieldpost_poll_dangling_references_total": "References of a back end's own data that lead nowhere, when read.",
         "fieldpost_probe_lost_total": "Notes of the probe that did not come within 30 seconds, or could not be sent.",
         "fieldpost_probe_round_trip_seconds": "How long a note of the probe took through relay, Kafka and a worker.",

@@ -135,10 +135,36 @@ import Testing
     @Test(arguments: [
         (#"N\u0000o"#, "N\u{FFFD}o"), (#"\u0000\u0000"#, "\u{FFFD}\u{FFFD}"), (#"\\u0000"#, #"\u0000"#),
         (#"\\\u0000"#, "\\\u{FFFD}"), (#"\u00001"#, "\u{FFFD}1"), (#"\u0001"#, "\u{1}"), ("plain", "plain"),
+        (#"N\ud83do"#, "N\u{FFFD}o"), (#"\udc00\ud83d"#, "\u{FFFD}\u{FFFD}"), (#"\uD83D\uDE00"#, "😀"),
+        (#"\ud83d\ud83d\ude00"#, "\u{FFFD}😀"), (#"\x41"#, "\u{FFFD}x41"), (#"\u+123"#, "\u{FFFD}u+123"),
+        ("a\u{0}b\nc", "a\u{FFFD}b\nc"), ("Æ😀", "Æ😀"), (#"\""#, "\""),
     ]) func aTextWithNullCanBeStored(written: String, text: String) throws {
         let body = Array(#"{"value":"\#(written)"}"#.utf8)
         #expect(try HTTPAnswer.decode([String: String].self, from: body) == ["value": text])
     }
+
+    @Test(
+        arguments: [
+            ([0xED, 0xA0, 0xBD], 3), ([0xED, 0x9F, 0xBF], 0), ([0xC0, 0xAF], 2), ([0xE0, 0x80, 0xAF], 3), ([0xFF], 1),
+            ([0xF4, 0x90, 0x80, 0x80], 4), ([0xE2, 0x82], 2), ([0x80], 1), ([0xF0, 0x9F, 0x98, 0x80], 0),
+        ] as [([UInt8], Int)]) func invalidUTF8IsReplaced(bytes: [UInt8], count: Int) throws
+    {
+        let read = try HTTPAnswer.decode([String].self, from: Array("[\"a".utf8) + bytes + Array("b\"]".utf8))[0]
+        #expect(read.unicodeScalars.filter { $0 == "\u{FFFD}" }.count == count)
+        #expect(read.hasPrefix("a") && read.hasSuffix("b"))
+    }
+
+    /// A value that the decoder would refuse the whole document for.
+    @Test(arguments: [
+        String(repeating: "[", count: 10_000) + String(repeating: "]", count: 10_000), "NaN", "+1", ".5", "0x1", "-",
+        "1e400", "--", "'x'", "True", #"{"a":"}]"}"#,
+    ]) func aValueThatIsNoneCostsItsRowAlone(value: String) throws {
+        let body = #"{"items":[{"number":1},{"number":\#(value)},{"number":3}],"cursor":"4"}"#
+        let page = try HTTPAnswer.decode(EconomicPage<NumberedRow>.self, from: Array(body.utf8))
+        #expect(page.items?.map { $0.row?.number } == [1, nil, 3] && page.cursor == "4")
+    }
+
+    private struct NumberedRow: EconomicRow { let number: Int }
 
     // MARK: Messages
 
@@ -149,7 +175,7 @@ import Testing
         (String(repeating: "x", count: 100_000), String(repeating: "x", count: 499) + "…"),
         // One character for a person, and many bytes.
         ("x" + String(repeating: "\u{301}", count: 100_000), "x" + String(repeating: "\u{301}", count: 498) + "…"),
-        ("N\u{0}o", "No"),
+        ("N\u{0}o", "N\u{FFFD}o"),
     ]) func aMessageIsCutAndSaysSo(message: String, shown: String) throws {
         #expect(try sapRefusal(main: message) == [shown])
         #expect(try sapRefusal(main: "Main", details: [message]) == [shown])

@@ -107,10 +107,36 @@ import Testing
             _ = try await fixture.record(compass)
             var query = try await fixture.query(compass, ["id", "Headline"])
             query.columns.append(.init("State"))
-            let problem = "a row has 2 values for 3 columns"
+            let problem =
+                "a row cannot be read: a result set without a readable id: it has 2 values for 3 columns"
             await #expect(throws: BackendError.notProcessed(reason: problem, retryAfter: nil)) {
                 try await compass.rows(of: query)
             }
+        }
+    }
+
+    /// Two hundred pages, each with a value that no client expects: the other rows are read, and each row that is not
+    /// is named.
+    @Test func anUnreadableRowDoesNotCostTheOthers() async throws {
+        try await Fixture.run { fixture in
+            let compass = fixture.compass(as: Fixture.service) { $0.pageRowsMax = 2 }
+            try fixture.system.perform(
+                (0..<400).map {
+                    CompassChange(user: "bo", fields: ["Headline": "\($0)", "Owner": $0 % 2 == 0 ? "ana" : "bo"])
+                })
+            try await fixture.switches(#"{"unreadableRowsOf": "bo"}"#)
+            let set = try await compass.run(try await fixture.query(compass, ["id", "Headline", "Owner", "State"]))
+            var (page, number) = (ResultPage?.none, 0)
+            var (headlines, unreadableCount): ([String], Int) = ([], 0)
+            while page?.isLast != true {
+                number += 1
+                let next = try await compass.page(number, of: set, after: page)
+                headlines += next.rows.filter { $0["Owner"] == "ana" }.compactMap { $0["Headline"] }
+                unreadableCount += next.unreadable.count
+                page = next
+            }
+            #expect(headlines == (0..<200).map { "\(2 * $0)" } && number == 201)
+            #expect((80...200).contains(unreadableCount))
         }
     }
 

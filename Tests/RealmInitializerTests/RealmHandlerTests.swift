@@ -5,6 +5,7 @@ import Environments
 import Essentials
 import FoundationEssentials
 import HTTP
+import Logging
 import Model
 import Postgres
 import Realms
@@ -29,7 +30,8 @@ import Testing
         defer { client.shutDown() }
         var handler = RealmHandler(
             RealmFetcher(
-                BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1))
+                BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1),
+            logger: Logger(label: "initializer"))
         let inputs = objects.map { id, _ in
             WorkItem<RealmHandler.Answer>(
                 environment: acme.id, subject: EventSubject(realm: .users, kind: .realms, id: id), origin: .event,
@@ -127,7 +129,8 @@ import Testing
         defer { client.shutDown() }
         var handler = RealmHandler(
             RealmFetcher(
-                BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1))
+                BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1),
+            logger: Logger(label: "initializer"))
         let day = Day(daysSinceEpoch: 16_000)
         let found = RealmFetcher.Observation(
             data: Self.data, records: records, days: day...day, readAt: Timestamp(millisecondsSinceEpoch: 0))

@@ -167,7 +167,13 @@ struct DefectCheck {
         let first = try await compass.page(1, of: set)
         var rows = first.rows
         if rows.count > 2 { throw CommandFailure("a page of 2 rows has \(rows.count): the size of pages is not kept") }
-        if !first.isLast { rows += try await compass.page(2, of: set, after: first).rows }
+        var unreadable = first.unreadable
+        if !first.isLast {
+            let second = try await compass.page(2, of: set, after: first)
+            rows += second.rows
+            unreadable += second.unreadable
+        }
+        if let row = unreadable.first { throw CommandFailure("a row cannot be read: \(row)") }
         for row in rows {
             let time = row["history.action_timestamp"] ?? ""
             if CompassTime(time) == nil { throw CommandFailure("'\(time)' is not a time as yyyy-MM-dd HH:mm:ss") }

@@ -1,3 +1,4 @@
+internal import BackendHTTP
 package import BackendProtocol
 package import Essentials
 internal import FoundationEssentials
@@ -50,7 +51,7 @@ package struct EconomicBackend: TimeBackend {
     package func create(_ submission: Submission) async throws(BackendError) -> String {
         let response = try await write("POST", try entry(of: submission), before: submission.before)
         struct Created: Decodable { let number: Int }
-        guard let created = try? JSONDecoder().decode(Created.self, from: Data(response.body)) else {
+        guard let created = HTTPAnswer.decoded(Created.self, from: response.body) else {
             throw .outcomeUnknown(reason: "HTTP \(response.status) without the number of a time entry")
         }
         return String(created.number)
@@ -87,18 +88,24 @@ package struct EconomicBackend: TimeBackend {
     package func lookUp(
         marker: String, of person: BackendPerson, on day: Day
     ) async throws(BackendError) -> [BackendEntry] {
-        try await entries(of: person, from: day, through: day).filter { $0.marker == marker }
+        try await records(of: person, from: day, through: day).marked(marker)
     }
 
     package func entries(
         of person: BackendPerson, from: Day, through: Day
     ) async throws(BackendError) -> [BackendEntry] {
+        try await records(of: person, from: from, through: through).whole()
+    }
+
+    package func records(
+        of person: BackendPerson, from: Day, through: Day
+    ) async throws(BackendError) -> BackendRecords {
         let employee = try EconomicBackend.employee(person)
         let filter = "employeeNumber$eq:\(employee)$and:date$gte:\(from)$and:date$lt:\(through.adding(days: 1))"
         let rows = try await connection.rows(EconomicBackend.entries, filter: filter, as: EconomicTimeEntry.self)
-        var entries: [BackendEntry] = []
-        for row in rows { entries.append(try BackendEntry(row, names)) }
-        return entries
+        return BackendRecords(rows.rows, of: EconomicBackend.entries, rows.unreadable, id: { String($0.number) }) {
+            row throws(BackendError) in try BackendEntry(row, names)
+        }
     }
 
     // MARK: Single entries

@@ -1,3 +1,4 @@
+internal import BackendHTTP
 package import BackendProtocol
 internal import Essentials
 internal import FoundationEssentials
@@ -10,8 +11,8 @@ extension EconomicBackend {
     /// When a page's cursor is refused, or pages go in a circle, the pass is over, and the next one begins where it
     /// did; not at once, since it may come to the same end.
     ///
-    /// An entry that cannot be read is left out here; the full comparison of its person tells of it. At the end of a
-    /// pass the listings that are everybody's choices are looked at too, which cannot be asked for changes.
+    /// An entry that cannot be read is left out, and reported. At the end of a pass the listings that are everybody's
+    /// choices are looked at too, which cannot be asked for changes.
     package func changes(
         of people: [BackendPerson], since text: String?
     ) async throws(BackendError) -> BackendChanges {
@@ -29,33 +30,38 @@ extension EconomicBackend {
             return BackendChanges(
                 changes: [], cursor: cursor.description, hasMore: false, problem: "the cursor of a page is refused")
         }
-        let stamps = page.rows.compactMap { $0.lastUpdated.flatMap(EconomicTime.seconds) }
+        let found = ListedRows(page.rows, of: EconomicBackend.entries)
+        let stamps = found.rows.compactMap { $0.lastUpdated.flatMap(EconomicTime.seconds) }
         let isWhole = cursor.read(newest: stamps.max(), at: page.time, next: page.next)
         var emails: [Int: [String]] = [:]
         for person in people {
             guard let employee = try? EconomicBackend.employee(person) else { continue }
             emails[employee, default: []].append(person.email)
         }
-        let changes = page.rows.flatMap { row in
-            (emails[row.employeeNumber] ?? []).compactMap { email in
-                (try? BackendEntry(row, names)).map { BackendChanges.Change(person: email, entry: $0) }
-            }
+        let ofPeople = found.rows.filter { emails[$0.employeeNumber] != nil }
+        var changes: [BackendChanges.Change] = []
+        let records = BackendRecords(
+            ofPeople, of: EconomicBackend.entries, found.unreadable, id: { String($0.number) }
+        ) { row throws(BackendError) in
+            let entry = try BackendEntry(row, names)
+            changes += (emails[row.employeeNumber] ?? []).map { BackendChanges.Change(person: $0, entry: entry) }
+            return entry
         }
         if !isWhole, let next = page.next {
             return BackendChanges(
                 changes: changes, cursor: cursor.description, hasMore: false,
-                problem: PageTrail.problem(of: EconomicBackend.entries, at: next))
+                problem: PageTrail.problem(of: EconomicBackend.entries, at: next), unreadable: records.unreadable)
         }
         let choices = cursor.choices
         if cursor.pass == nil { cursor.choices = try await listings.choices().digest }
         return BackendChanges(
             changes: changes, cursor: cursor.description, hasMore: cursor.pass != nil,
-            haveChoicesChanged: cursor.choices != choices)
+            haveChoicesChanged: cursor.choices != choices, unreadable: records.unreadable)
     }
 
     private func page(
         _ filter: String, cursor: String?
-    ) async throws(BackendError) -> (rows: [EconomicTimeEntry], next: String?, time: Int)? {
+    ) async throws(BackendError) -> (rows: [ListedElement<EconomicTimeEntry>], next: String?, time: Int)? {
         let page = try await connection.page(
             EconomicBackend.entries, filter: filter, cursor: cursor, as: EconomicTimeEntry.self)
         guard let page else { return nil }

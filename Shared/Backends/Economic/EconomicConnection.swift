@@ -33,21 +33,31 @@ struct EconomicConnection: Sendable {
         return try HTTPAnswer.decode(Row.self, from: response.body)
     }
 
-    /// Reads all rows to the end, each once, in the order of their numbers. A listing without an end is an error.
+    /// Reads all rows to the end, each once, in the order of their numbers. A listing without an end is an error. A row
+    /// that cannot be read does not cost the others.
     ///
     /// - Parameter filter: Predicates as `employeeNumber$eq:7$and:date$gte:2015-03-30`.
     func rows<Row: EconomicRow>(
         _ path: String, filter: String? = nil, as _: Row.Type
-    ) async throws(BackendError) -> [Row] {
+    ) async throws(BackendError) -> ListedRows<Row> {
         var rows: [Int: Row] = [:]
+        var unreadable: [ListedElement<Row>] = []
         var cursor: String?
         var trail = PageTrail()
         for _ in 0..<settings.pagesMax {
             guard let page = try await page(path, filter: filter, cursor: cursor, as: Row.self) else {
                 throw .notProcessed(reason: "\(path): the cursor of a page is refused", retryAfter: nil)
             }
-            for row in page.rows { rows[row.number] = row }
-            guard let next = page.next else { return rows.values.sorted { $0.number < $1.number } }
+            for element in page.rows {
+                switch element {
+                case .row(let row): rows[row.number] = row
+                case .unreadable: unreadable.append(element)
+                }
+            }
+            guard let next = page.next else {
+                let known = rows.values.sorted { $0.number < $1.number }
+                return ListedRows(known.map { .row($0) } + unreadable, of: path)
+            }
             guard trail.follow(next) else {
                 throw .notProcessed(reason: PageTrail.problem(of: path, at: next), retryAfter: nil)
             }
@@ -62,7 +72,7 @@ struct EconomicConnection: Sendable {
     ///   when the cursor is refused.
     func page<Row: EconomicRow>(
         _ path: String, filter: String?, cursor: String?, as _: Row.Type
-    ) async throws(BackendError) -> (rows: [Row], next: String?, timeSeconds: Int?)? {
+    ) async throws(BackendError) -> (rows: [ListedElement<Row>], next: String?, timeSeconds: Int?)? {
         var query: [String] = []
         if let cursor { query.append("Cursor=" + URLText.escape(cursor)) }
         if let filter { query.append("Filter=" + URLText.escape(filter)) }
@@ -108,15 +118,19 @@ struct EconomicConnection: Sendable {
 }
 
 /// A row of a listing.
-protocol EconomicRow: Decodable {
+protocol EconomicRow: ListedRow {
     /// What identifies it in its listing.
     var number: Int { get }
 }
 
+extension EconomicRow {
+    static var idMembers: [String] { ["number"] }
+}
+
 /// `{"cursor": "34781", "items": […]}`
-struct EconomicPage<Row: Decodable>: Decodable {
+struct EconomicPage<Row: ListedRow>: Decodable {
     let cursor: String?
-    let items: [Row]?
+    let items: [ListedElement<Row>]?
 }
 
 /// What an answer's status and body mean.
@@ -147,6 +161,6 @@ enum EconomicAnswer {
     }
 
     private static func body(of response: Response) -> ErrorBody? {
-        try? JSONDecoder().decode(ErrorBody.self, from: Data(response.body))
+        HTTPAnswer.decoded(ErrorBody.self, from: response.body)
     }
 }

@@ -1,3 +1,4 @@
+internal import BackendHTTP
 internal import BackendProtocol
 internal import Essentials
 internal import FoundationEssentials
@@ -72,10 +73,13 @@ actor EconomicListings {
     ) async -> Result<EconomicChoices, BackendError> {
         do throws(BackendError) {
             var found = EconomicProjects()
-            found.projects = try await connection.rows("/projects", as: EconomicProject.self)
-            found.activities = try await connection.rows("/activities", as: EconomicActivity.self)
-            found.links = try await connection.rows("/project-activities", as: EconomicProjectActivity.self)
-            return .success(EconomicChoices(EconomicReporting.data(found, as: templates)))
+            let projects = try await connection.rows("/projects", as: EconomicProject.self)
+            let activities = try await connection.rows("/activities", as: EconomicActivity.self)
+            let links = try await connection.rows("/project-activities", as: EconomicProjectActivity.self)
+            (found.projects, found.activities, found.links) = (projects.rows, activities.rows, links.rows)
+            var data = EconomicReporting.data(found, as: templates)
+            data.unreadable = projects.unreadable + activities.unreadable + links.unreadable
+            return .success(EconomicChoices(data))
         } catch {
             return .failure(error)
         }

@@ -1,3 +1,4 @@
+internal import BackendHTTP
 package import BackendProtocol
 internal import Model
 
@@ -23,8 +24,8 @@ extension EconomicBackend {
     package func people() async throws(BackendError) -> [BackendPersonProposal] {
         let employees = try await connection.rows("/employees", as: EconomicEmployee.self)
         let registered = try await connection.rows("/project-employees", as: EconomicProjectEmployee.self)
-        let usable = Set(registered.filter { !($0.isBarred ?? false) }.map(\.number))
-        return employees.map { employee in
+        let usable = Set(registered.rows.filter { !($0.isBarred ?? false) }.map(\.number))
+        return employees.rows.map { employee in
             BackendPersonProposal(
                 email: employee.email.flatMap { $0.isEmpty ? nil : $0 }, name: employee.name ?? "",
                 reference: ["employeeNumber": String(employee.number)], isBarred: !usable.contains(employee.number))

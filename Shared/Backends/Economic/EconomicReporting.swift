@@ -1,3 +1,4 @@
+internal import BackendHTTP
 package import BackendProtocol
 internal import Essentials
 internal import FoundationEssentials
@@ -8,9 +9,9 @@ extension EconomicBackend {
         _ = try EconomicBackend.employee(person)
         var data = try await listings.choices().data
         let last = today()
-        let recent = try await entries(
+        let recent = try await records(
             of: person, from: last.adding(days: -connection.settings.suggestionDays), through: last)
-        data.suggest(what: recent, selectionsMax: connection.settings.suggestionsMax)
+        data.suggest(what: recent.entries, selectionsMax: connection.settings.suggestionsMax)
         return data
     }
 }

@@ -1,6 +1,5 @@
 internal import BackendHTTP
 internal import BackendProtocol
-internal import FoundationEssentials
 internal import HTTP
 
 /// What an answer's status and body mean.
@@ -39,13 +38,13 @@ enum SAPAnswer {
     /// Whether an error is the called service's own, and not that of something before it: a proxy, a wrong address, or
     /// Gateway that has no such service (message class /IWFND/MED).
     static func isFromService(_ response: Response) -> Bool {
-        guard let body = try? JSONDecoder().decode(ErrorBody.self, from: Data(response.body)) else { return false }
+        guard let body = HTTPAnswer.decoded(ErrorBody.self, from: response.body) else { return false }
         return body.error.code?.hasPrefix("/IWFND/MED") != true
     }
 
     /// One message per error detail, or the error's own when it has no details; never empty.
     static func messages(of response: Response) -> [String] {
-        guard let body = try? JSONDecoder().decode(ErrorBody.self, from: Data(response.body)) else {
+        guard let body = HTTPAnswer.decoded(ErrorBody.self, from: response.body) else {
             return ["HTTP \(response.status)"]
         }
         var messages: [String] = []

@@ -73,29 +73,37 @@ package struct SAPBackend: TimeBackend {
     package func lookUp(
         marker: String, of person: BackendPerson, on day: Day
     ) async throws(BackendError) -> [BackendEntry] {
-        try await entries(of: person, where: "TimeSheetDate eq \(SAPTime.literal(day))").filter { $0.marker == marker }
+        try await records(of: person, where: "TimeSheetDate eq \(SAPTime.literal(day))").marked(marker)
     }
 
     package func entries(
         of person: BackendPerson, from: Day, through: Day
     ) async throws(BackendError) -> [BackendEntry] {
+        try await records(of: person, from: from, through: through).whole()
+    }
+
+    package func records(
+        of person: BackendPerson, from: Day, through: Day
+    ) async throws(BackendError) -> BackendRecords {
         // Only ge, le and eq: gt and lt on the date are wrong (SAP KBA 3744148).
-        try await entries(
+        try await records(
             of: person,
             where: "TimeSheetDate ge \(SAPTime.literal(from)) and TimeSheetDate le \(SAPTime.literal(through))")
     }
 
-    private func entries(
+    private func records(
         of person: BackendPerson, where condition: String
-    ) async throws(BackendError) -> [BackendEntry] {
+    ) async throws(BackendError) -> BackendRecords {
         let key = try SAPPersonKey(person)
         let filter =
             "PersonWorkAgreementExternalID eq \(OData.literal(key.agreement)) and "
             + "CompanyCode eq \(OData.literal(key.company)) and \(condition)"
         let rows = try await connection.rows(SAPBackend.entries, filter: filter, as: SAPTimeSheetEntry.self)
-        var entries: [BackendEntry] = []
-        for row in rows { entries.append(try BackendEntry(row, names)) }
-        return entries.filter(\.status.isLive)
+        var records = BackendRecords(rows.rows, of: SAPBackend.entries, rows.unreadable, id: \.TimeSheetRecord) {
+            row throws(BackendError) in try BackendEntry(row, names)
+        }
+        records.entries.removeAll { !$0.status.isLive }
+        return records
     }
 
     private func entry(
@@ -135,7 +143,7 @@ package struct SAPBackend: TimeBackend {
         }
         let response = try await connection.post(SAPBackend.entries, Array(body), before: deadline)
         // The rest of the answer proves nothing: the record is read back.
-        let answer = try? JSONDecoder().decode(ODataEntity<SAPRecordNumber>.self, from: Data(response.body)).d
+        let answer = HTTPAnswer.decoded(ODataEntity<SAPRecordNumber>.self, from: response.body)?.d
         guard let record = answer?.TimeSheetRecord, record.contains(where: { $0 != "0" }) else {
             throw .outcomeUnknown(reason: "HTTP \(response.status) without the number of a record")
         }

@@ -38,10 +38,11 @@ struct SAPConnection: Sendable {
     /// so is `$orderby` (SAP KBA 3744148), so the pages are in the order the service has.
     ///
     /// Each page begins with the last row of the one before. When another one is there, rows have come or gone
-    /// meanwhile, and one may have been passed over: all is read again.
+    /// meanwhile, and one may have been passed over: all is read again. A row that cannot be read does not cost the
+    /// others.
     func rows<Row: SAPRow>(
         _ path: String, filter: String, select: String? = nil, expand: String? = nil, as _: Row.Type
-    ) async throws(BackendError) -> [Row] {
+    ) async throws(BackendError) -> ListedRows<Row> {
         var query = "?$format=json&$filter=" + URLText.escape(filter)
         if let select { query += "&$select=" + URLText.escape(select) }
         if let expand { query += "&$expand=" + URLText.escape(expand) }
@@ -54,9 +55,9 @@ struct SAPConnection: Sendable {
     /// - Returns: `nil` when the pages shifted while they were read.
     private func reading<Row: SAPRow>(
         _ path: String, _ query: String, as _: Row.Type
-    ) async throws(BackendError) -> [Row]? {
+    ) async throws(BackendError) -> ListedRows<Row>? {
         let pageRowsMax = max(2, settings.pageRowsMax)
-        var rows: [Row] = []
+        var rows: [ListedElement<Row>] = []
         for _ in 0..<settings.pagesMax {
             let page = "&$top=\(pageRowsMax)&$skip=\(max(0, rows.count - 1))"
             let response = try await read(path + query + page)
@@ -64,7 +65,7 @@ struct SAPConnection: Sendable {
             let results = try HTTPAnswer.decode(ODataRows<Row>.self, from: response.body).d.results
             if let last = rows.last, results.first?.key != last.key { return nil }
             rows += results.dropFirst(rows.isEmpty ? 0 : 1)
-            if results.count < pageRowsMax { return rows }
+            if results.count < pageRowsMax { return ListedRows(rows, of: path) }
         }
         throw .notProcessed(reason: "\(path) has more than \(rows.count) rows", retryAfter: nil)
     }
@@ -131,9 +132,18 @@ enum OData {
 }
 
 /// A row of a listing.
-protocol SAPRow: Decodable {
-    /// What identifies it in its listing.
+protocol SAPRow: ListedRow {
+    /// What identifies it in its listing: the values of its ``ListedRow/idMembers``.
     var key: String { get }
+}
+
+extension ListedElement where Row: SAPRow {
+    var key: String {
+        switch self {
+        case .row(let row): row.key
+        case .unreadable(let id, _): id ?? ""
+        }
+    }
 }
 
 /// `{"d": {…}}`
@@ -142,9 +152,9 @@ struct ODataEntity<Entity: Decodable>: Decodable {
 }
 
 /// `{"d": {"results": […]}}`
-struct ODataRows<Row: Decodable>: Decodable {
+struct ODataRows<Row: ListedRow>: Decodable {
     struct Results: Decodable {
-        let results: [Row]
+        let results: [ListedElement<Row>]
     }
 
     let d: Results

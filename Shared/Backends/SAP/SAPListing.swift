@@ -25,7 +25,9 @@ extension SAPBackend {
         while true {
             switch try await reading(&asked, first...through) {
             case .whole:
-                return BackendListing(from: first, entries: asked.entries, unreadable: asked.unreadable)
+                return BackendListing(
+                    from: first, entries: asked.entries, unreadable: asked.unreadable,
+                    unreadableRecords: asked.unreadableRecords)
             case .shifted:
                 readingCount += 1
                 guard readingCount < SAPConnection.readingsMax else {
@@ -75,6 +77,7 @@ struct SAPAskedPeople {
     private(set) var companies: [String: Int] = [:]
     private(set) var entries: [String: [BackendEntry]] = [:]
     private(set) var unreadable: Set<String> = []
+    private(set) var unreadableRecords: [UnreadableRecord] = []
     /// Those without an assignment.
     private let unknown: Set<String>
     private let names: FieldNames
@@ -94,12 +97,28 @@ struct SAPAskedPeople {
     }
 
     /// What was found counts no more.
-    mutating func begin() { (entries, unreadable) = ([:], unknown) }
+    mutating func begin() { (entries, unreadable, unreadableRecords) = ([:], unknown, []) }
 
-    mutating func take(_ row: SAPListedRow, on days: ClosedRange<Day>) {
+    /// Takes a row. Whose it is that does not say it is seen by all records of the person who misses one.
+    mutating func take(_ element: ListedElement<SAPListedRow>, on days: ClosedRange<Day>) {
+        switch element {
+        case .row(let row): take(row, on: days)
+        case .unreadable(let id, let reason): lose(id, reason)
+        }
+    }
+
+    private mutating func lose(_ id: String?, _ reason: String) {
+        unreadableRecords.append(UnreadableRecord(list: SAPBackend.entries, id: id, reason: reason))
+    }
+
+    private mutating func take(_ row: SAPListedRow, on days: ClosedRange<Day>) {
         guard let people = emails[row.person] else { return }
-        guard let entry = row.entry.flatMap({ try? BackendEntry($0, names) }) else {
-            return unreadable.formUnion(people)
+        let entry: BackendEntry
+        do {
+            entry = try BackendEntry(try row.entry.get(), names)
+        } catch {
+            unreadable.formUnion(people)
+            return lose(row.key, error.reason)
         }
         guard entry.status.isLive, days.contains(entry.day) else { return }
         for email in people { entries[email, default: []].append(entry) }
@@ -109,7 +128,8 @@ struct SAPAskedPeople {
 /// A row of a company's listing. One whose values are not what they should be concerns its person alone.
 struct SAPListedRow: SAPRow {
     let person: SAPPersonKey
-    let entry: SAPTimeSheetEntry?
+    let entry: Result<SAPTimeSheetEntry, BackendError>
+    static let idMembers = ["TimeSheetRecord", "PersonWorkAgreementExternalID"]
     /// A number is given once in a system; the person only makes sure.
     let key: String
     let day: Day?
@@ -124,8 +144,14 @@ struct SAPListedRow: SAPRow {
         let names = try Names(from: decoder)
         person = SAPPersonKey(agreement: names.PersonWorkAgreementExternalID, company: names.CompanyCode)
         key = names.TimeSheetRecord + " " + names.PersonWorkAgreementExternalID
-        entry = try? SAPTimeSheetEntry(from: decoder)
-        day = entry?.TimeSheetDate.flatMap(SAPTime.day)
+        do {
+            let entry = try SAPTimeSheetEntry(from: decoder)
+            self.entry = .success(entry)
+            day = entry.TimeSheetDate.flatMap(SAPTime.day)
+        } catch {
+            entry = .failure(.notProcessed(reason: UnreadableJSON.reason(error, in: decoder), retryAfter: nil))
+            day = nil
+        }
     }
 }
 
@@ -147,7 +173,8 @@ extension SAPConnection {
     ///
     /// - Returns: How many rows each day has, as far as they were read.
     func pages(
-        _ path: String, filter: String, pagesMax: Int, people: inout SAPAskedPeople, days: ClosedRange<Day>
+        _ path: String, filter: String, pagesMax: Int, people: inout SAPAskedPeople,
+        days: ClosedRange<Day>
     ) async throws(BackendError) -> (outcome: Reading, counts: [Day: Int]) {
         let rowsMax = max(2, settings.listingRowsMax)
         let lastRowsMax = min(max(2, settings.pageRowsMax), rowsMax)
@@ -160,9 +187,9 @@ extension SAPConnection {
             let results = try HTTPAnswer.decode(ODataRows<SAPListedRow>.self, from: response.body).d.results
             if let last, results.first?.key != last { return (.shifted, counts) }
             let new = results.dropFirst(last == nil ? 0 : 1)
-            for row in new {
-                people.take(row, on: days)
-                if let day = row.day { counts[day, default: 0] += 1 }
+            for element in new {
+                people.take(element, on: days)
+                if case .row(let row) = element, let day = row.day { counts[day, default: 0] += 1 }
             }
             count += new.count
             last = results.last?.key

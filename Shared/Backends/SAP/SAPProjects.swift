@@ -1,11 +1,13 @@
 // Entities of API_ENTERPRISE_PROJECT_SRV;v=0002 and API_BUSINESS_PARTNER, as far as they are used. The names are the
 // services' own.
 
+internal import BackendHTTP
 import BackendProtocol
 
 struct SAPTeamMember: SAPRow {
     let ProjectUUID: String
 
+    static let idMembers = ["ProjectUUID"]
     var key: String { ProjectUUID }
 }
 
@@ -21,6 +23,7 @@ struct SAPProject: SAPRow {
     let ProcessingStatus: String?
     let to_EntProjBlkFunc: SAPBlockFunctions?
 
+    static let idMembers = ["ProjectUUID"]
     var key: String { ProjectUUID }
 }
 
@@ -31,6 +34,7 @@ struct SAPProjectElement: SAPRow {
     let ProjectElementDescription: String?
     let to_EntProjElmntBlkFunc: SAPBlockFunctions?
 
+    static let idMembers = ["ProjectElementUUID"]
     var key: String { ProjectElementUUID }
 }
 
@@ -39,6 +43,7 @@ struct SAPBusinessPartner: SAPRow {
     let BusinessPartnerUUID: String
     let BusinessPartnerFullName: String?
 
+    static let idMembers = ["BusinessPartnerUUID"]
     var key: String { BusinessPartnerUUID }
 }
 
@@ -47,6 +52,8 @@ struct SAPProjects {
     var projects: [SAPProject] = []
     var elements: [SAPProjectElement] = []
     var customers: [SAPBusinessPartner] = []
+    /// What else there is.
+    var unreadable: [UnreadableRecord] = []
 }
 
 extension SAPConnection {
@@ -58,34 +65,40 @@ extension SAPConnection {
         let memberships = try await rows(
             SAPConnection.project + "/A_EnterpriseProjectTeamMember",
             filter: "BusinessPartnerUUID eq guid'\(id)'", as: SAPTeamMember.self)
-        let ids = Set(memberships.map(\.ProjectUUID))
+        let ids = Set(memberships.rows.map(\.ProjectUUID))
         var found = SAPProjects()
+        found.unreadable = memberships.unreadable
         found.projects = try await rows(
             SAPConnection.project + "/A_EnterpriseProject", where: "ProjectUUID", in: ids,
-            expand: "to_EntProjBlkFunc", as: SAPProject.self
+            expand: "to_EntProjBlkFunc", as: SAPProject.self, &found.unreadable
         ).filter {
             $0.to_EntProjBlkFunc?.EntProjTimeRecgIsBlkd != true
                 && !settings.closedProjectStatuses.contains($0.ProcessingStatus ?? "")
         }
         found.elements = try await rows(
             SAPConnection.project + "/A_EnterpriseProjectElement", where: "ProjectUUID",
-            in: Set(found.projects.map(\.ProjectUUID)), expand: "to_EntProjElmntBlkFunc", as: SAPProjectElement.self
+            in: Set(found.projects.map(\.ProjectUUID)), expand: "to_EntProjElmntBlkFunc", as: SAPProjectElement.self,
+            &found.unreadable
         ).filter { $0.to_EntProjElmntBlkFunc?.EntProjTimeRecgIsBlkd != true }
         found.customers = try await rows(
             SAPConnection.businessPartner + "/A_BusinessPartner", where: "BusinessPartnerUUID",
-            in: Set(found.projects.compactMap(\.CustomerUUID)), expand: nil, as: SAPBusinessPartner.self)
+            in: Set(found.projects.compactMap(\.CustomerUUID)), expand: nil, as: SAPBusinessPartner.self,
+            &found.unreadable)
         return found
     }
 
     private func rows<Row: SAPRow>(
-        _ path: String, where field: String, in ids: Set<String>, expand: String?, as _: Row.Type
+        _ path: String, where field: String, in ids: Set<String>, expand: String?, as _: Row.Type,
+        _ unreadable: inout [UnreadableRecord]
     ) async throws(BackendError) -> [Row] {
         var found: [Row] = []
         var rest = ids.sorted()[...]
         while !rest.isEmpty {
             let filter = rest.prefix(SAPConnection.idsPerFilterMax).map { "\(field) eq guid'\($0)'" }
             rest = rest.dropFirst(SAPConnection.idsPerFilterMax)
-            found += try await rows(path, filter: filter.joined(separator: " or "), expand: expand, as: Row.self)
+            let part = try await rows(path, filter: filter.joined(separator: " or "), expand: expand, as: Row.self)
+            found += part.rows
+            unreadable += part.unreadable
         }
         return found
     }

@@ -1,3 +1,4 @@
+internal import BackendHTTP
 package import BackendProtocol
 internal import Essentials
 internal import FoundationEssentials
@@ -10,10 +11,11 @@ extension SAPBackend {
         }
         let projects = try await connection.projects(ofBusinessPartner: partner)
         let last = today()
-        let recent = try await entries(
+        let recent = try await records(
             of: person, from: last.adding(days: -connection.settings.suggestionDays), through: last)
         var data = SAPReporting.data(projects, as: templates)
-        data.suggest(what: recent, selectionsMax: connection.settings.suggestionsMax)
+        data.unreadable = projects.unreadable
+        data.suggest(what: recent.entries, selectionsMax: connection.settings.suggestionsMax)
         return data
     }
 }

@@ -27,6 +27,7 @@ struct SAPTimeSheetEntry: Codable, SAPRow {
     /// `C`, `U` or `D`. A POST without it answers 201 and does nothing (SAP KBA 3744148).
     var TimeSheetOperation: String?
 
+    static let idMembers = ["TimeSheetRecord"]
     var key: String { TimeSheetRecord ?? "" }
 }
 
@@ -119,7 +120,9 @@ extension BackendStatus {
 
 extension BackendEntry {
     init(_ entry: SAPTimeSheetEntry, _ names: FieldNames) throws(BackendError) {
-        guard let id = entry.TimeSheetRecord, let day = entry.TimeSheetDate.flatMap(SAPTime.day),
+        // A number with a broken character would be another record's.
+        guard let id = entry.TimeSheetRecord, id.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
+            let day = entry.TimeSheetDate.flatMap(SAPTime.day),
             let hours = entry.TimeSheetDataFields?.RecordedHours.flatMap({ Hours($0) }),
             let status = entry.TimeSheetStatus.flatMap(BackendStatus.init(sap:))
         else {

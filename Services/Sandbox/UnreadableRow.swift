@@ -1,0 +1,85 @@
+import Essentials
+
+/// What a row of a list becomes that has one value which no client expects. Which value, and what it becomes, follows
+/// from the row's number: the same row is the same whenever it is read.
+enum UnreadableRow {
+    /// What a text begins with.
+    private static let beginnings: [[UInt8]] = [
+        Array(#"\ud83d"#.utf8), Array(#"\udc00"#.utf8), Array(#"\ud83d\ud83d"#.utf8), Array(#"\u0000"#.utf8),
+        Array(#"\x41"#.utf8), Array(#"\uD8ZZ"#.utf8),
+        [0xED, 0xA0, 0xBD], [0xED, 0xB2, 0x80], [0xC0, 0xAF], [0xE0, 0x80, 0xAF], [0xF4, 0x90, 0x80, 0x80], [0xFF],
+        [0xE2, 0x82], [0x80], [0x00], [0x0A], [0x1F],
+    ]
+    /// What stands in place of a value.
+    private static let values: [[UInt8]] = [
+        "{}", "[]", "true", "1e400", "-1e400", "99999999999999999999999999", "NaN", "-",
+        "{\"a\":[{\"b\":\"\\ud83d\"}]}",
+        String(repeating: "[", count: 10_000) + String(repeating: "]", count: 10_000),
+        String(repeating: "{\"a\":", count: 600) + "null" + String(repeating: "}", count: 600),
+    ].map { Array($0.utf8) }
+    /// What stands in place of its id; an empty one: the member is missing.
+    private static let ids: [[UInt8]] = ["null", "", "{}", "[]", "true", "1e400"].map { Array($0.utf8) }
+    /// What stands in place of the row.
+    private static let rows: [[UInt8]] = ["null", "7", "[]", "{}", "\"row\"", "true", "\"\\ud83d\""].map {
+        Array($0.utf8)
+    }
+
+    /// How many there are of each value.
+    static let variantCount = beginnings.count + values.count + ids.count + rows.count
+
+    /// - Parameters:
+    ///   - members: Those of the row.
+    ///   - id: The member that names it.
+    ///   - make: Makes the row of its members.
+    static func json(
+        _ members: [(String, JSONText)], id: String, number: Int, make: ([(String, JSONText)]) -> JSONText
+    ) -> JSONText {
+        var (variant, members) = (number % variantCount, members)
+        let index = number / variantCount % max(1, members.count)
+        if variant < beginnings.count {
+            members[index].1 = members[index].1.beginning(with: beginnings[variant], number)
+            return make(members)
+        }
+        variant -= beginnings.count
+        if variant < values.count {
+            members[index].1 = members[index].1.replaced(by: values[variant], number)
+            return make(members)
+        }
+        variant -= values.count
+        if variant < ids.count {
+            let value = ids[variant]
+            return make(
+                members.compactMap { $0.0 != id ? $0 : value.isEmpty ? nil : ($0.0, .raw(value)) })
+        }
+        return .raw(rows[variant - ids.count])
+    }
+}
+
+extension JSONText {
+    /// A row of a list, or what ``UnreadableRow`` makes of it.
+    func unreadable(if isUnreadable: Bool, id: String, number: Int) -> JSONText {
+        guard isUnreadable, case .object(let members) = self else { return self }
+        return UnreadableRow.json(members, id: id, number: number) { .object($0) }
+    }
+
+    fileprivate func beginning(with bytes: [UInt8], _ number: Int) -> JSONText {
+        switch self {
+        case .object(var members) where !members.isEmpty:
+            let index = number % members.count
+            members[index].1 = members[index].1.beginning(with: bytes, number)
+            return .object(members)
+        case .string(let text):
+            let written = JSONText.string(text).bytes
+            return .raw(written.prefix(1) + bytes + written.dropFirst())
+        case .null, .bool, .number, .decimal, .array, .object, .raw:
+            return .raw([UInt8(ascii: "\"")] + bytes + [UInt8(ascii: "\"")])
+        }
+    }
+
+    fileprivate func replaced(by bytes: [UInt8], _ number: Int) -> JSONText {
+        guard case .object(var members) = self, !members.isEmpty else { return .raw(bytes) }
+        let index = number % members.count
+        members[index].1 = members[index].1.replaced(by: bytes, number)
+        return .object(members)
+    }
+}

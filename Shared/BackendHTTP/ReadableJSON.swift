@@ -1,0 +1,178 @@
+/// Makes JSON of another system readable: a value that no decoder accepts must not cost the document it stands in.
+///
+/// The decoder refuses a whole document for one lone surrogate, one invalid byte or one deep value. Here each of them
+/// is replaced where it stands, so that only what it is part of says something else:
+///
+/// | in the document | becomes |
+/// |---|---|
+/// | `\u0000`, which PostgreSQL does not store; a lone surrogate (`\ud83d`); an escape that JSON has not | U+FFFD |
+/// | a byte that is not UTF-8, for one of an encoded surrogate (ED A0 BD) or an overlong form | U+FFFD |
+/// | a control character without an escape | its escape |
+/// | an array or object deeper than ``depthMax``; a word that is no value of JSON (`NaN`) | a text of U+FFFD |
+///
+/// A document whose structure is broken stays so.
+struct ReadableJSON {
+    /// Arrays and objects in each other.
+    static let depthMax = 100
+
+    private let input: [UInt8]
+    private var output: [UInt8] = []
+    private var index = 0
+    /// The input before it is in the output.
+    private var copiedCount = 0
+
+    private init(_ input: [UInt8]) { self.input = input }
+
+    /// The document with what is unreadable replaced; the same bytes where nothing is.
+    static func repaired(_ json: [UInt8]) -> [UInt8] {
+        var repair = ReadableJSON(json)
+        repair.readDocument()
+        return repair.copiedCount == 0 ? json : repair.output + json[repair.copiedCount...]
+    }
+
+    private mutating func readDocument() {
+        // A byte order mark is the decoder's.
+        if input.starts(with: [0xEF, 0xBB, 0xBF]) { index = 3 }
+        var depth = 0
+        while index < input.count {
+            switch input[index] {
+            case UInt8(ascii: "\""): readText()
+            case UInt8(ascii: "["), UInt8(ascii: "{"):
+                if depth == Self.depthMax {
+                    replace(through: endOfNested(), by: Self.replacementText)
+                } else {
+                    depth += 1
+                    index += 1
+                }
+            case UInt8(ascii: "]"), UInt8(ascii: "}"):
+                depth -= 1
+                index += 1
+            case UInt8(ascii: ","), UInt8(ascii: ":"), 0...0x20: index += 1
+            default: readWord(isNested: depth > 0)
+            }
+        }
+    }
+
+    private mutating func replace(through end: Int, by replacement: some Sequence<UInt8>) {
+        output += input[copiedCount..<index]
+        output += replacement
+        (copiedCount, index) = (end, end)
+    }
+
+    /// The end of the array or object that begins here.
+    private func endOfNested() -> Int {
+        var (depth, end, isText) = (0, index, false)
+        while end < input.count {
+            switch input[end] {
+            case UInt8(ascii: "\""): isText.toggle()
+            case UInt8(ascii: "\\") where isText: end += 1
+            case UInt8(ascii: "["), UInt8(ascii: "{"): depth += isText ? 0 : 1
+            case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= isText ? 0 : 1
+            default: break
+            }
+            end += 1
+            if depth == 0 { break }
+        }
+        return min(end, input.count)
+    }
+
+    /// A number, `true`, `false`, `null`, or what is none of them.
+    private mutating func readWord(isNested: Bool) {
+        let word = input[index...].prefix { byte in
+            byte > 0x20 && !",:[]{}\"".utf8.contains(byte)
+        }
+        let isNumber =
+            word.first.map { $0 == UInt8(ascii: "-") || isDigit($0) } ?? false
+            && word.allSatisfy { isDigit($0) || "+-.eE".utf8.contains($0) }
+        let isValue = isNumber || ["true", "false", "null"].contains { word.elementsEqual($0.utf8) }
+        if isValue || !isNested {
+            index = word.endIndex
+        } else {
+            replace(through: word.endIndex, by: Self.replacementText)
+        }
+    }
+
+    private func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
+
+    // MARK: Texts
+
+    private static let replacementEscape = "\\ufffd".utf8
+    /// Not `null`, which may be a value that is expected.
+    private static let replacementText = "\"\\ufffd\"".utf8
+
+    private mutating func readText() {
+        index += 1
+        while index < input.count {
+            switch input[index] {
+            case UInt8(ascii: "\""):
+                index += 1
+                return
+            case UInt8(ascii: "\\"): readEscape()
+            case 0: replace(through: index + 1, by: Self.replacementEscape)
+            case let byte where byte < 0x20:
+                let digits = String(byte, radix: 16)
+                replace(through: index + 1, by: ("\\u00" + (byte < 0x10 ? "0" : "") + digits).utf8)
+            case 0x20..<0x80: index += 1
+            default: readScalar()
+            }
+        }
+    }
+
+    private mutating func readEscape() {
+        guard index + 1 < input.count else {
+            index = input.count
+            return
+        }
+        guard input[index + 1] == UInt8(ascii: "u") else {
+            if "\"\\/bfnrt".utf8.contains(input[index + 1]) {
+                index += 2
+            } else {
+                replace(through: index + 1, by: Self.replacementEscape)
+            }
+            return
+        }
+        guard let unit = codeUnit(at: index) else {
+            return replace(through: index + 1, by: Self.replacementEscape)
+        }
+        switch unit {
+        case 0xD800..<0xDC00 where codeUnit(at: index + 6).map { (0xDC00..<0xE000).contains($0) } ?? false: index += 12
+        case 0, 0xD800..<0xE000: replace(through: index + 6, by: Self.replacementEscape)
+        default: index += 6
+        }
+    }
+
+    /// What the escape `\uXXXX` says that begins here; `nil` when none does.
+    private func codeUnit(at start: Int) -> UInt16? {
+        guard start + 6 <= input.count, input[start] == UInt8(ascii: "\\"), input[start + 1] == UInt8(ascii: "u") else {
+            return nil
+        }
+        let digits = input[start + 2..<start + 6]
+        guard digits.allSatisfy({ UInt8(ascii: "+") != $0 && UInt8(ascii: "-") != $0 }) else { return nil }
+        return UInt16(String(decoding: digits, as: UTF8.self), radix: 16)
+    }
+
+    /// Unicode 16, table 3-7: well-formed byte sequences.
+    private mutating func readScalar() {
+        let first = input[index]
+        let (length, second): (Int, ClosedRange<UInt8>) =
+            switch first {
+            case 0xC2...0xDF: (2, 0x80...0xBF)
+            case 0xE0: (3, 0xA0...0xBF)
+            case 0xED: (3, 0x80...0x9F)
+            case 0xE1...0xEF: (3, 0x80...0xBF)
+            case 0xF0: (4, 0x90...0xBF)
+            case 0xF1...0xF3: (4, 0x80...0xBF)
+            case 0xF4: (4, 0x80...0x8F)
+            default: (0, 0...0)
+            }
+        let rest = input[index...].prefix(length).dropFirst()
+        let isWhole =
+            length > 0 && rest.count == length - 1 && rest.first.map(second.contains) ?? false
+            && rest.allSatisfy { (0x80...0xBF).contains($0) }
+        if isWhole {
+            index += length
+        } else {
+            replace(through: index + 1, by: "\u{FFFD}".utf8)
+        }
+    }
+}

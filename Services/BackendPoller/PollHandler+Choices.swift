@@ -20,21 +20,28 @@ extension PollHandler {
     }
 
     /// Contexts and templates, as far as they differ. The nodes are compared by their digest, and reach catalogues when
-    /// everybody has been read; see `CatalogueReconciler`.
+    /// everybody has been read; see `CatalogueReconciler`. Contexts and templates whose nodes are not there yet wait
+    /// for them: an entry that somebody makes meanwhile would be invalid.
+    ///
+    /// - Returns: Whether none waits. Otherwise the person is to be compared by the next run.
     func compareChoices(
-        _ contents: RealmContents, _ stored: StoredPerson, _ decision: Int, _ writes: inout PollWrites
-    ) throws {
+        _ contents: RealmContents, _ tree: NodeTree, _ stored: StoredPerson, _ decision: Int,
+        _ environment: EnvironmentID, _ writes: inout PollWrites, _ connection: inout Connection
+    ) throws -> Bool {
         let (others, realm) = (stored.others, stored.own)
+        let waiting = try waiting(contents.data, tree, stored, environment, &connection)
         try write(
-            stored.contexts, contents.data.contexts, but: others, realm, .reportingContext, decision, &writes)
+            stored.contexts, contents.data.contexts, but: others, waiting, realm, .reportingContext, decision, &writes)
         try write(
-            stored.templates, contents.data.templates, but: others, realm, .reportingTemplate, decision, &writes)
+            stored.templates, contents.data.templates, but: others, waiting, realm, .reportingTemplate, decision,
+            &writes)
         let id = RealmContents.userID(of: contents.user.email)
         guard let user = stored.user, let object = stored.userObject else {
-            return try writes.put(stored.own, .user, id, contents.user, decision)
+            try writes.put(stored.own, .user, id, contents.user, decision)
+            return waiting.isEmpty
         }
         // The catalogue is the keeper's to change. A template of somebody else's is offered as long as it is there.
-        let own = contents.user.reportingTemplates
+        let own = contents.user.reportingTemplates.filter { !waiting.contains($0) || stored.templates[$0] != nil }
         let templates =
             own
             + user.reportingTemplates.filter {
@@ -43,14 +50,39 @@ extension PollHandler {
         if user.reportingTemplates != templates {
             try writes.patch(object, ["reportingTemplates": templates.map(\.text)], decision)
         }
+        return waiting.isEmpty
+    }
+
+    /// Contexts that differ and lead to nodes which the person's catalogue does not hold yet, and templates that differ
+    /// and need a new one of them.
+    private func waiting(
+        _ data: ReportingData, _ tree: NodeTree, _ stored: StoredPerson, _ environment: EnvironmentID,
+        _ connection: inout Connection
+    ) throws -> Set<UUID> {
+        let changed = data.contexts.filter { stored.contexts[$0.id] != $0.fields }
+        guard !changed.isEmpty, let catalogue = stored.user?.catalogue,
+            let (_, held) = try connection.run(AudienceStore.trees(of: [catalogue], in: environment)).first?.decode(
+                UUID.self, UUID.self), held != tree.digest,
+            let (_, nodes) = try connection.run(AudienceStore.trees([held], in: environment)).first?.decode(
+                UUID.self, Bytea.self)
+        else { return [] }
+        let missing = Set(tree.digests.ids).subtracting(NodeDigests(bytes: nodes.bytes).ids)
+        let contexts = changed.filter { !missing.isDisjoint(with: $0.fields.nodes) }.map(\.id)
+        let new = Set(contexts.filter { stored.contexts[$0] == nil })
+        let templates = data.templates.filter {
+            stored.templates[$0.id] != $0.fields && !new.isDisjoint(with: $0.fields.reportingContexts)
+        }
+        return Set(contexts + templates.map(\.id))
     }
 
     private func write<Fields: Codable & Equatable>(
-        _ stored: [UUID: Fields], _ wanted: [Identified<Fields>], but others: Set<UUID>, _ realm: Int32, _ kind: Kind,
-        _ decision: Int, _ writes: inout PollWrites
+        _ stored: [UUID: Fields], _ wanted: [Identified<Fields>], but others: Set<UUID>, _ waiting: Set<UUID>,
+        _ realm: Int32, _ kind: Kind, _ decision: Int, _ writes: inout PollWrites
     ) throws {
         let differences = PollRule.Differences(stored: stored, wanted: wanted)
-        for item in differences.put { try writes.put(realm, kind, item.id, item.fields, decision) }
+        for item in differences.put where !waiting.contains(item.id) {
+            try writes.put(realm, kind, item.id, item.fields, decision)
+        }
         for id in differences.gone where !others.contains(id) { writes.delete(realm, kind, id, decision) }
     }
 
@@ -94,5 +126,12 @@ extension PollHandler {
                         email: $0.email, tree: $0.tree.digest, readAt: $0.readAt, isUnplaced: $0.isUnplaced,
                         decision: $0.decision)
                 }, in: environment))
+    }
+}
+
+extension ReportingContext {
+    /// The nodes that it leads to.
+    fileprivate var nodes: [UUID] {
+        preselected + sections.flatMap { ($0.items ?? []) + [$0.rootNode].compactMap(\.self) }
     }
 }

@@ -219,7 +219,9 @@ struct PollHandler: Handler {
             let writtenCount = writes.count
             // A choice that cannot be read is not gone: what the person has stays until all can be read.
             if !found.data.unreadable.isEmpty, stored.user != nil { return .finished }
-            try compareChoices(contents, stored, decision, &writes)
+            let isOffered = try compareChoices(
+                contents, read.tree, stored, decision, environment, &writes, &connection)
+            if !isOffered { try writes.patch(object, ["run": Poll.runOfAnother], decision) }
             try compareRetired(read.tree, stored, decision, environment, &writes, &connection)
             // What refers to what is not there, and what cannot be read, is counted each time.
             if changes == PollRule.Changes(), writes.count == writtenCount, stored.user != nil, !isDangling,

@@ -49,10 +49,13 @@ enum ScheduleRule {
     }
 
     /// Whose polls belong to a run: the one of changes, where they are told or found in a listing of everybody's
-    /// records, and those of the people who are to be compared. Somebody who was never compared does not wait for the
-    /// next full comparison.
+    /// records, and those of the people who are to be compared. Somebody who was never compared, or whose poll asks for
+    /// another one, does not wait for the next full comparison.
     static func polls(of people: [String], known: [String: Known], beat: Beat) -> [String] {
-        (beat.tellsChanges ? [Poll.ofChanges] : []) + people.filter { beat.isFull || known[$0] == nil }
+        (beat.tellsChanges ? [Poll.ofChanges] : [])
+            + people.filter { person in
+                beat.isFull || known[person].map { $0.run == Poll.runOfAnother } ?? true
+            }
     }
 
     /// Those of `polls` that are written for `run`: those that are not there yet, and those that are due.

@@ -31,14 +31,6 @@ extension AudienceStore {
         "SELECT id, tree FROM audience.catalogue WHERE environment_id = \(environment.rawValue)"
     }
 
-    /// Rows: digest, digests of the nodes.
-    static func trees(_ digests: some Sequence<UUID>, in environment: EnvironmentID) -> Statement {
-        """
-        SELECT digest, digests FROM audience.tree
-        WHERE environment_id = \(environment.rawValue) AND digest = ANY (\(Array(digests)))
-        """
-    }
-
     /// All nodes of a tree. Rows: id, fields.
     static func nodes(of tree: UUID, in environment: EnvironmentID) -> Statement {
         """

@@ -97,6 +97,14 @@ package enum AudienceStore {
         """
     }
 
+    /// What trees are made of. Rows: digest, digests of the nodes.
+    package static func trees(_ digests: some Sequence<UUID>, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT digest, digests FROM audience.tree
+        WHERE environment_id = \(environment.rawValue) AND digest = ANY (\(Array(digests)))
+        """
+    }
+
     /// The decisions that count on what a catalogue holds miss when it holds something else.
     ///
     /// - Parameter isThere: Whether one that is not there will not do either.

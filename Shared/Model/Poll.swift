@@ -6,7 +6,7 @@ public import Essentials
 /// One per person and one for changes, in the realm `/polls`. The next run replaces it, and what was read for an
 /// earlier one is dropped.
 public struct Poll: Codable, Equatable, Sendable {
-    /// Grows with every run of the person's environment.
+    /// Grows with every run of the person's environment; ``runOfAnother`` asks for another one.
     public var run: Int64
     /// The person's e-mail address; nobody's (``ofChanges``) in the poll of what has changed.
     public var person: String
@@ -19,6 +19,9 @@ public struct Poll: Codable, Equatable, Sendable {
         self.person = person
         self.dueAt = dueAt
     }
+
+    /// The `run` of a poll that is done, and whose person is to be read by the next run, whatever that reads.
+    package static let runOfAnother: Int64 = 0
 
     /// The `person` of the poll of changes. A service that does not know that poll finds no such person, and passes it
     /// over.

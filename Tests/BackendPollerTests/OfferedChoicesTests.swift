@@ -1,0 +1,96 @@
+import BackendProtocol
+import Catalogues
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+import Realms
+import TestSupport
+import Testing
+import Work
+
+@testable import BackendPoller
+
+/// What somebody is offered is there: no context or template is visible before the nodes that it leads to.
+@Suite(.ownThreads) struct OfferedChoicesTests {
+    private typealias World = PollHandlerTests
+    private static let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)
+    private static let email = "ana@example.com"
+    private static func own() throws -> RealmPath { try .user(email) }
+
+    @Test func aTemplateIsOfferedWhenItsNodesAreThere() throws {
+        var acme = try World.environment()
+        let first = World.data(["P1"], below: "Project")
+        try poll(first, 1, &acme)
+        try World.settle(&acme)
+        #expect(try offered(&acme) == first.templates.map(\.id))
+
+        // Vehicles, one of which must be chosen for a new kind of entry, and a list of what is chosen mostly.
+        var second = World.data(["P1", "P2"], below: "Project")
+        let (root, car, context, template) = (UUID(), UUID(), UUID(), UUID())
+        second.nodes += [
+            Identified(id: root, fields: ReportingTreeNode(name: "Vehicle")),
+            Identified(id: car, fields: ReportingTreeNode(referenceId: "C", name: "Car", parent: root)),
+        ]
+        let all = ReportingContext.Section(name: "All", rootNode: root)
+        second.contexts.append(
+            Identified(id: context, fields: ReportingContext(name: "Vehicle", required: true, sections: [all])))
+        second.templates.append(
+            Identified(
+                id: template, fields: ReportingTemplate(name: "Trip", type: "trip", reportingContexts: [context])))
+        let often = ReportingContext.Section(name: "Often", items: second.nodes.suffix(3).map(\.id))
+        second.contexts[0].fields.sections.append(often)
+        try poll(second, 2, &acme)
+        try expectNoDangling(&acme)
+        #expect(try offered(&acme) == first.templates.map(\.id))
+        #expect(try World.polls(&acme).map(\.run) == [Poll.runOfAnother])
+
+        // The next run compares the person again, whatever else it reads.
+        let known = ScheduleRule.Known(run: Poll.runOfAnother, dueAt: World.time(2), finishedRun: 2)
+        let beat = ScheduleRule.Beat(tellsChanges: true, isFullDue: false)
+        #expect(
+            ScheduleRule.polls(of: [Self.email], known: [Self.email: known], beat: beat)
+                == [Poll.ofChanges, Self.email])
+        try poll(second, 3, &acme)
+        try expectNoDangling(&acme)
+        #expect(try offered(&acme) == first.templates.map(\.id), "its nodes are not published yet")
+        try World.settle(&acme)
+        try poll(second, 4, &acme)
+        try expectNoDangling(&acme)
+        #expect(try offered(&acme) == first.templates.map(\.id) + [template])
+        #expect(try World.polls(&acme).map(\.run) == [4])
+        #expect(try World.objects([.reportingContext], in: Self.own(), &acme).count == 2)
+    }
+
+    private func poll(_ data: ReportingData, _ run: Int64, _ acme: inout TestEnvironment) throws {
+        try World.nextRun(&acme, run)
+        try World.poll(.data(data, [], Self.days), &acme)
+    }
+
+    private func offered(_ acme: inout TestEnvironment) throws -> [UUID] {
+        let object = try #require(try World.objects([.user], in: Self.own(), &acme).first)
+        let user = try object.decoded(as: User.self, by: JSONDecoder())
+        return user?.reportingTemplates ?? []
+    }
+
+    /// Every template that is offered has its contexts, and every context the nodes it leads to.
+    private func expectNoDangling(_ acme: inout TestEnvironment) throws {
+        let decoder = JSONDecoder()
+        let nodes = Set(
+            try acme.connection.run("SELECT id FROM realm.object WHERE kind = 'ReportingTreeNode' AND NOT deleted").map
+            {
+                try $0.value(0) as UUID
+            })
+        let contexts = try World.objects([.reportingContext], in: Self.own(), &acme)
+        for object in contexts {
+            let context = try #require(try object.decoded(as: ReportingContext.self, by: decoder))
+            for section in context.sections {
+                #expect(nodes.isSuperset(of: (section.items ?? []) + [section.rootNode].compactMap(\.self)))
+            }
+        }
+        for object in try World.objects([.reportingTemplate], in: Self.own(), &acme) {
+            let template = try #require(try object.decoded(as: ReportingTemplate.self, by: decoder))
+            #expect(Set(contexts.map(\.key.id)).isSuperset(of: template.reportingContexts))
+        }
+    }
+}

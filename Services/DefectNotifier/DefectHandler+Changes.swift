@@ -61,10 +61,14 @@ extension DefectHandler {
     ) throws {
         let rows = Dictionary(history.map { (turn.tracker.row($0), $0) }) { first, _ in first }
         if rows.isEmpty { return }
+        let before = rows.mapValues { turn.tracker.rowWithoutID($0) }
         let seen = Set(
-            try connection.run(DefectStore.seen(Array(rows.keys), in: turn.environment)).decode(UUID.self))
+            try connection.run(DefectStore.seen(Array(Set(rows.keys).union(before.values)), in: turn.environment))
+                .decode(UUID.self))
         var fresh: [UUID: HistoryRow] = [:]
-        for (id, row) in rows where !seen.contains(id) && writes.see(id) { fresh[id] = row }
+        for (id, row) in rows where !seen.contains(id) && !seen.contains(before[id] ?? id) && writes.see(id) {
+            fresh[id] = row
+        }
         if fresh.isEmpty { return }
         let ids = Array(fresh.keys)
         writes.expect(DefectStore.expectUnseen(ids, in: turn.environment, decision: turn.decision))

@@ -24,6 +24,8 @@ final class TrackerSession: Sendable {
     private let folder = Mutex<(id: String, listedAt: Timestamp)?>(nil)
     /// The page that comes next of each scope's reading.
     private let ahead = Mutex<[DefectPoll.Scope: PageAhead]>([:])
+    /// Whether rows of the history have numbers, as far as is known.
+    private let hasHistoryIDs = Mutex(true)
 
     init(_ compass: CompassClient, logger: Logger, now: @escaping @Sendable () -> Timestamp = { Timestamp.now() }) {
         self.compass = compass
@@ -45,9 +47,34 @@ final class TrackerSession: Sendable {
             return try await page(open.pageNumber + 1, of: open.results, after: open.page, reading.scope)
         }
         let folder = try await currentFolder()
+        guard reading.scope == .changes else {
+            return try await firstPage(of: reading, TrackerColumns.ofDefect, folder)
+        }
+        guard hasHistoryIDs.withLock({ $0 }) else {
+            return try await firstPage(of: reading, TrackerColumns.ofDefectsHistory, folder)
+        }
+        do throws(BackendError) {
+            return try await firstPage(of: reading, TrackerColumns.ofHistory, folder)
+        } catch {
+            guard case .refused(let messages) = error else { throw error }
+            let page = try await firstPage(of: reading, TrackerColumns.ofDefectsHistory, try await currentFolder())
+            hasHistoryIDs.withLock { $0 = false }
+            logger.warning(
+                "the tracker does not number its history; a user's equal actions of a second count as one",
+                metadata: ["column": "\(TrackerColumns.historyID)", "reason": "\(messages.joined(separator: "; "))"])
+            return page
+        }
+    }
+
+    private func firstPage(
+        of reading: Reading, _ columns: [String], _ folder: String
+    ) async throws(BackendError) -> PageRead {
         let query: QueryDefinition
         do throws(BackendError) {
-            query = try await compass.create(definition(for: reading, in: folder))
+            query = try await compass.create(
+                QueryDefinition(
+                    name: TemporaryQuery.name(at: now()), folder: folder, recordType: compass.settings.recordType,
+                    columns: columns.map { QueryDefinition.Column($0) }, filter: reading.filter))
         } catch {
             // The folder may be another one by now.
             self.folder.withLock { $0 = nil }
@@ -76,6 +103,7 @@ final class TrackerSession: Sendable {
             throw error
         }
         var read = PageRead(page.rows, of: scope)
+        read.unreadable += page.unreadable.map { UnreadableRow(record: $0.id ?? "", reason: $0.reason) }
         if page.isLast {
             await remove(results.query)
         } else {
@@ -140,13 +168,6 @@ final class TrackerSession: Sendable {
         if strayCount > 0 { logger.notice("removed left-over queries", metadata: ["count": "\(strayCount)"]) }
         folder.withLock { $0 = (found.id, time) }
         return found.id
-    }
-
-    private func definition(for reading: Reading, in folder: String) -> QueryDefinition {
-        let columns = reading.scope == .changes ? TrackerColumns.ofHistory : TrackerColumns.ofDefect
-        return QueryDefinition(
-            name: TemporaryQuery.name(at: now()), folder: folder, recordType: compass.settings.recordType,
-            columns: columns.map { QueryDefinition.Column($0) }, filter: reading.filter)
     }
 }
 

@@ -9,6 +9,7 @@ import TestSupport
 import Testing
 
 @testable import DefectNotifier
+@testable import Sandbox
 @testable import Work
 
 /// Rounds over real HTTP, with the stand-in for Compass and a real PostgreSQL.
@@ -33,6 +34,25 @@ import Testing
             }
             #expect(world.standIn.queryCount == 0)
             #expect(try world.mirrorCount() == 4)
+        }
+    }
+
+    @Test(arguments: [false, true]) func usersWhoActInOneSecondAreAllToldOf(hidesHistoryIDs: Bool) async throws {
+        try await CompassWorld.run { world in
+            try await world.standIn.post("/sandbox/switches", #"{"hidesHistoryIDs": \#(hidesHistoryIDs)}"#)
+            try await world.standIn.change([.init(fields: ["Headline": "It fails", "Owner": "ana"])])
+            try await world.complete()
+            let now = Timestamp.now()
+            world.standIn.system.load(
+                CompassOrganisation(users: ["eva", "ian"].map { CompassUser(name: $0, password: "x") }))
+            try world.standIn.system.perform(
+                ["bo", "eva", "ian", "bo"].map {
+                    CompassChange(
+                        record: "SAMPL00000001", user: $0, action: "Modify", fields: ["Severity": "2-Major"], at: now)
+                })
+            for _ in 0..<2 { try await world.complete() }
+            #expect(try world.notices().count == (hidesHistoryIDs ? 3 : 4))
+            #expect(world.standIn.queryCount == 0)
         }
     }
 

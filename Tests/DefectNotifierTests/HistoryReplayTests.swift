@@ -67,6 +67,9 @@ struct HistoryReplayTests {
         }
     }
 
+    /// Each step is followed, now and then, by what others do to the same bug in the same second: another user, and the
+    /// same one once more.
+    ///
     /// Rounds every five minutes in which something happened; between them nothing does. Where it is a test of months,
     /// the clock jumps over those in which nothing happened.
     @Test(arguments: ["defects-mozilla-history.jsonl.gz", "defects-eclipse-history.jsonl.gz"])
@@ -86,6 +89,8 @@ struct HistoryReplayTests {
         Self.add(bugs, to: &world)
         try world.complete()
         var rest = steps[...]
+        let others = logins.sorted()
+        var sameSecondCount = 0
         while let next = rest.first {
             world.now = Self.seconds(next.step.when) / 300 * 300 + 300
             // Summer time half of the year, and a clock that is some minutes wrong.
@@ -97,10 +102,17 @@ struct HistoryReplayTests {
                 world.tracker.act(
                     owner == nil ? "Modify" : "Assign", on: "\(bug.id)", by: step.who.id, at: Self.seconds(step.when),
                     owner: owner, state: step.change(Self.stateFields)?.to)
+                for other in [step.who.id, others.randomElement(using: &random) ?? "", "stranger"]
+                where Int.random(in: 0..<4, using: &random) == 0 {
+                    world.tracker.act(
+                        owner == nil ? "Modify" : "Assign", on: "\(bug.id)", by: other, at: Self.seconds(step.when))
+                    sameSecondCount += 1
+                }
             }
             try world.complete(crashing: &random, oneIn: 20)
         }
-        #expect(world.expected.count > 500, "\(steps.count) steps")
+        #expect(world.expected.count > 500 && sameSecondCount > 500, "\(steps.count) steps")
+        #expect(world.expected.count == world.naive.told.count, "each has a notice of its own")
         try world.expectNotices()
         try world.complete(.comparison)
         #expect(try world.mirrors() == world.expectedMirrors)

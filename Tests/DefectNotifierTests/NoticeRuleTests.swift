@@ -58,6 +58,14 @@ import Testing
             tracker.row(row), tracker.defect("SAMPL00000001"),
         ]
         #expect(Set(others + [id]).count == others.count + 1)
+        // Several users may act in one second, and one user twice where the tracker numbers what happened.
+        #expect(tracker.notice(of: Self.row("Modify", owner: "ana", user: "eva"), to: "ana@example.com") != id)
+        var numbered = (row, row)
+        (numbered.0.id, numbered.1.id) = ("1", "2")
+        #expect(tracker.row(numbered.0) != tracker.row(numbered.1))
+        #expect(
+            tracker.notice(of: numbered.0, to: "ana@example.com")
+                != tracker.notice(of: numbered.1, to: "ana@example.com"))
         // What is the end of one name is not the beginning of the next.
         #expect(
             TrackerIDs(server: "a", repository: "bc", database: "d")

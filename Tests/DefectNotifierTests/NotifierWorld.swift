@@ -34,7 +34,7 @@ struct NotifierWorld: ~Copyable {
     var now: Int
     let ids = TrackerIDs(server: server, repository: "CCMRepo", database: "SAMPL")
     let people: [String: String]
-    private var naive = NaiveReader()
+    private(set) var naive = NaiveReader()
     private var handler: DefectHandler
     /// Answers that are not decided yet: what a crash loses.
     private var answers: [UUID: ReadAnswer] = [:]
@@ -191,8 +191,8 @@ struct NotifierWorld: ~Copyable {
         Dictionary(
             naive.told.map { told in
                 let row = HistoryRow(
-                    defect: TrackedDefect(record: told.record, headline: ""), action: told.action, user: "",
-                    time: told.time, seconds: 0)
+                    defect: TrackedDefect(record: told.record, headline: ""), action: told.action, user: told.user,
+                    time: told.time, seconds: 0, id: told.id.map { "\($0)" })
                 return (Found(path: "/users/\(told.email)", id: ids.notice(of: row, to: told.email)), told)
             }
         ) { first, _ in first }

@@ -35,6 +35,40 @@ import Testing
         #expect(try world.noticeWriteCount() == writeCount)
     }
 
+    @Test(arguments: [true, false]) func usersWhoActInOneSecondAreAllToldOf(hasHistoryIDs: Bool) throws {
+        var world = try NotifierWorld()
+        world.tracker.hasHistoryIDs = hasHistoryIDs
+        world.tracker.act("Submit", on: "S1", by: "bo", at: world.now, owner: "ana")
+        try world.complete()
+        world.now += 300
+        for user in ["bo", "eva", "stranger", "bo", "ana"] {
+            world.tracker.act("Modify", on: "S1", by: user, at: world.now)
+        }
+        for _ in 0..<2 {
+            world.now += 300
+            try world.complete()
+        }
+        #expect(try world.notices().count == (hasHistoryIDs ? 4 : 3))
+        try world.expectNotices()
+    }
+
+    /// A row that was told of by its second is not told again by its number.
+    @Test func aTrackerWhoseHistoryGetsNumbersTellsNothingTwice() throws {
+        var world = try NotifierWorld()
+        world.tracker.hasHistoryIDs = false
+        world.tracker.act("Submit", on: "S1", by: "bo", at: world.now, owner: "ana")
+        try world.complete()
+        world.now += 300
+        world.tracker.act("Modify", on: "S1", by: "bo", at: world.now)
+        world.now += 10
+        try world.complete()
+        world.tracker.hasHistoryIDs = true
+        world.tracker.act("Modify", on: "S1", by: "bo", at: world.now)
+        world.now += 300
+        try world.complete()
+        #expect(try world.notices().count == 2)
+    }
+
     /// The sample app moves its watermark when its query is made, and loses what a result set did not bring.
     @Test func whatAFailedResultSetDidNotBringIsToldByTheNext() throws {
         var world = try NotifierWorld()

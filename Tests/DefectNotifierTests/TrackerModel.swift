@@ -10,6 +10,8 @@ import Model
 struct TrackerModel {
     /// One thing that happened.
     struct Event {
+        /// The number of its row.
+        let id: Int
         let record: String
         let action: String
         let user: String
@@ -30,6 +32,9 @@ struct TrackerModel {
     var failure: BackendError?
     private(set) var records: [String: TrackedDefect] = [:]
     private(set) var events: [Event] = []
+    private var nextEventID = 0
+    /// Whether its history has numbers.
+    var hasHistoryIDs = true
     /// Who sees a record; everybody sees those that are not in it.
     var readers: [String: Set<String>] = [:]
     /// People's own logins that are not let in.
@@ -59,8 +64,11 @@ struct TrackerModel {
         if let headline { defect.headline = headline }
         if let state { defect.state = state }
         records[record] = defect
+        nextEventID += 1
         events.append(
-            Event(record: record, action: action, user: user, seconds: now + offset, visibleAt: now + late))
+            Event(
+                id: nextEventID, record: record, action: action, user: user, seconds: now + offset,
+                visibleAt: now + late))
     }
 
     /// A record that was there before anybody read the tracker.
@@ -121,6 +129,7 @@ struct TrackerModel {
                 row["history.action_name"] = event.action
                 row["history.action_timestamp"] = event.time
                 row["history.user_name"] = event.user
+                row["history.dbid"] = hasHistoryIDs ? "\(event.id)" : ""
                 rows.append(row)
             }
         case .comparison:
@@ -144,16 +153,19 @@ struct TrackerModel {
 /// is to come to, however it gets there.
 struct NaiveReader {
     struct Told: Hashable {
+        /// The number of the row that tells it; `nil` in a tracker that has none.
+        let id: Int?
         let record: String
         let action: String
         let time: String
+        let user: String
         let email: String
         let code: String
         let text: String
     }
 
     private(set) var told: Set<Told> = []
-    /// Nothing tells two rows apart that say the same of what, by whom and when.
+    /// In a tracker without numbers nothing tells two rows apart that say the same of what, by whom and when.
     private var seen: Set<[String]> = []
     /// Who has looked before: everybody, once the account has.
     private var lookers: Set<String> = []
@@ -166,7 +178,10 @@ struct NaiveReader {
         for event in tracker.events where event.visibleAt <= now {
             let defect = tracker.records[event.record]
             if let me, defect?.owner != me || !tracker.sees(me, event.record) { continue }
-            let isNew = seen.insert([event.record, event.action, event.user, event.time]).inserted
+            let number = tracker.hasHistoryIDs ? event.id : nil
+            let isNew = seen.insert(
+                [event.record, event.action, event.user, event.time] + (number.map { ["\($0)"] } ?? [])
+            ).inserted
             guard isNew, hasLooked, let defect, let owner = defect.owner, owner != event.user,
                 let email = people[owner]
             else { continue }
@@ -174,7 +189,8 @@ struct NaiveReader {
             let end = isAssigned ? "has been assigned to you" : "has been modified"
             told.insert(
                 Told(
-                    record: event.record, action: event.action, time: event.time, email: email,
+                    id: number, record: event.record, action: event.action, time: event.time, user: event.user,
+                    email: email,
                     code: isAssigned ? "defect-assigned" : "defect-modified",
                     text: "\(event.record) (\(defect.headline)) \(end)"))
         }

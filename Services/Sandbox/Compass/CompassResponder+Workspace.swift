@@ -46,6 +46,9 @@ extension CompassResponder {
     private func createQuery(_ call: CompassCall) async throws -> Response {
         system.count("queriesCreated")
         let definition = try await call.body(as: CompassQuery.self)
+        if system.switches.hidesHistoryIDs, definition.shown.contains(where: { $0.fieldPathName == "history.dbid" }) {
+            throw CompassRules.Refusal("The field \"history.dbid\" does not exist.")
+        }
         return try await write(call) { [system] isTrial in
             try system.checked { state throws(CompassRules.Refusal) in
                 let folder = try state.workspace.place(of: definition, by: call.user)
@@ -139,8 +142,15 @@ extension CompassResponder {
         guard call.words[3] == "resultsets", let set = found, set.query == query.id, set.user == call.user.name else {
             throw CompassRules.Refusal("The result set \(call.words[4]) was not found.", .notFound)
         }
-        let rows = set.page(isStuck ? 1 : number).map { row in
-            JSONText.object([("values", .array(row.map { .string($0) }))])
+        let columns = query.definition.shown.map(\.fieldPathName)
+        let (owner, person) = (columns.firstIndex(of: "Owner"), system.switches.faults.unreadableRowsOf)
+        let page = set.page(isStuck ? 1 : number)
+        let rows = page.indices.map { index in
+            let values = page[index].map { JSONText.string($0) }
+            let row = { (values: [JSONText]) in JSONText.object([("values", .array(values))]) }
+            guard let owner, !person.isEmpty, page[index][owner] == person else { return row(values) }
+            system.count("unreadableRows")
+            return UnreadableRow.json(Array(zip(columns, values)), id: "id", number: index) { row($0.map(\.1)) }
         }
         return .json(.ok, .object([("rows", .array(rows))]))
     }

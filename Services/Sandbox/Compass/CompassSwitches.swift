@@ -16,6 +16,8 @@ struct CompassSwitches: Switches {
     var ignoresPageNumber = false
     /// Fields of a record, and columns of a query that is made, come in another order than they have or were given in.
     var shufflesFields = false
+    /// Rows of history have no number: a query with that column is refused.
+    var hidesHistoryIDs = false
     /// Nobody is let in: neither a password nor a token is accepted.
     var refusesLogins = false
     /// What something before the server answers to every call, in words that are not Compass's; 0: nothing is there.
@@ -31,6 +33,7 @@ struct CompassSwitches: Switches {
         case "pageRowsMax": pageRowsMax = try values.decode(Int.self, forKey: name)
         case "ignoresPageNumber": ignoresPageNumber = try values.decode(Bool.self, forKey: name)
         case "shufflesFields": shufflesFields = try values.decode(Bool.self, forKey: name)
+        case "hidesHistoryIDs": hidesHistoryIDs = try values.decode(Bool.self, forKey: name)
         case "refusesLogins": refusesLogins = try values.decode(Bool.self, forKey: name)
         case "proxyStatus": proxyStatus = try values.decode(Int.self, forKey: name)
         default: return try faults.change(name, in: values)
@@ -54,7 +57,7 @@ struct CompassSwitches: Switches {
 
     private enum CodingKeys: CodingKey {
         case zone, clockSkewSeconds, visibleAfterMs, tokenSecondsMax, sessionSecondsMax, pageRowsMax,
-            ignoresPageNumber, shufflesFields, refusesLogins, proxyStatus
+            ignoresPageNumber, shufflesFields, hidesHistoryIDs, refusesLogins, proxyStatus
     }
 
     /// All switches in one object.
@@ -69,6 +72,7 @@ struct CompassSwitches: Switches {
         try values.encode(pageRowsMax, forKey: .pageRowsMax)
         try values.encode(ignoresPageNumber, forKey: .ignoresPageNumber)
         try values.encode(shufflesFields, forKey: .shufflesFields)
+        try values.encode(hidesHistoryIDs, forKey: .hidesHistoryIDs)
         try values.encode(refusesLogins, forKey: .refusesLogins)
         try values.encode(proxyStatus, forKey: .proxyStatus)
     }

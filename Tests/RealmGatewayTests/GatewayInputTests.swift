@@ -68,7 +68,11 @@ import Testing
                 ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[{\"sequence\":1.5}]}", 400, "malformed-request"),
                 ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[{\"sequence\":0}]}", 400, "malformed-request"),
                 (
-                    "mutations", "{\"clientId\":\"\(id)\",\"mutations\":[{\"sequence\":1},{\"sequence\":3}]}", 400,
+                    "mutations", "{\"clientId\":\"\(id)\",\"mutations\":[{\"sequence\":1},{\"sequence\":3}]}", 409,
+                    "sequence-gap"
+                ),
+                (
+                    "mutations", "{\"clientId\":\"\(id)\",\"mutations\":[{\"sequence\":1},{\"sequence\":1}]}", 400,
                     "malformed-request"
                 ),
                 ("mutations", "{\"clientId\":\"\(id)\",\"mutations\":[],\"more\":1}", 400, "malformed-request"),

@@ -20,12 +20,15 @@ enum MutationQueue {
 
     /// Plans a request with these numbers from a client whose next new number is `expected`.
     ///
-    /// A number below 1 cannot have been applied, so it is answered like a gap.
+    /// A number below 1 cannot have been applied, so it is answered like a gap; so is a number missing between two of
+    /// the request, even if all of them were applied before.
     static func plan(expected: Int64, sequences: [Int64]) -> Plan {
         var next = expected
         var steps: [Step] = []
-        for sequence in sequences {
-            guard sequence >= 1, sequence <= next else { return .gap(expected: expected) }
+        for (index, sequence) in sequences.enumerated() {
+            guard sequence >= 1, sequence <= next, index == 0 || sequence == sequences[index - 1] + 1 else {
+                return .gap(expected: expected)
+            }
             steps.append(sequence == next ? .apply : .answerAgain)
             if sequence == next { next += 1 }
         }

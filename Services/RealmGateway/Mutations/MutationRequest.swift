@@ -16,7 +16,7 @@ struct MutationRequest: Sendable {
     let clientID: UUID
     /// The request's W3C trace context, for the events of what it changes.
     let traceparent: TraceContext?
-    /// Their sequences go up by 1.
+    /// Their sequences go up; whether one is missing is decided by ``MutationQueue``.
     let mutations: [SubmittedMutation]
     /// The realms it wants to write to.
     let realms: Set<RealmPath>
@@ -109,7 +109,7 @@ extension MutationRequest {
         var mutations: [SubmittedMutation] = []
         for element in elements {
             let mutation = try SubmittedMutation(Array(body[element]))
-            if let last = mutations.last, mutation.sequence != last.sequence + 1 {
+            if let last = mutations.last, mutation.sequence <= last.sequence {
                 throw Problems.malformed("Sequences must go up by 1: \(mutation.sequence) follows \(last.sequence).")
             }
             mutations.append(mutation)

@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 import Model
 package import Postgres
@@ -14,7 +15,7 @@ package enum LoginName {
         var name = String.UnicodeScalarView()
         name.append(contentsOf: given.filter { $0.properties.generalCategory != .control })
         let words = String(name).split(separator: " ").joined(separator: " ")
-        return words.isEmpty ? nil : String(words.prefix(lengthMax))
+        return DisplayName.isVisible(words) ? String(words.prefix(lengthMax)) : nil
     }
 
     /// Takes the name of a login over into the person's `Person` and `User` objects, as far as these have none, or the

@@ -5,7 +5,7 @@ public import Essentials
 public struct Appointment: Codable, Equatable, Sendable {
     /// When it begins.
     public var when: Timestamp
-    /// How long it takes, in minutes; 0 or more.
+    /// How long it takes, in minutes; from 0 to `Int32.max`.
     public var durationMinutes: Int
     /// What it is about.
     public var why: String
@@ -23,7 +23,10 @@ extension Appointment: KindFields {
         case when, durationMinutes, why
     }
 
-    package var objection: String? { durationMinutes < 0 ? "'durationMinutes' must be 0 or more" : nil }
+    package var objection: String? {
+        (0...Int(Int32.max)).contains(durationMinutes)
+            ? nil : "'durationMinutes' must be from 0 to \(Int32.max)"
+    }
 
     /// The row of ``Kind/appointment``.
     package static let row = KindRow(

@@ -90,9 +90,9 @@ extension DeliveryChoice: KindFields {
         if let webhook, SecureAddress(webhook) == nil {
             return "'webhook' must be a plain https address of at most \(SecureAddress.bytesMax) bytes"
         }
-        if pushes.count > Self.pushesCountMax { return "'pushes' has more than \(Self.pushesCountMax) browsers" }
-        if Set(pushes.map(\.endpoint)).count < pushes.count { return "'pushes' names a browser twice" }
+        if pushes.count > Self.pushesCountMax { return "'pushes' must have at most \(Self.pushesCountMax) browsers" }
         if let problem = pushes.lazy.compactMap(\.objection).first { return "'pushes': \(problem)" }
+        if Set(pushes.map(\.endpoint)).count < pushes.count { return "'pushes' must name each browser once" }
         if let digestAt, MinuteOfDay(digestAt) == nil { return "'digestAt' must be a time such as 07:30" }
         if let quietHours, QuietHours(quietHours) == nil {
             return "'quietHours' must be two different times such as 22:00-06:30"

@@ -32,7 +32,7 @@ package enum EntryField: String, CodingKey, CaseIterable {
         case .timeType: text.flatMap { TimeEntry.TimeType(rawValue: $0) } != nil
         case .entryDate, .createdOn: text.flatMap { Day($0) } != nil
         case .startTime, .endTime: text.flatMap { ZonedTime($0) } != nil
-        case .durationSeconds: Int32(String(decoding: value, as: UTF8.self)) != nil
+        case .durationSeconds: JSONNumber.whole(value, as: Int32.self) != nil
         case .submitRequested: value.elementsEqual("true".utf8) || value.elementsEqual("false".utf8)
         // That a status is the server's is a matter of rules, not of shape.
         case .status: text.flatMap { EntryStatus(rawValue: $0) } != nil

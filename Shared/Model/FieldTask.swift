@@ -85,6 +85,10 @@ public struct TaskPlace: Codable, Equatable, Sendable {
     /// Two letters (ISO 3166-1).
     public var countryCode: String?
 
+    enum CodingKeys: String, CodingKey, ClosedNames {
+        case latitude, longitude, title, street, city, postalCode, state, countryCode
+    }
+
     /// A place.
     public init(
         latitude: Double? = nil, longitude: Double? = nil, title: String? = nil, street: String? = nil,
@@ -114,11 +118,20 @@ extension FieldTask: KindFields {
 
     package var objection: String? {
         guard let place else { return nil }
+        guard place != TaskPlace() else {
+            return "'place' must say where: by latitude and longitude, title, street, city, postalCode, state or "
+                + "countryCode"
+        }
+        if let code = place.countryCode, code.utf8.count != 2 || !code.utf8.allSatisfy(Self.isLetter) {
+            return "'place.countryCode' must be two letters such as DK (ISO 3166-1)"
+        }
         guard (place.latitude == nil) == (place.longitude == nil) else {
             return "'place' has a latitude and a longitude, or neither"
         }
-        return Location.objection(place.latitude ?? 0, place.longitude ?? 0, in: "'place': ")
+        return Location.objection(place.latitude ?? 0, place.longitude ?? 0, in: "place.")
     }
+
+    private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
 
     /// The row of ``Kind/fieldTask``.
     package static let row = KindRow(

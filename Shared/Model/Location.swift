@@ -33,9 +33,9 @@ extension Location: KindFields {
 
     /// What is wrong with coordinates; `nil` when they are a place on Earth.
     static func objection(_ latitude: Double, _ longitude: Double, in place: String = "") -> String? {
-        guard (-90...90).contains(latitude) else { return "\(place)'latitude' must be between -90 and 90 degrees" }
+        guard (-90...90).contains(latitude) else { return "'\(place)latitude' must be between -90 and 90 degrees" }
         guard (-180...180).contains(longitude) else {
-            return "\(place)'longitude' must be between -180 and 180 degrees"
+            return "'\(place)longitude' must be between -180 and 180 degrees"
         }
         return nil
     }

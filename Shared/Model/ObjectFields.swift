@@ -1,4 +1,4 @@
-import FoundationEssentials
+package import Essentials
 
 extension Kind {
     /// The names of the kind's fields. A golden file says the same.
@@ -13,28 +13,63 @@ extension Kind {
     public var fieldsBytesMax: Int { row.fieldsBytesMax }
 
     /// Why these fields are not those of an object of this kind; `nil` when they are.
-    public func objection(to fields: [UInt8]) -> String? { Self.objection(to: fields, as: row.fields) }
-
-    private static func objection<Fields: KindFields>(to fields: [UInt8], as type: Fields.Type) -> String? {
+    public func objection(to fields: [UInt8]) -> String? {
         do {
-            return try JSONDecoder().decode(type, from: Data(fields)).objection
-        } catch let error as DecodingError {
-            return describe(error)
+            _ = try checked(try JSONObject(fields))
+            return nil
         } catch {
-            return "it cannot be read"
+            return "\(error)"
         }
     }
 
-    private static func describe(_ error: DecodingError) -> String {
-        func place(_ context: DecodingError.Context) -> String {
-            context.codingPath.first.map { "'\($0.stringValue)'" } ?? "the object"
+    /// Checks the fields of an object of this kind: their forms, and what they must be together. Names of fields that
+    /// the kind does not have are the caller's to refuse.
+    ///
+    /// - Returns: The fields in the form in which they are stored: ids in lower case, whole numbers without a point and
+    ///   an exponent. All else is as it was given.
+    /// - Throws: ``FieldObjection``, the first one found.
+    package func checked(_ fields: JSONObject) throws(FieldObjection) -> JSONObject {
+        try Self.checked(fields, as: row.fields)
+    }
+
+    /// Checks the fields of an object after some of them were given. What was stored before in a form that is refused
+    /// today holds up nobody who writes other fields.
+    ///
+    /// - Parameter given: The names of the fields that are written now.
+    package func checked(_ fields: JSONObject, given: Set<String>) throws(FieldObjection) -> JSONObject {
+        var rest = fields
+        while true {
+            do throws(FieldObjection) {
+                return try checked(rest)
+            } catch {
+                guard let field = error.field, !given.contains(field), rest.value(of: field) != nil,
+                    let others = try? JSONObject(rest.removing(field))
+                else { throw error }
+                rest = others
+            }
         }
-        return switch error {
-        case .keyNotFound(let key, _): "'\(key.stringValue)' is missing"
-        case .valueNotFound(_, let context): "\(place(context)) is missing"
-        case .typeMismatch(_, let context): "\(place(context)) has not the shape it needs"
-        case .dataCorrupted(let context): "\(place(context)): \(context.debugDescription.prefix(200))"
-        @unknown default: "it cannot be read"
+    }
+
+    private static func checked<Fields: KindFields>(
+        _ fields: JSONObject, as type: Fields.Type
+    ) throws(FieldObjection) -> JSONObject {
+        let notes = FieldsReader.Notes()
+        let objection: String?
+        do {
+            objection = try Fields(from: FieldsReader(fields, notes)).objection
+        } catch let problem as FieldProblem {
+            throw problem.objection
+        } catch {
+            throw FieldObjection("it cannot be read")
         }
+        if let objection { throw FieldObjection(objection) }
+        if notes.edits.isEmpty { return fields }
+        var stored: [UInt8] = []
+        var offset = 0
+        for (range, text) in notes.edits.sorted(by: { $0.range.lowerBound < $1.range.lowerBound }) {
+            stored += fields.bytes[offset..<range.lowerBound] + Array(text.utf8)
+            offset = range.upperBound
+        }
+        do { return try JSONObject(stored + fields.bytes[offset...]) } catch { throw FieldObjection("\(error)") }
     }
 }

@@ -1,3 +1,4 @@
+import Essentials
 public import FoundationEssentials
 
 /// Fields of a `Person` object: what everybody of an environment may know of a person. One per person, in `/common`.
@@ -32,6 +33,8 @@ extension Person: KindFields {
         case name, avatar, role
     }
 
+    package var objection: String? { name.isEmpty ? nil : DisplayName.objection(to: name, of: "name") }
+
     /// The row of ``Kind/person``.
     package static let row = KindRow(
         Self.self, CodingKeys.self, in: [.common], ids: .natural, bytesMax: Kind.commonBytesMax, permissions: .person,
@@ -55,6 +58,10 @@ public struct PersonLookup: Codable, Equatable, Sendable {
 extension PersonLookup: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
         case name, email
+    }
+
+    package var objection: String? {
+        EmailAddress.objection(to: email, of: "email") ?? DisplayName.objection(to: name, of: "name")
     }
 
     /// The row of ``Kind/personLookup``.

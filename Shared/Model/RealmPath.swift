@@ -71,7 +71,7 @@ public struct RealmPath: Codable, Hashable, Comparable, Sendable, LosslessString
     /// - Throws: ``InvalidRealmPath`` with the reason.
     public init(validating text: String) throws(InvalidRealmPath) {
         if let reason = Self.objection(to: text) { throw InvalidRealmPath(text: text, reason: reason) }
-        description = text
+        description = Self.withSmallID(text)
     }
 
     private init(trusted text: String) { description = text }
@@ -102,6 +102,14 @@ public struct RealmPath: Codable, Hashable, Comparable, Sendable, LosslessString
 
     private func secondSegment(after prefix: String) -> String? {
         description.hasPrefix(prefix) ? String(description.dropFirst(prefix.count)) : nil
+    }
+
+    /// The text with the UUID in small letters, as which every path with one is stored.
+    private static func withSmallID(_ text: String) -> String {
+        for prefix in ["/catalogues/", "/teams/", "/shares/"] where text.hasPrefix(prefix) {
+            if let id = UUID(ascii: text.dropFirst(prefix.count)) { return prefix + id.text }
+        }
+        return text
     }
 
     private static func objection(to text: String) -> String? {

@@ -30,6 +30,8 @@ extension RealmRegistration: KindFields {
         case userId, path, isInitialized
     }
 
+    package var objection: String? { EmailAddress.objection(to: userId, of: "userId") }
+
     /// The row of ``Kind/realms``.
     package static let row = KindRow(
         Self.self, CodingKeys.self, in: [.users], route: Route(to: Topics.realm, from: [.users]))

@@ -1,3 +1,4 @@
+import Essentials
 public import FoundationEssentials
 
 /// Fields of a `ReportingContext` object: one choice the author of an entry makes, such as "Project".
@@ -12,6 +13,10 @@ public struct ReportingContext: Codable, Hashable, Sendable {
         public var items: [UUID]?
         /// The node whose descendants are shown; the root itself cannot be selected.
         public var rootNode: UUID?
+
+        enum CodingKeys: String, CodingKey, ClosedNames {
+            case name, showCount, items, rootNode
+        }
 
         /// A section; give either `items` or `rootNode`.
         public init(name: String, showCount: Int? = nil, items: [UUID]? = nil, rootNode: UUID? = nil) {
@@ -53,9 +58,15 @@ public struct ReportingContext: Codable, Hashable, Sendable {
 
     /// What is wrong with it, for whoever writes one; what is stored is read whatever it says.
     package var objection: String? {
-        sections.first { $0.items != nil && $0.rootNode != nil }.map {
-            "the section '\($0.name.prefix(64))' has 'items' and 'rootNode'; give one of them"
+        for (index, section) in sections.enumerated() {
+            if section.items != nil, section.rootNode != nil {
+                return "'sections[\(index)]' has 'items' and 'rootNode'; give one of them"
+            }
+            if let count = section.showCount, !(0...Int(Int32.max)).contains(count) {
+                return "'sections[\(index)].showCount' must be from 0 to \(Int32.max)"
+            }
         }
+        return DisplayName.objection(to: name, of: "name")
     }
 
     /// Reads the fields; a context is visible, changeable, not required and has nothing preselected unless it says so.

@@ -1,3 +1,4 @@
+import Essentials
 public import FoundationEssentials
 
 /// Fields of a `ReportingTemplate` object: which choices an entry of one sort needs, such as "Project" or "Leave".
@@ -29,6 +30,8 @@ extension ReportingTemplate: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
         case name, type, reportingContexts
     }
+
+    package var objection: String? { DisplayName.objection(to: name, of: "name") }
 
     /// The row of ``Kind/reportingTemplate``.
     package static let row = KindRow(Self.self, CodingKeys.self, in: [.user])

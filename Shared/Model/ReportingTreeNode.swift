@@ -1,3 +1,4 @@
+import Essentials
 public import FoundationEssentials
 
 /// Fields of a `ReportingTreeNode` object: one thing time can be reported on, such as a project or an activity.
@@ -50,6 +51,8 @@ extension ReportingTreeNode: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
         case name, title, referenceId, parent, hasDependencies, dependencies
     }
+
+    package var objection: String? { DisplayName.objection(to: name, of: "name") }
 
     /// The row of ``Kind/reportingTreeNode``.
     package static let row = KindRow(Self.self, CodingKeys.self, in: [.user, .catalogue])

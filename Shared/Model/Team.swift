@@ -1,8 +1,9 @@
+import Essentials
 public import FoundationEssentials
 
 /// Fields of a `Team` object, in `/common`. Its tasks are in ``RealmPath/team(_:)``, under the team's id.
 public struct Team: Codable, Equatable, Sendable {
-    /// What people call it: not blank, and no other team's, in whatever letters.
+    /// What people call it: no other team's name, as ``DisplayName`` compares them, and not invisible.
     public var name: String
     /// What it is for.
     public var teamDescription: String?
@@ -25,13 +26,16 @@ extension Team: KindFields {
         case name, teamDescription, backgroundColor, image
     }
 
-    package var objection: String? { Self.nameKey(name).isEmpty ? "'name' must not be blank" : nil }
+    package var objection: String? {
+        if let backgroundColor, !Self.isColor(backgroundColor) {
+            return "'backgroundColor' must be six hexadecimal digits such as 1E90FF"
+        }
+        return DisplayName.objection(to: name, of: "name")
+    }
 
-    /// What tells a team's name from others': neither capitals nor white space around it do.
-    package static func nameKey(_ name: String) -> String {
-        let start = name.drop(while: \.isWhitespace)
-        let end = start.lastIndex { !$0.isWhitespace }
-        return end.map { start[...$0].lowercased() } ?? ""
+    private static func isColor(_ text: String) -> Bool {
+        text.utf8.count == 6
+            && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0 | 0x20) }
     }
 
     /// The row of ``Kind/team``.

@@ -8,6 +8,10 @@ public struct ReportingSelection: Codable, Hashable, Sendable {
     /// The id of the `ReportingTreeNode` object.
     public var node: UUID
 
+    enum CodingKeys: String, CodingKey, ClosedNames {
+        case context, node
+    }
+
     /// A choice.
     public init(context: UUID, node: UUID) {
         self.context = context
@@ -110,6 +114,12 @@ public struct TimeEntry: Codable, Equatable, Sendable {
 
 extension TimeEntry: KindFields {
     typealias CodingKeys = EntryField
+
+    package var objection: String? {
+        durationSeconds.flatMap {
+            Int32(exactly: $0) == nil ? "'durationSeconds' must be a whole number of 32 bits" : nil
+        }
+    }
 
     /// The row of ``Kind/timeEntry``.
     package static let row = KindRow(

@@ -20,26 +20,29 @@ extension KeyedEncodingContainer {
 // The same of reading: the gateway, imports and devices take the ids that `JSONObject` reads. Foundation's own
 // reading takes blanks and signs for digits.
 extension KeyedDecodingContainer {
-    func decode(_ type: UUID.Type, forKey key: Key) throws -> UUID {
-        try id(try decode(String.self, forKey: key), forKey: key)
-    }
+    func decode(_ type: UUID.Type, forKey key: Key) throws -> UUID { try decode(WrittenID.self, forKey: key).id }
 
     func decode(_ type: [UUID].Type, forKey key: Key) throws -> [UUID] {
-        try decode([String].self, forKey: key).map { try id($0, forKey: key) }
+        try decode([WrittenID].self, forKey: key).map(\.id)
     }
 
     func decodeIfPresent(_ type: UUID.Type, forKey key: Key) throws -> UUID? {
-        try decodeIfPresent(String.self, forKey: key).map { try id($0, forKey: key) }
+        try decodeIfPresent(WrittenID.self, forKey: key)?.id
     }
 
     func decodeIfPresent(_ type: [UUID].Type, forKey key: Key) throws -> [UUID]? {
-        try decodeIfPresent([String].self, forKey: key)?.map { try id($0, forKey: key) }
+        try decodeIfPresent([WrittenID].self, forKey: key)?.map(\.id)
     }
+}
 
-    private func id(_ text: String, forKey key: Key) throws -> UUID {
-        if let id = UUID(ascii: text) { return id }
-        let context = DecodingError.Context(
-            codingPath: codingPath + [key], debugDescription: "Attempted to decode UUID from invalid UUID string.")
-        throw DecodingError.dataCorrupted(context)
+/// An id as it is read from JSON, in small or capital letters.
+struct WrittenID: Decodable {
+    let id: UUID
+
+    init(from decoder: any Decoder) throws {
+        guard let id = UUID(ascii: try decoder.singleValueContainer().decode(String.self)) else {
+            throw decoder.corrupted("Attempted to decode UUID from invalid UUID string.")
+        }
+        self.id = id
     }
 }

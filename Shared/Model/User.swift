@@ -1,3 +1,4 @@
+import Essentials
 public import FoundationEssentials
 
 /// Fields of a `User` object: the person a personal realm belongs to. One per personal realm.
@@ -32,6 +33,11 @@ public struct User: Codable, Equatable, Sendable {
 extension User: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
         case email, name, catalogue, reportingTemplates
+    }
+
+    package var objection: String? {
+        EmailAddress.objection(to: email, of: "email")
+            ?? (name.isEmpty ? nil : DisplayName.objection(to: name, of: "name"))
     }
 
     /// The row of ``Kind/user``.

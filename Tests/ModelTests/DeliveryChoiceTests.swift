@@ -40,8 +40,9 @@ import Testing
         #expect(Self.objection(#"{"pushes":[\#(Self.push())]}"#) == nil)
         let wrong = [
             (Self.push("https://a/", "AA"), "'p256dh'"), (Self.push("https://a/", Self.auth), "'p256dh'"),
-            (Self.push("https://a/", Self.point, "AA"), "'auth'"), (Self.push() + "," + Self.push(), "twice"),
-            ((0..<9).map { Self.push("https://a/\($0)") }.joined(separator: ","), "more than 8"),
+            (Self.push("https://a/", Self.point, "AA"), "'auth'"),
+            (Self.push() + "," + Self.push(), "each browser once"),
+            ((0..<9).map { Self.push("https://a/\($0)") }.joined(separator: ","), "at most 8"),
         ]
         for (pushes, reason) in wrong {
             #expect(Self.objection(#"{"pushes":[\#(pushes)]}"#)?.contains(reason) == true, "\(reason)")

@@ -49,7 +49,7 @@ import Testing
             #expect(Kind.reportingContext.objection(to: Array(context(section))) == nil)
         }
         let objection = Kind.reportingContext.objection(to: Array(context(items + root)))
-        #expect(objection == "the section 'All' has 'items' and 'rootNode'; give one of them")
+        #expect(objection == "'sections[0]' has 'items' and 'rootNode'; give one of them")
         #expect(try JSONDecoder().decode(ReportingContext.self, from: context(items + root)).sections.count == 1)
     }
 

@@ -8,7 +8,8 @@ import Testing
     @Test(arguments: [
         "{}", " { } ", "[]", "null", "true", "false", "0", "-0", "1.5e-3", "1E+64", "\"\"", "\"é €😀\"",
         #""\ud83d\ude00""#,
-        #"{"a":{"b":[1,{"c":null}]},"b":"\"\\\/\b\f\n\r\t\u00e9"}"#, #"{"A":1,"a":2}"#, #"{"a":{"x":1,"x":2}}"#,
+        #"{"a":{"b":[1,{"c":null}]},"b":"\"\\\/\b\f\n\r\t\u00e9"}"#, #"{"A":1,"a":2}"#,
+        #"{"a":{"x":1,"b":{"x":2}},"x":[{"x":1},{"x":2}]}"#,
         "\t\r\n[ 1 , 2 ]", String(repeating: "[", count: 32) + String(repeating: "]", count: 32),
         String(repeating: "9", count: 40),
     ])
@@ -34,9 +35,32 @@ import Testing
         (#"{"a":"# + String(repeating: "[", count: 32), .nestedTooDeep, 36),
         (#"{"a":1,"b":2,"a":3}"#, .duplicateKey, 14), (#"{"a":1,"\u0061":3}"#, .duplicateKey, 8),
     ])
-    func badJSONIsRefusedWhereItIsBad(text: String, reason: JSONProblem.Reason, offset: Int) {
-        #expect(throws: JSONProblem(reason, at: offset)) { try JSONCheck.check(Array(text.utf8)) }
+    func badJSONIsRefusedWhereItIsBad(text: String, reason: JSONProblem.Reason, offset: Int) throws {
+        let problem = try #require(throws: JSONProblem.self) { try JSONCheck.check(Array(text.utf8)) }
+        #expect(problem.reason == reason && problem.offset == offset)
     }
+
+    /// Which of two members counts would depend on the reader, however deep they are.
+    @Test(arguments: [
+        (#"{"a":1,"a":2}"#, "a", 8), (#"{"a":{"x":1,"x":2}}"#, "a.x", 13), (#"[{"x":1},{"x":1,"x":2}]"#, "[1].x", 17),
+        (#"{"a":[0,{"b":{"c":1,"d":{},"c":[]}}]}"#, "a[1].b.c", 28),
+        (#"{"a":{"x":1,"\u0078":2}}"#, "a.x", 13), (#"{"a\n":[{"y":{}, "y" :0}]}"#, "a\n[0].y", 18),
+        ("[{" + (0..<100).map { "\"\($0)\":0," }.joined() + "\"7\":0}]", "[0].7", 693),
+    ])
+    func aKeyTwiceIsRefusedWithItsPath(text: String, path: String, offset: Int) throws {
+        let bytes = Array(text.utf8)
+        let problem = try #require(throws: JSONProblem.self) { try JSONCheck.check(bytes) }
+        #expect(problem.reason == .duplicateKey && problem.path == path && problem.offset == offset, "\(problem)")
+        #expect(problem.description.hasPrefix("'\(path)': the key was given before"))
+        #expect(throws: problem) { try JSONCheck.checkKeys(ofFile: bytes) }
+        #expect(throws: problem) { try JSONCanonical.bytes(of: bytes) }
+        let isCanonical = JSONCanonical.isCanonical(bytes.span)
+        #expect(!isCanonical)
+    }
+
+    /// Values that a file's own reader judges are not judged by the check of its keys.
+    @Test(arguments: ["", "nonsense", #"{"a":"\u0000"}"#, #"{"a":1e999}"#, String(repeating: "[", count: 2_000)])
+    func checkOfKeysRefusesNothingElse(text: String) throws { try JSONCheck.checkKeys(ofFile: Array(text.utf8)) }
 
     @Test(
         arguments: [
@@ -101,7 +125,8 @@ import Testing
             for key in ["0", #"\u0030"#, "\(count - 1)"] {
                 let text = String(decoding: object(count).dropLast(), as: UTF8.self) + ",\"\(key)\":0}"
                 let offset = object(count).count + 1
-                #expect(throws: JSONProblem(.duplicateKey, at: offset)) { try JSONCheck.check(Array(text.utf8)) }
+                let problem = try #require(throws: JSONProblem.self) { try JSONCheck.check(Array(text.utf8)) }
+                #expect(problem.reason == .duplicateKey && problem.offset == offset)
             }
         }
     }

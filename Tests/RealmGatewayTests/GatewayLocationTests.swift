@@ -42,4 +42,51 @@ import Testing
             #expect(try await phone.send([patch]).results == ["invalid-field"])
         }
     }
+
+    /// Two devices of one person: the newest position stays, in whatever order they arrive.
+    @Test func anOlderPositionReplacesNoNewerOne() async throws {
+        try await withGateway { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            try await phone.sync()
+            let ana = try fixture.withDatabase { connection in
+                try connection.run("SELECT object_id FROM access.person")[0].value(0, as: UUID.self)
+            }
+            let tablet = try await GatewayDevice(fixture, "ana@example.com")
+            func put(_ device: GatewayDevice, _ latitude: Int, _ time: String?, _ op: String = "put") async throws
+                -> String
+            {
+                let timestamp = time.map { #","timestamp":"\#($0)""# } ?? ""
+                let fields = #"{"latitude":\#(latitude),"longitude":0\#(timestamp)}"#
+                return try await device.send([await device.mutation(op, ana, fields, kind: "Location")]).results[0]
+            }
+            func stored() throws -> String? {
+                try fixture.stored("/users/ana@example.com")["Location/\(ana.uuidString.lowercased())"]
+                    .flatMap { $0.split(separator: #""latitude":"#).last?.prefix { $0 != "," } }.map(String.init)
+            }
+            let newest = try await put(phone, 2, "2026-03-30T10:00:00Z")
+            // Accepted at the position that the object has: nothing was changed.
+            #expect(try await put(tablet, 1, "2026-03-30T09:59:59.999Z") == newest)
+            #expect(try await put(tablet, 1, "2026-03-30T11:00:00+02:00", "patch") == newest)
+            #expect(try stored() == "2")
+            // The same moment, a newer one, and one without a time.
+            for (latitude, time) in [(3, "2026-03-30T12:00:00+02:00"), (4, "2026-03-30T10:00:01Z"), (5, nil)] {
+                #expect(try await put(tablet, latitude, time) != newest)
+                #expect(try stored() == "\(latitude)")
+            }
+            // Both in one request.
+            let both = [("2026-03-30T10:00:05Z", 6), ("2026-03-30T10:00:03Z", 7)]
+            var mutations: [String] = []
+            for (time, latitude) in both {
+                let fields = #"{"latitude":\#(latitude),"longitude":0,"timestamp":"\#(time)"}"#
+                mutations.append(await phone.mutation("put", ana, fields, kind: "Location"))
+            }
+            let answers = try await phone.send(mutations).results
+            #expect(answers[0] == answers[1] && answers[0].hasPrefix("accepted"))
+            #expect(try stored() == "6")
+            // A clock that is ahead shuts nobody out.
+            _ = try await put(phone, 8, "2990-01-01T00:00:00Z")
+            _ = try await put(tablet, 9, "2026-03-30T10:00:06Z")
+            #expect(try stored() == "9")
+        }
+    }
 }

@@ -11,7 +11,7 @@ import Testing
 @Suite(.ownThreads) struct GatewaySequenceModelTests {
     private static let queueLength = 5_000
 
-    /// Random batches, repeats, gaps and holes, one request at a time, through two gateways: each answer is the model's.
+    /// Random batches, repeats, gaps and holes, one request at a time, at two gateways: each answer is the model's.
     @Test func randomBatchesRepeatsAndGapsAreAnsweredAsTheModelSays() async throws {
         let seed = Seeds.random(1, for: "sequences")[0]
         try await withGateway(count: 2) { fixture in

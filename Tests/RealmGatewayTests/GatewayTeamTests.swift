@@ -29,7 +29,7 @@ import Testing
             let (red, blue, green) = (UUID(), UUID(), UUID())
             #expect(try await results(device, [("put", red, name("Rød"))]) == ["accepted"])
             // In whatever letters, white space around it, in a request of its own, and behind others.
-            let taken = ["Rød", "rØD", " rød\\t", "\\u0072ød", "R\\u00d8D"]
+            let taken = ["Rød", "rØD", " rød\\t", "\\u0072ød", "R\\u00d8D", "R\\u200bød", "rød\\u3164"]
             let refused = try await results(device, taken.map { ("put", UUID(), name($0)) })
             #expect(refused == taken.map { _ in "name-taken" })
             let others = try await results(
@@ -59,6 +59,25 @@ import Testing
                 try JSONDecoder().decode(Team.self, from: Data(fields.utf8)).name
             }
             #expect(names.sorted() == ["Rød", "blue", "green", "red "])
+        }
+    }
+
+    /// Unicode's full case folding, canonical equivalence, and what nobody sees.
+    @Test func namesThatPeopleTakeForOneAreOne() async throws {
+        try await withGateway { fixture in
+            let device = try await fixture.device("manager@example.com", role: .manager)
+            let pairs = [
+                ("Straße", "STRASSE"), ("οδος", "ΟΔΟΣ"), ("Nordé", "Norde\u{301}"), ("Syd Vest", "syd\u{A0} vest"),
+            ]
+            for (first, second) in pairs {
+                let answers = try await results(
+                    device,
+                    [("put", UUID(), name(first)), ("put", UUID(), name(second)), ("put", UUID(), name(second))])
+                #expect(answers == ["accepted", "name-taken", "name-taken"], "\(second)")
+            }
+            let unseen = ["\\u200b", "\\u2800", "\\u3164", "\\u00ad \\ufeff"]
+            let answers = try await results(device, unseen.map { ("put", UUID(), name($0)) })
+            #expect(answers == unseen.map { _ in "invalid-field" })
         }
     }
 

@@ -116,7 +116,7 @@ import Testing
             (ben, SharedItem.id(of: UUID(), with: ben), false), (ana, SharedItem.id(of: item, with: ana), false),
         ]
         for (recipient, id, isAccepted) in cases {
-            let fields = "{\"kind\":\"Note\",\"item\":\"\(item)\",\"recipient\":\"\(recipient)\"}"
+            let fields = "{\"kind\":\"Note\",\"item\":\"\(item.text)\",\"recipient\":\"\(recipient.text)\"}"
             let put = Mutation(operation: .put, kind: .sharedItem, id: id, fields: Array(fields.utf8))
             // Who took it back may share it again.
             for current in [nil, StoredObject.tombstone] {
@@ -170,7 +170,7 @@ import Testing
 
     @Test func whoLeftATeamMayComeAgain() {
         let (person, team) = (UUID(), UUID())
-        let fields = Array("{\"person\":\"\(person)\",\"team\":\"\(team)\"}".utf8)
+        let fields = Array("{\"person\":\"\(person.text)\",\"team\":\"\(team.text)\"}".utf8)
         let put = Mutation(
             operation: .put, kind: .membership, id: Membership.id(of: person, in: team), fields: fields)
         let manager = Author(Access(.person(.manager)), person: UUID())
@@ -201,7 +201,7 @@ import Testing
             ("/users", .users), ("/users/ana@example.com", .user), ("/users/Ana@example.com", .system),
             ("/common", .common), ("/common/x", .system), ("/manager", .manager),
             ("/archive", .archive), ("/archive/x", .system), ("/teams/\(id.text)", .team(id)),
-            ("/teams/\(id.uuidString)", .system), ("/teams", .system), ("/shares/\(id.text)", .share(id)),
+            ("/teams/\(id.uuidString)", .team(id)), ("/teams", .system), ("/shares/\(id.text)", .share(id)),
             ("/catalogues/\(id.text)", .catalogue(id)), ("/polls", .system), ("/sessions/\(id.text)", .system),
         ]
         for (text, expected) in cases {

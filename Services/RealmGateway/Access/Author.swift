@@ -24,8 +24,8 @@ struct Author: Equatable, Sendable {
 
 /// Whose mutation it is, once it is permitted.
 enum Writer: Equatable {
-    /// A person with these e-mail addresses, who may write these fields.
-    case person(emails: [String], fields: [String])
+    /// A person with this `Person` object and these e-mail addresses, who may write these fields.
+    case person(UUID?, emails: [String], fields: [String])
     /// A back-end integration, which writes what belongs to the server.
     case integration
 }

@@ -5,7 +5,7 @@ import Model
 enum DeviceWrites {
     /// Checks the fields of a put or patch; whether the caller may write them is a matter of ``Permissions``.
     ///
-    /// - Returns: The fields, split.
+    /// - Returns: The fields, split; those of a person's entry in the form in which they are stored.
     /// - Throws: ``MutationProblem``, the first one found.
     static func check(_ fields: [UInt8], of kind: Kind, by writer: Writer) throws(MutationProblem) -> JSONObject {
         try checkSize(fields.count, of: kind, "the fields have")
@@ -19,6 +19,10 @@ enum DeviceWrites {
                     continue
                 }
                 throw MutationProblem(.invalidField, "'\(member.key)' must be \(needed)")
+            }
+            // An entry that a person writes may lack anything: what is given is checked by itself.
+            do { return try kind.checked(object) } catch {
+                throw MutationProblem(.invalidField, "this is not a \(kind.rawValue): \(error)")
             }
         }
         return object

@@ -122,6 +122,7 @@ struct MutationPlan: Sendable {
     private(set) var lines: [TargetKey: TimeEntryStatus] = [:]
     /// What teams are called, with what was decided so far.
     private var teamNames: TeamNames?
+    private let now: Timestamp
     /// Who gave a team a name; a batch has one caller who does.
     private(set) var namers: Set<Caller> = []
     /// What the audit log is to tell.
@@ -132,14 +133,15 @@ struct MutationPlan: Sendable {
 
     init(_ requests: [MutationRequest], _ loaded: LoadedState, now: Timestamp) {
         teamNames = loaded.teamNames
+        self.now = now
         for request in requests { results.append(decide(request, loaded)) }
         for (key, target) in targets where key.kind == .timeEntry && target.write != nil {
-            log(key, target, loaded, now)
+            log(key, target, loaded)
         }
     }
 
     /// One line for what all of a person's mutations of an entry amount to. An integration writes the lines itself.
-    private mutating func log(_ key: TargetKey, _ target: FoldedTarget, _ loaded: LoadedState, _ now: Timestamp) {
+    private mutating func log(_ key: TargetKey, _ target: FoldedTarget, _ loaded: LoadedState) {
         guard writers[key]?.object != nil, case .live(let after)? = target.object else { return }
         let before: [UInt8]? = if case .live(let fields)? = loaded.targets[key]?.object { fields } else { nil }
         // What cannot be read was not changed.
@@ -183,13 +185,13 @@ struct MutationPlan: Sendable {
             let before = target.object
             let author = caller.author(state.access(to: realm), laterEmail: request.laterEmail)
             switch MutationRules.decide(
-                change, current: before, at: target.position, in: realm.realmClass, by: author)
+                change, current: before, at: target.position, in: realm.realmClass, by: author,
+                now: now)
             {
             case .reject(let problem): return .rejected(Rejection(problem))
             case .accept(let decided):
                 if let recipient = change.recipient, !isThere(person: recipient, loaded) {
-                    return .rejected(
-                        Rejection(MutationProblem(.invalidField, "'recipient' must be the id of a Person")))
+                    return .rejected(Rejection(MutationProblem(.invalidField, OwnerRules.recipientUnknown)))
                 }
                 do { try target.apply(decided) } catch {
                     return .rejected(Rejection("unreadable", "the stored object cannot be read: \(error)"))

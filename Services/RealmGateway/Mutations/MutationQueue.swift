@@ -26,7 +26,7 @@ enum MutationQueue {
         var next = expected
         var steps: [Step] = []
         for (index, sequence) in sequences.enumerated() {
-            guard sequence >= 1, sequence <= next, index == 0 || sequence == sequences[index - 1] + 1 else {
+            guard sequence >= 1, sequence <= next, index == 0 || sequence <= sequences[index - 1] + 1 else {
                 return .gap(expected: expected)
             }
             steps.append(sequence == next ? .apply : .answerAgain)

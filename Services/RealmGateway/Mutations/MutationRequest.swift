@@ -62,8 +62,8 @@ struct SubmittedMutation: Sendable {
 extension Mutation {
     /// With whom a `SharedItem` that is put shares.
     var recipient: UUID? {
-        guard kind == .sharedItem, operation == .put, let fields else { return nil }
-        return (try? JSONObject(fields))?.id(of: "recipient")
+        guard operation == .put, let object = fields.flatMap({ try? JSONObject($0) }) else { return nil }
+        return OwnerRules.recipient(of: kind, object)
     }
 }
 
@@ -123,7 +123,8 @@ extension MutationRequest {
 extension SubmittedMutation {
     fileprivate init(_ bytes: [UInt8]) throws(Problem) {
         let members = JSONOutline.members(of: bytes, in: 0..<bytes.count, countMax: 32) ?? []
-        let sequence = members.first { $0.key.elementsEqual("sequence".utf8) }.flatMap { wholeNumber(bytes[$0.value]) }
+        let sequence = members.first { $0.key.elementsEqual("sequence".utf8) }
+            .flatMap { JSONNumber.whole(bytes[$0.value], as: Int64.self) }
         guard let sequence, sequence >= 1 else {
             throw Problems.malformed("Each mutation must be an object whose 'sequence' is a whole number from 1.")
         }
@@ -156,13 +157,13 @@ extension SubmittedMutation {
         guard let kind = name.flatMap(Kind.init(rawValue:)) else {
             throw Rejection("unknown-kind", "there is no kind '\(name?.prefix(64) ?? "")'")
         }
-        let position = object.value(of: "position").map(wholeNumber)
-        if case .some(.none) = position {
+        let position = object.value(of: "position").map { JSONNumber.whole($0, as: Int64.self) ?? -1 }
+        if let position, position < 0 {
             throw Rejection("malformed-mutation", "'position' must be a whole number from 0")
         }
         let fields = object.value(of: "fields").map { Array($0) }
         return (
-            realm, Mutation(operation: operation, kind: kind, id: id, fields: fields, position: position ?? nil)
+            realm, Mutation(operation: operation, kind: kind, id: id, fields: fields, position: position)
         )
     }
 }
@@ -171,12 +172,4 @@ extension SubmittedMutation {
 private func unquoted(_ value: ArraySlice<UInt8>) -> String? {
     guard value.count >= 2, value.first == UInt8(ascii: "\"") else { return nil }
     return String(decoding: value.dropFirst().dropLast(), as: UTF8.self)
-}
-
-/// A JSON number without sign, point and exponent.
-private func wholeNumber(_ value: ArraySlice<UInt8>) -> Int64? {
-    guard value.count <= 18, value.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
-        return nil
-    }
-    return Int64(String(decoding: value, as: UTF8.self))
 }

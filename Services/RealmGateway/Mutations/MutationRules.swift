@@ -15,9 +15,10 @@ enum MutationRules {
     ///     have seen it.
     ///   - realm: The realm the object is in.
     ///   - author: Who asks, and how they stand to that realm.
+    ///   - now: The time; a stored time that lies after it comes from a wrong clock.
     static func decide(
         _ mutation: Mutation, current: StoredObject?, at position: Int64? = nil, in realm: RealmClass = .user,
-        by author: Author = .owner
+        by author: Author = .owner, now: Timestamp = Timestamp(millisecondsSinceEpoch: 1 << 53)
     ) -> MutationDecision {
         do throws(MutationProblem) {
             let writer = try permit(mutation, current, realm, author)
@@ -25,9 +26,30 @@ enum MutationRules {
                 let now = position.map { "is at \($0)" } ?? "was changed by this request before"
                 throw MutationProblem(.positionPassed, "the object \(now), and not at \(seen) any more")
             }
-            return .accept(try change(mutation, current, realm, writer))
+            let change = try change(mutation, current, realm, writer)
+            return .accept(isOutdated(change, of: mutation.kind, current, now) ? .none : change)
         } catch {
             return .reject(error)
+        }
+    }
+
+    /// How far a device's clock may be ahead of the server's.
+    private static let clockDifferenceMax: Int64 = 5 * 60_000
+
+    /// Whether a `Location` is older than the stored one, which another of the person's devices wrote: the newest one
+    /// counts. A stored time that lies in the future says nothing of what is newer.
+    private static func isOutdated(
+        _ change: MutationDecision.Change, of kind: Kind, _ current: StoredObject?, _ now: Timestamp
+    ) -> Bool {
+        guard kind == .location, case .live(let stored)? = current else { return false }
+        func time(_ fields: [UInt8]) -> Timestamp? {
+            (try? JSONObject(fields))?.text(of: "timestamp").flatMap { Timestamp($0) }
+        }
+        switch change {
+        case .insert(let fields), .merge(let fields):
+            guard let new = time(fields), let old = time(stored) else { return false }
+            return new < old && old.millisecondsSinceEpoch <= now.millisecondsSinceEpoch + clockDifferenceMax
+        case .tombstone, .requestDeletion, .none: return false
         }
     }
 
@@ -53,10 +75,10 @@ enum MutationRules {
         guard access.standing != .integration else { return .integration }
         if let given, let person = author.person { try checkPerson(in: given, of: mutation, realm, person) }
         let grant = Permissions.grant(object, in: realm, access)
-        return .person(emails: author.emails, fields: grant?.fields ?? [])
+        return .person(author.person, emails: author.emails, fields: grant?.fields ?? [])
     }
 
-    /// Nobody tells of others that they did a task, nor shares with themselves.
+    /// Nobody tells of others that they did a task.
     private static func checkPerson(
         in given: JSONObject, of mutation: Mutation, _ realm: RealmClass, _ person: UUID
     ) throws(MutationProblem) {
@@ -65,9 +87,6 @@ enum MutationRules {
             guard let value = given.value(of: "completedBy"), !value.elementsEqual("null".utf8) else { return }
             guard given.id(of: "completedBy") != person else { return }
             throw MutationProblem(.invalidField, "'completedBy' must be your own Person's id, \(person.text), or null")
-        case (.sharedItem, _):
-            guard given.id(of: "recipient") == person else { return }
-            throw MutationProblem(.invalidField, "'recipient' must be somebody else than you")
         default: return
         }
     }
@@ -83,7 +102,7 @@ enum MutationRules {
                 guard mutation.kind.row.ids == .natural else { throw deleted }
                 return .insert(fields: try new(fields, mutation, writer))
             case (.none, _), (_, .integration): return .insert(fields: try new(fields, mutation, writer))
-            case (.live(let stored), .person(_, let own)):
+            case (.live(let stored), .person(_, _, let own)):
                 return .merge(fields: try replacement(fields, own, of: try object(stored), mutation, writer))
             }
         case .patch:
@@ -118,8 +137,7 @@ enum MutationRules {
         _ fields: JSONObject, _ mutation: Mutation, _ writer: Writer
     ) throws(MutationProblem) -> [UInt8] {
         if mutation.kind == .timeEntry, case .person = writer { return try EntryEdits.new(fields) }
-        try check(fields.bytes, of: mutation, writer)
-        return fields.bytes
+        return try checked(fields, given: fields, of: mutation, writer).bytes
     }
 
     /// A put over an existing object: the writer's own fields that it lacks become null; an entry's status stays, and
@@ -147,40 +165,34 @@ enum MutationRules {
         if mutation.kind == .timeEntry, case .person = writer {
             return try EntryEdits.edit(fields, of: try StoredEntry(stored.bytes))
         }
-        try check(whole, of: mutation, writer)
-        return fields.bytes
+        let stores = try checked(try object(whole), given: fields, of: mutation, writer)
+        return JSONObject.bytes(
+            of: fields.members.compactMap { member in
+                stores.value(of: member.key).map { (member.key, $0) }
+            })
     }
 
-    /// Checks an object as it would be stored.
-    private static func check(
-        _ whole: [UInt8], of mutation: Mutation, _ writer: Writer
-    ) throws(MutationProblem) {
-        if let objection = mutation.kind.objection(to: whole) {
-            throw MutationProblem(.invalidField, "this is not a \(mutation.kind.rawValue): \(objection)")
+    /// Checks an object as it would be stored, after these fields were given.
+    ///
+    /// - Returns: The object with the given fields in the form in which they are stored.
+    private static func checked(
+        _ whole: JSONObject, given: JSONObject, of mutation: Mutation, _ writer: Writer
+    ) throws(MutationProblem) -> JSONObject {
+        let fields: JSONObject
+        do throws(FieldObjection) {
+            fields = try mutation.kind.checked(whole, given: Set(given.members.map(\.key)))
+        } catch {
+            throw MutationProblem(.invalidField, "this is not a \(mutation.kind.rawValue): \(error)")
         }
-        let fields = try object(whole)
-        if mutation.kind == .membership, let person = fields.id(of: "person"), let team = fields.id(of: "team") {
-            try checkID(of: mutation, Membership.id(of: person, in: team), "person", "team")
+        if let objection = OwnerRules.objection(to: mutation.id, of: mutation.kind, fields) {
+            throw MutationProblem(.invalidField, objection)
         }
-        if mutation.kind == .sharedItem, let item = fields.id(of: "item"), let recipient = fields.id(of: "recipient") {
-            try checkID(of: mutation, SharedItem.id(of: item, with: recipient), "item", "recipient")
-        }
-        if mutation.kind == .personLookup, case .person(let emails, _) = writer,
-            !emails.contains(fields.text(of: "email") ?? "")
+        if case .person(let person?, let emails, _) = writer,
+            let objection = OwnerRules.objection(to: mutation.kind, fields, of: person, emails: emails)
         {
-            throw MutationProblem(.invalidField, "'email' must be your own: \(emails.joined(separator: " or "))")
+            throw MutationProblem(.invalidField, objection)
         }
-    }
-
-    /// What there is once per pair has an id that is made of both.
-    private static func checkID(
-        of mutation: Mutation, _ id: UUID, _ first: String, _ second: String
-    ) throws(MutationProblem) {
-        guard mutation.id != id else { return }
-        throw MutationProblem(
-            .invalidField,
-            "the id of this \(mutation.kind.rawValue) must be \(id.text): the \(first)'s first eight bytes, then the "
-                + "\(second)'s last eight")
+        return fields
     }
 
     private static func object(_ bytes: [UInt8]) throws(MutationProblem) -> JSONObject {

@@ -26,7 +26,7 @@ struct TeamNames: Sendable {
         let old = keys.removeValue(forKey: team)
         if let old { teams[old]?.remove(team) }
         guard let name else { return false }
-        let key = Team.nameKey(name)
+        let key = DisplayName.key(name)
         keys[team] = key
         teams[key, default: []].insert(team)
         return key != old
@@ -35,14 +35,15 @@ struct TeamNames: Sendable {
     /// Why a team may not have this name; `nil` when it may. What it is called already it may be called, also where an
     /// import gave another team the same name.
     func objection(to name: String, of team: UUID) -> MutationProblem? {
-        let key = Team.nameKey(name)
+        let key = DisplayName.key(name)
         guard keys[team] != key, teams[key]?.isEmpty == false else { return nil }
         return MutationProblem(
-            .nameTaken, "'name' must be another: there is a team '\(name.prefix(64))' already, in whatever letters")
+            .nameTaken, "'name' must be another: there is a team '\(name.prefix(64))' already, perhaps in other letters"
+        )
     }
 
-    /// The teams that there are, by id and fields. Their names are compared here, because how PostgreSQL makes small
-    /// letters of capitals depends on the database's locale.
+    /// The teams that there are, by id and fields. Their names are compared here, by ``DisplayName``, because how
+    /// PostgreSQL folds letters depends on the database's locale.
     static func load(_ common: Int32, in environment: EnvironmentID) -> Statement {
         """
         SELECT id, fields FROM store.object

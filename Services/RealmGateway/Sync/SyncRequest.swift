@@ -88,7 +88,7 @@ struct SyncRequest: Sendable {
         let realms = try object(bytes, "'realms'", memberCountMax: countMax)
         var cursors: [String: Cursor?] = [:]
         for realm in realms.members {
-            guard RealmPath(realm.key) != nil else {
+            guard let path = RealmPath(realm.key)?.description else {
                 throw Problems.malformed("'\(realm.key.prefix(64))' in 'realms' is not a realm's path.")
             }
             let text = realms.text(of: realm)
@@ -96,7 +96,7 @@ struct SyncRequest: Sendable {
                 throw Problems.malformed("A cursor must be a string or null.")
             }
             // An environment's cursor says nothing of one realm whole.
-            cursors[realm.key] = .some(text.flatMap { Cursor($0) }.flatMap { $0.kinds == nil ? $0 : nil })
+            cursors[path] = .some(text.flatMap { Cursor($0) }.flatMap { $0.kinds == nil ? $0 : nil })
         }
         return cursors
     }
@@ -107,10 +107,12 @@ struct SyncRequest: Sendable {
             throw Problems.malformed("'only' must be a list of at least one realm's path.")
         }
         guard paths.count <= countMax else { throw Problems.malformed("'only' may have at most \(countMax) members.") }
-        for path in paths where RealmPath(path) == nil {
-            throw Problems.malformed("'\(path.prefix(64))' in 'only' is not a realm's path.")
+        return try paths.map { text throws(Problem) in
+            guard let path = RealmPath(text) else {
+                throw Problems.malformed("'\(text.prefix(64))' in 'only' is not a realm's path.")
+            }
+            return path.description
         }
-        return paths
     }
 
     private static func object(

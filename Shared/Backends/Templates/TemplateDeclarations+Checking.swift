@@ -1,3 +1,5 @@
+import Essentials
+
 extension TemplateDeclarations {
     /// How much can be declared: what a phone can show, and a request can bring.
     private enum Bounds {
@@ -65,9 +67,12 @@ extension TemplateDeclarations {
         }
 
         private mutating func text(_ text: String, _ place: String) {
-            if text.isEmpty || text.count > Bounds.textLength || text.unicodeScalars.contains(where: { $0.value < 32 })
+            if !DisplayName.isVisible(text) || text.count > Bounds.textLength
+                || text.unicodeScalars.contains(where: { $0.value < 32 })
             {
-                problems.append("\(place) must be 1 to \(Bounds.textLength) characters, and no control characters")
+                problems.append(
+                    "\(place) must be 1 to \(Bounds.textLength) characters, one visible, and no control characters"
+                )
             }
         }
 
@@ -106,7 +111,7 @@ extension TemplateDeclarations {
             text(template.name, "\(place): its name")
             text(template.type, "\(place): its type")
             bound(template.contexts.count, 1...Bounds.contexts, "\(place): contexts")
-            unique(template.contexts.map { $0.name.lowercased() }, "\(place): contexts", "name")
+            unique(template.contexts.map { DisplayName.key($0.name) }, "\(place): contexts", "name")
             var before: Set<String> = []
             for context in template.contexts {
                 check(context, in: place, after: before)

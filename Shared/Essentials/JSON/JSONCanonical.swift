@@ -1,8 +1,8 @@
 /// The one form of JSON in which what says the same has the same bytes: the one in which PostgreSQL writes `jsonb` as
 /// text (`jsonb_out`; source: `jsonb.c`, `jsonb_util.c` and `numeric.c`).
 ///
-/// The members of an object are ordered by the length of their keys in UTF-8, then by their bytes, and of several with
-/// one key the last is kept. `": "` and `", "` stand between; only quotes, backslashes and control characters are
+/// The members of an object are ordered by the length of their keys in UTF-8, then by their bytes. `": "` and `", "`
+/// stand between; only quotes, backslashes and control characters are
 /// escaped; a number is written out without an exponent, with the digits after its point kept.
 public enum JSONCanonical {
     /// The bytes of `json` in the canonical form.

@@ -95,17 +95,15 @@ struct JSONCanonicalWriter {
         return a.count != b.count ? a.count < b.count : a.lexicographicallyPrecedes(b)
     }
 
-    /// Writes the members from `start` on once more, in their order, the last of each key.
+    /// Writes the members from `start` on again, in their order.
     private mutating func reorder(_ members: [Member], from start: Int) {
         let written = bytes[start...]
-        var order = Array(members.indices)
-        order.sort { isBefore(members[$0], members[$1]) || !isBefore(members[$1], members[$0]) && $0 < $1 }
+        let order = members.sorted { isBefore($0, $1) }
         var ordered: [UInt8] = []
         ordered.reserveCapacity(written.count)
-        for (place, index) in order.enumerated() {
-            if place + 1 < order.count, !isBefore(members[index], members[order[place + 1]]) { continue }
+        for member in order {
             if !ordered.isEmpty { ordered.append(contentsOf: ", ".utf8) }
-            ordered.append(contentsOf: written[(members[index].key.lowerBound - 1)..<members[index].end])
+            ordered.append(contentsOf: written[(member.key.lowerBound - 1)..<member.end])
         }
         bytes.replaceSubrange(start..., with: ordered)
     }

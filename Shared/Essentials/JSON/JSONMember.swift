@@ -25,6 +25,13 @@ public struct JSONMember: Equatable, Sendable {
         return String(decoding: units, as: UTF16.self)
     }
 
+    /// The characters of a key or a string in what is being scanned as text.
+    static func text(_ range: Range<Int>, _ bytes: borrowing Span<UInt8>) -> String {
+        var copy: [UInt8] = []
+        for offset in range { copy.append(bytes[offset]) }
+        return text(copy[...])
+    }
+
     /// The UTF-16 unit of the escape sequence after its backslash (RFC 8259 §7).
     private static func escaped(_ rest: inout ArraySlice<UInt8>) -> UInt16 {
         let letter = rest.popFirst() ?? UInt8(ascii: "\\")
@@ -62,21 +69,35 @@ struct JSONMemberList {
     mutating func checkIsNew(_ key: Range<Int>, _ bytes: borrowing Span<UInt8>) throws(JSONProblem) {
         guard members.count < countMax else { throw JSONProblem(.tooManyMembers, at: key.lowerBound) }
         var isNew = true
-        if texts.isEmpty && members.count < Self.comparedAsBytesMax && !Self.hasEscape(key, bytes) {
+        if texts.isEmpty && members.count < Self.comparedAsBytesMax && !JSONKey.hasEscape(key, bytes) {
             for member in members where Self.areEqual(member.key, key, bytes) { isNew = false }
         } else {
             if texts.isEmpty { for member in members { texts.insert(Self.text(member.key, bytes)) } }
             isNew = texts.insert(Self.text(key, bytes)).inserted
         }
-        guard isNew else { throw JSONProblem(.duplicateKey, at: key.lowerBound) }
+        guard isNew else { throw JSONProblem(.duplicateKey, at: key.lowerBound).inside(key, bytes) }
+    }
+
+    /// Refuses the second of two equal keys of a nested object, compared as those of the outermost one are.
+    static func checkAreDistinct(
+        _ keys: ArraySlice<Range<Int>>, _ bytes: borrowing Span<UInt8>
+    ) throws(JSONProblem) {
+        guard keys.count > comparedAsBytesMax || keys.contains(where: { JSONKey.hasEscape($0, bytes) }) else {
+            for (index, key) in keys.enumerated() {
+                for other in keys.prefix(index) where areEqual(other, key, bytes) {
+                    throw JSONProblem(.duplicateKey, at: key.lowerBound).inside(key, bytes)
+                }
+            }
+            return
+        }
+        var list = JSONMemberList(countMax: .max)
+        for key in keys {
+            try list.checkIsNew(key, bytes)
+            list.append(key: key, value: key)
+        }
     }
 
     private static let comparedAsBytesMax = 24
-
-    private static func hasEscape(_ key: Range<Int>, _ bytes: borrowing Span<UInt8>) -> Bool {
-        for offset in key where bytes[offset] == UInt8(ascii: "\\") { return true }
-        return false
-    }
 
     mutating func append(key: Range<Int>, value: Range<Int>) { members.append((key, value)) }
 
@@ -90,8 +111,6 @@ struct JSONMemberList {
 
     private static func text(_ range: Range<Int>, _ bytes: borrowing Span<UInt8>) -> [Unicode.Scalar] {
         // Scalars, because PostgreSQL does not take canonically equivalent keys for one as Swift's strings do.
-        var copy: [UInt8] = []
-        for offset in range { copy.append(bytes[offset]) }
-        return Array(JSONMember.text(copy[...]).unicodeScalars)
+        Array(JSONMember.text(range, bytes).unicodeScalars)
     }
 }

@@ -57,6 +57,15 @@ public struct JSONObject: Equatable, Sendable {
         return Self.closed(merged)
     }
 
+    /// This object without a member.
+    package func removing(_ key: String) -> [UInt8] {
+        var rest: [UInt8] = []
+        for member in members where member.key != key {
+            Self.append(key: bytes[member.keyRange], value: bytes[member.value], to: &rest)
+        }
+        return Self.closed(rest)
+    }
+
     /// The object with these members, whose keys need no escaping.
     package static func bytes(of members: [(key: String, value: ArraySlice<UInt8>)]) -> [UInt8] {
         var object: [UInt8] = []

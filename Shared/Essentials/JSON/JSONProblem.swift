@@ -26,7 +26,7 @@ public struct JSONProblem: Error, Equatable, Sendable, CustomStringConvertible {
         case numberTooLarge = "a number has at most 104 digits, with those of its exponent, from -64 to 64"
         /// Beyond ``JSONCheck/depthMax``.
         case nestedTooDeep = "values are nested at most 32 deep"
-        /// A key twice in the outermost object: which one counts would depend on the reader.
+        /// A key twice in one object: which one counts would depend on the reader.
         case duplicateKey = "the key was given before"
         /// Beyond ``JSONCheck/memberCountMax``.
         case tooManyMembers = "an object has at most 512 fields"
@@ -36,6 +36,8 @@ public struct JSONProblem: Error, Equatable, Sendable, CustomStringConvertible {
     public let reason: Reason
     /// The offset of the byte at which it was noticed, from 0.
     public let offset: Int
+    /// The path of a key that was given before, such as `trees[0].name`; empty for other problems.
+    public private(set) var path = ""
 
     /// A problem at a byte.
     public init(_ reason: Reason, at offset: Int) {
@@ -43,6 +45,23 @@ public struct JSONProblem: Error, Equatable, Sendable, CustomStringConvertible {
         self.offset = offset
     }
 
-    /// The reason and the byte in one line.
-    public var description: String { "\(reason.rawValue) (byte \(offset))" }
+    /// The reason, the path and the byte in one line.
+    public var description: String {
+        (path.isEmpty ? "" : "'\(path)': ") + "\(reason.rawValue) (byte \(offset))"
+    }
+
+    /// The problem with the member's name before its path.
+    func inside(_ key: Range<Int>, _ bytes: borrowing Span<UInt8>) -> JSONProblem {
+        guard reason == .duplicateKey else { return self }
+        return inside(name: String(JSONMember.text(key, bytes).prefix(64)))
+    }
+
+    /// The problem with the element's index before its path.
+    func inside(_ index: Int) -> JSONProblem { reason == .duplicateKey ? inside(name: "[\(index)]") : self }
+
+    private func inside(name: String) -> JSONProblem {
+        var problem = self
+        problem.path = name + (path.isEmpty || path.first == "[" ? "" : ".") + path
+        return problem
+    }
 }

@@ -1,8 +1,12 @@
 /// Walks over JSON bytes once, from left to right. It remembers only where it is, and what it has just seen.
 struct JSONScanner {
     private(set) var offset = 0
+    /// How deep values may be nested.
+    var depthMax = JSONCheck.depthMax
     /// The escapes of the string that was scanned last.
     var escapes = JSONEscapes.none
+    /// The keys of the nested objects that are being scanned, the innermost object's last.
+    var nestedKeys: [Range<Int>] = []
 
     mutating func skipBlanks(_ bytes: borrowing Span<UInt8>) {
         while offset < bytes.count {
@@ -30,7 +34,7 @@ struct JSONScanner {
             let key = try scanKey(bytes)
             try members.checkIsNew(key, bytes)
             let start = offset
-            try scanValue(bytes, depth: 1)
+            do { try scanValue(bytes, depth: 1) } catch { throw error.inside(key, bytes) }
             members.append(key: key, value: start..<offset)
             if try endsList(with: UInt8(ascii: "}"), bytes) { return }
         }
@@ -44,7 +48,7 @@ struct JSONScanner {
         if try take(UInt8(ascii: "]"), bytes) { return elements }
         while true {
             let start = offset
-            try scanValue(bytes, depth: 1)
+            do { try scanValue(bytes, depth: 1) } catch { throw error.inside(elements.count) }
             elements.append(start..<offset)
             if try endsList(with: UInt8(ascii: "]"), bytes) { return elements }
         }
@@ -67,16 +71,31 @@ struct JSONScanner {
     private mutating func scanNested(
         _ bytes: borrowing Span<UInt8>, depth: Int, isObject: Bool
     ) throws(JSONProblem) {
-        guard depth <= JSONCheck.depthMax else { throw JSONProblem(.nestedTooDeep, at: offset) }
-        let end = isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")
+        guard depth <= depthMax else { throw JSONProblem(.nestedTooDeep, at: offset) }
         offset += 1
         skipBlanks(bytes)
-        if try take(end, bytes) { return }
-        while true {
-            if isObject { _ = try scanKey(bytes) }
-            try scanValue(bytes, depth: depth)
-            if try endsList(with: end, bytes) { return }
-        }
+        if isObject { try scanMembers(bytes, depth: depth) } else { try scanElements(bytes, depth: depth) }
+    }
+
+    private mutating func scanMembers(_ bytes: borrowing Span<UInt8>, depth: Int) throws(JSONProblem) {
+        if try take(UInt8(ascii: "}"), bytes) { return }
+        let first = nestedKeys.count
+        repeat {
+            let key = try scanKey(bytes)
+            nestedKeys.append(key)
+            do { try scanValue(bytes, depth: depth) } catch { throw error.inside(key, bytes) }
+        } while try !endsList(with: UInt8(ascii: "}"), bytes)
+        try JSONMemberList.checkAreDistinct(nestedKeys[first...], bytes)
+        nestedKeys.removeSubrange(first...)
+    }
+
+    private mutating func scanElements(_ bytes: borrowing Span<UInt8>, depth: Int) throws(JSONProblem) {
+        if try take(UInt8(ascii: "]"), bytes) { return }
+        var index = 0
+        repeat {
+            do { try scanValue(bytes, depth: depth) } catch { throw error.inside(index) }
+            index += 1
+        } while try !endsList(with: UInt8(ascii: "]"), bytes)
     }
 
     /// Scans `"key" :` and the blanks after it.

@@ -1,0 +1,50 @@
+package import Essentials
+package import FoundationEssentials
+package import Model
+
+/// What an object must say of the person whose it is, and of others: the same for devices and for imports.
+package enum OwnerRules {
+    /// What there is once per pair has an id that is made of both.
+    ///
+    /// - Returns: Why this is not the id of an object with these fields; `nil` if it is, or the kind has no such ids.
+    package static func objection(to id: UUID, of kind: Kind, _ fields: JSONObject) -> String? {
+        let names: (first: String, second: String)
+        switch kind {
+        case .membership: names = ("person", "team")
+        case .sharedItem: names = ("item", "recipient")
+        default: return nil
+        }
+        guard let first = fields.id(of: names.first), let second = fields.id(of: names.second) else { return nil }
+        let wanted = kind == .membership ? Membership.id(of: first, in: second) : SharedItem.id(of: first, with: second)
+        guard id != wanted else { return nil }
+        return
+            "the id of this \(kind.rawValue) must be \(wanted.text): the \(names.first)'s first eight bytes, then the "
+            + "\(names.second)'s last eight"
+    }
+
+    /// Nobody shares with themselves, nor is found by somebody else's address.
+    ///
+    /// - Parameters:
+    ///   - person: The id of the `Person` whose object it is.
+    ///   - emails: That person's addresses.
+    /// - Returns: Why the object cannot be this person's; `nil` if it can.
+    package static func objection(
+        to kind: Kind, _ fields: JSONObject, of person: UUID, emails: [String]
+    ) -> String? {
+        switch kind {
+        case .sharedItem where fields.id(of: "recipient") == person:
+            "'recipient' must be somebody else than the person who shares"
+        case .personLookup where !emails.contains(fields.text(of: "email") ?? ""):
+            "'email' must be the person's own: \(emails.joined(separator: " or "))"
+        default: nil
+        }
+    }
+
+    /// Of an object that can only be with a `Person`: that person's id.
+    package static func recipient(of kind: Kind, _ fields: JSONObject) -> UUID? {
+        kind == .sharedItem ? fields.id(of: "recipient") : nil
+    }
+
+    /// That the recipient must be known.
+    package static let recipientUnknown = "'recipient' must be the id of a Person"
+}

@@ -1,0 +1,61 @@
+/// The comparison of names of teams, people, templates and the like.
+package enum DisplayName {
+    /// The form in which two names are equal if people take them for the same one.
+    ///
+    /// Letters are folded as Unicode folds them fully (`STRASSE` and `Straße`, `ΟΔΟΣ` and `οδος`). Controls and
+    /// characters that are not displayed (Unicode's Default_Ignorable_Code_Point) are removed, and so are blanks
+    /// around; a run of blanks inside is one. As `String`s compare, canonically equivalent names are equal.
+    ///
+    /// - Returns: An empty text if nothing is left.
+    package static func key(_ name: String) -> String {
+        var key = String.UnicodeScalarView()
+        var isBlankBefore = false
+        for scalar in name.unicodeScalars {
+            if isBlank(scalar) {
+                isBlankBefore = !key.isEmpty
+            } else if !isIgnored(scalar) {
+                if isBlankBefore { key.append(" ") }
+                isBlankBefore = false
+                key.append(contentsOf: folded(scalar).unicodeScalars)
+            }
+        }
+        return String(key)
+    }
+
+    /// By way of the lower and the upper case: `ẞ` has only the one, `ß` and `ς` are told from others only in it.
+    private static func folded(_ scalar: Unicode.Scalar) -> String {
+        if scalar.isASCII { return scalar.properties.lowercaseMapping }
+        let upper = scalar.properties.lowercaseMapping.unicodeScalars.map(\.properties.uppercaseMapping).joined()
+        return upper.unicodeScalars.map(\.properties.lowercaseMapping).joined()
+    }
+
+    /// Whether a person who looks at the name sees something: a character that is neither a blank nor a control, is
+    /// displayed, and does not only change the one before it.
+    package static func isVisible(_ name: String) -> Bool {
+        name.unicodeScalars.contains { scalar in
+            guard !isBlank(scalar), !isIgnored(scalar) else { return false }
+            switch scalar.properties.generalCategory {
+            case .nonspacingMark, .enclosingMark: return false
+            default: return true
+            }
+        }
+    }
+
+    /// What is wrong with a name that must be visible; `nil` if nothing is.
+    package static func objection(to name: String, of field: String) -> String? {
+        isVisible(name) ? nil : "'\(field)' must have a visible character"
+    }
+
+    /// White space, and the Braille pattern without dots, which Unicode counts among the symbols.
+    private static func isBlank(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.properties.isWhitespace || scalar == "\u{2800}"
+    }
+
+    private static func isIgnored(_ scalar: Unicode.Scalar) -> Bool {
+        if scalar.properties.isDefaultIgnorableCodePoint { return true }
+        switch scalar.properties.generalCategory {
+        case .control, .format: return true
+        default: return false
+        }
+    }
+}

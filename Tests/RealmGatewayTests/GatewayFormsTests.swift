@@ -1,0 +1,106 @@
+import Essentials
+import Foundation
+import HTTP
+import Model
+import Postgres
+import TestSupport
+import Testing
+
+@testable import RealmGateway
+
+/// One value has one form where it is stored and read, in whatever form a device writes it.
+@Suite(.ownThreads) struct GatewayFormsTests {
+    @Test func idsAndWholeNumbersAreReadInOneForm() async throws {
+        try await withGateway { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            let (entry, template, context, node) = (UUID(), UUID(), UUID(), UUID())
+            let fields = """
+                {"durationSeconds":3600.0,"reportingTemplate":"\(template.uuidString)",\
+                "reporting":[{"context":"\(context.uuidString)","node":"\(node.uuidString)"}]}
+                """
+            let appointment = UUID()
+            let when = #""when":"2026-03-30T10:00:00Z","why":"x""#
+            let mutations = [
+                await phone.mutation("put", entry, fields),
+                await phone.mutation("put", appointment, "{\(when),\"durationMinutes\":1e1}", kind: "Appointment"),
+                await phone.mutation("patch", appointment, #"{"durationMinutes":9.0E1}"#, kind: "Appointment"),
+            ].map {
+                $0.replacing("\"sequence\":1,", with: "\"sequence\":1.0,").replacing(
+                    "\"sequence\":3,", with: "\"sequence\":3e0,")
+            }
+            let answer = try await phone.send(mutations)
+            #expect(answer.results.allSatisfy { $0.hasPrefix("accepted") }, "\(answer.body)")
+            #expect(answer.json["expectedSequence"] as? Int == 4)
+            try await phone.sync()
+            let shown = await phone.shown(phone.realm)
+            let stored = try fixture.stored(await phone.realm)
+            for objects in [shown, stored] {
+                let own = try #require(objects["TimeEntry/\(entry.text)"])
+                #expect(
+                    own.contains(#""durationSeconds":3600,"#)
+                        && own.contains(#""reportingTemplate":"\#(template.text)""#))
+                #expect(own.contains(#"[{"context":"\#(context.text)","node":"\#(node.text)"}]"#), "\(own)")
+                #expect(objects["Appointment/\(appointment.text)"]?.contains(#""durationMinutes":90,"#) == true)
+            }
+            // As JSON text too: 3600.0 is no other value for a reader of JSON, but is for others.
+            let texts = try fixture.withDatabase { connection in
+                try connection.run("SELECT fields FROM store.object WHERE kind = \(Kind.appointment)").decode(
+                    String.self)
+            }
+            #expect(texts.count == 1 && texts[0].contains(#""durationMinutes": 90"#) && !texts[0].contains("90.0"))
+        }
+    }
+
+    /// Not whole is not whole, for a person's entry and for any other object.
+    @Test func whatIsNotWholeIsRefusedWithTheSameWords() async throws {
+        try await withGateway { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            for value in ["3600.5", "1e-1", "\"3600\"", "true", "[]"] {
+                let when = #""when":"2026-03-30T10:00:00Z","why":"x""#
+                let answer = try await phone.send([
+                    await phone.mutation("put", UUID(), "{\"durationSeconds\":\(value)}"),
+                    await phone.mutation("put", UUID(), "{\(when),\"durationMinutes\":\(value)}", kind: "Appointment"),
+                ])
+                #expect(answer.results == ["invalid-field", "invalid-field"], "\(answer.body)")
+                #expect(answer.body.contains("'durationSeconds' must be a whole number"))
+                #expect(answer.body.contains("'durationMinutes' must be a whole number"))
+            }
+        }
+    }
+
+    /// A path with a UUID in capitals is the same realm.
+    @Test func aPathInCapitalsIsTheSameRealm() async throws {
+        try await withGateway { fixture in
+            let manager = try await fixture.device("manager@example.com", role: .manager)
+            let (team, task) = (UUID(), UUID())
+            try fixture.put(.team, team, #"{"name":"North"}"#, in: .common)
+            try fixture.put(.fieldTask, task, #"{"title":"x"}"#, in: .team(team))
+            let path = "/teams/\(team.uuidString)"
+            for body in ["{\"realms\":{\"\(path)\":null}}", "{\"only\":[\"\(path)\"]}"] {
+                let answer = Answer(try await fixture.client.send(manager.request("POST", "/v1/sync", body)))
+                #expect(answer.body.contains("{\"open\":{\"realm\":\"/teams/\(team.text)\""), "\(answer.body)")
+                #expect(answer.body.contains("\"id\":\"\(task.text)\"") && !answer.body.contains(team.uuidString))
+            }
+            let patch = await manager.mutation("patch", task, #"{"isCompleted":true}"#, kind: "FieldTask", in: path)
+            // A manager who is no member may read the realm, and not write its tasks: the realm was found.
+            #expect(try await manager.send([patch]).results == ["kind-not-allowed"])
+        }
+    }
+
+    /// A form that is refused today may be stored from before.
+    @Test func whatWasStoredBeforeHoldsUpNoOtherField() async throws {
+        try await withGateway { fixture in
+            let manager = try await fixture.device("manager@example.com", role: .manager)
+            let team = UUID()
+            try fixture.put(.team, team, #"{"name":"North","backgroundColor":"red"}"#, in: .common)
+            let answers = try await manager.send([
+                await manager.mutation("patch", team, #"{"name":"South"}"#, kind: "Team", in: "/common"),
+                await manager.mutation("patch", team, #"{"backgroundColor":"<svg>"}"#, kind: "Team", in: "/common"),
+                await manager.mutation("put", team, #"{"name":"South"}"#, kind: "Team", in: "/common"),
+            ])
+            #expect(
+                answers.results.map { String($0.prefix { $0 != " " }) } == ["accepted", "invalid-field", "accepted"])
+            #expect(answers.body.contains("'backgroundColor' must be six hexadecimal digits"))
+        }
+    }
+}

@@ -53,4 +53,21 @@ extension People {
             return claim.email == nil || claim.email == email ? nil : "the id is that of \(email)"
         }
     }
+
+    /// Those of these addresses by which nobody can log in to the environment: neither their domain nor they are its.
+    package static func foreign(
+        among emails: [String], in environment: EnvironmentID, on connection: inout Connection
+    ) throws(PostgresError) -> [String] {
+        try connection.run(
+            """
+            SELECT n.email FROM unnest(\(emails)) AS n(email)
+            WHERE NOT EXISTS (
+                    SELECT FROM access.domain d
+                    WHERE d.environment_id = \(environment.rawValue) AND d.domain = split_part(n.email, '@', 2))
+                AND NOT EXISTS (
+                    SELECT FROM access.address a
+                    WHERE a.environment_id = \(environment.rawValue) AND a.email = n.email)
+            """
+        ).decode(String.self)
+    }
 }

@@ -74,9 +74,10 @@ package struct MeetingCalendar: Sendable {
 
     /// Reads a line.
     ///
-    /// - Throws: `DecodingError`.
+    /// - Throws: `DecodingError`, or ``ImportProblem`` for a name that is given twice in an object.
     package static func read(_ bytes: [UInt8]) throws -> Line {
-        try JSONDecoder().decode(Line.self, from: Data(bytes))
+        do throws(JSONProblem) { try JSONCheck.checkKeys(ofFile: bytes) } catch { throw ImportProblem("\(error)") }
+        return try JSONDecoder().decode(Line.self, from: Data(bytes))
     }
 
     /// The chairs in their order, each once: `Ana Ito (ana), Bo Li (bo)`.

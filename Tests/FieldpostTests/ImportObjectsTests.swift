@@ -24,7 +24,9 @@ import Testing
         let first = try world.bring("objects", lines("A"), ["--json"])
         #expect(first.status == 0 && first.errors.isEmpty, "\(first.errors)")
         #expect(
-            try World.figures(first) == ["lines": 2, "created": 2, "replaced": 0, "unchanged": 0, "refused": 0])
+            try World.figures(first) == [
+                "lines": 2, "created": 2, "replaced": 0, "unchanged": 0, "refused": 0, "warned": 1,
+            ])
         let paths = try world.query("SELECT path FROM realm.realm WHERE path LIKE '/users/%'")
         #expect(paths == ["/users/ana@acme.example"])
         #expect(try world.query("SELECT count(*)::text FROM store.object WHERE edit_position = position") == ["2"])
@@ -77,7 +79,7 @@ import Testing
             (#"{"realm": "/manager", "kind": "FieldTask", "id": "\#(id)"}"#, "'fields' is missing"),
             (World.line("/manager", .fieldTask, id, "7"), "fields: a JSON object is needed"),
             (World.line("/manager", .fieldTask, id, "{}"), "this is not a FieldTask: 'title' is missing"),
-            (World.line("/manager", .fieldTask, id, #"{"title": 7}"#), "'title' has not the shape it needs"),
+            (World.line("/manager", .fieldTask, id, #"{"title": 7}"#), "'title' must be a text"),
             (World.line("/manager", .fieldTask, id, #"{"title": "A", "titel": "B"}"#), "no field 'titel'"),
             (World.line("/manager", .fieldTask, id, #"{"title": "\u0000"}"#), "cannot be stored"),
             (World.line("/manager", .note, id, #"{"title": "A"}"#), "Note objects are imported into /users/{e-mail}"),
@@ -124,7 +126,8 @@ import Testing
                 World.line(realm, .note, UUID(), #"{"title": "\#(text(3 << 20))"}"#), World.task(1),
             ])
         let told = answer.errors.split(separator: "\n")
-        try #require(told.count == 5, "\(answer.errors.prefix(400))")
+        // And the warning that nobody has the address.
+        try #require(told.count == 6, "\(answer.errors.prefix(400))")
         #expect(told[0] == "line 2: the fields have 65537 bytes; at most 65536 are allowed")
         #expect(told[1].hasPrefix("line 3: the fields have") && told[1].hasSuffix("at most 4096 are allowed"))
         #expect(told[2] == "line 4: the line has more than 262144 bytes" && told[3].hasPrefix("line 5: the line has"))

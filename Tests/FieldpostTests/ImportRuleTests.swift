@@ -66,46 +66,6 @@ import Testing
         #expect(none.text == "and 1 more\n")
     }
 
-    /// The quick look at fields says what the thorough one does, whatever a field is.
-    @Test(arguments: Kind.allCases) func fieldsAreJudgedAlike(kind: Kind) throws {
-        let id = UUID().text
-        let values = [
-            "null", "true", #""""#, #""x""#, "0", "-1", "7.0", "7.5", "-0.0", "1e2", "123456789012345678", "91", "[]",
-            "{}", #""\#(id)""#, #""2019-04-16T16:00:00.000Z""#, #""2019-04-16""#, #""a\u00e9\n""#, #"["\#(id)"]"#,
-            #"{"latitude": 34.122410552712, "longitude": -118.1, "street": "S"}"#, #"{"latitude": 34}"#, #""draft""#,
-            #""Note""#, #""worker""#, #"{"latitude": 1, "longitude": 2, "longitude": 3}"#,
-        ]
-        let file = projectFolder.appendingPathComponent("Tests/ModelTests/Golden/\(kind.rawValue).v1.json")
-        let golden = try JSONObject(Array(try Data(contentsOf: file)))
-        #expect(FieldsDecoder.objection(to: golden, as: kind) == nil)
-        let good = Dictionary(
-            uniqueKeysWithValues: golden.members.map {
-                ($0.key, String(decoding: golden.bytes[$0.value], as: UTF8.self))
-            })
-        for name in kind.fieldNames {
-            for value in values {
-                var fields = good
-                fields[name] = value
-                let json = "{" + fields.map { "\"\($0)\": \($1)" }.joined(separator: ",") + "}"
-                let object = try JSONObject(Array(json.utf8))
-                #expect(FieldsDecoder.objection(to: object, as: kind) == kind.objection(to: object.bytes), "\(json)")
-            }
-        }
-    }
-
-    @Test func idsAreReadAsFoundationReadsThem() {
-        for _ in 0..<1_000 {
-            let id = UUID()
-            #expect(FieldsDecoder.id(Array("\"\(id.uuidString)\"".utf8)[...]) == id)
-            #expect(FieldsDecoder.id(Array("\"\(id.text)\"".utf8)[...]) == id)
-        }
-        let text = UUID().text
-        for wrong in [text, "\"\(text.dropLast())\"", "\"\(text.dropLast())g\"", "\"{\(text.dropFirst(2))}\"", "\"\""] {
-            #expect(FieldsDecoder.id(Array(wrong.utf8)[...]) == nil)
-        }
-        #expect(FieldsDecoder.id(Array("\"\(text.replacing("-", with: "0"))\"".utf8)[...]) == nil)
-    }
-
     // MARK: Lines
 
     @Test func linesOfEveryLengthAreReadWhole() throws {

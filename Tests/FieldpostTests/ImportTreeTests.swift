@@ -214,6 +214,11 @@ import Testing
             (#"{"id": "\#(a)", "name": "A", "children": [{"name": "B"}]}"#, "children[0]: 'id' is missing"),
             (#"{"templates": [{"name": "T", "type": "t"}]}"#, "templates[0]: 'id' is missing"),
             (#"{"id": "\#(a)", "name": "A", "children": [{"id": "b", "name": "B"}]}"#, "children[0].id: "),
+            (
+                #"{"id": "\#(a)", "name": "A", "children": [{"id": "\#(b)", "name": "B", "name": "C"}]}"#,
+                "'children[0].name': the key was given before"
+            ),
+            (#"{"id": "\#(a)", "name": "\u200b"}"#, "'name' must have a visible character"),
             (#"{"id": "\#(a)", "name": 1}"#, "name: "), (#"{"tree": []}"#, "there is no 'tree' here"),
             (#"{"id": "\#(a)", "name": "A\u0000"}"#, "a text has U+0000"), ("{}", "there is nothing in it"),
             (nested(65), "a tree is at most 64 nodes deep"), ("[", "trees.json: "), ("1", "trees.json: "),

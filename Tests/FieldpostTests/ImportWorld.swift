@@ -15,7 +15,7 @@ struct ImportWorld {
     init() throws {
         conninfo = try makeFoundationDatabase()
         var connection = try Connection(conninfo)
-        environment = try EnvironmentRows().insert(on: &connection)
+        environment = try EnvironmentRows(domains: ["acme.example"]).insert(on: &connection)
     }
 
     /// `fieldpost import WHAT` of a file with these lines.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Commands
 import Environments
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres
@@ -52,6 +53,7 @@ extension DefectsCommand {
             let data = try TextFile.read(file)
             let given: [String: String]
             do {
+                try JSONCheck.checkKeys(ofFile: Array(data))
                 given = try JSONDecoder().decode([String: String].self, from: data)
             } catch {
                 throw CommandFailure("\(file) is no JSON object of login names by e-mail address: \(error)")

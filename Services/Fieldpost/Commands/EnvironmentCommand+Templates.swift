@@ -1,6 +1,7 @@
 import ArgumentParser
 import Backends
 import Environments
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres
@@ -94,7 +95,10 @@ extension EnvironmentCommand {
         private static func read(_ path: String) throws -> TemplateDeclarations {
             let data = try TextFile.read(path, bytesMax: bytesMax)
             do {
+                try JSONCheck.checkKeys(ofFile: Array(data))
                 return try JSONDecoder().decode(TemplateDeclarations.self, from: data)
+            } catch let problem as JSONProblem {
+                throw CommandFailure("\(path): \(problem)")
             } catch let error as DecodingError {
                 throw CommandFailure("\(path): \(error.place)")
             }

@@ -2,6 +2,7 @@ import ArgumentParser
 import BackendProtocol
 import Commands
 import Environments
+import Essentials
 import FoundationEssentials
 import Model
 import Postgres
@@ -77,6 +78,9 @@ struct EnvironmentCommand: ParsableCommand {
     /// The people of `--people`'s file.
     static func readPeople(_ path: String, domains: [String], addresses: [String]) throws -> [BackendPerson] {
         let data = try TextFile.read(path)
+        do throws(JSONProblem) { try JSONCheck.checkKeys(ofFile: Array(data)) } catch {
+            throw CommandFailure("\(path): \(error)")
+        }
         guard let people = try? JSONDecoder().decode([BackendPerson].self, from: data) else {
             throw CommandFailure(#"\#(path) is not a JSON array of {"email": text, "reference": {name: text}}"#)
         }

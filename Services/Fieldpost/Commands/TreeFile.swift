@@ -68,9 +68,12 @@ struct TreeFile: Decodable {
     static func read(_ path: String) throws -> TreeFile {
         let data = try TextFile.read(path, bytesMax: bytesMax)
         do {
+            try JSONCheck.checkKeys(ofFile: Array(data))
             let problems = try JSONDecoder().decode(TreeFileShape.self, from: data).problems
             guard problems.isEmpty else { throw CommandFailure("\(path): \(problems.text)") }
             return try JSONDecoder().decode(TreeFile.self, from: data)
+        } catch let problem as JSONProblem {
+            throw CommandFailure("\(path): \(problem)")
         } catch let error as DecodingError {
             throw CommandFailure("\(path): \(error.place)")
         }
@@ -145,6 +148,9 @@ extension TreeFile {
     private func check(_ texts: [String?], _ label: @autoclosure () -> String, _ problems: inout TreeFileProblems) {
         if texts.contains(where: { $0?.utf8.contains(0) ?? false }) {
             problems.add("\(label()): a text has U+0000, which cannot be stored")
+        }
+        if let name = texts.first, let objection = name.flatMap({ DisplayName.objection(to: $0, of: "name") }) {
+            problems.add("\(label()): \(objection)")
         }
     }
 }

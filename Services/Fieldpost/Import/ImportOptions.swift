@@ -37,19 +37,20 @@ struct ImportOptions: ParsableArguments {
         _ work: consuming ObjectImport, lines: Int, of what: String, _ table: [(what: String, count: Int)] = []
     ) throws {
         try work.end()
-        let (counts, problems) = (work.counts, work.problems)
+        let (counts, problems, warnings) = (work.counts, work.problems, work.warnings)
         if output.json {
             try printJSON(
                 Answer(
                     lines: lines, created: counts.created, replaced: counts.replaced, unchanged: counts.unchanged,
-                    refused: problems.count, problems: problems.kept,
+                    refused: problems.count, warned: warnings.count, problems: problems.kept, warnings: warnings.kept,
                     rows: table.isEmpty ? nil : Dictionary(table.map { ($0.what, $0.count) }) { first, _ in first }))
         } else {
-            FileHandle.standardError.write(Data(problems.text.utf8))
+            FileHandle.standardError.write(Data((problems.text + warnings.text(as: "warning: ")).utf8))
             var rows = Table([("WHAT", .left), ("COUNT", .right)], empty: "")
             let all = [
                 (what, lines), ("objects created", counts.created), ("objects replaced", counts.replaced),
                 ("objects unchanged", counts.unchanged), ("\(what) refused", problems.count),
+                ("warnings", warnings.count),
             ]
             for (what, count) in table + all { rows.add([what, "\(count)"]) }
             print(rows.text, terminator: "")
@@ -59,8 +60,8 @@ struct ImportOptions: ParsableArguments {
     }
 
     private struct Answer: Encodable {
-        let lines, created, replaced, unchanged, refused: Int
-        let problems: [ImportProblems.Problem]
+        let lines, created, replaced, unchanged, refused, warned: Int
+        let problems, warnings: [ImportProblems.Problem]
         let rows: [String: Int]?
     }
 }

@@ -24,9 +24,12 @@ struct ImportProblems {
     }
 
     /// A line for each that is kept, and how many more there are.
-    var text: String {
-        let lines = kept.map { "line \($0.line): \(Self.oneLine($0.reason))\n" }.joined()
-        return count > kept.count ? lines + "and \(count - kept.count) more\n" : lines
+    var text: String { text(as: "") }
+
+    /// The same, each line after a word.
+    func text(as sort: String) -> String {
+        let lines = kept.map { "\(sort)line \($0.line): \(Self.oneLine($0.reason))\n" }.joined()
+        return count > kept.count ? lines + "\(sort)and \(count - kept.count) more\n" : lines
     }
 
     /// A control character of the file must not reach the terminal.

@@ -1,3 +1,4 @@
+import Environments
 import Essentials
 import FoundationEssentials
 import ImportSources
@@ -27,11 +28,12 @@ struct ImportedObject {
                 "\(kind.rawValue) has no field '\(name.prefix(64))'; it has: "
                     + kind.fieldNames.joined(separator: ", "))
         }
-        if let objection = FieldsDecoder.objection(to: object, as: kind) {
-            throw ImportProblem("this is not a \(kind.rawValue): \(objection)")
+        let stored: JSONObject
+        do throws(FieldObjection) { stored = try kind.checked(object) } catch {
+            throw ImportProblem("this is not a \(kind.rawValue): \(error)")
         }
-        try Self.checkID(id, kind, object)
-        do { self.fields = try CanonicalJSON(fields) } catch { throw ImportProblem("fields: \(error)") }
+        if let objection = OwnerRules.objection(to: id, of: kind, stored) { throw ImportProblem(objection) }
+        do { self.fields = try CanonicalJSON(stored.bytes) } catch { throw ImportProblem("fields: \(error)") }
         (self.realm, self.kind, self.id, self.email) = (realm, kind, id, email)
     }
 
@@ -40,24 +42,5 @@ struct ImportedObject {
         let bytes: [UInt8]
         do { bytes = Array(try JSONEncoder().encode(fields)) } catch { throw ImportProblem("it cannot be written") }
         try self.init(kind, id, in: realm, fields: bytes)
-    }
-
-    /// There is one such object per pair, under an id made of both.
-    private static func checkID(_ id: UUID, _ kind: Kind, _ fields: JSONObject) throws(ImportProblem) {
-        let wanted: UUID?
-        switch kind {
-        case .membership:
-            wanted = pair(fields, "person", "team").map { Membership.id(of: $0, in: $1) }
-        case .sharedItem:
-            wanted = pair(fields, "item", "recipient").map { SharedItem.id(of: $0, with: $1) }
-        default: return
-        }
-        guard let wanted, wanted != id else { return }
-        throw ImportProblem("the id of this \(kind.rawValue) must be \(wanted.text), which is made of the two it names")
-    }
-
-    private static func pair(_ fields: JSONObject, _ first: String, _ second: String) -> (UUID, UUID)? {
-        guard let a = fields.id(of: first), let b = fields.id(of: second) else { return nil }
-        return (a, b)
     }
 }

@@ -43,6 +43,9 @@ struct ObjectImport: ~Copyable {
     private var isTold = false
     private(set) var counts = Counts()
     private(set) var problems: ImportProblems
+    /// What an import may do and a device may not, and what became of it.
+    private(set) var warnings: ImportProblems
+    private var importedPeople: ImportedPeople
 
     init(
         _ name: String, in environment: EnvironmentID, hasBackend: Bool, on connection: consuming Connection,
@@ -53,6 +56,8 @@ struct ObjectImport: ~Copyable {
         self.hasBackend = hasBackend
         self.connection = connection
         problems = ImportProblems(keptCountMax: problemsKept)
+        warnings = ImportProblems(keptCountMax: problemsKept)
+        importedPeople = ImportedPeople(of: environment)
     }
 
     /// Takes an object, which is written with others.
@@ -121,10 +126,26 @@ struct ObjectImport: ~Copyable {
         writing = (count: objects.count, isTold: !isTold)
     }
 
-    /// Without `Person` objects that are nobody's, whose people are let in here.
+    /// Without what is not its person's to have, and `Person` objects that are nobody's, whose people are let in here.
     private mutating func known(_ waiting: [Waiting]) throws -> [ImportedObject] {
-        let people = waiting.filter { $0.object.kind == .person }
-        guard !people.isEmpty else { return waiting.map(\.object) }
+        let strangers = try letIn(waiting.filter { $0.object.kind == .person })
+        let rest = waiting.filter { !strangers.contains($0.line) || $0.object.kind != .person }
+        try importedPeople.find(rest.map(\.object), on: &connection)
+        return rest.compactMap { item in
+            switch importedPeople.finding(of: item.object) {
+            case .refused(let problem):
+                problems.add(problem, at: item.line)
+                return nil
+            case .warning(let text): warnings.add(text, at: item.line)
+            case nil: break
+            }
+            return item.object
+        }
+    }
+
+    /// - Returns: The lines of `Person` objects that are nobody's.
+    private mutating func letIn(_ people: [Waiting]) throws -> Set<Int> {
+        if people.isEmpty { return [] }
         let claims = people.map { People.Claim(id: $0.object.id, email: $0.object.email) }
         var refused: Set<Int> = []
         for (person, problem) in zip(people, try People.claim(claims, in: environment, on: &connection)) {
@@ -132,7 +153,7 @@ struct ObjectImport: ~Copyable {
             problems.add(problem, at: person.line)
             refused.insert(person.line)
         }
-        return waiting.filter { !refused.contains($0.line) || $0.object.kind != .person }.map(\.object)
+        return refused
     }
 
     /// Waits for the batch that is written.

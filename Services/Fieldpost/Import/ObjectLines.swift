@@ -79,9 +79,7 @@ struct ObjectLines {
         if let objection = ImportRule.objection(to: kind, in: realm.name, hasBackend: hasBackend) {
             throw ImportProblem(objection)
         }
-        guard let value = object.value(of: "id"), let id = FieldsDecoder.id(value) else {
-            throw Self.missing("id", object)
-        }
+        guard let id = object.id(of: "id") else { throw Self.missing("id", object) }
         guard let fields = object.value(of: "fields") else { throw Self.missing("fields", object) }
         return try ImportedObject(
             kind, id, in: realm.path, fields: Array(fields), email: try Self.email(object, kind))

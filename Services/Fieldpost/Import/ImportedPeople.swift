@@ -1,0 +1,105 @@
+import Environments
+import Essentials
+import FoundationEssentials
+import Model
+import Postgres
+
+/// The people that imported objects are of and name, and what the same rules that hold for devices say of them.
+///
+/// An import may do two things that no device may: write into the realm of an address that nobody has yet, and let
+/// somebody in whose address is not the environment's. Both are reported.
+struct ImportedPeople {
+    private let environment: EnvironmentID
+    private var ids: [String: UUID] = [:]
+    private var emails: [UUID: String] = [:]
+    /// Addresses and ids of which it is known that they are nobody's so far.
+    private var strangers: (emails: Set<String>, ids: Set<UUID>) = ([], [])
+    /// Addresses by which nobody can log in.
+    private var foreign: Set<String> = []
+    /// Addresses of which a warning was given.
+    private var warned: Set<String> = []
+
+    /// After so many people they are looked up again.
+    private static let countMax = 100_000
+
+    /// What is wrong with an object, or unusual.
+    enum Finding: Equatable {
+        case refused(String)
+        case warning(String)
+    }
+
+    init(of environment: EnvironmentID) { self.environment = environment }
+
+    /// Looks up the people that objects are of and name.
+    mutating func find(_ objects: [ImportedObject], on connection: inout Connection) throws(PostgresError) {
+        let given = objects.compactMap { object in object.email.map { (email: $0, id: object.id) } }
+        if !given.isEmpty {
+            foreign = Set(try People.foreign(among: given.map(\.email), in: environment, on: &connection))
+            // They were let in just now.
+            strangers.emails.subtract(given.map(\.email))
+            strangers.ids.subtract(given.map(\.id))
+        }
+        if ids.count + strangers.emails.count + strangers.ids.count > Self.countMax {
+            (ids, emails, strangers, warned) = ([:], [:], ([], []), [])
+        }
+        let wantedEmails = Set(objects.compactMap(\.realm.email)).filter {
+            ids[$0] == nil && !strangers.emails.contains($0)
+        }
+        let wantedIDs = Set(objects.compactMap(\.namedPerson)).filter {
+            emails[$0] == nil && !strangers.ids.contains($0)
+        }
+        guard !wantedEmails.isEmpty || !wantedIDs.isEmpty else { return }
+        for (email, id) in try People.objects(of: wantedEmails.sorted(), in: environment, on: &connection) {
+            add(email, id)
+        }
+        for (id, email) in try connection.run(People.emails(of: wantedIDs, in: environment)).decode(
+            UUID.self, String.self)
+        {
+            add(email, id)
+        }
+        strangers.emails.formUnion(wantedEmails.filter { ids[$0] == nil })
+        strangers.ids.formUnion(wantedIDs.filter { emails[$0] == nil })
+    }
+
+    private mutating func add(_ email: String, _ id: UUID) { (ids[email], emails[id]) = (id, email) }
+
+    /// What the rules say of an object whose people were looked up; a warning once for each address.
+    mutating func finding(of object: ImportedObject) -> Finding? {
+        if let email = object.email, foreign.contains(email), warned.insert(email).inserted {
+            return .warning("\(email) is let in, and cannot log in: its domain is none of the environment's")
+        }
+        let owner = object.realm.email.flatMap { ids[$0] }
+        if let person = object.namedPerson {
+            guard let email = emails[person] else {
+                return .refused(
+                    object.kind == .personLookup
+                        ? "nobody has this id: give their Person first" : OwnerRules.recipientUnknown)
+            }
+            let whose = object.kind == .personLookup ? person : owner
+            if let whose, let fields = try? JSONObject(object.fields.bytes),
+                let objection = OwnerRules.objection(to: object.kind, fields, of: whose, emails: [email])
+            {
+                return .refused(objection)
+            }
+        }
+        guard let email = object.realm.email else { return nil }
+        guard let owner else {
+            guard warned.insert(email).inserted else { return nil }
+            return .warning("nobody has the address \(email): nobody opens this realm until somebody is let in by it")
+        }
+        guard object.kind != .location || object.id == owner else {
+            return .refused("a Location has the id of its person, \(owner.text)")
+        }
+        return nil
+    }
+}
+
+extension ImportedObject {
+    /// The person that the object is of or for by its id or fields, besides the one whose realm it is in.
+    fileprivate var namedPerson: UUID? {
+        switch kind {
+        case .personLookup: id
+        default: (try? JSONObject(fields.bytes)).flatMap { OwnerRules.recipient(of: kind, $0) }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import Essentials
+import Foundation
+import Model
+import Postgres
+import TestSupport
+import Testing
+
+@testable import Fieldpost
+
+/// The rules that hold for devices hold for `fieldpost import objects`; what an import may do beyond them is reported.
+@Suite(.ownThreads) struct ImportPeopleTests {
+    private typealias World = ImportWorld
+
+    private static func person(_ id: UUID, _ email: String) -> String {
+        World.line("/common", .person, id, #"{"name": "N"}"#, more: #""email": "\#(email)", "#)
+    }
+
+    private static func share(_ item: UUID, with recipient: UUID, in realm: String) -> String {
+        World.line(
+            realm, .sharedItem, SharedItem.id(of: item, with: recipient),
+            #"{"kind": "Note", "item": "\#(item)", "recipient": "\#(recipient)"}"#)
+    }
+
+    private static func lookup(_ id: UUID, _ email: String) -> String {
+        World.line("/common", .personLookup, id, #"{"name": "N", "email": "\#(email)"}"#)
+    }
+
+    @Test func linesThatNoDeviceMayWriteAreRefused() throws {
+        let (world, ana, bo, note) = (try World(), UUID(), UUID(), UUID())
+        let realm = "/users/ana@acme.example"
+        let location = #"{"latitude": 1, "longitude": 2}"#
+        let answer = try world.bring(
+            "objects",
+            [
+                Self.person(ana, "ana@acme.example"), Self.person(bo, "bo@acme.example"),
+                World.line(realm, .note, note, #"{"title": "T"}"#),
+                Self.share(note, with: ana, in: realm), Self.share(note, with: bo, in: realm),
+                Self.share(note, with: UUID(), in: realm), Self.lookup(ana, "bo@acme.example"),
+                Self.lookup(bo, "bo@acme.example"), Self.lookup(UUID(), "ana@acme.example"),
+                World.line(realm, .location, bo, location), World.line(realm, .location, ana, location),
+            ])
+        #expect(
+            answer.errors.split(separator: "\n").map(String.init) == [
+                "line 4: 'recipient' must be somebody else than the person who shares",
+                "line 6: 'recipient' must be the id of a Person",
+                "line 7: 'email' must be the person's own: ana@acme.example",
+                "line 9: nobody has this id: give their Person first",
+                "line 10: a Location has the id of its person, \(ana.text)",
+                "fieldpost: 5 of 11 lines are not in",
+            ])
+        #expect(answer.status == 1)
+        #expect(try world.objects().count == 6)
+    }
+
+    /// An import may come before its people, and may name people who never log in. Each address is reported once.
+    @Test func linesThatOnlyAnImportMayWriteAreReported() throws {
+        let (world, eve) = (try World(), UUID())
+        let note = #"{"title": "T"}"#
+        let lines =
+            [Self.person(eve, "eve@elsewhere.example")]
+            + (0..<3).map { _ in World.line("/users/nobody@acme.example", .note, UUID(), note) }
+            + [World.line("/users/eve@elsewhere.example", .note, UUID(), note)]
+        let answer = try world.bring("objects", lines)
+        #expect(answer.status == 0)
+        #expect(
+            answer.errors.split(separator: "\n").map(String.init) == [
+                "warning: line 1: eve@elsewhere.example is let in, and cannot log in: its domain is none of the "
+                    + "environment's",
+                "warning: line 2: nobody has the address nobody@acme.example: nobody opens this realm until "
+                    + "somebody is let in by it",
+            ])
+        #expect(try world.objects().count == 5)
+        let again = try world.bring("objects", lines, ["--json"])
+        let figures = try World.figures(again)
+        #expect(figures["unchanged"] == 5 && figures["warned"] == 2 && figures["refused"] == 0)
+        #expect(again.output.contains("nobody@acme.example"))
+        // Whoever is let in has the realm.
+        let later = try world.bring("objects", [Self.person(UUID(), "nobody@acme.example")] + lines)
+        #expect(later.errors.split(separator: "\n").count == 1)
+    }
+}

@@ -13,8 +13,15 @@ actor KeySet {
     private let ageMax: Duration
     private let now: @Sendable () -> Int64
 
-    private var keys: [String: JWK] = [:]
-    private var algorithms: [String: any JWTAlgorithm] = [:]
+    /// A published key, and what verifies the signatures it may make.
+    private struct Key {
+        /// `nil`: it has none.
+        let kid: String?
+        /// By the algorithm.
+        let algorithms: [String: any JWTAlgorithm]
+    }
+
+    private var keys: [Key] = []
     private var fetchedAt: Int64?
     private var attemptedAt: Int64?
     /// Why the last attempt did not read them; empty when it did.
@@ -36,39 +43,30 @@ actor KeySet {
         self.fetch = fetch
     }
 
-    /// The key `kid`, for `algorithm` only.
+    /// The keys that may have made a signature: one `kid` may name several, of other algorithms and uses.
     ///
-    /// - Parameter kid: `nil` is good while the provider has one key.
-    func key(_ kid: String?, for algorithm: String) async throws -> any JWTAlgorithm {
-        if find(kid) == nil {
+    /// - Parameter kid: `nil`: the token names none, and each key that fits the algorithm may have signed it.
+    func keys(_ kid: String?, for algorithm: String) async throws -> [any JWTAlgorithm] {
+        if named(kid).isEmpty {
             await refetch()?.value
         } else if fetchedAt.map({ now() - $0 >= ageMax.components.seconds }) ?? true {
-            // Nobody waits for a refresh: the key at hand stays good while the provider is away.
+            // Nobody waits for a refresh: the keys at hand stay good while the provider is away.
             _ = refetch()
         }
         guard fetchedAt != nil else { throw TokenError.keysUnavailable(lastFailure) }
-        guard let (name, jwk) = find(kid) else {
+        var found = named(kid)
+        // A key without a name may have any.
+        if found.isEmpty { found = keys.filter { $0.kid == nil } }
+        guard !found.isEmpty else {
             // The provider may have a new key that could not be read: nothing is known about the token.
             throw lastFailure.isEmpty ? TokenError.keyUnknown : TokenError.keysUnavailable(lastFailure)
         }
-        if let known = algorithms["\(name) \(algorithm)"] { return known }
-        let collection = JWTKeyCollection()
-        let made: any JWTAlgorithm
-        do {
-            made = try await collection.add(jwk: jwk).getKey(for: jwk.keyIdentifier, alg: algorithm)
-        } catch {
-            throw TokenError.algorithmRefused(algorithm)
-        }
-        // A key says or implies what it is for; a token does not choose.
-        guard made.name == algorithm else { throw TokenError.algorithmRefused(algorithm) }
-        algorithms["\(name) \(algorithm)"] = made
-        return made
+        let fitting = found.compactMap { $0.algorithms[algorithm] }
+        guard !fitting.isEmpty else { throw TokenError.algorithmRefused(algorithm) }
+        return fitting
     }
 
-    private func find(_ kid: String?) -> (String, JWK)? {
-        if let kid { return keys[kid].map { (kid, $0) } }
-        return keys.count == 1 ? keys.first.map { ($0.key, $0.value) } : nil
-    }
+    private func named(_ kid: String?) -> [Key] { kid.map { kid in keys.filter { $0.kid == kid } } ?? keys }
 
     /// Fetches unless a fetch was tried within `refetchMin`; callers that come meanwhile get the same one.
     private func refetch() -> Task<Void, Never>? {
@@ -85,8 +83,7 @@ actor KeySet {
         do {
             let bytes = try await fetch(url)
             guard bytes.count <= Self.bytesMax else { throw TokenError.keysUnavailable("answer too large") }
-            keys = try Self.decode(bytes)
-            algorithms = [:]
+            keys = try await Self.decode(bytes)
             fetchedAt = now()
             lastFailure = ""
         } catch {
@@ -95,27 +92,46 @@ actor KeySet {
         }
     }
 
-    /// Signing keys with an id. Kinds that are not known are left out: a provider may publish more than is used here.
-    private static func decode(_ bytes: [UInt8]) throws -> [String: JWK] {
+    /// Signing keys. Kinds that are not known are left out: a provider may publish more than is used here.
+    private static func decode(_ bytes: [UInt8]) async throws -> [Key] {
         struct Document: Decodable {
             struct Entry: Decodable {
                 let jwk: JWK?
 
                 init(from decoder: any Decoder) throws {
-                    struct Use: Decodable { let use: String? }
-                    let use = try? Use(from: decoder).use
-                    jwk = use == nil || use == "sig" ? try? JWK(from: decoder) : nil
+                    struct Purpose: Decodable {
+                        let use: String?
+                        let alg: String?
+                        let key_ops: [String]?
+                    }
+                    let purpose = try? Purpose(from: decoder)
+                    let signs =
+                        (purpose?.use ?? "sig") == "sig" && purpose?.key_ops?.contains("verify") != false
+                        && purpose?.alg.map(TokenVerifier.algorithms.contains) != false
+                    jwk = signs ? try? JWK(from: decoder) : nil
                 }
             }
             let keys: [Entry]
         }
-        var keys: [String: JWK] = [:]
+        var keys: [Key] = []
         for case let jwk? in try JSONDecoder().decode(Document.self, from: Data(bytes)).keys.map(\.jwk) {
             guard keys.count < keyCountMax else { break }
-            var named = jwk
-            if named.keyIdentifier == nil { named.keyIdentifier = JWKIdentifier(string: "") }
-            keys[named.keyIdentifier?.string ?? ""] = named
+            var algorithms: [String: any JWTAlgorithm] = [:]
+            for name in TokenVerifier.algorithms { algorithms[name] = await Self.algorithm(name, of: jwk) }
+            keys.append(Key(kid: jwk.keyIdentifier?.string, algorithms: algorithms))
         }
         return keys
+    }
+
+    /// - Returns: `nil` if the key is of another type, or for another algorithm: a key says or implies what it is for,
+    ///   a token does not choose.
+    private static func algorithm(_ name: String, of jwk: JWK) async -> (any JWTAlgorithm)? {
+        let kid = JWKIdentifier(string: "key")
+        var jwk = jwk
+        jwk.keyIdentifier = kid
+        // A collection of its own: one makes a single algorithm of each key.
+        guard let made = try? await JWTKeyCollection().add(jwk: jwk).getKey(for: kid, alg: name), made.name == name
+        else { return nil }
+        return made
     }
 }

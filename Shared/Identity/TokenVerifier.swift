@@ -94,8 +94,10 @@ package final class TokenVerifier: Sendable {
         let parts = try TokenParts(bytes)
         guard Self.algorithms.contains(parts.header.alg) else { throw TokenError.algorithmRefused(parts.header.alg) }
         let environment = try Self.environment(of: parts.claims, among: known)
-        let key = try await keySet(at: environment.jwksURL).key(parts.header.kid, for: parts.header.alg)
-        guard (try? key.verify(parts.signature, signs: parts.signed)) == true else { throw TokenError.signatureWrong }
+        let keys = try await keySet(at: environment.jwksURL).keys(parts.header.kid, for: parts.header.alg)
+        guard keys.contains(where: { (try? $0.verify(parts.signature, signs: parts.signed)) == true }) else {
+            throw TokenError.signatureWrong
+        }
         let identity = try parts.claims.identity(
             in: environment, now: now(), clockSkewMax: limits.clockSkewMax.components.seconds)
         cache.withLock { $0.add(digest, identity, environment) }

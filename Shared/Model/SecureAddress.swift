@@ -1,8 +1,11 @@
 /// An `https` address that somebody gave and a server is to call: written so plainly that no two programs can
 /// understand another host by it.
 ///
-/// Its authority is a name or an IPv4 address with or without a port: no user, no escapes, no brackets. Bytes are those
-/// of a URL (RFC 3986, 2), and there is no fragment.
+/// Its authority is a name or an IPv4 address with or without a port: no user, no escapes, no brackets. A name has no
+/// empty label and so no dot at its end, and an IPv4 address is four decimal numbers: `localhost.`, `127.1` and
+/// `0x7f000001` are none. Bytes are those of a URL (RFC 3986, 2), and there is no fragment.
+///
+/// Where a name leads is checked when it is called.
 public struct SecureAddress: Equatable, Sendable {
     /// The most bytes of an address.
     public static let bytesMax = 2_048
@@ -19,10 +22,9 @@ public struct SecureAddress: Equatable, Sendable {
         }
         let authority = text.dropFirst(Self.scheme.count).prefix { $0 != "/" && $0 != "?" }
         let parts = authority.split(separator: ":", omittingEmptySubsequences: false)
-        guard parts.count <= 2, !parts[0].isEmpty, parts[0].utf8.count <= 253, parts[0].utf8.allSatisfy(Self.isOfName)
-        else { return nil }
+        guard parts.count <= 2, Self.isHost(parts[0]) else { return nil }
         if parts.count == 2 {
-            guard parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(parts[1]), port > 0 else {
+            guard Self.isDigits(parts[1]), let port = UInt16(parts[1]), port > 0 else {
                 return nil
             }
         }
@@ -31,6 +33,19 @@ public struct SecureAddress: Equatable, Sendable {
     }
 
     private static let scheme = "https://"
+
+    private static func isHost(_ host: Substring) -> Bool {
+        guard host.utf8.count <= 253, host.utf8.allSatisfy(isOfName) else { return false }
+        let labels = host.split(separator: ".", omittingEmptySubsequences: false)
+        guard labels.allSatisfy({ 1...63 ~= $0.utf8.count && $0.first != "-" && $0.last != "-" }) else { return false }
+        // What ends in a number is an address to some programs (https://url.spec.whatwg.org/#ends-in-a-number-checker).
+        guard let last = labels.last, isDigits(last) || last.lowercased().hasPrefix("0x") else {
+            return true
+        }
+        return labels.count == 4 && labels.allSatisfy { UInt8($0).map { number in "\(number)" } == String($0) }
+    }
+
+    private static func isDigits(_ text: Substring) -> Bool { text.utf8.allSatisfy { 0x30...0x39 ~= $0 } }
 
     private static func isOfName(_ byte: UInt8) -> Bool {
         switch byte {

@@ -54,6 +54,17 @@ import Testing
             #expect(error?.message.contains("not public") == true, "\(host): \(error?.message ?? "")")
         }
         #expect(server.connectionCount == 0)
+        // What other programs take for such an address is refused, or leads nowhere.
+        for host in [
+            "localhost.", "a.localhost", "LOCALHOST", "127.0.0.1.", "0177.0.0.1", "0x7f000001", "0x7f.1", "127.0.1",
+            "[::]", "[::127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[64:ff9b::7f00:1]",
+            "[fe80::1%25lo]", "[::1%25lo]", "[fd00::1]",
+        ] {
+            let request = Request("POST", "http://\(host):\(server.port)/hook", body: [1], connectMax: .seconds(2))
+            let error = await #expect(throws: HTTPError.self, "\(host)") { _ = try await client.send(request) }
+            #expect(error?.outcome == .notSent, "\(host)")
+        }
+        #expect(server.connectionCount == 0)
         // The handle is as good as new.
         #expect(try await Client().send(Request(server.url)).status == 200)
     }

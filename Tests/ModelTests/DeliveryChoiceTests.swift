@@ -29,7 +29,12 @@ import Testing
         "https://[::1]/", "https://hooks.example.com:0/", "https://hooks.example.com:65536/", "https://a:b:1/",
         "https://hooks.example.com:/", "https://hooks.example.com/a b", "https://hooks%2eexample.com/",
         "https://zähler.example.com/", "HTTPS://hooks.example.com/", "https://a/\\r\\nX: y",
-        "https://a/" + String(repeating: "a", count: 2_048),
+        "https://a/" + String(repeating: "a", count: 2_048), "https://localhost./", "https://127.0.0.1./",
+        "https://hooks.example.com./", "https://hooks.example.com.:443/", "https://./", "https://a..b/", "https://.a/",
+        "https://127.1/", "https://2130706433/", "https://0x7f000001/", "https://0x7f.1/", "https://0177.0.0.1/",
+        "https://127.0.0.01/", "https://127.0.0.0x1/", "https://127.0.0.256/", "https://1.2.3.4.5/", "https://a.1/",
+        "https://-a/", "https://a-.example.com/", "https://\(String(repeating: "a", count: 64)).example.com/",
+        "https://[::1]/", "https://[::ffff:127.0.0.1]/", "https://[64:ff9b::7f00:1]/", "https://[fe80::1%25lo]/",
     ]) func anAddressThatIsNotPlainIsRefused(address: String) {
         #expect(Self.objection(#"{"webhook":"\#(address)"}"#)?.contains("'webhook'") == true)
         let push = Self.push(address)
@@ -64,5 +69,10 @@ import Testing
         #expect(SecureAddress("https://Hooks.Example.com:8443/a")?.host == "hooks.example.com")
         #expect(SecureAddress("https://hooks.example.com?a=https://b")?.host == "hooks.example.com")
         #expect(SecureAddress("https://hooks.example.com")?.host == "hooks.example.com")
+        for host in [
+            "localhost", "127.0.0.1", "8.8.8.8", "a1.b2", "0xa.example.com", "1.example.com", "xn--zhler-gra.de",
+        ] {
+            #expect(SecureAddress("https://\(host):8443/")?.host == host)
+        }
     }
 }

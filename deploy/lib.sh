@@ -115,7 +115,7 @@ need_program() {
         (cd "$folder" && quietly "the package $package cannot be had" apt-get download -q "$package")
     fi
     dpkg-deb -x "$folder/$package"_*.deb "$folder"
-    install -m 755 "$folder/usr/bin/$program" ".build/$program"
+    install -m 755 "$folder"/usr/*bin/"$program" ".build/$program"
     rm -rf "$folder"
 }
 

@@ -44,7 +44,7 @@ struct DevicePage: Sendable {
         }
         return Response(
             status: .init(code: stream.status),
-            headers: [.contentType: stream.headers["Content-Type"] ?? "", .cacheControl: "no-store"],
+            headers: [.contentType: stream.headers["Content-Type"] ?? ""],
             body: ResponseBody { writer in
                 for try await bytes in stream.body { try await writer.write(ByteBuffer(bytes: bytes)) }
                 try await writer.finish(nil)

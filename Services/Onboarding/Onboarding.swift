@@ -102,12 +102,13 @@ struct Onboarding: Sendable {
 
     /// The parts to run: sockets are ended before the server waits for its connections.
     func components(
-        host: String, port: Int, connectionCountMax: Int = 20_000, edge: HTTPEdge = HTTPEdge(),
+        host: String, port: Int, connectionCountMax: Int = 20_000, networkConnectionCountMax: Int = 0,
+        edge: HTTPEdge = HTTPEdge(),
         started: @escaping @Sendable (Int) -> Void = { _ in }
     ) -> [Component] {
         let http = HTTPLimits(
             bodyBytesMax: limits.bodyBytesMax, headerBytesMax: 16_384, connectionCountMax: connectionCountMax,
-            idleMax: limits.requestMax,
+            networkConnectionCountMax: networkConnectionCountMax, idleMax: limits.requestMax,
             headMax: limits.requestMax, bodyMax: limits.requestMax)
         return [
             .http(

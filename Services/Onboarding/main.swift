@@ -21,5 +21,6 @@ await serve("onboarding", settings: Settings.all) { context in
         gateway: hasPage ? configuration.text(Settings.gateway) : nil, health: context.health, logger: context.logger)
     return onboarding.components(
         host: try configuration.text(.httpHost), port: try configuration.integer(Settings.httpPort),
-        connectionCountMax: try configuration.integer(.httpConnectionsMax), edge: edge)
+        connectionCountMax: try configuration.integer(.httpConnectionsMax),
+        networkConnectionCountMax: try HTTPLimits.networkConnectionCountMax(configuration), edge: edge)
 }

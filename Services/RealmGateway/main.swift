@@ -17,6 +17,7 @@ await serve("realm-gateway", settings: Settings.all) { context in
         fetch: { try await keys.fetch($0) })
     var http = HTTPLimits()
     http.connectionCountMax = try configuration.integer(.httpConnectionsMax)
+    http.networkConnectionCountMax = try HTTPLimits.networkConnectionCountMax(configuration)
     http.headMax = try configuration.duration(.httpHeadMax)
     http.bodyMax = try configuration.duration(.httpBodyMax)
     return gateway.components(

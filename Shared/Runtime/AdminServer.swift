@@ -7,11 +7,15 @@ import NIOCore
 ///
 /// On an address of its own, so that the API's limits and the API's readers never meet it.
 enum AdminServer {
+    /// Half of the connections for one network: a monitor, or somebody beside it, leaves room for the other programs.
+    static let limits = HTTPLimits(
+        bodyBytesMax: 0, headerBytesMax: 16_384, connectionCountMax: 128, networkConnectionCountMax: 64,
+        bodyMax: .seconds(15))
+
     static func component(
         host: String, port: Int, health: Health, metrics: MetricsRegistry,
         started: @escaping @Sendable (_ port: Int) -> Void = { _ in }
     ) -> Component {
-        let limits = HTTPLimits(bodyBytesMax: 0, headerBytesMax: 16_384, connectionCountMax: 64)
         return .http("admin", host: host, port: port, limits: limits, started: started) { router in
             router.get("metrics") { _, _ in
                 let parts = metrics.parts() + [ByteBuffer(string: ProcessMetrics.text())]

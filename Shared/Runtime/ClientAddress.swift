@@ -48,6 +48,9 @@ package struct ClientAddress: Sendable {
         return (left + zeros + right).prefix(4).joined(separator: ":") + "::/64"
     }
 
+    /// The network of a connection's peer.
+    static func network(ofPeer peer: String) -> String { network(of: address(peer) ?? "unknown") }
+
     private static let lengthMax = 64
 
     private static func isForwarded(_ name: String) -> Bool { name.lowercased() == "x-forwarded-for" }

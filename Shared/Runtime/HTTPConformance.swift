@@ -10,7 +10,9 @@ import NIOHTTPTypesHTTP1
 /// What HTTP/1 asks of a server around requests and their answers, which Hummingbird leaves out.
 ///
 /// It answers what is no request with 400, ends connections that are to end (RFC 9112 §9.6; those of HTTP/1.0 always),
-/// answers HTTP/1.0 without chunks (§6.1), and gives every answer the fields that every answer has.
+/// answers HTTP/1.0 without chunks (§6.1), sends no body after a HEAD request and with the statuses that have none
+/// (§6.3), sends `100 Continue` (RFC 9110 §10.1.1), marks streams for proxies, and gives every answer the fields that
+/// every answer has.
 /// It stands next to the decoder: what is behind it knows neither versions nor bytes.
 final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
@@ -20,9 +22,13 @@ final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
 
     private let fields: HTTPFields
     private let isForOneRequest: Bool
-    /// Requests that are not answered yet: a client may send the next before the answer.
-    private var openCount = 0
+    /// The methods of requests that are not answered yet: a client may send the next before the answer.
+    private var open = CircularBuffer<HTTPMethod>()
     private var isBodyWhole = true
+    /// The client sends the last request's body only after `100 Continue`.
+    private var awaitsContinue = false
+    /// The response that is being written has no body, whatever the routes write.
+    private var omitsBody = false
     /// Nothing is read behind the last request.
     private var isLast = false
     /// The last request's, where it is older than 1.1.
@@ -46,18 +52,25 @@ final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
         switch unwrapInboundIn(data) {
         case .head(var head):
             guard !isLast else { return }
-            openCount += 1
+            guard Self.isPlain(head) else { return malformed(context) }
+            open.append(head.method)
             isBodyWhole = false
             let isOld = (head.version.major, head.version.minor) < (1, 1)
             if isOld { oldVersion = head.version }
-            if isOld || isForOneRequest || !head.isKeepAlive {
+            awaitsContinue =
+                !isOld && head.headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }
+            // The decoder reads nothing behind a request that asks for another protocol.
+            let isUpgrade = head.method == .CONNECT || head.headers.contains(name: "upgrade")
+            if isOld || isForOneRequest || isUpgrade || !head.isKeepAlive {
                 isLast = true
                 head.headers.replaceOrAdd(name: "connection", value: "close")
             }
             context.fireChannelRead(wrapInboundOut(.head(head)))
         case .body:
+            awaitsContinue = false
             if !isBodyWhole { context.fireChannelRead(data) }
         case .end:
+            awaitsContinue = false
             if !isBodyWhole { context.fireChannelRead(data) }
             isBodyWhole = true
         }
@@ -73,10 +86,26 @@ final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
             isLast = true
             context.fireErrorCaught(error)
         } else if !isLast {
-            isLast = true
-            isMalformed = true
-            if openCount == 0 { refuse(context) }
+            malformed(context)
         }
+    }
+
+    /// Whether two programs cannot understand another request by it (RFC 9112 §3.2, §6.3): one `Host`, and one way of
+    /// telling where the body ends. The decoder refuses most of the others.
+    private static func isPlain(_ head: HTTPRequestHead) -> Bool {
+        let codings = head.headers["transfer-encoding"]
+        let lengths = head.headers["content-length"]
+        let hosts = head.headers["host"].count
+        return lengths.count <= 1
+            && (codings.isEmpty || lengths.isEmpty && codings.map { $0.lowercased() } == ["chunked"])
+            && (head.version == .http1_1 ? hosts == 1 : hosts <= 1 && codings.isEmpty)
+    }
+
+    private func malformed(_ context: ChannelHandlerContext) {
+        isLast = true
+        isMalformed = true
+        isBodyWhole = true
+        if open.isEmpty { refuse(context) }
     }
 
     private func refuse(_ context: ChannelHandlerContext) {
@@ -93,22 +122,53 @@ final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
             return
         }
         switch unwrapOutboundIn(data) {
-        case .head(var head):
-            for field in fields where !head.headers.contains(name: field.name.rawName) {
-                head.headers.add(name: field.name.rawName, value: field.value)
-            }
-            if isLast, !isMalformed, openCount == 1 {
-                head.headers.replaceOrAdd(name: "connection", value: "close")
-                if let oldVersion { head.version = oldVersion }
-            }
-            context.write(wrapOutboundOut(.head(head)), promise: promise)
-        case .body: context.write(data, promise: promise)
+        case .head(let head): context.write(wrapOutboundOut(.head(finished(head))), promise: promise)
+        case .body: context.write(omitsBody ? nothing : data, promise: promise)
         case .end:
-            openCount -= 1
-            guard isLast, openCount == 0 else { return context.write(data, promise: promise) }
-            context.writeAndFlush(data, promise: promise)
-            if isMalformed { refuse(context) } else { end(context) }
+            if !open.isEmpty { open.removeFirst() }
+            // After a head that announces chunks, the encoder would write the last one.
+            let end = omitsBody ? nothing : data
+            guard isLast, open.isEmpty else { return context.write(end, promise: promise) }
+            context.writeAndFlush(end, promise: promise)
+            if isMalformed { refuse(context) } else { self.end(context) }
         }
+    }
+
+    /// Sends `100 Continue` once the routes read a body that the client holds back.
+    func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
+        guard event is ContinueEvent else { return context.triggerUserOutboundEvent(event, promise: promise) }
+        if awaitsContinue, open.count == 1, !hasEnded {
+            let head = HTTPResponseHead(version: .http1_1, status: .continue)
+            context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
+        }
+        awaitsContinue = false
+        promise?.succeed(())
+    }
+
+    /// A part that writes no bytes, but fulfils its promise in order.
+    private var nothing: NIOAny { wrapOutboundOut(.body(.byteBuffer(ByteBuffer()))) }
+
+    /// The head of the response to the oldest open request, as it is sent.
+    private func finished(_ head: HTTPResponseHead) -> HTTPResponseHead {
+        var head = head
+        omitsBody = open.first == .HEAD || !head.status.mayHaveResponseBody
+        for field in fields where !head.headers.contains(name: field.name.rawName) {
+            head.headers.add(name: field.name.rawName, value: field.value)
+        }
+        if head.status.mayHaveResponseBody, !head.headers.contains(name: "content-length") {
+            // A stream: proxies pass on each part as it comes, and leave it as it is.
+            head.headers.replaceOrAdd(name: "x-accel-buffering", value: "no")
+            head.headers.replaceOrAdd(name: "cache-control", value: "no-store, no-transform")
+        }
+        if awaitsContinue, open.count == 1 {
+            // The body is not read, and a client may leave it out or send it: nothing behind it can be understood.
+            isLast = true
+        }
+        if isLast, !isMalformed, open.count == 1 {
+            head.headers.replaceOrAdd(name: "connection", value: "close")
+            if let oldVersion { head.version = oldVersion }
+        }
+        return head
     }
 
     private func end(_ context: ChannelHandlerContext) {

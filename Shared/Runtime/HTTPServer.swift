@@ -16,6 +16,8 @@ package struct HTTPLimits: Sendable {
     package var headerBytesMax: Int
     /// Further connections wait in the kernel's queue.
     package var connectionCountMax: Int
+    /// Connections of one network, as ``ClientAddress/network(of:)`` counts it; further ones are closed. 0: no limit.
+    package var networkConnectionCountMax: Int
     /// Longest silence of a client that is not waiting for an answer.
     package var idleMax: Duration
     /// Longest time from a connection's beginning to the end of its first request's head.
@@ -25,14 +27,23 @@ package struct HTTPLimits: Sendable {
 
     package init(
         bodyBytesMax: Int = 1 << 20, headerBytesMax: Int = 32_768, connectionCountMax: Int = 10_000,
-        idleMax: Duration = .seconds(75), headMax: Duration = .seconds(15), bodyMax: Duration = .seconds(120)
+        networkConnectionCountMax: Int = 0, idleMax: Duration = .seconds(75), headMax: Duration = .seconds(15),
+        bodyMax: Duration = .seconds(120)
     ) {
         self.headMax = headMax
         self.bodyMax = bodyMax
         self.bodyBytesMax = bodyBytesMax
         self.headerBytesMax = headerBytesMax
         self.connectionCountMax = connectionCountMax
+        self.networkConnectionCountMax = networkConnectionCountMax
         self.idleMax = idleMax
+    }
+}
+
+extension HTTPLimits {
+    /// Connections of one network, as configured: no limit behind a proxy, whose address is that of all clients.
+    package static func networkConnectionCountMax(_ configuration: Configuration) throws(ConfigurationError) -> Int {
+        try configuration.integer(.httpProxies) > 0 ? 0 : configuration.integer(.httpNetworkConnectionsMax)
     }
 }
 
@@ -92,11 +103,24 @@ where RouteContext.Source == ApplicationRequestContextSource {
 
     /// - Parameter fields: What every answer says.
     private func server(_ configuration: HTTP1Channel.Configuration, fields: HTTPFields) -> HTTPServerBuilder {
-        HTTPServerBuilder { responder in
-            let http = HTTP1Channel(responder: responder, configuration: configuration)
-            guard let webSocket else { return HeldChannel(inner: ConformingChannel(http: http, fields: fields)) }
+        let counts = NetworkConnections(
+            countMax: limits.networkConnectionCountMax, name: name, logger: environment.logger)
+        return HTTPServerBuilder { responder in
+            let http = HTTP1Channel(
+                responder: { request, writer, channel in
+                    var request = request
+                    if request.headers[.expect] != nil {
+                        request.body = RequestBody(
+                            asyncSequence: ExpectedBody(body: request.body, channel: channel))
+                    }
+                    try await responder(request, writer, channel)
+                }, configuration: configuration)
+            guard let webSocket else {
+                return HeldChannel(inner: ConformingChannel(http: http, fields: fields), counts: counts)
+            }
             return HeldChannel(
-                inner: UpgradingChannel(http: http, route: webSocket, fields: fields, headMax: limits.headMax))
+                inner: UpgradingChannel(http: http, route: webSocket, fields: fields, headMax: limits.headMax),
+                counts: counts)
         }
     }
 

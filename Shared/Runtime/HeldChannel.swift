@@ -1,3 +1,4 @@
+internal import HTTPTypes
 package import HummingbirdCore
 internal import Logging
 internal import NIOCore
@@ -6,7 +7,8 @@ extension HTTPServerBuilder {
     /// An HTTP/1.1 server as Hummingbird has it, whose stop does not end the process: see `HeldChannel`.
     package static func heldHTTP1(configuration: HTTP1Channel.Configuration) -> HTTPServerBuilder {
         HTTPServerBuilder { responder in
-            HeldChannel(inner: HTTP1Channel(responder: responder, configuration: configuration))
+            let http = HTTP1Channel(responder: responder, configuration: configuration)
+            return HeldChannel(inner: ConformingChannel(http: http, fields: [:]))
         }
     }
 }
@@ -17,9 +19,17 @@ extension HTTPServerBuilder {
 /// last reference to a `NIOAsyncChannel` goes that nobody has finished; a closed one counts as finished.
 struct HeldChannel<Inner: ServerChildChannel>: ServerChildChannel {
     let inner: Inner
+    var counts: NetworkConnections?
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Inner.Value> {
-        inner.setup(channel: channel, logger: logger).flatMapThrowing { value in
+        if let counts, counts.countMax > 0 {
+            do {
+                try channel.pipeline.syncOperations.addHandler(NetworkLimit(counts))
+            } catch {
+                return channel.eventLoop.makeFailedFuture(error)
+            }
+        }
+        return inner.setup(channel: channel, logger: logger).flatMapThrowing { value in
             try channel.pipeline.syncOperations.addHandler(Holder(value))
             return value
         }

@@ -51,6 +51,7 @@ enum MetricsHelp {
             "For how long a topic keeps messages; absent where age alone removes none.",
         "fieldpost_workable_backlog":
             "What a group could do now: messages that are there, and parked keys that are due.",
+        "http_connections_refused_total": "Number of connections closed because their network had too many.",
         "http_server_request_duration_seconds": "Time until the answer to a request begins.",
         "kafka_consumergroup_group_lag": "Messages of a partition that the group has not finished.",
         "kafka_consumergroup_group_lag_seconds": "How long the oldest message waits that the group has not finished.",

@@ -56,6 +56,10 @@ extension Setting {
     }
     package static let httpConnectionsMax = Setting(
         "http.connections.max", .integer(1...200_000), default: "20000", help: "connections of devices at a time")
+    package static let httpNetworkConnectionsMax = Setting(
+        "http.connections.network.max", .integer(0...200_000), default: "2000",
+        help: "connections of one network at a time, an IPv4 address or an IPv6 /64; further ones are closed. 0: no "
+            + "limit, as whenever http.proxies is not 0")
     package static let tlsCertificate = Setting(
         "tls.certificate", .text(lengthMax: 4096), default: "",
         help: "PEM file of the certificate and its chain, read at start; with tls.key the service speaks TLS itself")
@@ -76,7 +80,8 @@ extension Setting {
 
     /// Settings of services that meet strangers, beside their port.
     package static let edge: [Setting] = [
-        .httpHost, .httpConnectionsMax, .tlsCertificate, .tlsKey, .corsOrigins, .httpProxies,
+        .httpHost, .httpConnectionsMax, .httpNetworkConnectionsMax, .tlsCertificate, .tlsKey, .corsOrigins,
+        .httpProxies,
     ]
 
     /// Settings of services whose workers read events.

@@ -1,6 +1,7 @@
 import Foundation
 import HTTP
 import LocalCluster
+import TestSupport
 import Testing
 
 extension FlowTests {
@@ -27,6 +28,9 @@ extension FlowTests {
                 tool.kill9()
                 #expect(end == .exited(status: 0) && tool.logTail().isEmpty, "\(part.name): \(tool.logTail())")
                 #expect(answer.body.count > 500, "\(part.name)")
+                let port = try #require(URL(string: cluster.adminURL(part))?.port)
+                let faults = await KeptConnections(port: port).faults(of: ["/metrics", "/health/ready"])
+                #expect(faults == [], "\(part.name)")
             }
         }
     }

@@ -49,21 +49,18 @@ private func exchangeBlocking(_ request: String, port: Int, trickles: Bool = fal
     defer { close(descriptor) }
     let bytes = Array(request.utf8)
     _ = unsafe bytes.withUnsafeBytes { unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-    if trickles {
-        var wait = timeval(tv_sec: 0, tv_usec: 100_000)
-        _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &wait, socklen_t(MemoryLayout<timeval>.size))
-    }
     var answer: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 65_536)
     while true {
-        let count = unsafe chunk.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
-        if trickles, count < 0, errno == EAGAIN {
+        var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        if trickles, unsafe poll(&ready, 1, 100) == 0 {
             let byte: [UInt8] = [UInt8(ascii: "x")]
             guard unsafe send(descriptor, byte, 1, Int32(MSG_NOSIGNAL)) == 1 else {
                 return String(decoding: answer, as: UTF8.self)
             }
             continue
         }
+        let count = unsafe chunk.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
         guard count > 0 else { return String(decoding: answer, as: UTF8.self) }
         answer += chunk[..<count]
     }

@@ -86,6 +86,10 @@ struct BenchCluster: Sendable {
         variables: [LocalCluster.Part: [String: String]] = [:], arguments: [LocalCluster.Part: [String]] = [:],
         people: [Organisation.Person], _ body: (BenchCluster) async throws -> Void
     ) async throws {
+        // All devices of a benchmark have one network address.
+        let variables = [.gateway, .onboarding, .onboarding.second].reduce(into: variables) {
+            $0[$1, default: [:]]["FIELDPOST_HTTP_CONNECTIONS_NETWORK_MAX"] = "0"
+        }
         let bench = try await BenchCluster(
             services: services, variables: variables, arguments: arguments, people: people)
         do { try await body(bench) } catch {

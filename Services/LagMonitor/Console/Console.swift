@@ -52,7 +52,9 @@ struct Console: Sendable {
     ) -> [Component] {
         let limits = HTTPLimits(
             bodyBytesMax: ConsoleAPI.bodyBytesMax, headerBytesMax: 16_384,
-            connectionCountMax: Self.connectionCountMax, bodyMax: .seconds(15))
+            connectionCountMax: Self.connectionCountMax,
+            networkConnectionCountMax: settings.clients.proxyCount > 0 ? 0 : Self.connectionCountMax / 2,
+            bodyMax: .seconds(15))
         let http = Component.http(
             "console", host: host, port: port, limits: limits, edge: HTTPEdge(tls: tls), context: EdgeContext.self,
             started: started

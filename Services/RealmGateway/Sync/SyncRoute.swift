@@ -26,7 +26,7 @@ struct SyncRoute: Sendable {
             try await SyncSession(services, login, request: sync, outbox: outbox)
         }
         return Response(
-            status: .ok, headers: [.contentType: "application/x-ndjson", .cacheControl: "no-store"],
+            status: .ok, headers: [.contentType: "application/x-ndjson"],
             body: ResponseBody { writer in
                 try await SyncStream(session: session).run(&writer)
                 try await writer.finish(nil)

@@ -59,6 +59,14 @@ enum Problems {
     static let imageUnknown = Problem(
         .unsupportedMediaType, name: "image-unknown", detail: "The body is no JPEG, PNG or WebP image.")
 
+    static let imageHEIF = Problem(
+        .unsupportedMediaType, name: "image-heif",
+        detail: "HEIC, HEIF and AVIF images are not supported. Convert the image to JPEG, PNG or WebP and send that.")
+
+    static let imageMalformed = Problem(
+        .unprocessableContent, name: "image-malformed",
+        detail: "The image is incomplete or damaged: its metadata cannot be removed. Encode it again and send that.")
+
     static let blobUnknown = Problem(
         .notFound, name: "blob-unknown", detail: "There is no such blob, or nothing that you may open names it.")
 

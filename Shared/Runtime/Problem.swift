@@ -44,7 +44,9 @@ package struct Problem: Error, HTTPResponseError, Equatable {
     }
 
     package static func bodyTooLarge(_ bytesMax: Int) -> Problem {
-        Problem(.contentTooLarge, name: "body-too-large", detail: "The body is larger than \(bytesMax) bytes.")
+        Problem(
+            .contentTooLarge, name: "body-too-large", detail: "The body is larger than \(bytesMax) bytes.",
+            extensions: ["bytesMax": .integer(bytesMax)])
     }
 
     /// - Parameter url: The base URL of the installation where the environment is now, if that is known.

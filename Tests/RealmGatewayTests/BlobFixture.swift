@@ -6,18 +6,52 @@ import TestSupport
 
 @testable import RealmGateway
 
-/// Bytes that are images as far as anybody looks.
+/// Images by their structure, without metadata; their pixels are the bytes of a text.
 enum TestImage {
+    /// - Parameter count: The image's length, unless the text needs more.
     static func make(_ type: ImageType = .png, _ text: String = "picture", count: Int = 0) -> [UInt8] {
-        let start: [UInt8] =
+        func image(_ pixels: [UInt8]) -> [UInt8] {
             switch type {
-            case .jpeg: [0xFF, 0xD8, 0xFF, 0xE0]
-            case .png: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
-            case .webp: Array("RIFF".utf8) + [1, 0, 0, 0] + Array("WEBP".utf8)
+            case .jpeg: jpeg(pixels: pixels)
+            case .png: png(pixels: pixels)
+            case .webp: webp([("VP8 ", pixels)])
             }
-        let bytes = start + Array(text.utf8)
-        return bytes + Array(repeating: 7, count: max(0, count - bytes.count))
+        }
+        let (pixels, bare) = (Array(text.utf8), image([]).count)
+        return image(pixels + Array(repeating: 7, count: max(0, count - bare - pixels.count)))
     }
+
+    /// - Parameters:
+    ///   - head: Segments before the frame.
+    ///   - middle: Segments between the frame and the scan.
+    static func jpeg(_ head: [UInt8] = [], middle: [UInt8] = [], pixels: [UInt8] = Array("picture".utf8)) -> [UInt8] {
+        joined(
+            [0xFF, 0xD8], head, segment(0xC0, [8, 0, 1, 0, 1, 1, 1, 0x11, 0]), middle,
+            segment(0xDA, [1, 1, 0, 0, 63, 0]), pixels, [0xFF, 0xD9])
+    }
+
+    static func segment(_ marker: UInt8, _ content: [UInt8]) -> [UInt8] {
+        let length = content.count + 2
+        return joined([0xFF, marker, UInt8(length >> 8), UInt8(length & 255)], content)
+    }
+
+    /// - Parameters:
+    ///   - head: Chunks before the pixels.
+    ///   - tail: Chunks after the pixels.
+    static func png(
+        _ head: [UInt8] = [], tail: [UInt8] = [], pixels: [UInt8] = Array("picture".utf8)
+    ) -> [UInt8] {
+        joined(
+            [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A],
+            PNGImage.chunk("IHDR", [0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0]), head, PNGImage.chunk("IDAT", pixels),
+            tail, PNGImage.chunk("IEND", []))
+    }
+
+    static func webp(_ chunks: [(type: String, content: [UInt8])]) -> [UInt8] {
+        WebPImage.file(chunks.flatMap { WebPImage.made(Array($0.type.utf8)[...], $0.content[...]) })
+    }
+
+    static func joined(_ parts: [UInt8]...) -> [UInt8] { parts.flatMap(\.self) }
 }
 
 extension GatewayDevice {

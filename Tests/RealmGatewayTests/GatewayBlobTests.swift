@@ -69,6 +69,7 @@ import Testing
             #expect(try await ana.getBlob(longest).body == bytes)
             let answer = try await ana.putBlob(longer, bytes + [0])
             #expect(answer.status == 413 && answer.problem == "body-too-large")
+            #expect(answer.body.contains("\"bytesMax\":1048576"))
             #expect(answer.headers["Content-Type"] == "application/problem+json")
             #expect(try await ana.getBlob(longer).status == 404)
         }

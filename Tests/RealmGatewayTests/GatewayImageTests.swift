@@ -39,7 +39,7 @@ import Testing
             try await gateway.putImage(id, bytes, token: token)
             for (body, status) in [
                 (Array("GIF89a picture".utf8), 415), (TestImage.make(count: GatewayClient.imageBytesMax + 1), 413),
-                (bytes + [7], 409),
+                (TestImage.make(.png, "another"), 409),
             ] {
                 let refusal = await #expect(throws: GatewayClient.Refusal.self) {
                     try await gateway.putImage(id, body, token: token)

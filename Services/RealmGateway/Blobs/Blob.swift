@@ -3,25 +3,34 @@ import Environments
 import Essentials
 import FoundationEssentials
 import Model
+import Runtime
 
-/// An image, once its bytes are known to be one.
+/// An image without its metadata, as it is stored.
 struct Blob: Sendable {
-    /// The longest one, in bytes.
+    /// The longest one, in bytes, as it is sent and as it is stored.
     static let bytesMax = 1 << 20
 
     let id: UUID
     let type: ImageType
     /// SHA-256 of the bytes.
     let digest: [UInt8]
+    /// SHA-256 of the bytes that were sent, which is the digest of an image that an earlier release stored.
+    let sentDigest: [UInt8]
     let bytes: [UInt8]
 
-    /// - Returns: `nil` when the bytes are no image.
-    init?(_ id: UUID, _ bytes: [UInt8]) {
-        guard let type = ImageType(of: bytes) else { return nil }
+    /// - Throws: A problem when the bytes are not an image of a supported format.
+    init(_ id: UUID, sent: [UInt8]) throws(Problem) {
+        guard let type = ImageType(of: sent) else {
+            throw ImageType.isHEIF(sent) ? Problems.imageHEIF : Problems.imageUnknown
+        }
+        guard let bytes = try? ImageMetadata.removed(from: sent, type), bytes.count <= Self.bytesMax else {
+            throw Problems.imageMalformed
+        }
         self.id = id
         self.type = type
         self.bytes = bytes
         digest = Array(SHA256.hash(data: bytes))
+        sentDigest = Array(SHA256.hash(data: sent))
     }
 }
 

@@ -21,7 +21,7 @@ struct BlobsRoute: Sendable {
         let login = try await authentication.login(request, context)
         let id = try Self.id(context)
         let bytes = try await BoundedBytes.read(request, bytesMax: Blob.bytesMax)
-        guard let blob = Blob(id, bytes) else { throw Problems.imageUnknown }
+        let blob = try Blob(id, sent: bytes)
         _ = try await access(of: login.caller)
         let addition = try await keeping { try await store.add(blob, by: login.caller) }
         switch addition {
@@ -44,9 +44,10 @@ struct BlobsRoute: Sendable {
             return Self.response(.notModified, tag: blob.tag, [.cacheControl: Self.caching])
         }
         let environment = caller.environment
-        guard let bytes = try await keeping({ try await store.bytes(of: id, in: environment) }) else {
-            throw Problems.blobUnknown
-        }
+        // An earlier release stored images with their metadata.
+        guard let stored = try await keeping({ try await store.bytes(of: id, in: environment) }),
+            let bytes = try? ImageMetadata.removed(from: stored, blob.type)
+        else { throw Problems.blobUnknown }
         return Self.response(
             .ok, tag: blob.tag,
             [.cacheControl: Self.caching, .contentType: blob.type.rawValue, .xContentTypeOptions: "nosniff"],

@@ -18,4 +18,13 @@ enum ImageType: String, CaseIterable, Sendable {
         case .webp: bytes.starts(with: Array("RIFF".utf8)) && bytes.dropFirst(8).starts(with: Array("WEBP".utf8))
         }
     }
+
+    /// Whether the bytes are HEIC, HEIF or AVIF, which phones make and browsers do not all show.
+    ///
+    /// Source: ISO/IEC 23008-12 §10.2; a file begins with a box `ftyp` and its brand.
+    static func isHEIF(_ bytes: [UInt8]) -> Bool {
+        let brands = ["heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "mif2", "msf1", "avif", "avis"]
+        return bytes.dropFirst(4).starts(with: "ftyp".utf8)
+            && brands.contains { bytes.dropFirst(8).starts(with: $0.utf8) }
+    }
 }

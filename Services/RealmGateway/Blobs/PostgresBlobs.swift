@@ -35,7 +35,7 @@ struct PostgresBlobs: BlobStore {
     private func state(of blob: Blob, _ caller: Caller) -> Statement {
         """
         SELECT (
-            SELECT digest = \(Bytea(blob.digest)) FROM blob.content
+            SELECT digest IN (\(Bytea(blob.digest)), \(Bytea(blob.sentDigest))) FROM blob.content
             WHERE environment_id = \(caller.environment.rawValue) AND id = \(blob.id)
         ), EXISTS (
             SELECT FROM blob.reference WHERE environment_id = \(caller.environment.rawValue) AND blob_id = \(blob.id))
@@ -64,7 +64,7 @@ struct PostgresBlobs: BlobStore {
                 WHERE r.environment_id = \(caller.environment.rawValue) AND r.blob_id = own.id)
         ) < \(unnamedCountMax)
         ON CONFLICT (environment_id, id) DO UPDATE SET uploaded_at = excluded.uploaded_at
-        WHERE c.digest = excluded.digest
+        WHERE c.digest IN (excluded.digest, \(Bytea(blob.sentDigest)))
         RETURNING id
         """
     }

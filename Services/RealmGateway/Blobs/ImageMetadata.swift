@@ -1,0 +1,80 @@
+/// Removes from an image everything that a viewer does not need: camera data, GPS positions, comments, thumbnails, edit
+/// histories, and bytes after the image's end.
+///
+/// Each format has a list of the parts that are kept; unknown parts are removed. The orientation and the colour profile
+/// stay, since an image looks wrong without them. Pixels are copied as they are. The result depends on the bytes alone,
+/// and a result is its own result.
+enum ImageMetadata {
+    /// The bytes do not have the structure of their format.
+    struct Malformed: Error {}
+
+    /// Returns the image without its metadata.
+    ///
+    /// - Throws: ``Malformed``
+    static func removed(from bytes: [UInt8], _ type: ImageType) throws(Malformed) -> [UInt8] {
+        switch type {
+        case .jpeg: try JPEGImage.withoutMetadata(bytes)
+        case .png: try PNGImage.withoutMetadata(bytes)
+        case .webp: try WebPImage.withoutMetadata(bytes)
+        }
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// Reads an unsigned number of up to 4 bytes.
+    ///
+    /// - Throws: ``ImageMetadata/Malformed`` when it is not within the bytes.
+    func number(
+        at offset: Int, byteCount: Int, isLittleEndian: Bool = false
+    ) throws(ImageMetadata.Malformed) -> Int {
+        guard offset >= 0, offset <= count - byteCount else { throw ImageMetadata.Malformed() }
+        var number = 0
+        for index in 0..<byteCount {
+            number = number << 8 | Int(self[offset + (isLittleEndian ? byteCount - 1 - index : index)])
+        }
+        return number
+    }
+
+    /// Whether these bytes are at an offset.
+    func has(_ text: StaticString, at offset: Int) -> Bool {
+        let length = text.utf8CodeUnitCount
+        guard offset >= 0, offset <= count - length else { return false }
+        return text.description.utf8.enumerated().allSatisfy { self[offset + $0.offset] == $0.element }
+    }
+}
+
+/// The orientation tag of EXIF, which says how an image is turned and mirrored when it is shown.
+///
+/// Source: CIPA DC-008 (Exif 2.32) §4.6.2, §4.6.4 A; the structure is TIFF's (TIFF 6.0 §2).
+enum ExifOrientation {
+    private static let tag = 0x0112
+    private static let short = 3
+    /// Upright is what an image without a tag is.
+    private static let turned = 2...8
+
+    /// Reads the orientation of EXIF data; `nil` for an upright image, and for data that cannot be read.
+    static func find(in tiff: Span<UInt8>) -> UInt8? {
+        do throws(ImageMetadata.Malformed) {
+            let isLittle = tiff.has("II*\0", at: 0)
+            guard isLittle || tiff.has("MM\0*", at: 0) else { return nil }
+            let directory = try tiff.number(at: 4, byteCount: 4, isLittleEndian: isLittle)
+            let count = try tiff.number(at: directory, byteCount: 2, isLittleEndian: isLittle)
+            for index in 0..<count {
+                let entry = directory + 2 + index * 12
+                guard try tiff.number(at: entry, byteCount: 2, isLittleEndian: isLittle) == tag else { continue }
+                let type = try tiff.number(at: entry + 2, byteCount: 2, isLittleEndian: isLittle)
+                let value = try tiff.number(at: entry + 8, byteCount: 2, isLittleEndian: isLittle)
+                return type == short && turned.contains(value) ? UInt8(value) : nil
+            }
+            return nil
+        } catch {
+            return nil
+        }
+    }
+
+    /// Returns EXIF data with this one tag.
+    static func tiff(_ orientation: UInt8) -> [UInt8] {
+        let directory: [UInt8] = [0, 1, 0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0, 0, 0, 0, 0]
+        return "MM\0*".utf8 + [0, 0, 0, 8] + directory
+    }
+}

@@ -1,0 +1,112 @@
+/// The segments of a JPEG.
+///
+/// Sources: ITU-T T.81 Annex B (markers), T.871 (JFIF), T.872 §6.5.3 (Adobe), ICC.1 Annex B.4 (profiles).
+enum JPEGImage {
+    private static let endOfImage: UInt8 = 0xD9
+    private static let startOfScan: UInt8 = 0xDA
+
+    /// What is done with a segment, by its marker.
+    private enum Treatment {
+        /// Tables, frames and scans.
+        case keep
+        case frame
+        case jfif
+        case colourProfile
+        case adobe
+        case exif
+        case drop
+        /// Markers without a length, and reserved ones: none comes where a segment begins.
+        case refuse
+
+        init(_ marker: UInt8) {
+            switch marker {
+            case 0xC4, 0xCC, 0xDA, 0xDB...0xDF: self = .keep
+            case 0xC0...0xC3, 0xC5...0xC7, 0xC9...0xCB, 0xCD...0xCF: self = .frame
+            case 0xE0: self = .jfif
+            case 0xE1: self = .exif
+            case 0xE2: self = .colourProfile
+            case 0xEE: self = .adobe
+            case 0xC8, 0xE3...0xED, 0xEF, 0xF0...0xFE: self = .drop
+            default: self = .refuse
+            }
+        }
+    }
+
+    static func withoutMetadata(_ bytes: [UInt8]) throws(ImageMetadata.Malformed) -> [UInt8] {
+        let span = bytes.span
+        var (head, rest): ([UInt8], [UInt8]) = ([0xFF, 0xD8], [])
+        rest.reserveCapacity(bytes.count)
+        var orientation: UInt8?
+        var (hasFrame, hasScan) = (false, false)
+        var position = 2
+        while true {
+            let marker = try nextMarker(span, &position)
+            if marker == endOfImage { break }
+            let treatment = Treatment(marker)
+            if case .refuse = treatment { throw ImageMetadata.Malformed() }
+            let length = try span.number(at: position, byteCount: 2)
+            guard length >= 2, length <= bytes.count - position else { throw ImageMetadata.Malformed() }
+            let (content, end) = (position + 2, position + length)
+            switch treatment {
+            case .keep, .frame:
+                rest += bytes[position - 2..<end]
+                if case .frame = treatment { hasFrame = true }
+            case .jfif where span.has("JFIF\0", at: content) && length >= 16 && head.count == 2:
+                // Without its thumbnail, which may show what was cut off the image.
+                head += [0xFF, marker, 0, 16]
+                head += bytes[content..<content + 12]
+                head += [0, 0]
+            case .colourProfile where span.has("ICC_PROFILE\0", at: content):
+                rest += bytes[position - 2..<end]
+            case .adobe where span.has("Adobe", at: content) && length >= 14:
+                rest += [0xFF, marker, 0, 14]
+                rest += bytes[content..<content + 12]
+            case .exif where span.has("Exif\0\0", at: content) && content + 6 <= end:
+                orientation = orientation ?? ExifOrientation.find(in: span.extracting(content + 6..<end))
+            case .jfif, .colourProfile, .adobe, .exif, .drop, .refuse: break
+            }
+            position = end
+            guard marker == startOfScan else { continue }
+            hasScan = true
+            let scan = position
+            try skipScan(span, &position)
+            rest += bytes[scan..<position]
+        }
+        guard hasFrame, hasScan else { throw ImageMetadata.Malformed() }
+        if let orientation {
+            let exif: [UInt8] = "Exif\0\0".utf8 + ExifOrientation.tiff(orientation)
+            head += [0xFF, 0xE1, 0, UInt8(exif.count + 2)]
+            head += exif
+        }
+        return head + rest + [0xFF, endOfImage]
+    }
+
+    /// Reads a marker, with the bytes 0xFF that may be before it.
+    private static func nextMarker(
+        _ span: Span<UInt8>, _ position: inout Int
+    ) throws(ImageMetadata.Malformed) -> UInt8 {
+        guard try span.number(at: position, byteCount: 1) == 0xFF else { throw ImageMetadata.Malformed() }
+        while try span.number(at: position, byteCount: 1) == 0xFF { position += 1 }
+        defer { position += 1 }
+        return span[position]
+    }
+
+    /// Skips coded data, which ends before the next marker that is no restart (RST0 to RST7).
+    private static func skipScan(_ span: Span<UInt8>, _ position: inout Int) throws(ImageMetadata.Malformed) {
+        while true {
+            guard position + 1 < span.count else { throw ImageMetadata.Malformed() }
+            guard span[position] == 0xFF else {
+                position += 1
+                continue
+            }
+            // Bytes 0xFF that fill up before a marker are no part of the data.
+            var next = position + 1
+            while next < span.count, span[next] == 0xFF { next += 1 }
+            guard next < span.count else { throw ImageMetadata.Malformed() }
+            switch span[next] {
+            case 0x00, 0xD0...0xD7: position = next + 1
+            default: return
+            }
+        }
+    }
+}

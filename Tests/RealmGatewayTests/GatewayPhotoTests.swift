@@ -1,0 +1,74 @@
+import Essentials
+import Foundation
+import HTTP
+import Model
+import Postgres
+import TestSupport
+import Testing
+
+@testable import RealmGateway
+
+/// Photos as cameras make them, sent to the gateway.
+@Suite(.ownThreads) struct GatewayPhotoTests {
+    @Test(arguments: ImageType.allCases) func photosAreStoredAndReadWithoutMetadata(type: ImageType) async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let (id, photo) = (UUID(), ImageMetadataTests.photo(type, ImageMetadataTests.exif(6)))
+            let added = try await ana.putBlob(id, photo)
+            #expect(added.status == 201)
+            let blob = try await ana.getBlob(id)
+            #expect(blob.body == ImageMetadataTests.bare(type, 6))
+            #expect(blob.headers["ETag"] == added.headers["ETag"])
+            let stored = try fixture.withDatabase {
+                try $0.run("SELECT bytes FROM blob.content WHERE id = \(id)")[0].decode(Bytea.self).bytes
+            }
+            #expect(stored == blob.body)
+            // The device sends what it has again, or what it has got.
+            for bytes in [photo, blob.body] { #expect(try await ana.putBlob(id, bytes).status == 204) }
+            #expect(try await ana.putBlob(id, TestImage.make(type, "another")).problem == "blob-taken")
+        }
+    }
+
+    /// An earlier release stored photos as they were sent.
+    @Test func photosOfAnEarlierReleaseAreReadWithoutMetadata() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let (id, photo) = (UUID(), ImageMetadataTests.photo(.jpeg, ImageMetadataTests.exif(3)))
+            let sent = try Blob(id, sent: photo)
+            try await ana.putBlob(id, photo)
+            try fixture.withDatabase {
+                _ = try $0.run(
+                    """
+                    UPDATE blob.content SET bytes = \(Bytea(photo)), digest = \(Bytea(sent.sentDigest))
+                    WHERE id = \(id)
+                    """)
+            }
+            #expect(try await ana.getBlob(id).body == ImageMetadataTests.bare(.jpeg, 3))
+            #expect(try await ana.putBlob(id, photo).status == 204)
+            #expect(try await ana.putBlob(id, TestImage.make(.jpeg)).problem == "blob-taken")
+        }
+    }
+
+    @Test(arguments: ["heic", "heix", "mif1", "avif"]) func photosOfPhonesAreRefusedWithAnAdvice(brand: String)
+        async throws
+    {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let id = UUID()
+            let answer = try await ana.putBlob(id, [0, 0, 0, 24] + Array("ftyp\(brand)\0\0\0\0mif1heic".utf8))
+            #expect(answer.status == 415 && answer.problem == "image-heif")
+            #expect(answer.body.contains("Convert the image to JPEG, PNG or WebP"))
+            #expect(try await ana.getBlob(id).status == 404)
+        }
+    }
+
+    @Test(arguments: ImageType.allCases) func damagedPhotosAreRefused(type: ImageType) async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let id = UUID()
+            let answer = try await ana.putBlob(id, Array(TestImage.make(type).prefix(20)))
+            #expect(answer.status == 422 && answer.problem == "image-malformed")
+            #expect(try await ana.getBlob(id).status == 404)
+        }
+    }
+}

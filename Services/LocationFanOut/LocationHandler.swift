@@ -64,7 +64,7 @@ struct LocationHandler: Handler {
     ) throws {
         let answers = try connection.run([
             LocationStore.presences(of: .team, among: teams.map { $0.id...$0.id }, common: common, in: environment),
-            LocationStore.memberships(of: teams, common: common, in: environment),
+            Memberships.of(teams: teams, common: common, in: environment),
         ])
         var positions: [UUID: Int64] = [:]
         for (id, position, _) in try answers[0].decode(UUID.self, Int64.self, Bool.self) { positions[id] = position }

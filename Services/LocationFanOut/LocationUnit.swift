@@ -15,7 +15,7 @@ struct LocationUnit {
     var memberships: [UUID: (position: Int64, stored: StoredMembership)] = [:]
 
     /// The ends of the ids of all teams that one of these people is in or was in.
-    var teamEnds: Set<String> { Set(memberships.keys.map(LocationStore.end)) }
+    var teamEnds: Set<String> { Set(memberships.keys.map(Memberships.end)) }
 
     /// The teams that somebody is in.
     func teams(of person: UUID) -> Set<UUID> {

@@ -73,7 +73,7 @@ struct LocationWork {
         for (number, text) in try second[2].decode(Int32.self, String.self) {
             guard let path = RealmPath(text), case .team(let team) = path.realmClass else { continue }
             realms[path] = number
-            teamPaths[LocationStore.end(of: team), default: []].append(path)
+            teamPaths[Memberships.end(of: team), default: []].append(path)
         }
         let keys = units.values.flatMap { unit in
             unit.people.keys.flatMap { person in (places(of: unit) + [ownPaths[person]]).map { key(person, in: $0) } }

@@ -37,6 +37,16 @@ enum TaskCascade {
             """)
     }
 
+    /// Memberships of teams and people that are gone.
+    static func memberships(_ left: [(id: UUID, decision: Int)], in environment: EnvironmentID) -> Statement {
+        Cascade.due(
+            group: Services.taskFanOut.name, topic: Topics.team, in: environment,
+            """
+            SELECT '/common/Membership/' || i.id, i.id, 'its team or its person is gone', i.decision
+            FROM unnest(\(left.map(\.id)), \(left.map { Int32($0.decision) })) AS i(id, decision)
+            """)
+    }
+
     /// The tasks that were completed so long ago that their copy goes, or their master to the archive.
     ///
     /// - Parameter countMax: The most of each.

@@ -6,12 +6,13 @@ import Postgres
 import Realms
 import Work
 
-/// Keeps tasks' copies, and lets go of tasks whose team or person is gone.
+/// Keeps tasks' copies, lets go of tasks whose team or person is gone, and removes the memberships of both.
 struct TaskHandler: Handler {
     static let schemaOldest: Int32 = 20
 
     private let keep: KeepLimits
     private var directory = RealmDirectory()
+    private let references = DeletedReferences()
 
     init(keep: KeepLimits = KeepLimits()) { self.keep = keep }
 
@@ -47,7 +48,9 @@ struct TaskHandler: Handler {
         ])
         if !causes.isEmpty {
             let found = try Presence.byKey(answers[1])
-            settle(zip(causes, causeKeys).map { ($0, $1, found[$1] ?? Presence()) }, in: environment, &batch)
+            let all = zip(causes, causeKeys).map { (decision: $0, key: $1, presence: found[$1] ?? Presence()) }
+            settle(all, in: environment, &batch)
+            try references.settle(all, places, in: environment, &batch, on: &connection)
         }
         guard !decisions.isEmpty else { return dispositions }
 

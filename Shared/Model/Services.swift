@@ -144,7 +144,8 @@ package enum Services {
         name: "task-fan-out",
         summary: """
             keeps the one copy of each master task where its team or its assignee sees it, carries completion back to \
-            the master, and lets go of tasks whose team or person is gone
+            the master, lets go of tasks whose team or person is gone, and removes the memberships of deleted teams \
+            and people
             """,
         topics: [Topics.task, Topics.team], needs: [.kafka], localAdminPort: 18097)
 

@@ -204,7 +204,7 @@ private struct Planting: ~Copyable {
         _ = try batch.commit(on: &connection)
     }
 
-    /// Somebody is in a team that was removed.
+    /// A person is in a team that was deleted. Without events: `task-fan-out` would remove the membership by itself.
     private mutating func leaveMembership() throws {
         var directory = RealmDirectory()
         let common = try #require(
@@ -215,19 +215,16 @@ private struct Planting: ~Copyable {
             WHERE kind = \(Kind.person) AND realm_id = \(common) AND NOT deleted ORDER BY id LIMIT 1
             """)[0].decode(UUID.self)
         let team = UUID()
-        let key = ObjectKey(realm: common, kind: .team, id: team)
-        for isDeleted in [false, true] {
-            var batch = WriteBatch(environment: environment)
-            if isDeleted {
-                batch.delete(key, decision: 0)
-                let membership = ObjectKey(
-                    realm: common, kind: .membership, id: Membership.id(of: person, in: team))
-                batch.put(
-                    membership, try CanonicalJSON(#"{"person":"\#(person.text)","team":"\#(team.text)"}"#), decision: 0)
-            } else {
-                batch.put(key, try CanonicalJSON(#"{"name":"Night shift"}"#), decision: 0)
-            }
-            _ = try batch.commit(on: &connection)
+        let fields = "{\"person\":\"\(person.text)\",\"team\":\"\(team.text)\"}"
+        for (kind, id, fields) in [
+            (Kind.team, team, nil), (.membership, Membership.id(of: person, in: team), fields),
+        ] as [(Kind, UUID, String?)] {
+            try change(
+                """
+                INSERT INTO store.object (environment_id, realm_id, kind, deleted, id, position, source_position,
+                    edit_position, fields)
+                VALUES (\(environment.rawValue), \(common), \(kind), \(fields == nil), \(id), 0, 0, 0, \(fields))
+                """)
         }
     }
 }

@@ -56,7 +56,8 @@ enum CheckedPart: String, CaseIterable, Encodable, ExpressibleByArgument {
         case .submissions, .statuses: [Services.entrySubmitter]
         case .catalogues: [Services.realmInitializer, Services.backendPoller]
         case .defects: [Services.defectNotifier, Services.defectSubmitter]
-        case .memberships, .images, .changes, .devices, .parked, .relay: []
+        case .memberships: [Services.taskFanOut]
+        case .images, .changes, .devices, .parked, .relay: []
         }
     }
 }

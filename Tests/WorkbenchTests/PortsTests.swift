@@ -12,6 +12,36 @@ import Testing
         #expect(!Ports.claim(port, in: others))
     }
 
+    @Test func takenPortIsRefusedToOtherProcessesAndToThisOne() throws {
+        let port = try Ports.free()
+        #expect(!Ports.take(port))
+        let other = Ports.openClaims()
+        defer { close(other) }
+        let another = UInt16.random(in: 10_000...19_000)
+        #expect(Ports.claim(another, in: other))
+        #expect(!Ports.take(Int(another)))
+    }
+
+    /// A process is known by the socket that it listens on, not by an answer at its port.
+    @Test func listeningProcessIsIdentified() throws {
+        let port = try Ports.free()
+        let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(socket) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(port).bigEndian
+        let isBound = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        try #require(isBound)
+        #expect(!Ports.isListening(port, by: getpid()))
+        try #require(listen(socket, 1) == 0)
+        #expect(Ports.isListening(port, by: getpid()))
+        #expect(Ports.isListening(port) && !Ports.isListening(port, by: getppid()))
+    }
+
     @Test func aPortIsAnybodysOnceItsOwnerIsGone() throws {
         let port = UInt16.random(in: 33_000...65_000)
         let (first, second) = (Ports.openClaims(), Ports.openClaims())

@@ -32,7 +32,7 @@ import Testing
     private static let wanted = [(name: "broker", port: 19_092), (name: "gateway", port: 18_080)]
 
     private static func ports(_ remembered: String, open: Set<Int> = []) -> UpPorts {
-        UpPorts(remembered, wanted: wanted, isOpen: open.contains)
+        UpPorts(remembered, wanted: wanted) { !open.contains($0) }
     }
 
     @Test func freePortsAreTakenAndRemembered() {

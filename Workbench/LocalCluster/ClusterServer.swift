@@ -142,7 +142,9 @@ package final class ClusterServer: Sendable {
 
     /// A connection string for one of the server's databases.
     package func conninfo(_ database: String) -> String {
-        if let password { return "postgresql://\(Self.user):\(password)@127.0.0.1:\(port)/\(database)" }
+        if let password {
+            return "postgresql://\(Self.user):\(password)@127.0.0.1:\(port)/\(database)?\(Self.patience)"
+        }
         return "host=\(folder) port=\(port) user=\(Self.user) dbname=\(database) \(Self.patience)"
     }
 
@@ -157,14 +159,27 @@ package final class ClusterServer: Sendable {
 
     /// Makes an empty database and returns its connection string.
     package func makeDatabase(_ name: String) throws -> String {
-        var admin = try Connection(conninfo("postgres"))
+        var admin = try connect()
         try admin.runScript("CREATE DATABASE \(name)")
         return conninfo(name)
     }
 
+    /// Connects, and retries while the server runs: on a slow machine one that answers may let connections time out.
+    private func connect() throws -> Connection {
+        let (end, pause) = (ContinuousClock.now + Self.startMax, DispatchSemaphore(value: 0))
+        while true {
+            do {
+                return try Connection(conninfo("postgres"))
+            } catch {
+                guard error.isRetriable, running?.isRunning == true, .now < end else { throw error }
+                _ = pause.wait(timeout: .now() + .milliseconds(100))
+            }
+        }
+    }
+
     /// The same, unless it is there.
     package func makeDatabaseUnlessThere(_ name: String) throws -> String {
-        var admin = try Connection(conninfo("postgres"))
+        var admin = try connect()
         let find: Statement = "SELECT FROM pg_database WHERE datname = \(name)"
         let rows = try admin.run(find)
         return rows.count == 0 ? try makeDatabase(name) : conninfo(name)

@@ -250,13 +250,18 @@ package final class LocalCluster: Sendable {
     }
 
     private func isReady(_ part: Part) async -> Bool {
-        switch part {
-        case .database: true  // `start` has waited for it
-        case .broker: Ports.isListening(home.ports[.broker] ?? 0)
-        case .identity: await answers(identityURL + "/.well-known/openid-configuration")
-        case .sap, .economic, .compass: await answers(home.url(part) + "/sandbox/stats")
-        default: await answers(adminURL(part) + "/health/ready")
-        }
+        if part == .database { return true }  // `start` has waited for it
+        let isAnswered =
+            switch part {
+            case .broker: Ports.isListening(home.ports[.broker] ?? 0)
+            case .identity: await answers(identityURL + "/.well-known/openid-configuration")
+            case .sap, .economic, .compass: await answers(home.url(part) + "/sandbox/stats")
+            default: await answers(adminURL(part) + "/health/ready")
+            }
+        // Another installation's process answers as well as this one's.
+        guard isAnswered, let process = process(part) else { return false }
+        let port = part.service == nil ? home.ports[part] : home.adminPorts[part]
+        return Ports.isListening(port ?? 0, by: process.id)
     }
 
     /// Where a service tells its metrics and its health.

@@ -24,6 +24,15 @@ package enum Ports {
         throw ClusterFailure("no free port in \(range) of 127.0.0.1")
     }
 
+    /// Claims a certain port for this process.
+    ///
+    /// - Returns: Whether nothing listens on it, and neither another process nor this one has claimed it before.
+    package static func take(_ port: Int) -> Bool {
+        guard let number = UInt16(exactly: port), claimsFile >= 0, !isListening(port) else { return false }
+        let isNew = given.withLock { $0.insert(number).inserted }
+        return isNew && claim(number, in: claimsFile)
+    }
+
     /// `F_OFD_SETLK` of fcntl(2), which the module of the C library does not show: a lock of who opened the file, and
     /// not of the process, which would lose all its locks with any close of the file.
     private static let setLock: Int32 = 37
@@ -45,6 +54,31 @@ package enum Ports {
     /// Whether something listens on the port.
     package static func isListening(_ port: Int) -> Bool {
         unsafe withSocket(UInt16(port)) { unsafe connect($0, $1, $2) }
+    }
+
+    /// Whether a process of this user listens on the port: what answers there is that process and no other.
+    ///
+    /// Source: proc(5), `/proc/pid/fd` and `/proc/net/tcp`.
+    package static func isListening(_ port: Int, by process: Int32) -> Bool {
+        let sockets = Set(["tcp", "tcp6"].flatMap { listeners(on: port, in: "/proc/net/\($0)") })
+        let folder = "/proc/\(process)/fd"
+        let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return descriptors.contains { name in
+            let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\(name)")
+            return target.map(sockets.contains) ?? false
+        }
+    }
+
+    /// The sockets that listen on a port, as `/proc/pid/fd` names them.
+    private static func listeners(on port: Int, in table: String) -> [String] {
+        let hexadecimal = String(port, radix: 16, uppercase: true)
+        let end = ":" + String(repeating: "0", count: 4 - hexadecimal.count) + hexadecimal
+        let rows = (try? String(contentsOfFile: table, encoding: .utf8)) ?? ""
+        return rows.split(separator: "\n").compactMap { row in
+            let columns = row.split(separator: " ")
+            guard columns.count > 9, columns[1].hasSuffix(end), columns[3] == "0A" else { return nil }
+            return "socket:[\(columns[9])]"
+        }
     }
 
     private static func withSocket(

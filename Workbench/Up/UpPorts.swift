@@ -1,7 +1,7 @@
 import LocalCluster
 import Model
 
-/// Ports of this machine: free ones are chosen once and remembered, and one that somebody else has taken since moves.
+/// Ports of this machine: free ones are chosen once and remembered; a port that another process has taken since moves.
 struct UpPorts: Equatable, Sendable {
     /// Each by its name, also those of names that nobody wants any more.
     private(set) var ports: [String: Int] = [:]
@@ -13,8 +13,8 @@ struct UpPorts: Equatable, Sendable {
     /// - Parameters:
     ///   - remembered: What `text` gave before.
     ///   - wanted: The names, each with the port that is tried first.
-    ///   - isOpen: Whether somebody listens on a port.
-    init(_ remembered: String, wanted: [(name: String, port: Int)], isOpen: (Int) -> Bool) {
+    ///   - take: Claims a port; `false` when another process has it.
+    init(_ remembered: String, wanted: [(name: String, port: Int)], take: (Int) -> Bool) {
         for line in remembered.split(separator: "\n") {
             let parts = line.split(separator: "=")
             if parts.count == 2, let port = Int(parts[1]) { ports[String(parts[0])] = port }
@@ -22,7 +22,7 @@ struct UpPorts: Equatable, Sendable {
         for (name, first) in wanted {
             let old = ports[name]
             var port = old ?? first
-            while isOpen(port) || ports.contains(where: { $0.key != name && $0.value == port }) { port += Self.step }
+            while ports.contains(where: { $0.key != name && $0.value == port }) || !take(port) { port += Self.step }
             ports[name] = port
             if let old, old != port { moved[name] = old }
         }

@@ -17,7 +17,7 @@ struct UpState: Sendable {
         self.path = path
         let folder = try ClusterFolder(lasting: path)
         let remembered = (try? String(contentsOfFile: path + "/ports", encoding: .utf8)) ?? ""
-        ports = UpPorts(remembered, wanted: UpPorts.wanted, isOpen: Ports.isListening)
+        ports = UpPorts(remembered, wanted: UpPorts.wanted, take: Ports.take)
         try Data(ports.text.utf8).write(to: URL(fileURLWithPath: path + "/ports"))
         var home = ClusterHome(folder, ports)
         password = try Self.secret(path + "/password", byteCount: 18) {

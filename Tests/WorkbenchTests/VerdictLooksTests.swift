@@ -7,29 +7,33 @@ import Testing
     private let one = [Verdict.Difference(person: "ana", subject: "line", detail: "the device has it")]
     private let other = [Verdict.Difference(person: "ana", subject: "entry", detail: "the device has it")]
 
-    /// Of each look, in so many seconds from the start, whether it is the last; differences go away until `settled`.
-    private func areEnough(settled: Int, _ looks: [(seconds: Int, found: [Verdict.Difference])]) -> [Bool] {
+    /// For each look, at so many seconds from the start, whether it is the last.
+    private func areEnough(settle: Int, _ looks: [(seconds: Int, found: [Verdict.Difference])]) -> [Bool] {
         let start = ContinuousClock.now
-        var state = VerdictLooks(settled: start + .seconds(settled))
+        var state = VerdictLooks(settleMax: .seconds(settle))
         return looks.map { look in state.areEnough(look.found, now: start + .seconds(look.seconds)) }
     }
 
     /// A look that takes longer than differences need to go away is not the last one.
     @Test func aDifferenceIsLookedAtAgainHoweverLongALookTakes() {
-        #expect(areEnough(settled: 30, [(300, one), (600, [])]) == [false, true])
+        #expect(areEnough(settle: 30, [(300, one), (600, [])]) == [false, true])
     }
 
     @Test func whatStaysIsSaidOnceItCannotGoAway() {
-        #expect(areEnough(settled: 30, [(0, one), (29, one), (30, one)]) == [false, false, true])
+        #expect(areEnough(settle: 30, [(0, one), (29, one), (30, one)]) == [false, false, true])
     }
 
-    @Test func whatChangesIsLookedAtAgain() {
-        #expect(areEnough(settled: 0, [(1, one), (2, other), (3, other)]) == [false, false, true])
+    /// A slow machine has the whole time again after each change.
+    @Test func changingDifferencesAreGivenMoreTime() {
+        #expect(
+            areEnough(settle: 30, [(0, one), (29, other), (31, other), (58, other), (59, other)])
+                == [false, false, false, false, true])
+        #expect(areEnough(settle: 30, [(0, one), (29, other), (58, one), (87, [])]) == [false, false, false, true])
     }
 
     @Test func itEnds() {
         let looks = (1...VerdictLooks.countMax).map { ($0, $0 % 2 == 0 ? one : other) }
-        let last = areEnough(settled: 0, looks)
+        let last = areEnough(settle: 0, looks)
         #expect(last.last == true && last.dropLast().allSatisfy { !$0 })
     }
 }

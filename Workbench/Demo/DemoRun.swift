@@ -27,8 +27,9 @@ struct DemoRun: Sendable {
     let hasDeletions: Bool
     let deadline: ContinuousClock.Instant
 
-    /// How long differences may still go away by themselves once the devices are done: a worker that was killed keeps
-    /// its keys for a lease of 30 s, and its partitions until its group has noticed, which another kill may delay.
+    /// How long differences may stay as they are once the devices are done: a worker that was killed keeps its keys for
+    /// a lease of 30 s, and its partitions until its group has noticed, which another kill may delay. The time begins
+    /// again with each change: on a slow machine the services are still at work.
     private static let settleMax = Duration.seconds(90)
     private static let troublesShownMax = 5
     /// A wait between two looks at what others are to bring about.
@@ -201,7 +202,7 @@ struct DemoRun: Sendable {
     ) async throws -> Verdict {
         let progress = Mutex(DemoConsole.Progress(done: 0, total: fleet.members.count))
         return try await console.step("verdict", progress: { progress.withLock { $0 } }) {
-            var looks = VerdictLooks(settled: .now + Self.settleMax)
+            var looks = VerdictLooks(settleMax: Self.settleMax)
             while true {
                 let verdict = try await trying {
                     progress.withLock { $0.done = 0 }

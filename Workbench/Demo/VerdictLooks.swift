@@ -3,21 +3,25 @@
 /// Devices and realms are read one after the other while others may still write: a difference counts only when it is
 /// still there at the next look. How long one look takes says nothing.
 struct VerdictLooks {
-    /// From when on differences do not go away by themselves any more.
-    let settled: ContinuousClock.Instant
+    /// How long differences may stay as they are before they are final: while they change, there is progress.
+    let settleMax: Duration
+    private var settled: ContinuousClock.Instant?
     private var last: [Verdict.Difference]?
     private var count = 0
 
-    /// So many looks are enough whatever they show.
-    static let countMax = 200
+    /// The maximum number of looks, whatever they show.
+    static let countMax = 400
 
-    init(settled: ContinuousClock.Instant) { self.settled = settled }
+    init(settleMax: Duration) { self.settleMax = settleMax }
 
     /// - Parameters:
     ///   - differences: What this look found.
     ///   - now: When it was over.
     mutating func areEnough(_ differences: [Verdict.Difference], now: ContinuousClock.Instant) -> Bool {
-        defer { (last, count) = (differences, count + 1) }
-        return differences.isEmpty || now >= settled && differences == last || count + 1 >= Self.countMax
+        count += 1
+        let isChanged = differences != last
+        if isChanged { (last, settled) = (differences, now + settleMax) }
+        let isFinal = !isChanged && settled.map { now >= $0 } ?? false
+        return differences.isEmpty || isFinal || count >= Self.countMax
     }
 }

@@ -140,7 +140,7 @@ struct MoveJudge: Sendable {
     /// Looks until nothing differs, or differences stay.
     func compare(_ works: [MoveFleet.Work], settle: Duration, _ report: inout MoveReport) async throws {
         let fleet = DemoFleet(members: works.map { .init(device: $0.device, plans: $0.plans, absence: nil) })
-        var looks = VerdictLooks(settled: .now + settle)
+        var looks = VerdictLooks(settleMax: settle)
         while true {
             try await fleet.refresh()
             let (verdict, realmCount) = try await look(works)

@@ -107,6 +107,18 @@ enum AttemptStore {
         """
     }
 
+    /// The mirrors of deleted defects are not followed any more.
+    static func releaseMirrors(_ mirrors: [(key: ObjectKey, decision: Int)], in environment: EnvironmentID) -> Statement
+    {
+        """
+        DELETE FROM defect.mirror m
+        USING unnest(\(mirrors.map(\.key.id)), \(mirrors.map(\.key.realm)), \(mirrors.map { Int32($0.decision) }))
+            AS i(defect_id, realm_id, decision)
+        WHERE m.environment_id = \(environment) AND m.defect_id = i.defect_id AND m.realm_id = i.realm_id
+            AND i.decision <> ALL ((SELECT realm.missed())::int[])
+        """
+    }
+
     /// What has changed is to be read: the next round of `defect-notifier` is asked for, of the environment's account.
     static func askForRound(_ decisions: [Int], in environment: EnvironmentID) -> Statement {
         """

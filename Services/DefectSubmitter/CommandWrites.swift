@@ -108,6 +108,8 @@ struct CommandWrites {
             try batch.patch(object, try CanonicalJSON(encoding: item.patch, by: encoder), decision: item.decision)
         }
         for (key, decision) in gone { batch.delete(key, decision: decision) }
+        let mirrors = gone.filter { $0.key.kind == .defect }.map { (key: $0.key, decision: $0.value) }
+        if !mirrors.isEmpty { batch.also(AttemptStore.releaseMirrors(mirrors, in: environment)) }
         if !expected.isEmpty { batch.expect(AttemptStore.expect(expected, in: environment)) }
         if !saved.isEmpty { batch.also(AttemptStore.save(saved, in: environment)) }
         if !forgotten.isEmpty { batch.also(AttemptStore.forget(forgotten, in: environment)) }

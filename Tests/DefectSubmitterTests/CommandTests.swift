@@ -82,6 +82,7 @@ import Testing
             }
             #expect(world.standIn.record(id) == nil)
             #expect(try world.hasMirror(mirror) == false, "it is gone on the device at once")
+            #expect(try !world.followsMirrors())
             let again = try await world.perform(DefectCommand(operation: .delete, record: id, base: ["Headline": "H"]))
             #expect(again.status == .done)
             try world.expectNothingOpen()

@@ -66,7 +66,18 @@ extension CommandWorld {
         let id = TrackerIDs(server: standIn.url, repository: "CCMRepo", database: "SAMPL").defect(record)
         let json = #"{"record": "\#(record)", "headline": "H", "isAssignedToMe": false, "isReportedByMe": true}"#
         try acme.put([(id, json)], .defect, into: .user("ana@example.com"))
+        let realm = try acme.realm(.user("ana@example.com"))
+        try acme.connection.run(
+            """
+            INSERT INTO defect.mirror (environment_id, defect_id, realm_id)
+            VALUES (\(acme.id.rawValue), \(id), \(realm))
+            """)
         return id
+    }
+
+    /// Whether the notifier knows of any mirror.
+    mutating func followsMirrors() throws -> Bool {
+        try acme.connection.run("SELECT FROM defect.mirror").count > 0
     }
 
     mutating func hasMirror(_ id: UUID) throws -> Bool {

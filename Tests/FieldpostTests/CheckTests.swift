@@ -48,6 +48,56 @@ import Testing
                 ].sorted())
     }
 
+    @Test func tasksAreKnownWithTheirPlaces() throws {
+        var environment = try TestEnvironment()
+        let (red, blue) = (try environment.makeTeam(), try environment.makeTeam())
+        let (unable, missing, gone, elsewhere) = (UUID(), UUID(), UUID(), UUID())
+        let fields = "{\"title\":\"Mend\",\"team\":\"\(red.text)\"}"
+        try environment.put([(missing, fields), (elsewhere, fields)], .fieldTask, into: .manager)
+        try environment.put([(missing, fields), (elsewhere, fields)], .fieldTask, into: .team(red))
+        let (id, realms) = (
+            environment.id.rawValue, [try environment.realm(.team(red)), try environment.realm(.team(blue))]
+        )
+        try environment.connection.run(
+            """
+            INSERT INTO task.copy (environment_id, task_id, version, realm_id, team_id, is_completed)
+            SELECT \(id), t, 1, \(realms[0]), \(red), false FROM unnest(\([missing, elsewhere])) AS u(t)
+            """)
+        #expect(try checked("tasks", environment).isEmpty)
+
+        try environment.put(
+            [(unable, "{\"title\":\"Mend\",\"assignee\":\"\(UUID().text)\"}")], .fieldTask, into: .manager)
+        try environment.delete(.fieldTask, missing, in: .team(red))
+        try environment.connection.run([
+            """
+            INSERT INTO task.copy (environment_id, task_id, version, realm_id, is_completed)
+            SELECT \(id), t, 1, NULL, false FROM unnest(\([unable, gone])) AS u(t)
+            """,
+            "UPDATE task.copy SET realm_id = \(realms[1]) WHERE task_id = \(elsewhere)",
+        ])
+        #expect(
+            try checked("tasks", environment)
+                == [
+                    "/manager/FieldTask/\(unable.text): its assignee cannot do it",
+                    "/manager/FieldTask/\(missing.text): its copy is not in /teams/\(red.text)",
+                    "/manager/FieldTask/\(gone.text): task.copy tells of a task that is gone",
+                    "/manager/FieldTask/\(elsewhere.text): task.copy tells another place",
+                ].sorted())
+    }
+
+    /// A part without a test that plants a fault of it may find nothing any more.
+    @Test func everyPartHasAPlantedFault() throws {
+        let refused = try fieldpost("check", "--what", "nothing")
+        let parts = Set(refused.errors.matches(of: try Regex("- ([a-z]+)")).compactMap { $0.output[1].substring })
+            .subtracting(["nothing"])
+        #expect(parts.count == 13, "\(refused)")
+        let folder = URL(filePath: #filePath).deletingLastPathComponent()
+        let sources = try ["CheckTests.swift", "CheckRecordsTests.swift"].map {
+            try String(contentsOf: folder.appendingPathComponent($0), encoding: .utf8)
+        }.joined()
+        for part in parts { #expect(sources.contains("checked(\"\(part)\", environment)"), "\(part)") }
+    }
+
     @Test func positionsAreShownToManagersAndTeams() throws {
         var environment = try TestEnvironment()
         for (name, id) in [("ana", ana), ("bo", bo)] { try environment.letIn(name, id) }

@@ -63,7 +63,8 @@ extension FlowTests {
                 "--audience", "fieldpost", "--jwks-url", cluster.identityURL + "/jwks", "--backend", "none",
                 "--client-id", LocalCluster.clientID, "--client-secret-from", LocalCluster.clientSecretVariable,
             ])
-            outcome = .success(try await body(cluster, client))
+            try await body(cluster, client)
+            outcome = .success(try await expectConsistent(cluster))
         } catch {
             outcome = .failure(error)
         }

@@ -51,7 +51,20 @@ extension FlowTests {
                 let missing = (1...new).filter { !headlines.contains("new \($0)") }
                 return missing.isEmpty ? nil : "\(missing)"
             }
+            try await Self.delete("SAMPL00000010", &ana)
             try await Self.checkOwnLogin(cluster, compass, phone)
+        }
+    }
+
+    /// A mirrored defect is deleted from a device.
+    private static func delete(_ record: String, _ ana: inout DefectPhone) async throws {
+        let command = try ana.handIn(DefectCommand(operation: .delete, record: record))
+        try await ana.send()
+        let phone = ana
+        try await eventually("the defect is deleted") {
+            let status = try await phone.objects(.defectCommand)[command]?["status"] as? String
+            let isShown = try await phone.objects(.defect).values.contains { $0["record"] as? String == record }
+            return status == "done" && !isShown ? nil : "\(status ?? "no status"), shown: \(isShown)"
         }
     }
 

@@ -70,13 +70,18 @@ extension LocalCluster.Options {
     }
 }
 
-/// Lends a cluster; when `body` fails, tells what its processes said last.
+/// Lends a cluster, and expects at its end that `fieldpost check` reports no differences. When `body` fails, prints the
+/// end of its processes' logs.
+///
+/// - Parameter leaving: The parts of the check in which the flow leaves differences on purpose; each must differ.
 func withCluster(
-    _ name: String, _ options: LocalCluster.Options = .quick, _ body: (LocalCluster) async throws -> Void
+    _ name: String, _ options: LocalCluster.Options = .quick, leaving: Set<String> = [],
+    _ body: (LocalCluster) async throws -> Void
 ) async throws {
     let cluster = try await LocalCluster(name, options)
     do {
         try await body(cluster)
+        try await expectConsistent(cluster, except: leaving)
     } catch {
         for part in LocalCluster.Part.services { print(cluster.process(part)?.logTail() ?? "") }
         await cluster.stop()
@@ -84,4 +89,11 @@ func withCluster(
     }
     #expect(cluster.fallen.isEmpty)
     await cluster.stop()
+}
+
+/// Expects that `fieldpost check` reports differences in these parts, and in no others.
+func expectConsistent(_ cluster: LocalCluster, except parts: Set<String> = []) async throws {
+    let found = try await cluster.differences(settle: parts.isEmpty ? .seconds(90) : .seconds(5))
+    #expect(found.allSatisfy { parts.contains($0.part) }, "\(found)")
+    #expect(Set(found.map(\.part)) == parts)
 }

@@ -9,12 +9,7 @@ import Testing
 extension FlowTests {
     /// `examples/integration.py` does what the services would.
     @Test(.timeLimit(.minutes(20))) func theExampleOfAnIntegrationDoesABackEndsThreeJobs() async throws {
-        let cluster = try await LocalCluster("integration")
-        do { try await run(cluster) } catch {
-            await cluster.stop()
-            throw error
-        }
-        await cluster.stop()
+        try await withCluster("integration") { try await run($0) }
     }
 
     private func run(_ cluster: LocalCluster) async throws {

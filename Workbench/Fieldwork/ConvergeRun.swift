@@ -82,7 +82,11 @@ struct ConvergeRun: Sendable {
                 }
             }
             while let result = try await group.next() { take(result) }
-            if !differing.isEmpty { await cluster.tell(of: services) }
+            if differing.isEmpty {
+                try await cluster.expectConsistent()
+            } else {
+                await cluster.tell(of: services)
+            }
             return differing
         }
     }

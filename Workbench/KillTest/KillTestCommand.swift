@@ -116,6 +116,7 @@ struct KillTest: Sendable {
             try killer.startWhatEnded()
             return try cluster.lastRunOfEverybody() >= last + Self.pollCountMin
         }
+        try await cluster.expectConsistent()
         return said
     }
 

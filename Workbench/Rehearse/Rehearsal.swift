@@ -91,6 +91,7 @@ struct Rehearsal: Sendable {
             devices.counts.seen > last.seen && devices.counts.shared > last.shared
         }
         report.noteCount = devices.counts.seen + devices.counts.shared
+        try await cluster.expectConsistent()
         return report
     }
 

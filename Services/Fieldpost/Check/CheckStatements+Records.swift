@@ -1,3 +1,4 @@
+import Environments
 import Model
 import Postgres
 
@@ -68,7 +69,8 @@ extension CheckSlice {
     }
 
     /// What came of an entry is in the ledger, and no attempt outlives its lease by more than `leaseOverSeconds`
-    /// unless its key is parked.
+    /// unless its key is parked. Entries of an environment without a back end are answered by an integration, which has
+    /// no ledger.
     var submissions: Statement {
         """
         SELECT r.path || '/TimeEntry/' || f.id, f.fault, f.id, f.position FROM (
@@ -87,6 +89,7 @@ extension CheckSlice {
             WHERE r.environment_id = \(environment.rawValue) AND starts_with(r.path, '/users/')
                 AND s.status IN ('released', 'approved') AND o.fields::json->>'submitRequested' = 'true'
                 AND l.entry_id IS NULL
+                AND EXISTS (\(BackendConfiguration.revision(in: environment)))
             UNION ALL
             SELECT l.realm_id, l.entry_id, l.version, 'an attempt (' || l.phase || ') has outlived its lease'
             FROM submission.ledger l

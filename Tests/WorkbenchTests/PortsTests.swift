@@ -22,24 +22,28 @@ import Testing
         #expect(!Ports.take(Int(another)))
     }
 
-    /// A process is known by the socket that it listens on, not by an answer at its port.
+    /// A process is known by the socket that it listens on, not by an answer at its port. The kernel's table has more
+    /// than one page.
     @Test func listeningProcessIsIdentified() throws {
-        let port = try Ports.free()
-        let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(socket) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = UInt16(port).bigEndian
-        let isBound = unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+        var sockets: [Int32] = []
+        defer { for socket in sockets { close(socket) } }
+        for port in try (0..<40).map({ _ in try Ports.free() }) {
+            let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            sockets.append(socket)
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = UInt16(port).bigEndian
+            let isBound = unsafe withUnsafePointer(to: &address) { pointer in
+                unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    unsafe bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+                }
             }
+            try #require(isBound)
+            #expect(!Ports.isListening(port, by: getpid()))
+            try #require(listen(socket, 1) == 0)
+            #expect(Ports.isListening(port, by: getpid()))
+            #expect(Ports.isListening(port) && !Ports.isListening(port, by: getppid()))
         }
-        try #require(isBound)
-        #expect(!Ports.isListening(port, by: getpid()))
-        try #require(listen(socket, 1) == 0)
-        #expect(Ports.isListening(port, by: getpid()))
-        #expect(Ports.isListening(port) && !Ports.isListening(port, by: getppid()))
     }
 
     @Test func aPortIsAnybodysOnceItsOwnerIsGone() throws {

@@ -73,12 +73,29 @@ package enum Ports {
     private static func listeners(on port: Int, in table: String) -> [String] {
         let hexadecimal = String(port, radix: 16, uppercase: true)
         let end = ":" + String(repeating: "0", count: 4 - hexadecimal.count) + hexadecimal
-        let rows = (try? String(contentsOfFile: table, encoding: .utf8)) ?? ""
-        return rows.split(separator: "\n").compactMap { row in
+        var sockets: [String] = []
+        // The header is followed by those that listen, and these by all others.
+        for row in lines(of: table).dropFirst() {
             let columns = row.split(separator: " ")
-            guard columns.count > 9, columns[1].hasSuffix(end), columns[3] == "0A" else { return nil }
-            return "socket:[\(columns[9])]"
+            guard columns.count > 9, columns[3] == "0A" else { break }
+            if columns[1].hasSuffix(end) { sockets.append("socket:[\(columns[9])]") }
         }
+        return sockets
+    }
+
+    /// The lines of a table of the kernel. It gives less than is asked for at a time: Foundation takes that for the end.
+    private static func lines(of path: String) -> [Substring] {
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return [] }
+        defer { close(file) }
+        var bytes: [UInt8] = []
+        var page = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = unsafe read(file, &page, page.count)
+            guard count > 0 else { break }
+            bytes += page.prefix(count)
+        }
+        return String(decoding: bytes, as: UTF8.self).split(separator: "\n")
     }
 
     private static func withSocket(

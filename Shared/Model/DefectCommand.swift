@@ -113,10 +113,12 @@ extension DefectCommand: KindFields {
         if max(fields.count, base.count) > Self.fieldCountMax {
             return "'fields' and 'base' may have at most \(Self.fieldCountMax) fields each"
         }
-        let names = [actionName].compactMap(\.self) + choicesOf + fields.keys + base.keys
-        guard names.allSatisfy(Self.isName) else {
-            return "the name of a field or an action must be at most \(Self.nameLengthMax) characters, none of them a "
-                + "control character"
+        let names = [
+            "actionName": [actionName].compactMap(\.self), "choicesOf": choicesOf, "fields": Array(fields.keys),
+            "base": Array(base.keys),
+        ]
+        for (field, names) in names.sorted(by: { $0.key < $1.key }) where !names.allSatisfy(Self.isName) {
+            return "'\(field)': a name must be at most \(Self.nameLengthMax) characters without control characters"
         }
         return nil
     }

@@ -27,19 +27,15 @@ extension FlowTests {
 
 /// Whether a process's listener on a port is closed in programs that the process starts.
 ///
-/// Source: proc(5), `/proc/net/tcp` (state 0A is LISTEN) and `/proc/pid/fdinfo` (flags in octal digits).
+/// Source: proc(5), `/proc/pid/fdinfo` (flags in octal digits).
 private func isClosedOnExec(_ port: Int, of process: pid_t) throws -> Bool {
-    let suffix = ":" + String(format: "%04X", port)
-    let lines = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8).split(separator: "\n")
-    let fields = lines.map { $0.split(separator: " ") }.first {
-        $0.count > 9 && $0[1].hasSuffix(suffix) && $0[3] == "0A"
-    }
-    let inode = try #require(fields?[9])
+    let sockets = Ports.listeners(on: port)
     let folder = "/proc/\(process)/"
     let names = try FileManager.default.contentsOfDirectory(atPath: folder + "fd")
     let name = try #require(
-        names.first {
-            (try? FileManager.default.destinationOfSymbolicLink(atPath: folder + "fd/" + $0)) == "socket:[\(inode)]"
+        names.first { name in
+            let target = try? FileManager.default.destinationOfSymbolicLink(atPath: folder + "fd/" + name)
+            return target.map(sockets.contains) ?? false
         })
     let info = try String(contentsOfFile: folder + "fdinfo/" + name, encoding: .utf8).split(separator: "\n")
     let flags = info.first { $0.hasPrefix("flags:") }?.split(separator: "\t").last.flatMap { Int32($0, radix: 8) }

@@ -70,7 +70,7 @@ package enum Ports {
     }
 
     /// The sockets that listen on a port, as `/proc/pid/fd` names them.
-    private static func listeners(on port: Int, in table: String) -> [String] {
+    package static func listeners(on port: Int, in table: String = "/proc/net/tcp") -> [String] {
         let hexadecimal = String(port, radix: 16, uppercase: true)
         let end = ":" + String(repeating: "0", count: 4 - hexadecimal.count) + hexadecimal
         var sockets: [String] = []
@@ -83,7 +83,7 @@ package enum Ports {
         return sockets
     }
 
-    /// The lines of a table of the kernel. It gives less than is asked for at a time: Foundation takes that for the end.
+    /// The lines of a table of the kernel. A read returns less than it asks for, which Foundation takes for the end.
     private static func lines(of path: String) -> [Substring] {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return [] }

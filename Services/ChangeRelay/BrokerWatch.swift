@@ -99,20 +99,10 @@ final class BrokerWatch: Sendable {
     }
 
     private static func look(_ admin: borrowing Admin, _ question: Question) throws(KafkaError) -> Look {
-        let metadata = try metadata(admin)
+        let metadata = try admin.metadataOfAnyBroker()
         var silent: [Int32: KafkaError] = [:]
         let wanted = question.silenced.union(question.confirmed.keys)
         let ends = admin.offsetsByLeader(at: .end, of: wanted, metadata, silent: &silent)
         return Look(question: question, metadata: metadata, ends: ends, silent: silent)
-    }
-
-    /// Any broker tells it; when one does not answer, another is likely to be asked the second time.
-    private static func metadata(_ admin: borrowing Admin) throws(KafkaError) -> ClusterMetadata {
-        do {
-            return try admin.metadata()
-        } catch {
-            guard error.isRetriable else { throw error }
-            return try admin.metadata()
-        }
     }
 }

@@ -78,6 +78,18 @@ extension Admin {
         try explaining { () throws(KafkaError) in try client.metadata(all: true, waitMax: waitMax) }
     }
 
+    /// Returns all topics and brokers, from another broker if the first one does not answer.
+    ///
+    /// Takes at most twice `waitMax`.
+    package borrowing func metadataOfAnyBroker() throws(KafkaError) -> ClusterMetadata {
+        do {
+            return try metadata()
+        } catch {
+            guard error.isRetriable else { throw error }
+            return try metadata()
+        }
+    }
+
     /// All consumer groups.
     ///
     /// - Returns: Those of the brokers that answered, and why the others did not.

@@ -32,7 +32,7 @@ package struct LagReader: ~Copyable {
     package borrowing func look(
         at known: [String: [String]], others: Bool, named: [String] = []
     ) throws(KafkaError) -> LagLook {
-        let metadata = try metadata()
+        let metadata = try admin.metadataOfAnyBroker()
         var problems = Self.problems(of: known, metadata)
         let members = members(&problems)
         var questions: [String: [TopicPartition]?] = [:]
@@ -100,16 +100,6 @@ package struct LagReader: ~Copyable {
     }
 
     // MARK: Questions
-
-    /// Any broker tells it: one that does not answer is not asked twice in a row.
-    private borrowing func metadata() throws(KafkaError) -> ClusterMetadata {
-        do {
-            return try admin.metadata()
-        } catch {
-            guard error.isTimeout else { throw error }
-            return try admin.metadata()
-        }
-    }
 
     /// librdkafka before 2.2.1 asks Kafka before 2.4 for nothing when it should ask for all that a group has committed
     /// (librdkafka's issue 4346): where no group at all seems to have anything, they are asked by partitions.

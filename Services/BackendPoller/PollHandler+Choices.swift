@@ -21,7 +21,7 @@ extension PollHandler {
 
     /// Contexts and templates, as far as they differ. The nodes are compared by their digest, and reach catalogues when
     /// everybody has been read; see `CatalogueReconciler`. Contexts and templates whose nodes are not there yet wait
-    /// for them: an entry that somebody makes meanwhile would be invalid.
+    /// for them: an entry that the person creates meanwhile would be invalid.
     ///
     /// - Returns: Whether none waits. Otherwise the person is to be compared by the next run.
     func compareChoices(

@@ -49,7 +49,7 @@ enum ScheduleRule {
     }
 
     /// Whose polls belong to a run: the one of changes, where they are told or found in a listing of everybody's
-    /// records, and those of the people who are to be compared. Somebody who was never compared, or whose poll asks for
+    /// records, and those of the people who are to be compared. A person who was never compared, or whose poll requests
     /// another one, does not wait for the next full comparison.
     static func polls(of people: [String], known: [String: Known], beat: Beat) -> [String] {
         (beat.tellsChanges ? [Poll.ofChanges] : [])

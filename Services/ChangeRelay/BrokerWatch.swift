@@ -3,30 +3,30 @@ import Runtime
 import Synchronization
 
 /// Queries the brokers on a thread of its own: which topics they have, and how far partitions reach. A broker that does
-/// not answer delays the next look, and no publishing.
+/// not answer delays the next poll, and no publishing.
 final class BrokerWatch: Sendable {
-    /// What is to be found out.
+    /// The partitions to query.
     struct Question: Sendable {
-        /// The last confirmed offset of each partition, by now.
+        /// The last confirmed offset of each partition.
         let confirmed: [TopicPartition: Int64]
         /// Partitions whose leader may answer again.
         let silenced: Set<TopicPartition>
-        /// The PostgreSQL session that asks: after another one, the answer means nothing.
+        /// The PostgreSQL session of the query: after a reconnect the result is ignored.
         let session: Int
     }
 
-    /// What the brokers answered.
+    /// The result of one poll of the brokers.
     struct Look: Sendable {
         let question: Question
         let metadata: ClusterMetadata
-        /// The offsets after the last messages; without those whose leaders did not tell.
+        /// The offsets after the last messages; without those whose leaders did not return them.
         let ends: [TopicPartition: Int64]
         /// Brokers that did not answer in time, with the error.
         let silent: [Int32: KafkaError]
     }
 
-    /// How long one request waits. A look makes two for the cluster, and one to each leader; it waits for three of
-    /// them.
+    /// The timeout of one request. A poll sends at most two to the cluster and one to each leader. It stops at the
+    /// third leader that times out.
     private static let waitMax = Duration.seconds(2)
 
     private struct State {
@@ -36,7 +36,7 @@ final class BrokerWatch: Sendable {
         var isOver = false
     }
 
-    /// What the thread shares with the relay; it outlives the relay until a look has ended.
+    /// The state that the thread shares with the relay; it outlives the relay until a poll has ended.
     private final class Mailbox: Sendable {
         let state = Mutex(State())
         let wakeup: Wakeup

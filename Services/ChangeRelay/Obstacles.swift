@@ -7,14 +7,14 @@ import Model
 ///
 /// What is not written to them is owed: the topic is published again once they can be, and the others go on meanwhile.
 struct Obstacles {
-    /// A topic whose messages the broker refuses, or a partition whose leader takes none, is tried again after so long.
+    /// Time until a retry of a topic whose messages the broker refuses, or of a partition whose leader takes none.
     static let asideMax = Duration.seconds(30)
 
     private var partitionCounts: [String: Int32] = [:]
     private var missing: Set<String> = []
     private var leaderless: Set<TopicPartition> = []
     private var refused: [String: (reason: String, until: ContinuousClock.Instant)] = [:]
-    /// Partitions whose leader takes no messages, while others do: tried again then, once it answers.
+    /// Partitions whose leader takes no messages, while others do: retried at that time, once it answers.
     private var silencedUntil: [TopicPartition: ContinuousClock.Instant] = [:]
     var silenced: Set<TopicPartition> { Set(silencedUntil.keys) }
 

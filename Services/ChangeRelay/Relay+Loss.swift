@@ -5,8 +5,8 @@ import Postgres
 
 /// Whether the broker still has what it confirmed, and takes what is to come.
 extension Relay {
-    /// Takes in what the brokers answered, and asks them again every `lossCheckInterval`: which topics there are, and
-    /// how far partitions reach. One that ends below what it confirmed has lost its content.
+    /// Processes the brokers' answers, and queries them again every `lossCheckInterval`: their topics, and the
+    /// partitions' end offsets. A partition that ends below what it confirmed has lost its content.
     ///
     /// Nothing is waited for. A topic or partition that is missing, or whose leader does not answer, holds up no other.
     mutating func checkForLoss() throws {
@@ -38,7 +38,7 @@ extension Relay {
         }
     }
 
-    /// Once: readiness tells it as long as it lasts.
+    /// Logs the failure once: readiness reports it as long as it lasts.
     private mutating func brokersFailed(_ error: KafkaError) {
         if brokersFailure == nil || error.advice != nil && brokersFailure?.code != error.code {
             logger.log(
@@ -52,7 +52,7 @@ extension Relay {
         let silent = Set(look.silent.keys)
         if !silent.subtracting(lastSilent).isEmpty {
             logger.warning(
-                "brokers do not tell how far their partitions reach; the others were asked",
+                "brokers did not return offsets; the others were queried",
                 metadata: [
                     "brokers": "\(silent.sorted())", "reason": "\(look.silent.values.first?.description ?? "")",
                 ])

@@ -1,17 +1,17 @@
 import Kafka
 import Postgres
 
-/// Whether the relay gets on: one that does not is not ready, and gives up leadership.
+/// Progress of the relay: one that makes none is not ready, and releases leadership.
 extension Relay {
-    /// Brokers that have answered nothing for so long: another relay may reach them.
+    /// Time without an answer of the brokers after which the leader releases the lock: another relay may reach them.
     static let brokersSilentMax = Duration.seconds(15)
-    /// So long the broker may confirm nothing of what was sent before the relay is not ready.
+    /// Maximum time without a confirmation of sent messages; beyond it the relay is not ready.
     static let unconfirmedMax = Duration.seconds(5)
 
-    /// This relay holds the lock of the active one.
+    /// Whether this relay holds the leader's lock.
     var isLeader: Bool { lockedOpenCount == connection.openCount }
 
-    /// Whether the brokers answered the last time. One that they do not answer does not become the active one.
+    /// Whether the brokers answered the last time. A relay without an answer does not become the leader.
     var reachesBrokers: Bool { brokersAnsweredAt != nil && brokersFailure == nil }
 
     /// Why nothing can be published now; `nil` when the brokers answer, and confirm what is sent.
@@ -23,7 +23,7 @@ extension Relay {
             ?? blockedTopics.min { $0.key < $1.key }.map { "topic \($0.key): \($0.value)" } ?? stall
     }
 
-    /// A relay that has just become the active one has yet to show that it gets on.
+    /// Why the leader makes no progress; a relay that has just become the leader has to make some first.
     private var stall: String? {
         guard hasReceived else { return "nothing was read from PostgreSQL yet" }
         guard let oldest = sentAt.values.min() else { return nil }
@@ -35,26 +35,26 @@ extension Relay {
 
     /// Whether this relay is to publish now.
     ///
-    /// - Throws: `BrokersSilent`, by which the active one gives up the lock.
+    /// - Throws: `BrokersSilent`, by which the leader releases the lock.
     mutating func mayPublish() throws -> Bool {
         if reachesBrokers { return try isActive() }
         if isLeader {
             guard let answered = brokersAnsweredAt, .now - answered > Self.brokersSilentMax else { return true }
             throw BrokersSilent(reason: problem ?? "")
         }
-        // Says something, so that PostgreSQL does not end the session as idle.
+        // Keeps the session alive: PostgreSQL ends idle ones.
         try connection.run("SELECT")
         return false
     }
 
-    /// Since the message was sent that was not delivered, brokers have answered and confirmed others: its leader alone
-    /// does not take it.
+    /// Whether only this partition's leader takes no messages: since this one was sent, brokers have answered and
+    /// confirmed others.
     func isAlone(_ delivery: Delivery) -> Bool {
         guard let sent = sentAt[delivery.tag], let lastConfirmed, let brokersAnsweredAt else { return false }
         return min(lastConfirmed, brokersAnsweredAt) >= sent
     }
 
-    /// The active relay reaches no broker.
+    /// The leader reaches no broker.
     struct BrokersSilent: Error, CustomStringConvertible {
         let reason: String
         var description: String { "the brokers do not answer, another relay may take over: \(reason)" }

@@ -17,7 +17,7 @@ import Work
 struct Relay: ~Copyable {
     /// Pointers read at a time.
     let pageCountMax: Int
-    /// How often the brokers are asked whether their partitions still reach as far as they did.
+    /// Interval between two queries of the brokers for their partitions' end offsets.
     static let lossCheckInterval = Duration.seconds(5)
     /// After so many messages sent, what has arrived of the next page is taken in.
     static let takeInInterval = 32
@@ -88,7 +88,7 @@ struct Relay: ~Copyable {
     /// When the brokers answered last, and why not since.
     var brokersAnsweredAt: ContinuousClock.Instant?
     var brokersFailure: KafkaError?
-    /// The brokers that did not answer the last look.
+    /// The brokers that did not answer the last poll.
     var lastSilent: Set<Int32> = []
     var lastSent: ContinuousClock.Instant?
     /// When each page that is in flight was sent, by its tag.

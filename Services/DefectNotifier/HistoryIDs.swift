@@ -9,7 +9,7 @@ extension TrackerIDs {
         return id("history", row.defect.record, number)
     }
 
-    /// The id of a row as earlier releases made it: what they have read is not told again.
+    /// The id of a row as earlier releases made it: rows that they have processed are not notified again.
     func rowWithoutID(_ row: HistoryRow) -> UUID { id("row", row.defect.record, row.action, row.time, row.user) }
 
     /// The id of the notice that tells a person of a row.

@@ -22,6 +22,6 @@ struct HistoryRow: Equatable, Sendable {
     var time: String
     /// The same as seconds of the tracker's clock; see ``WatermarkRule``.
     var seconds: Int
-    /// What the tracker calls the row; `nil` when it has no such column.
+    /// The tracker's number of the row; `nil` when it has no such column.
     var id: String?
 }

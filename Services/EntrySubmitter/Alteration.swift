@@ -3,7 +3,7 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// What a back end made of an entry that it took, in words for the person whose entry it is.
+/// Describes how a back end altered an accepted entry, for the person whose entry it is.
 enum Alteration {
     /// Of an entry whose record cannot be found again by its marker.
     static let lostMarker = "The back end cut this text off: make it shorter"
@@ -36,7 +36,7 @@ enum Alteration {
         return "The back end keeps " + differences.joined(separator: ", ")
     }
 
-    /// How a length that the back end rounds differs from the one that was sent; `nil` for one that it keeps.
+    /// Describes by how much the back end rounded a length; `nil` for one that it keeps.
     private static func rounding(_ sent: Int, to kept: Int) -> String? {
         if sent == kept { return nil }
         let seconds = abs(sent - kept)
@@ -81,7 +81,7 @@ enum Alteration {
 
 extension Confirmed {
     /// - Parameters:
-    ///   - record: What the back end made of it; `nil`: what was sent.
+    ///   - record: The back end's record; `nil`: what was sent.
     ///   - objects: What the person can report on, where the record is about something else than was sent.
     init(_ sent: Wanted, kept record: BackendEntry?, status: EntryStatus, in objects: ReportingObjects) {
         var sent = sent

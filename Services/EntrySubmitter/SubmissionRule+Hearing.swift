@@ -61,7 +61,7 @@ extension SubmissionRule {
 
     /// The back end has the one record.
     ///
-    /// - Parameter isWritten: Whether it was written as it was sent, whatever it says.
+    /// - Parameter isWritten: Whether the back end wrote what was sent, even if the record's content differs.
     private func found(
         _ record: BackendEntry, _ state: SubmissionState, _ ledger: Ledger, _ attemptCount: Int, isWritten: Bool
     ) -> SubmissionDecision {

@@ -1,10 +1,10 @@
 import BackendProtocol
 import Model
 
-/// What is read back after a write.
+/// Records that are read back after a write.
 extension SubmissionRule {
-    /// Whether a record that says something else than was sent is what the back end made of it: it said that it wrote
-    /// it, or the record was never another's.
+    /// Whether a record that differs from what was sent is the back end's altered copy: the back end acknowledged the
+    /// write, or the record was created for this entry.
     func isWritten(_ ledger: Ledger) -> Bool {
         switch ledger.wanted?.delivery {
         case .unsent: false
@@ -20,7 +20,7 @@ extension SubmissionRule {
         var ledger = ledger
         let isSame = wanted.matches(record)
         if !isSame, record.marker == nil {
-            // What is known of it is its id: the next edit writes the marker again.
+            // Only its id is stored: the next edit writes the marker again.
             ledger.confirmed = nil
             return refuse([Alteration.lostMarker], .refused, ledger, state)
         }
@@ -33,10 +33,10 @@ extension SubmissionRule {
             return settle(ledger, patch, log: [line], state)
         }
         guard status.isClosed else {
-            // Something else is asked for by now: the entry says nothing of what it was.
+            // Another request was made meanwhile: the entry does not show the earlier one's result.
             return settle(ledger, EntryPatch(backendID: record.id), log: [], state)
         }
-        // What the person asked for meanwhile comes too late.
+        // A request that the person made meanwhile comes too late.
         (patch.restored, patch.deleteRequested) = (ledger.confirmed?.wanted.fields, false)
         patch.submitRequested = true
         return settle(ledger, patch, log: [line], state)

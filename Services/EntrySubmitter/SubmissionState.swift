@@ -12,13 +12,13 @@ struct Wanted: Codable, Equatable, Sendable {
     var references: [String: String]
     /// The device's fields, to be restored when a later edit is refused.
     var fields: TimeEntry
-    /// How far it is on its way; `nil` for what is sent, and nobody knows more.
+    /// The state of its delivery; `nil` if it may have been sent and the outcome is unknown.
     var delivery: Delivery?
 
     enum Delivery: String, Codable, Sendable {
-        /// It is only looked for, after a restore: the record may say something older.
+        /// Not sent: its record is looked up after a restore, and may be older.
         case unsent
-        /// The back end said that it wrote it, and under which id.
+        /// The back end acknowledged the write, and returned the record's id.
         case acknowledged
     }
 
@@ -72,7 +72,7 @@ struct Ledger: Equatable, Sendable {
 struct Confirmed: Codable, Equatable, Sendable {
     var wanted: Wanted
     var status: EntryStatus
-    /// What was sent, where the back end made something else of it: the same is not sent again.
+    /// The entry as it was sent, if the back end altered it: the same is not sent again.
     var sent: Wanted?
 }
 
@@ -103,7 +103,7 @@ struct SubmissionState: Sendable {
     var isPersonUnknown = false
     /// The back end may be called now.
     var canCall = true
-    /// What the person can report on; read only where a record that was read back refers to
+    /// The person's choices for reporting; read only where a record that was read back refers to
     /// something else than was sent.
     var objects = ReportingObjects()
 }

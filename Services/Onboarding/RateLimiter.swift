@@ -10,7 +10,7 @@ enum RateLimiter {
         let countMax: Int
     }
 
-    /// Of one network address: otherwise a stranger could use up what the address's person needs.
+    /// Of one network address: otherwise other clients could use up the limit of the address's person.
     static func key(address: String, from client: String, _ limits: OnboardingLimits) -> Key {
         Key(
             name: "address:\(ClientAddress.network(of: client)) \(address)", countMax: limits.addressCountMax)

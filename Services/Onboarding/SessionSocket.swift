@@ -38,7 +38,7 @@ struct SessionSocket: Sendable {
     }
 
     /// Why a session cannot be opened. Wrong guesses are counted, and refused as such when there are too many: a device
-    /// that has a session is not held back for those who guess behind the same network address.
+    /// that has a session is not limited for guesses from the same network address.
     static func objection(
         to id: Capability?, from client: String, _ limits: OnboardingLimits, on connection: inout Connection
     ) throws -> Problem? {

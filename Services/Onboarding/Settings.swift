@@ -81,7 +81,7 @@ struct OnboardingLimits: Sendable {
     var leaseMax = Duration.seconds(60)
     /// How long the end of a login waits for a database that is away.
     var patienceMax = Duration.seconds(10)
-    /// How long each step of a registration waits for a database that is busy, or unavailable.
+    /// Maximum time that each step of a registration waits for a database that is busy, or unavailable.
     var registerPatienceMax = Duration.seconds(5)
     /// The least time between two readings of a provider's keys.
     var refetchMin = Duration.seconds(1)

@@ -1,6 +1,6 @@
-/// What a stand-in of a back end makes of the texts that it keeps. Without them it keeps texts as they come.
+/// Alterations that a back end's emulator makes to stored texts. Without them it stores texts unchanged.
 struct TextSwitches: Codable, Equatable {
-    /// What a length is counted in.
+    /// The unit of a length.
     enum Unit: String, Codable { case utf16, scalars, utf8 }
 
     /// The longest text, the rest is cut off; 0: any length.
@@ -29,7 +29,7 @@ struct TextSwitches: Codable, Equatable {
         guard textLengthMax >= 0 else { throw SandboxProblem(message: "a length is 0 or more") }
     }
 
-    /// What is kept of a text.
+    /// Returns the text as it is stored.
     func kept(_ text: String) -> String {
         var scalars = Array(text.unicodeScalars)
         if convertsLineEnds {

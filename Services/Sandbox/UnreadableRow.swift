@@ -1,30 +1,30 @@
 import Essentials
 
-/// What a row of a list becomes that has one value which no client expects. Which value, and what it becomes, follows
-/// from the row's number: the same row is the same whenever it is read.
+/// A row of a list with one value that no client expects. The row's number determines the value and its replacement:
+/// a row is the same whenever it is read.
 enum UnreadableRow {
-    /// What a text begins with.
+    /// Bytes at the beginning of a text.
     private static let beginnings: [[UInt8]] = [
         Array(#"\ud83d"#.utf8), Array(#"\udc00"#.utf8), Array(#"\ud83d\ud83d"#.utf8), Array(#"\u0000"#.utf8),
         Array(#"\x41"#.utf8), Array(#"\uD8ZZ"#.utf8),
         [0xED, 0xA0, 0xBD], [0xED, 0xB2, 0x80], [0xC0, 0xAF], [0xE0, 0x80, 0xAF], [0xF4, 0x90, 0x80, 0x80], [0xFF],
         [0xE2, 0x82], [0x80], [0x00], [0x0A], [0x1F],
     ]
-    /// What stands in place of a value.
+    /// Replacements of a value.
     private static let values: [[UInt8]] = [
         "{}", "[]", "true", "1e400", "-1e400", "99999999999999999999999999", "NaN", "-",
         "{\"a\":[{\"b\":\"\\ud83d\"}]}",
         String(repeating: "[", count: 10_000) + String(repeating: "]", count: 10_000),
         String(repeating: "{\"a\":", count: 600) + "null" + String(repeating: "}", count: 600),
     ].map { Array($0.utf8) }
-    /// What stands in place of its id; an empty one: the member is missing.
+    /// Replacements of the id; an empty one: the member is missing.
     private static let ids: [[UInt8]] = ["null", "", "{}", "[]", "true", "1e400"].map { Array($0.utf8) }
-    /// What stands in place of the row.
+    /// Replacements of the row.
     private static let rows: [[UInt8]] = ["null", "7", "[]", "{}", "\"row\"", "true", "\"\\ud83d\""].map {
         Array($0.utf8)
     }
 
-    /// How many there are of each value.
+    /// Number of variants of each value.
     static let variantCount = beginnings.count + values.count + ids.count + rows.count
 
     /// - Parameters:

@@ -4,11 +4,11 @@ import Model
 import Postgres
 import Realms
 
-/// Removes what a team or a person leaves in `/common` when it is deleted: the memberships, and the `PersonLookup`.
+/// Removes a deleted team's or person's objects in `/common`: the memberships, and the `PersonLookup`.
 ///
 /// A team's memberships may be many: their keys are parked, due at once, and decided a few at a time. A membership that
 /// is written after its team was deleted is removed by its own event. A team or a person that is only missing, without
-/// a tombstone, may come back: nothing of it is removed.
+/// a tombstone, may be restored: its objects stay.
 struct DeletedReferences {
     typealias Cause = (decision: Int, key: ObjectKey, presence: Presence)
 

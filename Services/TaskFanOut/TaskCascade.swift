@@ -37,7 +37,7 @@ enum TaskCascade {
             """)
     }
 
-    /// Memberships of teams and people that are gone.
+    /// Memberships of deleted teams and people.
     static func memberships(_ left: [(id: UUID, decision: Int)], in environment: EnvironmentID) -> Statement {
         Cascade.due(
             group: Services.taskFanOut.name, topic: Topics.team, in: environment,

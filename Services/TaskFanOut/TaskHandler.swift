@@ -6,7 +6,7 @@ import Postgres
 import Realms
 import Work
 
-/// Keeps tasks' copies, lets go of tasks whose team or person is gone, and removes the memberships of both.
+/// Keeps tasks' copies, unassigns tasks of deleted teams and people, and removes the memberships of both.
 struct TaskHandler: Handler {
     static let schemaOldest: Int32 = 20
 

@@ -35,7 +35,7 @@ package enum HTTPAnswer {
         }
     }
 
-    /// Decodes an answer to a read. Texts that cannot be read or stored have U+FFFD in place of what cannot; see
+    /// Decodes an answer to a read. Characters that cannot be read or stored are replaced by U+FFFD; see
     /// ``ReadableJSON``.
     package static func decode<Value: Decodable>(_: Value.Type, from body: [UInt8]) throws(BackendError) -> Value {
         do {

@@ -11,7 +11,7 @@ package enum ListedElement<Row: ListedRow>: Decodable {
     case row(Row)
     /// - Parameters:
     ///   - id: Its ``ListedRow/idMembers``, as far as they can be read; `nil` when none can.
-    ///   - reason: What is wrong with it.
+    ///   - reason: Why it cannot be read.
     case unreadable(id: String?, reason: String)
 
     package init(from decoder: any Decoder) throws {
@@ -60,7 +60,7 @@ package struct ListedRows<Row: ListedRow> {
 extension ListedElement: Sendable where Row: Sendable {}
 extension ListedRows: Sendable where Row: Sendable {}
 
-/// What is wrong with a value that cannot be decoded.
+/// Describes why a value cannot be decoded.
 package enum UnreadableJSON {
     /// - Returns: The member with what was found instead, the same wherever in a document the value is.
     package static func reason(_ error: any Error, in decoder: any Decoder) -> String {

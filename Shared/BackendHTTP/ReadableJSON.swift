@@ -1,7 +1,7 @@
 /// Makes JSON of another system readable: a value that no decoder accepts must not cost the document it stands in.
 ///
 /// The decoder refuses a whole document for one lone surrogate, one invalid byte or one deep value. Here each of them
-/// is replaced where it stands, so that only what it is part of says something else:
+/// is replaced where it stands, so that only the value that contains it changes:
 ///
 /// | in the document | becomes |
 /// |---|---|
@@ -141,7 +141,7 @@ struct ReadableJSON {
         }
     }
 
-    /// What the escape `\uXXXX` says that begins here; `nil` when none does.
+    /// The code unit of the escape `\uXXXX` that begins here; `nil` when none does.
     private func codeUnit(at start: Int) -> UInt16? {
         guard start + 6 <= input.count, input[start] == UInt8(ascii: "\\"), input[start + 1] == UInt8(ascii: "u") else {
             return nil

@@ -12,7 +12,7 @@ extension BackendError: CustomStringConvertible {
 }
 
 extension BackendError {
-    /// What went wrong, without what it means.
+    /// The error, without its consequence.
     package var reason: String {
         switch self {
         case .refused(let messages): messages.joined(separator: "; ")

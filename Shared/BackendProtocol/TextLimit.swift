@@ -3,7 +3,7 @@
 /// One character on a screen may be several units: an accent may be a Unicode scalar of its own, an emoji is often a
 /// sequence of scalars, and each scalar above U+FFFF is two UTF-16 code units and four bytes of UTF-8.
 public struct TextLimit: Equatable, Sendable {
-    /// What a length counts.
+    /// The unit of a length.
     public enum Unit: String, CaseIterable, Sendable {
         /// UTF-16 code units, as in ABAP, Java, .NET and SQL Server's `nvarchar`.
         case utf16

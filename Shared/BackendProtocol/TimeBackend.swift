@@ -147,7 +147,7 @@ public struct BackendCapabilities: Equatable, Sendable {
     /// How much of a person's text it keeps, in ``textUnit``, the marker and the space before it not
     /// counted.
     public var textLengthMax: Int
-    /// What the back end counts a text's length in.
+    /// The unit in which the back end counts a text's length.
     public var textUnit: TextLimit.Unit
     /// The longest text of a person that it keeps.
     public var textLimit: TextLimit { TextLimit(textLengthMax, textUnit) }

@@ -5,7 +5,7 @@ public struct UnreadableRecord: Hashable, Sendable, CustomStringConvertible {
     public var list: String
     /// The back end's id of it; `nil` when that cannot be read either.
     public var id: String?
-    /// What is wrong with it, for an operator.
+    /// Why it cannot be read, for an operator.
     public var reason: String
 
     /// An unreadable record.

@@ -54,7 +54,7 @@ extension People {
         }
     }
 
-    /// Those of these addresses by which nobody can log in to the environment: neither their domain nor they are its.
+    /// Returns the addresses that cannot log in: neither they nor their domains are the environment's.
     package static func foreign(
         among emails: [String], in environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> [String] {

@@ -1,6 +1,6 @@
 /// The comparison of names of teams, people, templates and the like.
 package enum DisplayName {
-    /// The form in which two names are equal if people take them for the same one.
+    /// Returns the form in which two names are equal if they look the same to people.
     ///
     /// Letters are folded as Unicode folds them fully (`STRASSE` and `Straße`, `ΟΔΟΣ` and `οδος`). Controls and
     /// characters that are not displayed (Unicode's Default_Ignorable_Code_Point) are removed, and so are blanks
@@ -22,14 +22,14 @@ package enum DisplayName {
         return String(key)
     }
 
-    /// By way of the lower and the upper case: `ẞ` has only the one, `ß` and `ς` are told from others only in it.
+    /// By way of the lower and the upper case: `ẞ` has only the one, `ß` and `ς` differ from others only in it.
     private static func folded(_ scalar: Unicode.Scalar) -> String {
         if scalar.isASCII { return scalar.properties.lowercaseMapping }
         let upper = scalar.properties.lowercaseMapping.unicodeScalars.map(\.properties.uppercaseMapping).joined()
         return upper.unicodeScalars.map(\.properties.lowercaseMapping).joined()
     }
 
-    /// Whether a person who looks at the name sees something: a character that is neither a blank nor a control, is
+    /// Whether the name has a visible character: one that is neither a blank nor a control, is
     /// displayed, and does not only change the one before it.
     package static func isVisible(_ name: String) -> Bool {
         name.unicodeScalars.contains { scalar in
@@ -41,7 +41,7 @@ package enum DisplayName {
         }
     }
 
-    /// What is wrong with a name that must be visible; `nil` if nothing is.
+    /// Describes why a name that must be visible is invalid; `nil` if it is valid.
     package static func objection(to name: String, of field: String) -> String? {
         isVisible(name) ? nil : "'\(field)' must have a visible character"
     }

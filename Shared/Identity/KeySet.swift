@@ -50,7 +50,7 @@ actor KeySet {
         if named(kid).isEmpty {
             await refetch()?.value
         } else if fetchedAt.map({ now() - $0 >= ageMax.components.seconds }) ?? true {
-            // Nobody waits for a refresh: the keys at hand stay good while the provider is away.
+            // No caller waits for a refresh: cached keys stay valid while the provider is unavailable.
             _ = refetch()
         }
         guard fetchedAt != nil else { throw TokenError.keysUnavailable(lastFailure) }

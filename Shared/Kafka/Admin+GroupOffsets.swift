@@ -1,6 +1,6 @@
 internal import CKafka
 
-/// What groups have committed.
+/// Committed offsets of consumer groups.
 extension Admin {
     /// Requests what groups have committed (OffsetFetch), one request each, all at a time.
     ///
@@ -54,7 +54,7 @@ extension Admin {
         _ = try answers[group]?.get()
     }
 
-    /// What an answer reports of its group.
+    /// The content of an answer about its group.
     private static func offsets(_ group: OpaquePointer?) throws(KafkaError) -> [TopicPartition: Int64] {
         guard let group = unsafe group else { throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG, "no group in an answer") }
         if let error = unsafe rd_kafka_group_result_error(group) {

@@ -13,7 +13,7 @@ extension Admin {
     /// Asks where partitions begin or end, with one request (ListOffsets) to each broker that leads some of them.
     ///
     /// - Returns: A partition that has no answer, as one without a leader, is absent.
-    /// - Throws: When one of the brokers does not answer in time. `offsetsByLeader` tells of the others then.
+    /// - Throws: When one of the brokers does not answer in time. `offsetsByLeader` returns the others' offsets then.
     package borrowing func offsets(
         at edge: PartitionEdge, of partitions: some Collection<TopicPartition>
     ) throws(KafkaError) -> [TopicPartition: Int64] {

@@ -40,7 +40,7 @@ package struct Admin: ~Copyable {
     package init(
         brokers: String, properties: [String: String] = [:], waitMax: Duration = .seconds(10)
     ) throws(KafkaError) {
-        // A broker that hangs loses its connection before the caller stops waiting: the next attempt asks another one.
+        // A broker that hangs loses its connection before the caller stops waiting: the retry queries another one.
         let answerMax = min(max(waitMax.millisecondsRoundedUp / 5 * 4, 10), 60_000)
         client = try Client(
             RD_KAFKA_PRODUCER,

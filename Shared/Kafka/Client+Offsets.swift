@@ -25,7 +25,7 @@ extension Client {
         let first = try offsets(at: .first, of: [partition], waitMax: waitMax)[partition]
         let end = try offsets(at: .end, of: [partition], waitMax: deadline - .now)[partition]
         guard let first, let end else {
-            throw KafkaError(timeout: "\(partition) does not tell its offsets")
+            throw KafkaError(timeout: "no offsets returned for \(partition)")
         }
         return first..<max(first, end)
     }
@@ -54,7 +54,7 @@ extension Client {
         return offsets
     }
 
-    /// - Parameter all: Whether of all topics of the cluster; otherwise of those that the client knows.
+    /// - Parameter all: Whether of all topics of the cluster; otherwise of those that the client uses.
     func metadata(all: Bool, waitMax: Duration) throws(KafkaError) -> ClusterMetadata {
         var pointer: UnsafePointer<rd_kafka_metadata>?
         try KafkaError.check(
@@ -64,7 +64,7 @@ extension Client {
         return unsafe ClusterMetadata(pointer.pointee)
     }
 
-    /// So many brokers are waited for: a query has to end.
+    /// Maximum number of brokers that may time out in one query.
     private static let silentMax = 3
     /// The protocol's times for the two ends (ListOffsets, `timestamp`).
     private static let earliest: Int64 = -2

@@ -32,11 +32,12 @@ extension Consumer {
     /// member, which takes part in no rebalance as long as it waits here.
     private static var coordinatorWaitMax: Duration { .seconds(1) }
 
-    /// Asks how far the group is in partitions, and what they have: one request to the coordinator, one for the
-    /// leaders, two to each leader, whatever the number of partitions.
+    /// Queries the group's committed offsets, and the partitions' first and end offsets.
+    ///
+    /// Sends one request to the coordinator, one for the leaders, and two to each leader, for any number of partitions.
     ///
     /// - Parameter waitMax: For each leader that does not answer, and at most three of them.
-    /// - Returns: Without those that do not tell what they have, as one without a leader; and why one of them did not.
+    /// - Returns: Without partitions that have no answer, such as one without a leader; and the error of one of them.
     /// - Throws: When the group's coordinator refuses, or does not answer within a second.
     package mutating func beginnings(
         of partitions: some Collection<TopicPartition>, waitMax: Duration = .seconds(2)
@@ -56,7 +57,7 @@ extension Consumer {
 
     /// The offsets of partitions' first messages.
     ///
-    /// - Returns: Without those that do not tell, and why one of them did not.
+    /// - Returns: Without partitions that have no answer, and the error of one of them.
     package borrowing func firsts(
         of partitions: some Collection<TopicPartition>, waitMax: Duration = .seconds(2)
     ) -> (found: [TopicPartition: Int64], failure: KafkaError?) {
@@ -69,7 +70,7 @@ extension Consumer {
         of partition: TopicPartition, waitMax: Duration = .seconds(5)
     ) throws(KafkaError) -> Int64 {
         let first = try client.offsets(at: .first, of: [partition], waitMax: waitMax)[partition]
-        guard let first else { throw KafkaError(timeout: "\(partition) does not tell its offsets") }
+        guard let first else { throw KafkaError(timeout: "no offsets returned for \(partition)") }
         return first
     }
 
@@ -87,14 +88,14 @@ extension Consumer {
             }
             var failure = silent.values.first
             let missing = partitions.first { partition in edges.contains { found[$0]?[partition] == nil } }
-            if failure == nil, let missing { failure = KafkaError(timeout: "\(missing) does not tell its offsets") }
+            if failure == nil, let missing { failure = KafkaError(timeout: "no offsets returned for \(missing)") }
             return (found[.first] ?? [:], found[.end] ?? [:], failure)
         } catch {
             return ([:], [:], error)
         }
     }
 
-    /// Any broker names the leaders: when one does not answer, another is likely to be asked the second time.
+    /// Queries any broker for the leaders; if it does not answer, the retry is likely to reach another one.
     private borrowing func leaders(waitMax: Duration) throws(KafkaError) -> [TopicPartition: Int32] {
         do {
             return try client.metadata(all: false, waitMax: waitMax / 2).leaders

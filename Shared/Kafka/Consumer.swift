@@ -50,8 +50,8 @@ package struct Consumer: ~Copyable {
         self.wakeup = wakeup
     }
 
-    /// How long the coordinator is waited for when a consumer closes: longer than `session.timeout.ms` (10 s unless
-    /// set), after which the group goes on without this member.
+    /// Maximum wait for the coordinator when a consumer closes: longer than `session.timeout.ms` (10 s unless set),
+    /// after which the group continues without this member.
     package static var closeMax: Duration { .seconds(15) }
 
     deinit {

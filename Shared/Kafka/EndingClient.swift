@@ -11,13 +11,13 @@ internal import Glibc
         self.context = context
     }
 
-    /// How long the client's threads are waited for.
+    /// Maximum wait for the client's threads.
     private static let waitMax = Duration.seconds(5)
 
     /// Destroys the client on a thread of its own, and waits for that as long as it is worth it.
     ///
     /// `rd_kafka_destroy` has no limit. librdkafka 2.0.2 sometimes waits there for ever: the thread of a broker does
-    /// not end that was killed and came back empty while it was read from; others end when a name was resolved.
+    /// not end that was killed and recovered empty while it was read from; others end when a name was resolved.
     ///
     /// - Parameter isConsumer: It was closed, or was in no group: it has committed and left, so nothing depends on the
     ///   rest, and nothing is waited for. A producer sends nothing more once its threads have ended.

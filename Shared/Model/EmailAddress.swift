@@ -28,7 +28,7 @@ public struct EmailAddress: Hashable, Sendable, CustomStringConvertible {
         String(decoding: text.utf8.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 
-    /// What is wrong with an address that is stored as Fieldpost compares them; `nil` if nothing is.
+    /// Describes why an address is not in the form in which Fieldpost compares them; `nil` if it is.
     static func objection(to text: String, of field: String) -> String? {
         EmailAddress(text)?.description == text ? nil : "'\(field)' must be an e-mail address in lower case"
     }

@@ -1,4 +1,4 @@
-/// What is wrong with the fields of an object, as a sentence that names the field and what is allowed.
+/// A problem of the fields of an object, as a sentence that names the field and what is allowed.
 package struct FieldObjection: Error, Equatable, CustomStringConvertible {
     package let description: String
 
@@ -15,7 +15,7 @@ package struct FieldObjection: Error, Equatable, CustomStringConvertible {
 struct FieldProblem: Error {
     /// From the outermost to the innermost: `place`, `latitude`; an element of a list as `[3]`.
     var path: [String]
-    /// What follows the path: `must be a number`.
+    /// The text after the path: `must be a number`.
     let text: String
 
     init(_ text: String, path: [String] = []) {

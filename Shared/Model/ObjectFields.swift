@@ -33,7 +33,7 @@ extension Kind {
     }
 
     /// Checks the fields of an object after some of them were given. What was stored before in a form that is refused
-    /// today holds up nobody who writes other fields.
+    /// today does not block writes of other fields.
     ///
     /// - Parameter given: The names of the fields that are written now.
     package func checked(_ fields: JSONObject, given: Set<String>) throws(FieldObjection) -> JSONObject {

@@ -5,7 +5,7 @@
 /// empty label and so no dot at its end, and an IPv4 address is four decimal numbers: `localhost.`, `127.1` and
 /// `0x7f000001` are none. Bytes are those of a URL (RFC 3986, 2), and there is no fragment.
 ///
-/// Where a name leads is checked when it is called.
+/// The addresses that a name resolves to are checked when it is called.
 public struct SecureAddress: Equatable, Sendable {
     /// The most bytes of an address.
     public static let bytesMax = 2_048

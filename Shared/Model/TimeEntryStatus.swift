@@ -34,9 +34,9 @@ public struct TimeEntryStatus: Codable, Equatable, Sendable {
         public static let recordChanged = Code(rawValue: "record-changed")
         /// The back end no longer has the record.
         public static let recordGone = Code(rawValue: "record-gone")
-        /// The back end took it, and keeps something else than was sent; the entry says what it keeps.
+        /// The back end accepted the entry and altered it; the entry has the back end's values.
         public static let altered = Code(rawValue: "altered")
-        /// The back end keeps a rounded length; the entry says what its person entered.
+        /// The back end keeps a rounded length; the entry keeps the one that its person entered.
         public static let rounded = Code(rawValue: "rounded")
         /// The id is that of another person's entry.
         public static let idTaken = Code(rawValue: "id-taken")

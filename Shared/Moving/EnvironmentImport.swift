@@ -11,7 +11,7 @@ import Realms
 package struct EnvironmentImport {
     /// The stream ended before its last line, or was refused. What came before in it is authentic, and stays.
     package struct Stopped: Error {
-        /// What happened, with the part, the line and the byte.
+        /// The reason, with the part, the line and the byte.
         package let reason: String
         /// Where the other side goes on; `nil`: from the beginning.
         package let resume: MoveResume?

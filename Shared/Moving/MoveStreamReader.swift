@@ -13,7 +13,7 @@ struct MoveStreamReader {
     private var chain: MoveChain?
     private var lineCount = 0
     private var byteCount = 0
-    /// Where the frame that is being read begins.
+    /// The position at which the current frame begins.
     private var begin = (line: 1, byte: 0)
 
     /// - Parameter next: Returns the next line with its end; one without an end was cut. `nil`: no line is left.
@@ -54,7 +54,7 @@ struct MoveStreamReader {
     /// Checks that the last frame is the last one, and says so.
     mutating func finish(_ end: MoveLine.End) throws {
         begin = (lineCount + 1, byteCount)
-        guard try next() == nil else { throw refused("the stream goes on after its end", "after the last part") }
+        guard try next() == nil else { throw refused("the stream continues after its end", "after the last part") }
         guard end.parts == chain?.frameCount, end.rows == chain?.rowCount else {
             throw refused("the stream has not as many parts and rows as its end says", "at its end")
         }
@@ -120,7 +120,7 @@ struct MoveStreamReader {
             reason: "the stream was cut after part \(chain?.frameCount ?? 0) (line \(lineCount), byte \(byteCount))")
     }
 
-    /// What the headers of all formats have.
+    /// The fields that headers of all formats have.
     private struct Beginning: Decodable {
         struct Line: Decodable {
             let header: Header

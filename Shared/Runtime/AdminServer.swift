@@ -7,7 +7,7 @@ import NIOCore
 ///
 /// On an address of its own, so that the API's limits and the API's readers never meet it.
 enum AdminServer {
-    /// Half of the connections for one network: a monitor, or somebody beside it, leaves room for the other programs.
+    /// Half of the connections for one network: a monitor, or another client, leaves room for the other programs.
     static let limits = HTTPLimits(
         bodyBytesMax: 0, headerBytesMax: 16_384, connectionCountMax: 128, networkConnectionCountMax: 64,
         bodyMax: .seconds(15))

@@ -27,7 +27,7 @@ final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
     private var isBodyWhole = true
     /// The client sends the last request's body only after `100 Continue`.
     private var awaitsContinue = false
-    /// The response that is being written has no body, whatever the routes write.
+    /// The current response has no body, even if the routes write one.
     private var omitsBody = false
     /// Nothing is read behind the last request.
     private var isLast = false
@@ -59,7 +59,7 @@ final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
             if isOld { oldVersion = head.version }
             awaitsContinue =
                 !isOld && head.headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }
-            // The decoder reads nothing behind a request that asks for another protocol.
+            // The decoder reads nothing behind a request for a protocol upgrade.
             let isUpgrade = head.method == .CONNECT || head.headers.contains(name: "upgrade")
             if isOld || isForOneRequest || isUpgrade || !head.isKeepAlive {
                 isLast = true

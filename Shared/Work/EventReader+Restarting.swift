@@ -5,7 +5,7 @@ import Postgres
 extension EventReader {
     /// Reads partitions from their beginning, each in its epoch.
     ///
-    /// - Returns: Why one of them could not be: it does not tell where it begins, as one without a leader.
+    /// - Returns: Why one of them could not be: its first offset is unavailable, as of a partition without a leader.
     mutating func restart(
         _ partitions: [TopicPartition: Int64], consumer: inout Consumer, connection: inout Connection
     ) throws -> KafkaError? {

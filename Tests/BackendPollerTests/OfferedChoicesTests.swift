@@ -11,7 +11,7 @@ import Work
 
 @testable import BackendPoller
 
-/// What somebody is offered is there: no context or template is visible before the nodes that it leads to.
+/// Choices are offered only with their nodes: no context or template is visible before the nodes that it leads to.
 @Suite(.ownThreads) struct OfferedChoicesTests {
     private typealias World = PollHandlerTests
     private static let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)
@@ -45,7 +45,7 @@ import Work
         #expect(try offered(&acme) == first.templates.map(\.id))
         #expect(try World.polls(&acme).map(\.run) == [Poll.runOfAnother])
 
-        // The next run compares the person again, whatever else it reads.
+        // The next run compares the person again, in addition to others.
         let known = ScheduleRule.Known(run: Poll.runOfAnother, dueAt: World.time(2), finishedRun: 2)
         let beat = ScheduleRule.Beat(tellsChanges: true, isFullDue: false)
         #expect(

@@ -9,7 +9,7 @@ import Testing
 
 @testable import BackendPoller
 
-/// Hundreds of pages, each with a value that no client expects in the rows of one person: everybody else's changes
+/// Hundreds of pages, each with a value that no client expects in the rows of one person: all other changes
 /// arrive in one run, and nothing of that person counts as gone.
 @Suite(.ownThreads) struct UnreadableRowTests {
     /// Small pages, of which each has a row of the person, and room for all of them.
@@ -17,7 +17,7 @@ import Testing
         #"UPDATE backend.connection SET settings = '{"pageRowsMax": "4", "pagesMax": "1000"}'"#
     private static let victim = 0
 
-    /// Ends, whatever the poller makes of a back end: old code waited for the back end to be mended.
+    /// Ends even if a back end is never fixed: old code waited for that.
     private func completeRun(_ world: inout PollerWorld, isFull: Bool) async throws {
         try world.beginRun(isFull: isFull)
         for _ in 0..<2_000 {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct CompassTextTests {
-    /// Whatever is written in a field of 254 bytes comes back as it was, or is refused in words and not saved.
+    /// Any text in a field of 254 bytes is returned unchanged, or refused with a reason and not saved.
     @Test func everyHeadlineIsKeptOrRefused() async throws {
         try await CompassFixture.run { fixture in
             let compass = fixture.compass()

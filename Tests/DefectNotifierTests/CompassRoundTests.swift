@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [false, true]) func usersWhoActInOneSecondAreAllToldOf(hidesHistoryIDs: Bool) async throws {
+    @Test(arguments: [false, true]) func actionsInOneSecondAreAllNotified(hidesHistoryIDs: Bool) async throws {
         try await CompassWorld.run { world in
             try await world.standIn.post("/sandbox/switches", #"{"hidesHistoryIDs": \#(hidesHistoryIDs)}"#)
             try await world.standIn.change([.init(fields: ["Headline": "It fails", "Owner": "ana"])])

@@ -35,7 +35,7 @@ import Testing
         #expect(try world.noticeWriteCount() == writeCount)
     }
 
-    @Test(arguments: [true, false]) func usersWhoActInOneSecondAreAllToldOf(hasHistoryIDs: Bool) throws {
+    @Test(arguments: [true, false]) func actionsInOneSecondAreAllNotified(hasHistoryIDs: Bool) throws {
         var world = try NotifierWorld()
         world.tracker.hasHistoryIDs = hasHistoryIDs
         world.tracker.act("Submit", on: "S1", by: "bo", at: world.now, owner: "ana")
@@ -52,8 +52,8 @@ import Testing
         try world.expectNotices()
     }
 
-    /// A row that was told of by its second is not told again by its number.
-    @Test func aTrackerWhoseHistoryGetsNumbersTellsNothingTwice() throws {
+    /// A row that was notified by its second is not notified again by its number.
+    @Test func trackerWhoseHistoryGetsNumbersIsNotNotifiedTwice() throws {
         var world = try NotifierWorld()
         world.tracker.hasHistoryIDs = false
         world.tracker.act("Submit", on: "S1", by: "bo", at: world.now, owner: "ana")

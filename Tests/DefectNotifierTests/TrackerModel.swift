@@ -153,7 +153,7 @@ struct TrackerModel {
 /// is to come to, however it gets there.
 struct NaiveReader {
     struct Told: Hashable {
-        /// The number of the row that tells it; `nil` in a tracker that has none.
+        /// The number of its row; `nil` in a tracker that has none.
         let id: Int?
         let record: String
         let action: String

@@ -7,10 +7,10 @@ import Testing
 
 @testable import DefectNotifier
 
-/// Hundreds of rows of one person, each with a value that no client expects: others are told, and nobody's mirror
-/// counts as gone.
+/// Hundreds of rows of one person, each with a value that no client expects: others are notified, and no mirror
+/// counts as deleted.
 @Suite(.ownThreads) struct UnreadableRowTests {
-    @Test func othersAreToldAndNoMirrorGoes() async throws {
+    @Test func othersAreNotifiedAndMirrorsStay() async throws {
         try await CompassWorld.run { world in
             try await world.complete()
             var defects: [StandIn.Change] = []

@@ -10,9 +10,9 @@ import Testing
 @testable import EntrySubmitter
 @testable import RealmGateway
 
-/// Whatever a person writes is one record, or one refusal in words.
+/// Any text of a person becomes one record, or one refusal with a reason.
 @Suite(.ownThreads) struct GeneratedTextTests {
-    /// `TEXT_COUNT=10000` tries so many.
+    /// `TEXT_COUNT=10000` sets the number of texts.
     private static let countMax =
         ProcessInfo.processInfo.environment["TEXT_COUNT"].flatMap { Int($0) } ?? 3_000
 
@@ -60,7 +60,7 @@ import Testing
             for record in records {
                 let marker = try #require(record.marker)
                 let found = texts.removeValue(forKey: marker)
-                let text = try #require(found, "two records, or one that nobody sent")
+                let text = try #require(found, "two records, or one that was not sent")
                 #expect(
                     (record.text ?? "").unicodeScalars.elementsEqual(text.unicodeScalars),
                     "\(String(reflecting: record.text)) of \(String(reflecting: text))")

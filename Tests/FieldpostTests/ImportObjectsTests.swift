@@ -126,7 +126,7 @@ import Testing
                 World.line(realm, .note, UUID(), #"{"title": "\#(text(3 << 20))"}"#), World.task(1),
             ])
         let told = answer.errors.split(separator: "\n")
-        // And the warning that nobody has the address.
+        // And the warning that no person has the address.
         try #require(told.count == 6, "\(answer.errors.prefix(400))")
         #expect(told[0] == "line 2: the fields have 65537 bytes; at most 65536 are allowed")
         #expect(told[1].hasPrefix("line 3: the fields have") && told[1].hasSuffix("at most 4096 are allowed"))

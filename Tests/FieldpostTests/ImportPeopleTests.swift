@@ -74,7 +74,7 @@ import Testing
         let figures = try World.figures(again)
         #expect(figures["unchanged"] == 5 && figures["warned"] == 2 && figures["refused"] == 0)
         #expect(again.output.contains("nobody@acme.example"))
-        // Whoever is let in has the realm.
+        // A person who is let in later has the realm.
         let later = try world.bring("objects", [Self.person(UUID(), "nobody@acme.example")] + lines)
         #expect(later.errors.split(separator: "\n").count == 1)
     }

@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func aGroupOfNobodysCatalogueIsFound() async throws {
+    @Test func groupOutsideTheCatalogueIsFound() async throws {
         try await withMockCluster(topics: [Topics.realm.name: Topics.realm.partitions, "orders": 2]) { cluster in
             var producer = try Producer(brokers: cluster.address)
             for key in 0..<20 as Range<UInt8> { try producer.send("orders", key: [key], value: [key]) }

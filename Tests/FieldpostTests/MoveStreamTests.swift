@@ -47,7 +47,7 @@ import Testing
         return try place.take(frames, on: &connection)
     }
 
-    /// What came before the change is authentic: the stream is resumed behind it.
+    /// Parts before the change are authentic: the stream is resumed behind them.
     @Test func refusedStreamIsResumedFromTheLastGoodPart() throws {
         var lines = try place.stream()
         let second = try #require(lines.indices.filter { lines[$0].hasPrefix(#"{"part""#) }.dropFirst().first)

@@ -44,7 +44,7 @@ extension FlowTests {
                     let (status, text) = try await cluster.health("ready", of: .relay)
                     return status == 503 ? nil : text
                 }
-                // Not for a moment only: it gives up leadership meanwhile, and is made anew.
+                // Not for a moment only: it releases leadership meanwhile, and is re-created.
                 for _ in 0..<25 {
                     try await Task.sleep(for: .seconds(1))
                     let (status, text) = try await cluster.health("ready", of: .relay)

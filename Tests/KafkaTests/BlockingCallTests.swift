@@ -2,7 +2,7 @@ import Kafka
 import TestSupport
 import Testing
 
-/// No call outlives the limit that it is given, whatever brokers do. librdkafka's own limits would be 60 s and more.
+/// No call outlives its limit, even if brokers hang. librdkafka's own limits would be 60 s and more.
 @Suite(.ownThreads) struct BlockingCallTests {
     /// What is beyond the sum of a call's limits is the machine's.
     private static let slack = Duration.seconds(15)
@@ -111,7 +111,7 @@ import Testing
     }
 
     private func inTime(_ what: String, _ body: () throws -> Void) {
-        // A query asks the cluster once or twice, and waits for three leaders and two ends of partitions at most.
+        // A query requests metadata once or twice, and waits for three leaders and two ends of partitions at most.
         let took = ContinuousClock().measure { try? body() }
         #expect(took < Self.limit * 6 + Self.slack, "\(what): \(took)")
     }

@@ -32,7 +32,7 @@ import Testing
         try await withMockCluster(topics: ["t": 1], brokers: 2) { cluster in
             cluster.coordinate("g", by: 2)
             try Admin(brokers: cluster.address, waitMax: patienceMax).commit(group: "g", Self.wanted)
-            // The client below knows both brokers, and has no request in the coordinator that is unavailable.
+            // The client below has both brokers' addresses, and has no request in the coordinator that is unavailable.
             let admin = try Admin(brokers: cluster.address, waitMax: .milliseconds(300))
             cluster.setDown(2)
             for _ in 0..<3 {

@@ -7,12 +7,12 @@ import Testing
 
 @testable import Lag
 
-/// What `lag-monitor` and `fieldpost lag --watch` do all the time, while brokers and coordinators come and go.
+/// Collection cycles of `lag-monitor` and `fieldpost lag --watch` while brokers and coordinators fail and recover.
 ///
 /// A crash of librdkafka ends the process, and with it all tests. `BROKER_FAULT_SECONDS` sets how long the faults last.
 @Suite(.ownThreads) struct BrokerFaultTests {
     private static let waitMax = Duration.milliseconds(400)
-    /// Each request of a look waits for at most `waitMax`; some are repeated for single brokers.
+    /// Each request of a collection cycle waits for at most `waitMax`; some are repeated for single brokers.
     private static let lookMax = Duration.seconds(60)
     private static let topics = ["t": 6, "u": 3]
     private static let groups = Dictionary(uniqueKeysWithValues: (0..<20).map { ("g\($0)", ["t", "u"]) })
@@ -21,7 +21,7 @@ import Testing
         .seconds(ProcessInfo.processInfo.environment["BROKER_FAULT_SECONDS"].flatMap { Int($0) } ?? 5)
     }
 
-    @Test func looksSurviveBrokersAndCoordinatorsThatComeAndGo() async throws {
+    @Test func collectionSurvivesFailuresOfBrokersAndCoordinators() async throws {
         let seed = Seeds.random(1, for: "broker faults")[0]
         try await withProxiedCluster(topics: Self.topics) { cluster, proxies in
             let address = proxies.address
@@ -40,7 +40,7 @@ import Testing
             let looks = watch.looks
             print("broker faults: \(looks), threads \(threadCount) before, \(Self.threadCount) after")
             #expect(looks.isWhole && looks.count > 1 && looks.longest < Self.lookMax, "\(looks)")
-            // A client that is never gone has five threads at least.
+            // A leaked client has five threads at least.
             #expect(Self.threadCount < threadCount + 100)
         }
     }
@@ -85,7 +85,7 @@ import Testing
         proxies.setRoundTrip(.zero, of: broker)
     }
 
-    /// librdkafka's threads in this process: the tests beside this one have some, too.
+    /// librdkafka's threads in this process: parallel tests have some, too.
     private static var threadCount: Int {
         let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
         return threads.count { thread in
@@ -94,7 +94,7 @@ import Testing
     }
 }
 
-/// What one thread sees while another one makes faults.
+/// The results of one thread while another one injects faults.
 private final class Watch: Sendable {
     struct Looks {
         var count = 0

@@ -3,7 +3,7 @@ import Foundation
 import Model
 import Testing
 
-/// Names that people take for one are one, and a name that nobody sees is none.
+/// Names that look the same are equal, and an invisible name is refused.
 @Suite struct DisplayNameTests {
     @Test(arguments: [
         ("Nord\u{200B}é", "Nordé"), ("Norde\u{301}", "Nordé"), ("ΟΔΟΣ", "οδος"), ("οδοσ", "οδος"),

@@ -100,7 +100,7 @@ import Testing
     }
 
     /// A form that is refused today may be stored: who writes another field is not held up by it.
-    @Test func whatWasStoredBeforeHoldsUpNobody() throws {
+    @Test func storedInvalidFieldDoesNotBlockOtherWrites() throws {
         let stored = try JSONObject(Array(#"{"name":"x","backgroundColor":"red","image":7}"#.utf8))
         #expect(throws: FieldObjection.self) { try Kind.team.checked(stored) }
         #expect(throws: FieldObjection.self) { try Kind.team.checked(stored, given: ["image"]) }

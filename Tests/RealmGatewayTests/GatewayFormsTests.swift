@@ -52,7 +52,7 @@ import Testing
     }
 
     /// Not whole is not whole, for a person's entry and for any other object.
-    @Test func whatIsNotWholeIsRefusedWithTheSameWords() async throws {
+    @Test func fractionalNumbersAreRefusedWithTheSameMessage() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             for value in ["3600.5", "1e-1", "\"3600\"", "true", "[]"] {
@@ -88,7 +88,7 @@ import Testing
     }
 
     /// A form that is refused today may be stored from before.
-    @Test func whatWasStoredBeforeHoldsUpNoOtherField() async throws {
+    @Test func storedInvalidFieldDoesNotBlockOtherFields() async throws {
         try await withGateway { fixture in
             let manager = try await fixture.device("manager@example.com", role: .manager)
             let team = UUID()

@@ -62,8 +62,8 @@ import Testing
         }
     }
 
-    /// Unicode's full case folding, canonical equivalence, and what nobody sees.
-    @Test func namesThatPeopleTakeForOneAreOne() async throws {
+    /// Unicode's full case folding, canonical equivalence, and invisible characters.
+    @Test func namesThatLookTheSameAreEqual() async throws {
         try await withGateway { fixture in
             let device = try await fixture.device("manager@example.com", role: .manager)
             let pairs = [

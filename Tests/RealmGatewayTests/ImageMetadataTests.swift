@@ -9,7 +9,7 @@ import Testing
     static let secret = "SECRET 55.6761N 12.5683E"
     private static let hidden = Array(secret.utf8)
 
-    /// EXIF data with a camera's name, an orientation and a text that nobody is to see.
+    /// EXIF data with a camera's name, an orientation and a private text.
     static func exif(_ orientation: UInt8, isLittleEndian: Bool = false) -> [UInt8] {
         func number(_ value: Int, _ count: Int) -> [UInt8] {
             let bytes = (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
@@ -35,7 +35,7 @@ import Testing
     private static let scan = TestImage.joined(
         TestImage.segment(0xDA, [1, 1, 0, 0, 63, 0]), [1, 0xFF, 0, 2, 0xFF, 0xD3, 3])
 
-    /// An image with everything that programs write beside the pixels.
+    /// An image with all metadata that programs write.
     static func photo(_ type: ImageType, _ exif: [UInt8]) -> [UInt8] {
         switch type {
         case .jpeg:
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    /// What stays of ``photo(_:_:)``.
+    /// The stripped form of ``photo(_:_:)``.
     static func bare(_ type: ImageType, _ orientation: UInt8) -> [UInt8] {
         let isTurned = orientation > 1
         let tiff = isTurned ? ExifOrientation.tiff(orientation) : []

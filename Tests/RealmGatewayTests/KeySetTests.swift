@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func oneNameMayStandForSeveralKeysInAnyOrder() async throws {
+    @Test func keysWithTheSameNameVerifyInAnyOrder() async throws {
         let (elliptic, rsa) = try await Self.pairs()
         let (second, another) = try await Self.pairs()
         let encryption = rsa.with(["use": "enc", "alg": "RSA-OAEP"])

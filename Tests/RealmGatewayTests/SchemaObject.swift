@@ -32,7 +32,7 @@ struct SchemaObject {
         values = SchemaValues(schemas: schemas)
     }
 
-    /// Why a put with this value is refused, by the gateway if anybody may put such an object; `nil` if it is accepted.
+    /// Why a put with this value is refused, by the gateway if clients may put such objects; `nil` if it is accepted.
     func problem(with field: String, _ value: String?) throws -> String? {
         var fields = fields
         fields[field] = value
@@ -77,7 +77,7 @@ struct SchemaObject {
         }
     }
 
-    /// The id that the rules want.
+    /// The id that the rules require.
     private static func id(_ kind: Kind, _ fields: [String: String], _ person: UUID) throws -> UUID {
         func id(_ name: String) -> UUID? {
             UUID(uuidString: fields[name].map { String($0.dropFirst().dropLast()) } ?? "")

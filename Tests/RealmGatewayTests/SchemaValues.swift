@@ -72,7 +72,7 @@ struct SchemaValues {
             values += hostile.map { (quoted($0), "no \(format)") }
         }
         if let least = node["minLength"]?.int, least > 0 {
-            // Names: what nobody sees is as good as nothing.
+            // Names: an invisible one counts as empty.
             values += ["", " ", "\u{200B}", "\u{2800}", "\u{3164}", "\u{00A0}\u{FEFF}"].map {
                 (quoted($0), "invisible")
             }
@@ -122,7 +122,7 @@ struct SchemaValues {
         return values
     }
 
-    /// Values that are allowed, whatever else the object says.
+    /// Values that are allowed with any other fields.
     func allowed(_ unresolved: Node, sample: String) throws -> [String] {
         let node = try resolved(unresolved)
         let types = node["type"]?.texts ?? []

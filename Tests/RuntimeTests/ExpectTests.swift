@@ -14,7 +14,7 @@ extension EdgeTests {
             + fields.map { $0 + "\r\n" }.joined() + "\r\n"
     }
 
-    @Test(arguments: 0...1) func bodiesThatAreHeldBackAreAskedFor(kind: Int) async throws {
+    @Test(arguments: 0...1) func heldBackBodiesGetContinue(kind: Int) async throws {
         try await withServer(limits: Self.patient, webSocket: Self.kinds[kind]) { port in
             for isChunked in [false, true] {
                 try await withOwnThread {
@@ -52,7 +52,7 @@ extension EdgeTests {
         }
     }
 
-    @Test func bodiesThatComeAtOnceAreNotAskedFor() async throws {
+    @Test func bodiesThatComeAtOnceGetNoContinue() async throws {
         try await withServer(limits: Self.patient) { port in
             try await withOwnThread {
                 var connection = try RawConnection(port: port)
@@ -73,7 +73,7 @@ extension EdgeTests {
         }
     }
 
-    /// HTTP/1.0 knows no 100 (§10.1.1).
+    /// HTTP/1.0 has no 100 (§10.1.1).
     @Test func clientsOfHTTP10GetNoInterimResponse() async throws {
         try await withServer(limits: Self.patient) { port in
             try await withOwnThread {

@@ -48,7 +48,7 @@ extension EdgeTests {
                     #expect(await connections.faults(of: request) == [])
                 }
             }
-            // A change of protocol that nobody makes: what `curl --http2` and Java's client ask for.
+            // An upgrade that no server here supports: what `curl --http2` and Java's client ask for.
             let upgrade = ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"]
             for method in ["GET", "POST"] {
                 let request = KeptConnections.Request(method, "/page", fields: upgrade)
@@ -84,7 +84,7 @@ extension EdgeTests {
         }
     }
 
-    @Test func streamsAskProxiesToPassOnEachPart() async throws {
+    @Test func streamsDisableProxyBuffering() async throws {
         try await withServer(
             limits: Self.patient, routes: { router in router.get("stream") { _, _ in Self.stream(["one"]) } }
         ) { port in

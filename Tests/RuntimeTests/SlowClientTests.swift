@@ -3,7 +3,7 @@ import Testing
 
 @testable import Runtime
 
-/// Clients that send nothing, or a byte now and then, beside those that send requests.
+/// Clients that send nothing, or a byte now and then, alongside those that send requests.
 extension EdgeTests {
     private static let page = request("/page")
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import TaskFanOut
 
-/// What a team or a person leaves in `/common` when it is deleted.
+/// Objects in `/common` of a deleted team or person.
 @Suite(.ownThreads) struct DeletedReferencesTests {
     @Test func deletedTeamTakesItsMembershipsAlong() throws {
         var world = try TaskWorld()

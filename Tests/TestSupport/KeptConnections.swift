@@ -51,7 +51,7 @@ package struct KeptConnections: Sendable {
         var faults: [String] = []
         for target in targets {
             for method in Self.methods {
-                // What is wrong everywhere is known by then, and waiting for responses that do not come takes long.
+                // Later failures would have the same cause, and waiting for responses that do not come takes long.
                 guard faults.count < 5 else { return faults }
                 for fields in fields {
                     for isChunked in [nil, false, true] {

@@ -28,7 +28,7 @@ package struct RawConnection: ~Copyable {
     private var bytes: [UInt8] = []
     private var isAtEnd = false
 
-    /// How long nothing may come.
+    /// Maximum time without a byte.
     private static let silenceMaxMilliseconds: Int32 = 60_000
 
     package init(port: Int, from source: String? = nil) throws {
@@ -100,7 +100,7 @@ package struct RawConnection: ~Copyable {
 
     /// Waits until the other side closes the connection.
     ///
-    /// - Returns: What came before, which nobody asked for.
+    /// - Returns: Unsolicited bytes that came before.
     package mutating func rest() -> String {
         while fill() {}
         return String(decoding: bytes, as: UTF8.self)

@@ -4,7 +4,7 @@ import Testing
 /// Every call of librdkafka that can block, and the limit that it has.
 ///
 /// Functions of librdkafka wait for brokers for as long as 60 s, or for ever, and one of them ignores the limit that
-/// it is given: a service that is in such a call neither works nor tells that it does not. `BlockingCallTests` of
+/// it is given: a service that hangs in such a call makes no progress and reports nothing. `BlockingCallTests` of
 /// KafkaTests measure that the limits hold.
 @Suite struct LibrdkafkaCallTests {
     struct Call {
@@ -71,7 +71,7 @@ import Testing
         immediate.contains(function) || values.contains(where: function.hasPrefix)
     }
 
-    /// A new call is put into one of the lists by whoever adds it, with its limit if it can block.
+    /// Add a new call to one of the lists, with its limit if it can block.
     @Test func everyCallThatCanBlockHasALimit() {
         var used: Set<String> = []
         for file in SourceFile.all where file.path.hasPrefix("Shared/Kafka/") {
@@ -90,7 +90,7 @@ import Testing
     }
 
     /// What librdkafka's header gives a time limit, can block; so can these, to which it gives none.
-    @Test func noCallThatWaitsIsTakenForAnImmediateOne() throws {
+    @Test func blockingCallsAreNotListedAsImmediate() throws {
         let header = try String(contentsOfFile: "/usr/include/librdkafka/rdkafka.h", encoding: .utf8)
         let code = header.replacing(/\/\*(?:[^*]|\*(?!\/))*\*\//, with: "")
         let declared = code.split(separator: ";").filter { $0.contains("int timeout_ms") }.compactMap {

@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    /// Waits until a process is gone, or only waited for.
+    /// Waits until a process has ended, or is a zombie.
     private static func hasEnded(_ process: pid_t) -> Bool {
         let deadline = ContinuousClock.now + patienceMax
         while ContinuousClock.now < deadline {

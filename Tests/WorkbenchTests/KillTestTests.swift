@@ -10,7 +10,7 @@ import Testing
 
 @Suite(.ownThreads) struct KillTestTests {
     /// Where a back end reports what has changed, people's own polls follow in full comparisons only.
-    @Test func runsOfEverybodyAreCountedBetweenFullComparisons() throws {
+    @Test func runsOfAllPeopleAreCountedBetweenFullComparisons() throws {
         let environment = try TestEnvironment()
         let id = environment.id.rawValue
         var connection = try Connection(environment.conninfo)

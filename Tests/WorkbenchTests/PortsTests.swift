@@ -22,7 +22,7 @@ import Testing
         #expect(!Ports.take(Int(another)))
     }
 
-    /// A process is known by the socket that it listens on, not by an answer at its port. The kernel's table has more
+    /// A process is identified by its listening socket, not by an answer at its port. The kernel's table has more
     /// than one page.
     @Test func listeningProcessIsIdentified() throws {
         var sockets: [Int32] = []

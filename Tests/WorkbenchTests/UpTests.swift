@@ -15,7 +15,7 @@ import Testing
 }
 
 @Suite struct UpStateTests {
-    /// What is exported for another installation is not passed on.
+    /// Variables that are exported for another installation are not passed on.
     @Test func settingsOfOtherInstallationsAreNotInherited() {
         let mine = ["PATH": "/usr/bin", "HOME": "/root", "LANG": "C.UTF-8"]
         let others = [

@@ -27,7 +27,7 @@ struct DemoRun: Sendable {
     let hasDeletions: Bool
     let deadline: ContinuousClock.Instant
 
-    /// How long differences may stay as they are once the devices are done: a worker that was killed keeps its keys for
+    /// Maximum time of unchanged differences once the devices are done: a worker that was killed keeps its keys for
     /// a lease of 30 s, and its partitions until its group has noticed, which another kill may delay. The time begins
     /// again with each change: on a slow machine the services are still at work.
     private static let settleMax = Duration.seconds(90)

@@ -3,13 +3,13 @@
 /// Devices and realms are read one after the other while others may still write: a difference counts only when it is
 /// still there at the next look. How long one look takes says nothing.
 struct VerdictLooks {
-    /// How long differences may stay as they are before they are final: while they change, there is progress.
+    /// Maximum time that differences may stay the same before they are final: while they change, there is progress.
     let settleMax: Duration
     private var settled: ContinuousClock.Instant?
     private var last: [Verdict.Difference]?
     private var count = 0
 
-    /// The maximum number of looks, whatever they show.
+    /// The maximum number of comparisons, even if differences still change.
     static let countMax = 400
 
     init(settleMax: Duration) { self.settleMax = settleMax }

@@ -141,7 +141,7 @@ extension LocalCluster {
 }
 
 extension KillTest {
-    /// The newest run in which everybody was polled: all together by the poll of changes, where the back end reports or
+    /// The newest run that polled all people: all together by the poll of changes, where the back end reports or
     /// lists them; otherwise each by a poll of their own. Where there is a poll of changes, the others are written for
     /// full comparisons only. Rows: one number.
     static let lastRunOfEverybody: Statement = """

@@ -68,7 +68,7 @@ package final class LocalCluster: Sendable {
     /// A libpq connection string of the cluster's database.
     package let conninfo: String
     package var brokers: String { home.address(.broker) }
-    /// What a Kafka client of the emulator is told by its environment.
+    /// Environment variables for a Kafka client of the emulator.
     ///
     /// A broker of librdkafka's mock cluster answers a fetch that finds nothing at the end of `fetch.wait.max.ms` only;
     /// a real one answers at the first byte, so that the usual 500 ms delay nothing there.

@@ -83,7 +83,7 @@ package enum Ports {
         return sockets
     }
 
-    /// The lines of a table of the kernel. A read returns less than it asks for, which Foundation takes for the end.
+    /// The lines of a table of the kernel. A read may return less than requested, which Foundation treats as the end.
     private static func lines(of path: String) -> [Substring] {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return [] }

@@ -37,7 +37,7 @@ extension EnvironmentCommand {
             } catch let stopped as EnvironmentImport.Stopped {
                 guard !moving.name.isEmpty else {
                     throw CommandFailure(
-                        "nothing arrived: \(stopped.reason). fieldpost environment moves tells where export goes on")
+                        "nothing arrived: \(stopped.reason). fieldpost environment moves shows where export resumes")
                 }
                 throw CommandFailure(
                     "\(stopped.reason). What came before it is kept. Go on with: fieldpost environment export"

@@ -24,9 +24,9 @@ extension ImportCommand {
                 them. Standard input is read once: put the lines of /common first. Compressed files are read so: \
                 zcat FILE | fieldpost import objects -
 
-                Who shares what with whom, and by which address somebody is found, is checked as for devices. Two \
-                things only an import may do, and each is a warning: to write into the realm of an address that \
-                nobody has yet, and to let in somebody whose address is of none of the environment's domains.
+                Shared items and the addresses of PersonLookup objects are checked as for devices. Two things only \
+                an import may do, and each is a warning: to write into the realm of an address that no person has \
+                yet, and to let in a person whose address is of none of the environment's domains.
 
                 Bad lines are told by their numbers, with the reason, and the others are written; the exit status is \
                 1 then.

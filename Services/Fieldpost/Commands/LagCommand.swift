@@ -30,7 +30,7 @@ struct LagCommand: ParsableCommand {
         if let topic, foreignGroup == nil { _ = try Topic.named(topic) }
     }
 
-    /// The group that is asked for, when it is none of the catalogue.
+    /// The requested group, if it is none of the catalogue.
     private var foreignGroup: String? {
         group.flatMap { name in Topics.all.contains { $0.consumers.contains(name) } ? nil : name }
     }
@@ -91,7 +91,7 @@ struct LagCommand: ParsableCommand {
         return look.problems.min { $0.key < $1.key }?.value
     }
 
-    /// A row for every partition of the catalogue, also for those of which nothing is known; of another group, for
+    /// A row for every partition of the catalogue, also for those without data; of another group, for
     /// those that it has committed offsets of.
     private func rows(_ history: LagHistory) -> [LagRow] {
         if let foreignGroup {

@@ -64,7 +64,7 @@ private struct TopicDescription: Encodable {
     let groups: [String]
     /// Members of each group; absent where the brokers do not tell.
     let members: [String: Int]
-    /// Why the members of the other groups are not known.
+    /// Why the members of the other groups are unknown.
     let membersUnknown: [String: String]
     /// Those that say what is kept and for how long.
     let settings: [String: String]

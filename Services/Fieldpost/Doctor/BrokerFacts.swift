@@ -36,7 +36,7 @@ struct BrokerFacts: Sendable {
         return facts
     }
 
-    /// How many members a group has; `nil` when that is not known.
+    /// Number of members of a group; `nil` if unknown.
     func memberCount(_ group: String) -> Int? {
         guard let groups, refusedGroups[group] == nil else { return nil }
         // Brokers list every group that has committed, to a client that may describe it.
@@ -56,7 +56,7 @@ struct BrokerFacts: Sendable {
     }
 
     /// Of each group of the catalogue the partitions that it reads, or all that it has committed when this client sees
-    /// none of its topics: whether it may look at the group is found out in any case.
+    /// none of its topics: the request shows in any case whether it may describe the group.
     private static func questions(_ metadata: ClusterMetadata) -> [String: [TopicPartition]?] {
         var questions: [String: [TopicPartition]?] = [:]
         for service in Services.all {

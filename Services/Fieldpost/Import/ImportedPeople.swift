@@ -4,25 +4,25 @@ import FoundationEssentials
 import Model
 import Postgres
 
-/// The people that imported objects are of and name, and what the same rules that hold for devices say of them.
+/// Checks the people that imported objects are of and name, by the rules that hold for devices.
 ///
-/// An import may do two things that no device may: write into the realm of an address that nobody has yet, and let
-/// somebody in whose address is not the environment's. Both are reported.
+/// An import may do two things that no device may: write into the realm of an address that no person has yet, and
+/// let in a person whose address is not the environment's. Both are reported.
 struct ImportedPeople {
     private let environment: EnvironmentID
     private var ids: [String: UUID] = [:]
     private var emails: [UUID: String] = [:]
-    /// Addresses and ids of which it is known that they are nobody's so far.
+    /// Addresses and ids that were looked up and are no person's so far.
     private var strangers: (emails: Set<String>, ids: Set<UUID>) = ([], [])
-    /// Addresses by which nobody can log in.
+    /// Addresses that no person can log in with.
     private var foreign: Set<String> = []
     /// Addresses of which a warning was given.
     private var warned: Set<String> = []
 
-    /// After so many people they are looked up again.
+    /// Maximum number of people that are cached; beyond it they are looked up again.
     private static let countMax = 100_000
 
-    /// What is wrong with an object, or unusual.
+    /// An error in an object, or a warning about it.
     enum Finding: Equatable {
         case refused(String)
         case warning(String)
@@ -63,7 +63,7 @@ struct ImportedPeople {
 
     private mutating func add(_ email: String, _ id: UUID) { (ids[email], emails[id]) = (id, email) }
 
-    /// What the rules say of an object whose people were looked up; a warning once for each address.
+    /// Checks an object whose people were looked up; returns a warning once for each address.
     mutating func finding(of object: ImportedObject) -> Finding? {
         if let email = object.email, foreign.contains(email), warned.insert(email).inserted {
             return .warning("\(email) is let in, and cannot log in: its domain is none of the environment's")

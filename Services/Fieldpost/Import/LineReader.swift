@@ -10,7 +10,7 @@ struct LineReader: ~Copyable {
         /// Whether it ends with a line feed; `false`: with the file.
         let hasEnd: Bool
 
-        /// Whether there is nothing in it, but for the carriage return of a file with CRLF.
+        /// Whether it is empty, except for the carriage return of a file with CRLF.
         var isBlank: Bool { bytes?.allSatisfy { $0 == 0x20 || $0 == 0x0D || $0 == 0x09 } ?? false }
     }
 

@@ -43,7 +43,7 @@ struct ObjectImport: ~Copyable {
     private var isTold = false
     private(set) var counts = Counts()
     private(set) var problems: ImportProblems
-    /// What an import may do and a device may not, and what became of it.
+    /// Lines that an import may write and a device may not, with their consequence.
     private(set) var warnings: ImportProblems
     private var importedPeople: ImportedPeople
 
@@ -126,7 +126,7 @@ struct ObjectImport: ~Copyable {
         writing = (count: objects.count, isTold: !isTold)
     }
 
-    /// Without what is not its person's to have, and `Person` objects that are nobody's, whose people are let in here.
+    /// Returns the objects that pass the checks, without `Person` objects of no person; lets in people first.
     private mutating func known(_ waiting: [Waiting]) throws -> [ImportedObject] {
         let strangers = try letIn(waiting.filter { $0.object.kind == .person })
         let rest = waiting.filter { !strangers.contains($0.line) || $0.object.kind != .person }
@@ -143,7 +143,7 @@ struct ObjectImport: ~Copyable {
         }
     }
 
-    /// - Returns: The lines of `Person` objects that are nobody's.
+    /// - Returns: The lines of `Person` objects that belong to no person.
     private mutating func letIn(_ people: [Waiting]) throws -> Set<Int> {
         if people.isEmpty { return [] }
         let claims = people.map { People.Claim(id: $0.object.id, email: $0.object.email) }

@@ -4,7 +4,7 @@ import Foundation
 enum TextFile {
     /// Largest file that is read as a whole, unless a command says otherwise.
     static let bytesMax = 1 << 28
-    /// So many bytes tell the encoding.
+    /// Number of bytes by which the encoding is detected.
     static let startCount = 4
 
     private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]

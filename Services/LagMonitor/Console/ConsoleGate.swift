@@ -22,14 +22,14 @@ struct ConsoleGate: Sendable {
     /// Of requests that the page makes by itself, whatever it says: nobody need be there.
     static let automaticField = "fieldpost-console-automatic"
 
-    /// - Throws: `Problem` 401 without a session, which says nothing else; 403 for what another site's page sent; 429
+    /// - Throws: `Problem` 401 without a session, without further detail; 403 for what another site's page sent; 429
     ///   for too many requests of the session, or guesses of the network.
     func visitor(_ request: Request, _ context: EdgeContext) throws -> Visitor {
         guard let id = cookies.session(in: request.headers) else { throw Self.notSignedIn }
         let isAutomatic = HTTPField.Name(Self.automaticField).map { request.headers[$0] != nil } ?? false
         switch sessions.use(id, isAutomatic: isAutomatic) {
         case .none:
-            // After the session was looked for: who has one is not held back for those who guess on the same network.
+            // After the session lookup: a valid session is not limited for guesses from the same network.
             try guesses.count(settings.clients.text(request, context))
             throw Self.notSignedIn
         case .busy:

@@ -7,13 +7,13 @@ import Synchronization
 final class SignInBudget: Sendable {
     /// Requests of one network at once; a sign-in takes two.
     static let requestCountMax = 60
-    /// After so long a network has one more request. However slowly they come, more than this is refused in the end.
+    /// Time until a network may send one more request. Slow guesses above this rate are refused in the end, too.
     static let refillInterval = Duration.seconds(5)
     /// Requests of one network under way at a time.
     static let openCountMax = 8
     /// Requests of all networks under way at a time.
     static let totalOpenCountMax = 200
-    /// Networks that are told apart; further ones share one budget.
+    /// Maximum number of networks with a budget of their own; further ones share one.
     static let networkCountMax = 10_000
 
     private struct Use {

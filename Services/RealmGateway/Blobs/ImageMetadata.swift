@@ -43,13 +43,13 @@ extension Span where Element == UInt8 {
     }
 }
 
-/// The orientation tag of EXIF, which says how an image is turned and mirrored when it is shown.
+/// The orientation tag of EXIF, which defines how an image is rotated and mirrored when it is displayed.
 ///
 /// Source: CIPA DC-008 (Exif 2.32) §4.6.2, §4.6.4 A; the structure is TIFF's (TIFF 6.0 §2).
 enum ExifOrientation {
     private static let tag = 0x0112
     private static let short = 3
-    /// Upright is what an image without a tag is.
+    /// The orientation of an image without a tag.
     private static let turned = 2...8
 
     /// Reads the orientation of EXIF data; `nil` for an upright image, and for data that cannot be read.

@@ -5,7 +5,7 @@ enum JPEGImage {
     private static let endOfImage: UInt8 = 0xD9
     private static let startOfScan: UInt8 = 0xDA
 
-    /// What is done with a segment, by its marker.
+    /// The handling of a segment, by its marker.
     private enum Treatment {
         /// Tables, frames and scans.
         case keep

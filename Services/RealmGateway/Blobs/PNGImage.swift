@@ -2,7 +2,7 @@
 ///
 /// Source: W3C PNG (Third Edition) §5.3, §11.
 enum PNGImage {
-    /// The pixels, and what says how they are shown. Animations too.
+    /// Chunks with pixels, and those that define how they are displayed. Animations too.
     private static let kept = Set(
         [
             "IHDR", "PLTE", "IDAT", "tRNS", "gAMA", "cHRM", "sRGB", "iCCP", "sBIT", "bKGD", "pHYs", "cICP", "mDCV",
@@ -13,7 +13,7 @@ enum PNGImage {
     private static let data = code("IDAT")
     private static let exif = code("eXIf")
     private static let end = code("IEND")
-    /// Of the number of a chunk's type: whether a reader that does not know it may pass over it.
+    /// Of the number of a chunk's type: whether a reader that does not support it may skip it.
     private static let ancillary = 0x2000_0000
 
     private static func code(_ type: String) -> Int { type.utf8.reduce(0) { $0 << 8 | Int($1) } }

@@ -33,11 +33,11 @@ enum MutationRules {
         }
     }
 
-    /// How far a device's clock may be ahead of the server's.
+    /// Maximum time, in milliseconds, that a device's clock may be ahead of the server's.
     private static let clockDifferenceMax: Int64 = 5 * 60_000
 
     /// Whether a `Location` is older than the stored one, which another of the person's devices wrote: the newest one
-    /// counts. A stored time that lies in the future says nothing of what is newer.
+    /// counts. A stored time in the future is ignored.
     private static func isOutdated(
         _ change: MutationDecision.Change, of kind: Kind, _ current: StoredObject?, _ now: Timestamp
     ) -> Bool {
@@ -78,7 +78,7 @@ enum MutationRules {
         return .person(author.person, emails: author.emails, fields: grant?.fields ?? [])
     }
 
-    /// Nobody tells of others that they did a task.
+    /// No person can report another person's task as done.
     private static func checkPerson(
         in given: JSONObject, of mutation: Mutation, _ realm: RealmClass, _ person: UUID
     ) throws(MutationProblem) {

@@ -96,7 +96,7 @@ extension CompassState {
             _ = try readable(id, user)
             throw CompassRules.Refusal("The record \(id) is not being edited.")
         }
-        // Read once: the clock goes on meanwhile, and the record's time is that of its first row of history.
+        // Read once, since the clock advances: the record's time is that of its first row of history.
         let atMs = clock.nowMs
         let old = session.isNew ? Self.new(number, user, serverMs(at: atMs)) : try changeable(id, user)
         guard old.version == session.version else {

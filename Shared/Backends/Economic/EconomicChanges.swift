@@ -12,7 +12,7 @@ extension EconomicBackend {
     /// did; not at once, since it may come to the same end.
     ///
     /// An entry that cannot be read is left out, and reported. At the end of a pass the listings that are everybody's
-    /// choices are looked at too, which cannot be asked for changes.
+    /// choices are read too, since they cannot be queried for changes.
     package func changes(
         of people: [BackendPerson], since text: String?
     ) async throws(BackendError) -> BackendChanges {

@@ -133,7 +133,7 @@ enum OData {
 
 /// A row of a listing.
 protocol SAPRow: ListedRow {
-    /// What identifies it in its listing: the values of its ``ListedRow/idMembers``.
+    /// Identifies it in its listing: the values of its ``ListedRow/idMembers``.
     var key: String { get }
 }
 

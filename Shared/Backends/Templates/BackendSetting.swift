@@ -5,7 +5,7 @@ package struct BackendSetting: Sendable {
     /// What its values are.
     enum Values: Sendable {
         case number(ClosedRange<Int>)
-        /// A text of at most so many UTF-16 code units.
+        /// A text of at most this number of UTF-16 code units.
         case text(lengthMax: Int)
         /// One of these words.
         case word([String])

@@ -2,7 +2,7 @@ package import Essentials
 package import FoundationEssentials
 package import Model
 
-/// What an object must say of the person whose it is, and of others: the same for devices and for imports.
+/// Rules for references of an object to its own person and to others: the same for devices and for imports.
 package enum OwnerRules {
     /// What there is once per pair has an id that is made of both.
     ///
@@ -22,7 +22,7 @@ package enum OwnerRules {
             + "\(names.second)'s last eight"
     }
 
-    /// Nobody shares with themselves, nor is found by somebody else's address.
+    /// Checks that a person does not share with themselves, and is found only by an address of their own.
     ///
     /// - Parameters:
     ///   - person: The id of the `Person` whose object it is.
@@ -45,6 +45,6 @@ package enum OwnerRules {
         kind == .sharedItem ? fields.id(of: "recipient") : nil
     }
 
-    /// That the recipient must be known.
+    /// The problem of a recipient that is not found.
     package static let recipientUnknown = "'recipient' must be the id of a Person"
 }

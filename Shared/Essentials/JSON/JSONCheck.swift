@@ -57,7 +57,7 @@ public enum JSONCheck {
 }
 
 extension JSONCheck {
-    /// How deep a file may be nested that a person hands over.
+    /// Maximum nesting depth of a file that a person hands over.
     private static let fileDepthMax = 512
 
     /// Refuses a key that is given twice in an object, in a file that something else reads and judges.

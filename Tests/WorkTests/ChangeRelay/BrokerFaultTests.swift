@@ -15,8 +15,8 @@ import Testing
     private static let topic = Topics.entry.name
     private static let topics = partitionCounts.mapValues { _ in 1 }.merging([topic: 3]) { $1 }
 
-    /// What the others lead is published meanwhile, and the rest when it is back.
-    @Test(arguments: [true, false]) func oneBrokerOfThreeStopsNoOthersPartitions(isFrozen: Bool) async throws {
+    /// Partitions of the others are published meanwhile, and the rest once the broker recovers.
+    @Test(arguments: [true, false]) func failedBrokerDoesNotBlockOthersPartitions(isFrozen: Bool) async throws {
         try await withProxiedCluster(topics: Self.topics) { cluster, proxies in
             var flow = try Flow(cluster)
             lead(cluster)
@@ -85,7 +85,7 @@ import Testing
             }
             #expect(failure is KafkaError || failure is Relay.BrokersSilent, "\(failure as Any)")
 
-            // As the runtime does: it is made anew, and does not take the lock again.
+            // As the runtime does: it is re-created, and does not take the lock again.
             first = try flow.makeRelay(brokers: proxies.address)
             var second = try flow.makeRelay()
             _ = try add(10, to: &flow)
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    /// 1,000 partitions whose leaders are 100 ms away: the check ends, publishing waits for none of it, and no
+    /// 1,000 partitions whose leaders have 100 ms latency: the check ends, publishing waits for none of it, and no
     /// session is idle for longer than PostgreSQL allows.
     @Test func aThousandPartitionsFarAwayAreChecked() async throws {
         try await withProxiedCluster(topics: Self.topics.merging(["many": 1_000]) { $1 }) { cluster, proxies in

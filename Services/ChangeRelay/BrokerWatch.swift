@@ -77,21 +77,33 @@ final class BrokerWatch: Sendable {
     }
 
     private static func run(_ mailbox: Mailbox, _ brokers: String, _ properties: [String: String]) {
-        do throws(KafkaError) {
-            let admin = try Admin(brokers: brokers, properties: properties, waitMax: waitMax)
-            while true {
-                let (question, isOver) = mailbox.state.withLock { ($0.question.take(), $0.isOver) }
-                if isOver { return }
-                if let question {
-                    answer(mailbox, Result { () throws(KafkaError) in try look(admin, question) })
-                } else {
-                    mailbox.wakeup.wait(atMost: .seconds(60))
-                    mailbox.wakeup.drain()
-                }
+        while !mailbox.state.withLock(\.isOver) {
+            do throws(KafkaError) {
+                try serve(mailbox, try Admin(brokers: brokers, properties: properties, waitMax: waitMax))
+            } catch {
+                // The process may be short of threads or file descriptors: retried.
+                answer(mailbox, .failure(error))
+                wait(mailbox, atMost: .seconds(1))
             }
-        } catch {
-            answer(mailbox, .failure(error))
         }
+    }
+
+    /// Answers questions until the relay has ended.
+    private static func serve(_ mailbox: Mailbox, _ admin: borrowing Admin) throws(KafkaError) {
+        while true {
+            let (question, isOver) = mailbox.state.withLock { ($0.question.take(), $0.isOver) }
+            if isOver { return }
+            if let question {
+                answer(mailbox, Result { () throws(KafkaError) in try look(admin, question) })
+            } else {
+                wait(mailbox, atMost: .seconds(60))
+            }
+        }
+    }
+
+    private static func wait(_ mailbox: Mailbox, atMost limit: Duration) {
+        mailbox.wakeup.wait(atMost: limit)
+        mailbox.wakeup.drain()
     }
 
     private static func answer(_ mailbox: Mailbox, _ answer: Result<Look, KafkaError>) {

@@ -56,6 +56,12 @@ final class TrackerSession: Sendable {
         do throws(BackendError) {
             return try await firstPage(of: reading, TrackerColumns.ofHistory, folder)
         } catch {
+            guard case .refused = error else { throw error }
+        }
+        // The refusal may be about the folder, which may have changed. Only the second one is about the columns.
+        do throws(BackendError) {
+            return try await firstPage(of: reading, TrackerColumns.ofHistory, try await currentFolder())
+        } catch {
             guard case .refused(let messages) = error else { throw error }
             let page = try await firstPage(of: reading, TrackerColumns.ofDefectsHistory, try await currentFolder())
             hasHistoryIDs.withLock { $0 = false }

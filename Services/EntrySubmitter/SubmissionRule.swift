@@ -144,9 +144,9 @@ struct SubmissionRule: Sendable {
             return settle(ledger, EntryPatch(status: confirmed.status), log: log, state)
         }
         if let confirmed = ledger.confirmed, ledger.backendID != nil, let sent = confirmed.sent,
-            sent.isSameRecord(as: wanted)
+            sent.isSameRecord(as: wanted), sent.differsOnlyInText(from: confirmed.wanted)
         {
-            // The back end would make the same of it as the last time.
+            // The back end would alter the text in the same way. Other values are what somebody changed there.
             let line = SubmissionDecision.LogLine(
                 status: confirmed.status, message: Alteration.message(wanted, as: confirmed.wanted), code: .altered)
             return settle(

@@ -38,6 +38,11 @@ struct Wanted: Codable, Equatable, Sendable {
         day == other.day && durationSeconds == other.durationSeconds && (text ?? "") == (other.text ?? "")
             && references == other.references
     }
+
+    func differsOnlyInText(from other: Wanted) -> Bool {
+        day == other.day && Hours(seconds: durationSeconds) == Hours(seconds: other.durationSeconds)
+            && references == other.references
+    }
 }
 
 /// What is known of an entry's submission: the row of `submission.ledger`.

@@ -53,6 +53,7 @@ final class CoordinatorClient {
             while answerCount < missing.count, let answer = queue.next(until: deadline) {
                 answerCount += 1
                 let index = unsafe Int(bitPattern: rd_kafka_event_opaque(answer.pointer)) - 1
+                guard missing.indices.contains(index) else { continue }
                 do throws(KafkaError) {
                     try answer.check()
                     found[missing[index]] = .success(try read(answer))

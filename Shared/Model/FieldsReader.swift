@@ -50,11 +50,17 @@ struct FieldsReader: Decoder {
 
     func singleValueContainer() throws -> any SingleValueDecodingContainer { SingleField(reader: self) }
 
+    /// Maximum number of a nested object's members: each is searched for among all of them.
+    private static let nestedCountMax = 512
+
     /// The members of a nested object.
     private func nested<Key: CodingKey>(as type: Key.Type) throws -> [Member] {
         let start = value.lowerBound
         guard let members = try? JSONCheck.members(of: Array(bytes[value]), countMax: .max) else {
             throw FieldProblem(mustBe: "an object")
+        }
+        guard members.count <= Self.nestedCountMax else {
+            throw FieldProblem(mustBe: "an object of at most \(Self.nestedCountMax) members")
         }
         if let names = type as? any ClosedNames.Type {
             let known = Self.names(names)

@@ -39,7 +39,7 @@ import Testing
 
     @Test func nestedObjectOfTooManyMembersIsRefused() throws {
         for count in [512, 513] {
-            let members = (0..<count).map { #""field\($0)":"value""# }.joined(separator: ",")
+            let members = (0..<count).map { #""field\#($0)":"value""# }.joined(separator: ",")
             let json = Array(#"{"operation":"choices","fields":{\#(members)}}"#.utf8)
             let problem = try #require(Kind.defectCommand.objection(to: json))
             #expect(problem.contains(count == 512 ? "at most 200 fields" : "'fields' must be an object of at most 512"))

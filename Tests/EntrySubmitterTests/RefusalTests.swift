@@ -74,6 +74,23 @@ import Testing
         #expect(decision.log == [.init(status: .released)])
     }
 
+    /// The back end alters texts in the same way each time; other hours are a change that a person made there.
+    @Test(arguments: [false, true]) func editIsSentUnlessOnlyItsTextWasAltered(hasOtherHours: Bool) {
+        var ledger = ledger(.update)
+        var kept = wanted
+        if hasOtherHours { kept.durationSeconds = 7_200 } else { kept.text = "w?rk" }
+        (ledger.version, ledger.phase, ledger.editPosition) = (3, .settled, 1)
+        (ledger.backendID, ledger.confirmed) = ("1", Confirmed(wanted: kept, status: .released, sent: wanted))
+        var state = SubmissionState(entry: entry { _ in }, ledger: ledger)
+        (state.wanted, state.isChecked) = (wanted, true)
+        let decision = SubmissionWorld.rule.decide(state, .look)
+        if case .call(let call) = decision.step, case .update(_, let sent) = call.action {
+            #expect(hasOtherHours && sent.durationSeconds == 3_600)
+        } else {
+            #expect(!hasOtherHours && decision.log.last?.code == .altered, "\(decision)")
+        }
+    }
+
     /// The device edited it again while the call for the edit before was under way: the refusal is told, what was
     /// written since stays, and is submitted in its turn.
     @Test(arguments: [Ledger.Operation.create, .update]) func aRefusalOfAnOlderEditLeavesTheNewerOne(

@@ -146,7 +146,7 @@ struct SubmissionRule: Sendable {
         if let confirmed = ledger.confirmed, ledger.backendID != nil, let sent = confirmed.sent,
             sent.isSameRecord(as: wanted), sent.differsOnlyInText(from: confirmed.wanted)
         {
-            // The back end would alter the text in the same way. Other values are what somebody changed there.
+            // The back end would alter the text in the same way. Other values were changed there by a person.
             let line = SubmissionDecision.LogLine(
                 status: confirmed.status, message: Alteration.message(wanted, as: confirmed.wanted), code: .altered)
             return settle(

@@ -41,10 +41,10 @@ import Testing
             ])
         #expect(
             answer.errors.split(separator: "\n").map(String.init) == [
-                "line 4: 'recipient' must be somebody else than the person who shares",
+                "line 4: 'recipient' must be another person than the owner",
                 "line 6: 'recipient' must be the id of a Person",
                 "line 7: 'email' must be the person's own: ana@acme.example",
-                "line 9: nobody has this id: give their Person first",
+                "line 9: no person has this id: import the Person first",
                 "line 10: a Location has the id of its person, \(ana.text)",
                 "fieldpost: 5 of 11 lines are not in",
             ])
@@ -66,8 +66,8 @@ import Testing
             answer.errors.split(separator: "\n").map(String.init) == [
                 "warning: line 1: eve@elsewhere.example is let in, and cannot log in: its domain is none of the "
                     + "environment's",
-                "warning: line 2: nobody has the address nobody@acme.example: nobody opens this realm until "
-                    + "somebody is let in by it",
+                "warning: line 2: no person has the address nobody@acme.example: the realm stays closed until "
+                    + "one is added",
             ])
         #expect(try world.objects().count == 5)
         let again = try world.bring("objects", lines, ["--json"])

@@ -10,10 +10,10 @@ extension EnvironmentCommand {
         static let configuration = CommandConfiguration(
             abstract: "Read an environment that another installation exports.",
             discussion: """
-                What was read stays when the stream is cut, or refused because it was changed on its way; the status \
-                is 1 then, and the last line says with which --resume the other installation goes on. When all of it \
-                is here it prints a receipt, for: fieldpost environment leave. Run again then, it prints the receipt \
-                again. Nobody works with the environment before: fieldpost environment begin.
+                If the stream is cut, or refused because it was changed in transit, the rows before that are kept: \
+                the status is 1, and the last line has the --resume for the other installation. When the stream is \
+                complete, this command prints a receipt for: fieldpost environment leave. Run again, it prints the \
+                receipt again. The environment is not used here before: fieldpost environment begin.
                 """)
         @Argument(help: "The file; standard input without it.") var file: String?
         @OptionGroup var options: MoveOptions
@@ -40,7 +40,7 @@ extension EnvironmentCommand {
                         "nothing arrived: \(stopped.reason). fieldpost environment moves shows where export resumes")
                 }
                 throw CommandFailure(
-                    "\(stopped.reason). What came before it is kept. Go on with: fieldpost environment export"
+                    "\(stopped.reason). The rows before it are kept. Resume with: fieldpost environment export"
                         + (stopped.resume.map { " --resume \($0.text)" } ?? ""))
             }
         }

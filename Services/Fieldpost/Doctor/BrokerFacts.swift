@@ -50,7 +50,7 @@ struct BrokerFacts: Sendable {
         if let failure = refusedGroups[group] ?? groups?[group]?.failure {
             return "members unknown (\(failure.message))"
         }
-        guard let groups else { return "workers are not told" }
+        guard let groups else { return "workers are unknown" }
         return groups[group] == nil
             ? "members unknown (brokers do not list the group)" : "members unknown (new consumer protocol)"
     }

@@ -73,7 +73,7 @@ struct ImportedPeople {
             guard let email = emails[person] else {
                 return .refused(
                     object.kind == .personLookup
-                        ? "nobody has this id: give their Person first" : OwnerRules.recipientUnknown)
+                        ? "no person has this id: import the Person first" : OwnerRules.recipientUnknown)
             }
             let whose = object.kind == .personLookup ? person : owner
             if let whose, let fields = try? JSONObject(object.fields.bytes),
@@ -85,7 +85,7 @@ struct ImportedPeople {
         guard let email = object.realm.email else { return nil }
         guard let owner else {
             guard warned.insert(email).inserted else { return nil }
-            return .warning("nobody has the address \(email): nobody opens this realm until somebody is let in by it")
+            return .warning("no person has the address \(email): the realm stays closed until one is added")
         }
         guard object.kind != .location || object.id == owner else {
             return .refused("a Location has the id of its person, \(owner.text)")

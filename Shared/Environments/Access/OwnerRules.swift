@@ -33,7 +33,7 @@ package enum OwnerRules {
     ) -> String? {
         switch kind {
         case .sharedItem where fields.id(of: "recipient") == person:
-            "'recipient' must be somebody else than the person who shares"
+            "'recipient' must be another person than the owner"
         case .personLookup where !emails.contains(fields.text(of: "email") ?? ""):
             "'email' must be the person's own: \(emails.joined(separator: " or "))"
         default: nil

@@ -52,7 +52,11 @@ extension SubmissionRule {
         case .live(let entry, _):
             var patch = EntryPatch(
                 status: status, backendID: ledger.confirmed == nil ? ledger.backendID.map { .some($0) } : nil)
-            if entry.deleteRequested == true {
+            if entry.deleteRequested == true, status.isClosed {
+                // Nothing can be sent any more: the entry becomes what the record holds.
+                (patch.restored, patch.deleteRequested) = (ledger.confirmed?.wanted.fields, false)
+                patch.submitRequested = true
+            } else if entry.deleteRequested == true {
                 // What was edited before the refused deletion is still wanted: the entry is looked at anew.
                 ledger.editPosition = 0
                 patch.deleteRequested = false

@@ -120,6 +120,20 @@ import Testing
         }
     }
 
+    /// A record that is closed takes no edit: after a refused deletion the entry becomes what the record holds.
+    @Test func refusedDeletionOfClosedRecordRestoresTheEntry() {
+        var ledger = ledger(.delete)
+        (ledger.backendID, ledger.confirmed) = ("1", Confirmed(wanted: wanted, status: .recorded))
+        let state = SubmissionState(
+            entry: entry { ($0.text, $0.deleteRequested) = ("newer", true) }, ledger: ledger)
+        let decision = SubmissionWorld.rule.decide(state, .answer(.refused(["no"]), version: 3))
+        #expect(
+            decision.entry
+                == .patch(
+                    EntryPatch(
+                        status: .recorded, deleteRequested: false, submitRequested: true, restored: wanted.fields)))
+    }
+
     /// An integration deleted the entry, and the back end does not let its record go: the entry is there again, with
     /// what the record holds.
     @Test func anEntryWhoseRecordStaysComesBack() throws {

@@ -11,7 +11,7 @@ package struct FieldObjection: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// A problem of a value on its way out of the containers that it is in.
+/// A problem of a value, with the path of the containers that it is in.
 struct FieldProblem: Error {
     /// From the outermost to the innermost: `place`, `latitude`; an element of a list as `[3]`.
     var path: [String]

@@ -11,7 +11,7 @@ package enum Memberships {
     /// The memberships of teams, by the number of the decision about the team. Rows: decision, the membership's id.
     ///
     /// It looks at all memberships of the environment, and so runs before the decision's transaction, not in it. That
-    /// is right: whoever joins the team later has an event of their own, and it finds the team as it is now.
+    /// is right: a person who joins it later has an event of their own, and it finds the team as it is now.
     ///
     /// Their ids say of which team they are, and whose: none of their fields has to be read, nor to be readable. Of
     /// teams, or people, whose ids share the half that a membership's has, one too many is found at worst.

@@ -50,7 +50,7 @@ extension EventReader {
         nextEpoch = .now + Self.epochInterval
         let older = consumer.assignment.subtracting(begun).filter { epochs[$0].map { $0 < newest } ?? false }
         let restarted = Dictionary(uniqueKeysWithValues: older.map { ($0, newest) })
-        // One without a leader holds up no other: it is begun anew next time.
+        // A partition without a leader delays no other: it is retried at the next call.
         if let failure = try restart(restarted, consumer: &consumer, connection: &connection) {
             logger.warning("partitions cannot be read from their beginning yet", metadata: ["reason": "\(failure)"])
         }

@@ -49,14 +49,8 @@ import Testing
     @Test func aTombstoneIsRevived() throws {
         let world = try World()
         #expect(try world.bring("objects", [World.task(1)]).status == 0)
-        var connection = try Connection(world.conninfo)
-        var batch = WriteBatch(environment: world.environment)
-        let key = try #require(
-            try RealmObject(
-                connection.run("SELECT realm_id, kind, id, position, edit_position, fields FROM store.object")[0])
-        ).key
-        batch.delete(key, decision: 0)
-        _ = try batch.commit(on: &connection)
+        let id = try #require(UUID(uuidString: try world.query("SELECT id::text FROM store.object")[0]))
+        try world.delete(.fieldTask, id)
         let answer = try world.bring("objects", [World.task(1)], ["--json"])
         #expect(try World.figures(answer)["replaced"] == 1)
         #expect(try world.query("SELECT position::text FROM store.object WHERE NOT deleted") == ["3"])
@@ -146,17 +140,11 @@ import Testing
         try withFolder { folder in
             let pipe = folder.appendingPathComponent("pipe")
             try #require(unsafe mkfifo(pipe.path, 0o600) == 0)
-            feed(pipe, lines)
+            World.feed(pipe, lines)
             let answer = try once.run("objects", pipe.path)
             #expect(answer.status == 0, "\(answer.errors)")
         }
         #expect(try once.query(order) == ["\(Kind.fieldTask.number)", "\(Kind.team.number)"])
-    }
-
-    /// Writes into a pipe that somebody will read, from a thread of its own.
-    private func feed(_ pipe: URL, _ lines: [String]) {
-        let bytes = Data(lines.map { $0 + "\n" }.joined().utf8)
-        Thread.detachNewThread { try? FileHandle(forWritingTo: pipe).write(contentsOf: bytes) }
     }
 
     @Test func aPersonKeepsTheirId() throws {
@@ -219,7 +207,7 @@ import Testing
         var admin = try Connection(world.conninfo)
         #expect(throws: PostgresError.self) {
             for number in 0..<5_000 {
-                let object = try lines.object(Array(World.task(number).utf8), common: nil)
+                let object = try lines.object(Array(World.task(number).utf8), in: nil)
                 try work.add(try #require(object), line: number)
                 if number == 4_500 {
                     try admin.run(

@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test func linesThatNoDeviceMayWriteAreRefused() throws {
-        let (world, ana, bo, note) = (try World(), UUID(), UUID(), UUID())
+        let (world, ana, bo, note, stranger) = (try World(), UUID(), UUID(), UUID(), UUID())
         let realm = "/users/ana@acme.example"
         let location = #"{"latitude": 1, "longitude": 2}"#
         let answer = try world.bring(
@@ -35,21 +35,58 @@ import Testing
                 Self.person(ana, "ana@acme.example"), Self.person(bo, "bo@acme.example"),
                 World.line(realm, .note, note, #"{"title": "T"}"#),
                 Self.share(note, with: ana, in: realm), Self.share(note, with: bo, in: realm),
-                Self.share(note, with: UUID(), in: realm), Self.lookup(ana, "bo@acme.example"),
-                Self.lookup(bo, "bo@acme.example"), Self.lookup(UUID(), "ana@acme.example"),
+                Self.share(note, with: stranger, in: realm), Self.lookup(ana, "bo@acme.example"),
+                Self.lookup(bo, "bo@acme.example"), Self.lookup(stranger, "ana@acme.example"),
                 World.line(realm, .location, bo, location), World.line(realm, .location, ana, location),
             ])
         #expect(
             answer.errors.split(separator: "\n").map(String.init) == [
                 "line 4: 'recipient' must be another person than the owner",
-                "line 6: 'recipient' must be the id of a Person",
+                "line 6: 'recipient' must be the id of a Person; /common has no Person \(stranger.text)",
                 "line 7: 'email' must be the person's own: ana@acme.example",
-                "line 9: no person has this id: import the Person first",
+                "line 9: 'id' must be the id of a Person; /common has no Person \(stranger.text)",
                 "line 10: a Location has the id of its person, \(ana.text)",
                 "fieldpost: 5 of 11 lines are not in",
             ])
         #expect(answer.status == 1)
         #expect(try world.objects().count == 6)
+    }
+
+    private static func membership(_ person: UUID, _ team: UUID) -> String {
+        World.line(
+            "/common", .membership, Membership.id(of: person, in: team),
+            #"{"person": "\#(person)", "team": "\#(team)"}"#)
+    }
+
+    /// A file may have them in any order; a stream has the team and the person first.
+    @Test func membershipNeedsItsTeamAndItsPerson() throws {
+        let (world, ana, team, stranger) = (try World(), UUID(), UUID(), UUID())
+        let lines = [
+            Self.membership(ana, team), Self.membership(ana, stranger), Self.membership(stranger, team),
+            Self.person(ana, "ana@acme.example"), World.line("/common", .team, team, #"{"name": "T"}"#),
+        ]
+        let file = try world.bring("objects", lines)
+        #expect(
+            file.errors.split(separator: "\n").map(String.init) == [
+                "line 2: 'team' must be the id of a Team; /common has no Team \(stranger.text)",
+                "line 3: 'person' must be the id of a Person; /common has no Person \(stranger.text)",
+                "fieldpost: 2 of 5 lines are not in",
+            ])
+        #expect(try world.objects().count == 3)
+        // The first batch of a run has the objects that an earlier run stored, and no deleted one.
+        #expect(try world.bring("objects", [lines[0]]).status == 0)
+        try world.delete(.team, team)
+        #expect(try world.bring("objects", [lines[0]]).errors.hasPrefix("line 1: 'team' must be"))
+        let stream = try World()
+        try withFolder { folder in
+            let pipe = folder.appendingPathComponent("pipe")
+            try #require(unsafe mkfifo(pipe.path, 0o600) == 0)
+            World.feed(pipe, [lines[0], lines[4], lines[3], lines[0]])
+            let answer = try stream.run("objects", pipe.path)
+            #expect(answer.errors.split(separator: "\n").count == 2, "\(answer.errors)")
+            #expect(answer.errors.hasPrefix("line 1: 'person' must be"), "\(answer.errors)")
+        }
+        #expect(try stream.objects().count == 3)
     }
 
     /// An import may come before its people, and may name people who never log in. Each address is reported once.

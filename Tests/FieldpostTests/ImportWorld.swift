@@ -50,6 +50,23 @@ struct ImportWorld {
             """)
     }
 
+    /// Deletes the objects with this id, as a service does.
+    func delete(_ kind: Kind, _ id: UUID) throws {
+        var connection = try Connection(conninfo)
+        var batch = WriteBatch(environment: environment)
+        let rows = try connection.run("SELECT realm_id FROM store.object WHERE kind = \(kind) AND id = \(id)")
+        for realm in try rows.decode(Int32.self) {
+            batch.delete(ObjectKey(realm: realm, kind: kind, id: id), decision: 0)
+        }
+        _ = try batch.commit(on: &connection)
+    }
+
+    /// Writes into a pipe that a reader will open, from a thread of its own.
+    static func feed(_ pipe: URL, _ lines: [String]) {
+        let bytes = Data(lines.map { $0 + "\n" }.joined().utf8)
+        Thread.detachNewThread { try? FileHandle(forWritingTo: pipe).write(contentsOf: bytes) }
+    }
+
     /// What a run with `--json` answered.
     static func figures(_ answer: Answer) throws -> [String: Int] {
         let all = try #require(try JSONSerialization.jsonObject(with: Data(answer.output.utf8)) as? [String: Any])

@@ -87,8 +87,10 @@ import Testing
                 environment: EnvironmentID(rawValue: 1), id: Int32(number),
                 identity: .person(email: "\(number)@example.com", realm: .users, object: UUID()))
         }
-        func request(_ caller: Caller, _ realm: RealmPath, _ kind: Kind, _ id: UUID?) -> MutationRequest {
-            let change = Mutation(operation: .delete, kind: kind, id: id ?? UUID())
+        func request(
+            _ caller: Caller, _ realm: RealmPath, _ kind: Kind, _ id: UUID?, _ operation: Mutation.Operation = .delete
+        ) -> MutationRequest {
+            let change = Mutation(operation: operation, kind: kind, id: id ?? UUID())
             return MutationRequest(
                 caller: caller, address: "", clientID: UUID(), traceparent: nil,
                 mutations: [SubmittedMutation(sequence: 1, intent: .change(realm, change))])
@@ -102,10 +104,13 @@ import Testing
         let role = request(people[2], .common, .person, people[0].object)
         let membership = request(people[2], .common, .membership, nil)
         let task = request(people[1], .manager, .fieldTask, nil)
+        // It refers to a person.
+        let link = request(people[1], .users, .sharedItem, nil, .put)
         #expect(areTogether(own[0], own[1], own[2]) && areTogether(own[0], lookup, task))
         for whole in [role, membership] {
             #expect(!areTogether(own[0], whole) && !areTogether(whole, own[0]))
             #expect(!areTogether(task, whole) && !areTogether(whole, task) && !areTogether(whole, lookup))
+            #expect(!areTogether(link, whole) && !areTogether(whole, link) && areTogether(link, own[0]))
             #expect(areTogether(whole, own[2]) && areTogether(own[2], whole))
         }
         #expect(!areTogether(task, request(people[0], .manager, .fieldTask, nil)))

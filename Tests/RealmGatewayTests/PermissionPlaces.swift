@@ -76,7 +76,8 @@ struct PermissionPlaces: Sendable {
     private func new(_ kind: Kind, _ id: UUID?, _ caller: Caller) -> Target {
         switch kind {
         // With the person's own id both parts of a membership's id are the person's.
-        case .membership: Target(.membership, PermissionBodies.membership(id ?? other, id ?? UUID()))
+        case .membership: Target(.membership, PermissionBodies.membership(id ?? third, id ?? team))
+        case .personLookup: Target(.personLookup, id ?? third)
         case .sharedItem: Target(.sharedItem, PermissionBodies.sharedItem(id ?? UUID(), other))
         case .share: Target(.share, id ?? UUID(), PermissionBodies.share(caller.person ?? third, other))
         default: Target(kind, id ?? UUID())
@@ -88,6 +89,8 @@ struct PermissionPlaces: Sendable {
     /// Two people who ask for nothing.
     private let other: UUID
     private let third: UUID
+    /// A team to which memberships refer.
+    private let team = UUID()
 
     private static let people: [(name: String, role: Role)] = [
         ("worker", .worker), ("manager", .manager), ("admin", .admin),
@@ -150,11 +153,12 @@ struct PermissionPlaces: Sendable {
     /// What nobody's permission is read from, and what people are and tell of themselves.
     private mutating func addCommon() {
         var stored = [
-            Target(.person, other), Target(.personLookup, other), Target(.team),
-            Target(.membership, PermissionBodies.membership(other, UUID())),
+            Target(.person, other), Target(.personLookup, other), Target(.team, team),
+            Target(.membership, PermissionBodies.membership(other, team)),
         ]
         for caller in callers {
             guard let id = caller.person, case .person(let role) = caller.standing else { continue }
+            stored.append(Target(.team, id))
             stored.append(Target(.personLookup, id, ["email": "\"\(caller.name)@example.com\""]))
             var person = Target(.person, id)
             person.role = role

@@ -20,11 +20,12 @@ extension ImportCommand {
                 What services make is refused: copies of tasks, positions and shared items, Share and Realms objects, \
                 and, where Fieldpost has the environment's back end, what comes from that.
 
-                A file is read twice, first for what is in /common: teams and people are there before what names \
-                them. Standard input is read once: put the lines of /common first. Compressed files are read so: \
-                zcat FILE | fieldpost import objects -
+                A file is read three times: for people and teams, for the other objects of /common, and for the \
+                rest. So objects come before those that refer to them. Standard input is read once: put its lines \
+                into this order. Compressed files are read so: zcat FILE | fieldpost import objects -
 
-                Shared items and the addresses of PersonLookup objects are checked as for devices. Two things only \
+                Memberships, shared items and PersonLookup objects are checked as for devices: the people and teams \
+                to which they refer must exist. Two things only \
                 an import may do, and each is a warning: to write into the realm of an address that no person has \
                 yet, and to let in a person whose address is of none of the environment's domains.
 
@@ -38,9 +39,9 @@ extension ImportCommand {
             let source = try ImportSource(file)
             var work = try options.begin(source)
             var lineCount = 0
-            // Teams and people are to be there before what names them.
-            for common in source.bytesTotal == nil ? [nil] : [true, false] {
-                lineCount = try await Self.read(source, common: common, into: &work)
+            // Objects come before those that refer to them.
+            for pass in source.bytesTotal == nil ? [nil] : ObjectLines.Pass.allCases.map(Optional.some) {
+                lineCount = try await Self.read(source, pass, into: &work)
             }
             try options.end(work, lines: lineCount, of: "lines")
         }
@@ -50,7 +51,7 @@ extension ImportCommand {
 
         /// - Returns: How many lines there are, empty ones left out.
         private static func read(
-            _ source: ImportSource, common: Bool?, into work: inout ObjectImport
+            _ source: ImportSource, _ pass: ObjectLines.Pass?, into work: inout ObjectImport
         ) async throws -> Int {
             var reader = try source.lines()
             var progress = ImportProgress(bytesTotal: source.bytesTotal)
@@ -62,7 +63,7 @@ extension ImportCommand {
             while true {
                 let page = try ObjectLines.page(of: &reader)
                 lineCount += page.count
-                if !page.isEmpty { checking.append(Task.detached { [lines] in lines.checked(page, common: common) }) }
+                if !page.isEmpty { checking.append(Task.detached { [lines] in lines.checked(page, in: pass) }) }
                 guard page.isEmpty || checking.count >= width else { continue }
                 guard !checking.isEmpty else { break }
                 let checked = await checking.removeFirst().value

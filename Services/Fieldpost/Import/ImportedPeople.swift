@@ -3,8 +3,13 @@ import Essentials
 import FoundationEssentials
 import Model
 import Postgres
+import Realms
 
-/// Checks the people that imported objects are of and name, by the rules that hold for devices.
+/// Checks the people that imported objects are of, and the objects of `/common` to which they refer, by the rules that
+/// hold for devices.
+///
+/// A referenced object must be stored, or be on a line before. One that is deleted while the import runs may still be
+/// referred to: then `task-fan-out` removes the membership, as after any deletion.
 ///
 /// An import may do two things that no device may: write into the realm of an address that no person has yet, and
 /// let in a person whose address is not the environment's. Both are reported.
@@ -12,14 +17,22 @@ struct ImportedPeople {
     private let environment: EnvironmentID
     private var ids: [String: UUID] = [:]
     private var emails: [UUID: String] = [:]
-    /// Addresses and ids that were looked up and are no person's so far.
-    private var strangers: (emails: Set<String>, ids: Set<UUID>) = ([], [])
+    /// Addresses that were looked up and are no person's so far.
+    private var strangers: Set<String> = []
+    /// People and teams that are stored, or were on a line before.
+    private var existing: Set<Referenced> = []
     /// Addresses that no person can log in with.
     private var foreign: Set<String> = []
     /// Addresses of which a warning was given.
     private var warned: Set<String> = []
 
-    /// Maximum number of people that are cached; beyond it they are looked up again.
+    /// An object of `/common` to which others refer.
+    private struct Referenced: Hashable {
+        let kind: Kind
+        let id: UUID
+    }
+
+    /// Maximum number of people and teams that are cached; beyond it they are looked up again.
     private static let countMax = 100_000
 
     /// An error in an object, or a warning about it.
@@ -30,24 +43,31 @@ struct ImportedPeople {
 
     init(of environment: EnvironmentID) { self.environment = environment }
 
-    /// Looks up the people that objects are of and name.
-    mutating func find(_ objects: [ImportedObject], on connection: inout Connection) throws(PostgresError) {
-        let given = objects.compactMap { object in object.email.map { (email: $0, id: object.id) } }
+    /// Looks up the people that objects are of, and the objects to which they refer.
+    ///
+    /// - Parameter common: The number of the realm `/common`; `nil` if there is none yet.
+    mutating func find(
+        _ objects: [ImportedObject], common: Int32?, on connection: inout Connection
+    ) throws(PostgresError) {
+        let given = objects.compactMap(\.email)
         if !given.isEmpty {
-            foreign = Set(try People.foreign(among: given.map(\.email), in: environment, on: &connection))
+            foreign = Set(try People.foreign(among: given, in: environment, on: &connection))
             // They were let in just now.
-            strangers.emails.subtract(given.map(\.email))
-            strangers.ids.subtract(given.map(\.id))
+            strangers.subtract(given)
         }
-        if ids.count + strangers.emails.count + strangers.ids.count > Self.countMax {
-            (ids, emails, strangers, warned) = ([:], [:], ([], []), [])
+        if ids.count + strangers.count + existing.count > Self.countMax {
+            (ids, emails, strangers, warned, existing) = ([:], [:], [], [], [])
         }
-        let wantedEmails = Set(objects.compactMap(\.realm.email)).filter {
-            ids[$0] == nil && !strangers.emails.contains($0)
+        let references = Set(objects.flatMap(\.requiredReferences).map { Referenced(kind: $0.kind, id: $0.id) })
+        if let common, !references.isSubset(of: existing) {
+            let keys = references.subtracting(existing).map { ObjectKey(realm: common, kind: $0.kind, id: $0.id) }
+            for (key, found) in try Presence.byKey(connection.run(Presence.load(keys, in: environment)))
+            where found.isThere {
+                existing.insert(Referenced(kind: key.kind, id: key.id))
+            }
         }
-        let wantedIDs = Set(objects.compactMap(\.namedPerson)).filter {
-            emails[$0] == nil && !strangers.ids.contains($0)
-        }
+        let wantedEmails = Set(objects.compactMap(\.realm.email)).filter { ids[$0] == nil && !strangers.contains($0) }
+        let wantedIDs = Set(objects.filter { $0.kind == .personLookup }.map(\.id)).filter { emails[$0] == nil }
         guard !wantedEmails.isEmpty || !wantedIDs.isEmpty else { return }
         for (email, id) in try People.objects(of: wantedEmails.sorted(), in: environment, on: &connection) {
             add(email, id)
@@ -57,8 +77,7 @@ struct ImportedPeople {
         {
             add(email, id)
         }
-        strangers.emails.formUnion(wantedEmails.filter { ids[$0] == nil })
-        strangers.ids.formUnion(wantedIDs.filter { emails[$0] == nil })
+        strangers.formUnion(wantedEmails.filter { ids[$0] == nil })
     }
 
     private mutating func add(_ email: String, _ id: UUID) { (ids[email], emails[id]) = (id, email) }
@@ -69,19 +88,15 @@ struct ImportedPeople {
             return .warning("\(email) is let in, and cannot log in: its domain is none of the environment's")
         }
         let owner = object.realm.email.flatMap { ids[$0] }
-        if let person = object.namedPerson {
-            guard let email = emails[person] else {
-                return .refused(
-                    object.kind == .personLookup
-                        ? "no person has this id: import the Person first" : OwnerRules.recipientUnknown)
-            }
-            let whose = object.kind == .personLookup ? person : owner
-            if let whose, let fields = try? JSONObject(object.fields.bytes),
-                let objection = OwnerRules.objection(to: object.kind, fields, of: whose, emails: [email])
-            {
-                return .refused(objection)
-            }
+        if let missing = object.requiredReferences.first(where: { !exists($0) }) { return .refused(missing.problem) }
+        if OwnerRules.hasRequiredReferences(object.kind), let whose = object.kind == .personLookup ? object.id : owner,
+            let fields = try? JSONObject(object.fields.bytes),
+            let objection = OwnerRules.objection(
+                to: object.kind, fields, of: whose, emails: emails[whose].map { [$0] } ?? [])
+        {
+            return .refused(objection)
         }
+        if [.person, .team].contains(object.kind) { existing.insert(Referenced(kind: object.kind, id: object.id)) }
         guard let email = object.realm.email else { return nil }
         guard let owner else {
             guard warned.insert(email).inserted else { return nil }
@@ -92,14 +107,15 @@ struct ImportedPeople {
         }
         return nil
     }
+
+    private func exists(_ reference: OwnerRules.RequiredReference) -> Bool {
+        existing.contains(Referenced(kind: reference.kind, id: reference.id))
+    }
 }
 
 extension ImportedObject {
-    /// The person that the object is of or for by its id or fields, besides the one whose realm it is in.
-    fileprivate var namedPerson: UUID? {
-        switch kind {
-        case .personLookup: id
-        default: (try? JSONObject(fields.bytes)).flatMap { OwnerRules.recipient(of: kind, $0) }
-        }
+    fileprivate var requiredReferences: [OwnerRules.RequiredReference] {
+        guard OwnerRules.hasRequiredReferences(kind), let object = try? JSONObject(fields.bytes) else { return [] }
+        return OwnerRules.requiredReferences(of: kind, id, object)
     }
 }

@@ -130,7 +130,8 @@ struct ObjectImport: ~Copyable {
     private mutating func known(_ waiting: [Waiting]) throws -> [ImportedObject] {
         let strangers = try letIn(waiting.filter { $0.object.kind == .person })
         let rest = waiting.filter { !strangers.contains($0.line) || $0.object.kind != .person }
-        try importedPeople.find(rest.map(\.object), on: &connection)
+        let common = try directory.id(of: .common, in: environment, create: false, on: &connection)
+        try importedPeople.find(rest.map(\.object), common: common, on: &connection)
         return rest.compactMap { item in
             switch importedPeople.finding(of: item.object) {
             case .refused(let problem):

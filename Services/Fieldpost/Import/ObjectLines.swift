@@ -9,6 +9,26 @@ struct ObjectLines {
     /// Lines of one realm often stand together, and there are fewer realms than lines.
     private var realms: [String: (path: RealmPath, name: RealmClass.Name)] = [:]
 
+    /// The lines that one reading of a file takes: objects come before those that refer to them.
+    enum Pass: CaseIterable {
+        /// The `Person` and `Team` objects of `/common`.
+        case referenced
+        /// The other objects of `/common`.
+        case common
+        /// The objects of other realms, and what cannot be read.
+        case others
+
+        private static let kinds = [Kind.person.rawValue, Kind.team.rawValue]
+
+        init(_ object: JSONObject) {
+            if object.text(of: "realm") != RealmPath.common.description {
+                self = .others
+            } else {
+                self = object.text(of: "kind").map(Self.kinds.contains) == true ? .referenced : .common
+            }
+        }
+    }
+
     private static let realmCountMax = 10_000
     private static let names = ["realm", "kind", "id", "fields", "email"]
 
@@ -36,17 +56,17 @@ struct ObjectLines {
     }
 
     /// Checks lines; those that are not wanted now are left out.
-    func checked(_ page: [LineReader.Line], common: Bool?) -> Checked {
+    func checked(_ page: [LineReader.Line], in pass: Pass?) -> Checked {
         var lines = self
         var results: [(line: Int, result: Result<ImportedObject, ImportProblem>)] = []
         results.reserveCapacity(page.count)
         for line in page {
             do throws(ImportProblem) {
                 guard let bytes = line.bytes else {
-                    if common == true { continue }
+                    if Self.areLeftOut(in: pass) { continue }
                     throw ImportProblem("the line has more than \(LineReader.bytesMax) bytes")
                 }
-                if let object = try lines.object(bytes, common: common) {
+                if let object = try lines.object(bytes, in: pass) {
                     results.append((line.number, .success(object)))
                 }
             } catch {
@@ -56,19 +76,18 @@ struct ObjectLines {
         return Checked(lines: lines, results: results)
     }
 
-    /// The object of a line; `nil` when it is in another realm than those that are wanted now.
+    /// Returns the object of a line; `nil` if another pass takes it.
     ///
-    /// - Parameter common: Whether objects of `/common` are wanted; all others, when not; `nil`: both.
-    mutating func object(_ line: [UInt8], common: Bool?) throws(ImportProblem) -> ImportedObject? {
-        if common == true, !Self.mayBeCommon(line) { return nil }
+    /// - Parameter pass: The lines that are taken; `nil`: all.
+    mutating func object(_ line: [UInt8], in pass: Pass?) throws(ImportProblem) -> ImportedObject? {
+        if Self.areLeftOut(in: pass), !Self.mayBeCommon(line) { return nil }
         let object: JSONObject
         do { object = try JSONObject(line) } catch {
-            // What cannot be read is told once.
-            if common == true { return nil }
+            if Self.areLeftOut(in: pass) { return nil }
             throw ImportProblem("\(error)")
         }
+        if let pass, pass != Pass(object) { return nil }
         let text = object.text(of: "realm")
-        if let common, common != (text == RealmPath.common.description) { return nil }
         for member in object.members where !Self.names.contains(member.key) {
             throw ImportProblem(
                 "there is no '\(member.key.prefix(64))' here; there are \(Self.names.joined(separator: ", "))")
@@ -84,6 +103,9 @@ struct ObjectLines {
         return try ImportedObject(
             kind, id, in: realm.path, fields: Array(fields), email: try Self.email(object, kind))
     }
+
+    /// Whether lines that cannot be read are left out: one pass reports them.
+    private static func areLeftOut(in pass: Pass?) -> Bool { pass == .referenced || pass == .common }
 
     private static let commonText = Array(#""/common""#.utf8)
 

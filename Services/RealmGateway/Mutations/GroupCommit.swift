@@ -134,10 +134,10 @@ struct CommitPools: Sendable {
 /// The realms that the requests of a transaction write, and whether people's permissions are read for it.
 ///
 /// In `/common` people write their own objects side by side; who writes others' there, on which permissions depend,
-/// shares no transaction with anybody who is permitted by it.
+/// shares no transaction with anybody who is permitted by it, or refers to such objects.
 struct Footprints {
     private var writers: [RealmPath: Int32] = [:]
-    /// Callers whose permission is read from `/common`, or who write their own objects there.
+    /// Callers whose permission or references are read from `/common`, or who write their own objects there.
     private var readers: Set<Int32> = []
 
     /// Adds a request, unless it meets another caller's.
@@ -145,7 +145,7 @@ struct Footprints {
         let caller = request.caller.id
         var realms = request.realms
         if realms.contains(.common), request.isOwnInCommon { realms.remove(.common) }
-        let isReader = request.caller.object != nil && request.isBeyondOwn
+        let isReader = request.readsCommon
         guard realms.allSatisfy({ writers[$0] ?? caller == caller }) else { return false }
         if isReader, let writer = writers[.common], writer != caller { return false }
         if realms.contains(.common), readers.contains(where: { $0 != caller }) { return false }

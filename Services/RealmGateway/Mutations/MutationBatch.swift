@@ -121,7 +121,7 @@ struct MutationBatch: Sendable {
             let state = access[request.caller] ?? AccessState(request.caller)
             for case .change(let path, let change) in request.mutations.map(\.intent) {
                 if state.isPermitted(path) { paths.insert(path) }
-                if change.recipient != nil { paths.insert(.common) }
+                if change.hasRequiredReferences { paths.insert(.common) }
             }
         }
         return Array(paths)

@@ -24,6 +24,13 @@ struct TargetKey: Hashable, Sendable {
     let id: UUID
 }
 
+extension TargetKey {
+    /// The referenced object.
+    init(_ reference: OwnerRules.RequiredReference) {
+        self.init(realm: .common, kind: reference.kind, id: reference.id)
+    }
+}
+
 /// What was read before a batch is decided.
 struct LoadedState: Sendable {
     struct Target: Sendable {
@@ -116,6 +123,8 @@ struct MutationPlan: Sendable {
     private(set) var nextSequences: [ClientKey: Int64] = [:]
     /// Who wrote each target; a batch has one caller for each object.
     private(set) var writers: [TargetKey: Caller] = [:]
+    /// The objects that accepted mutations refer to, with the callers of those mutations.
+    private(set) var references: [TargetKey: Set<Caller>] = [:]
     /// The realms in which something is written.
     var written: Set<RealmPath> { Set(targets.lazy.filter { $0.value.write != nil }.map(\.key.realm)) }
     /// Lines that entries' status logs get, by entry.
@@ -190,8 +199,9 @@ struct MutationPlan: Sendable {
             {
             case .reject(let problem): return .rejected(Rejection(problem))
             case .accept(let decided):
-                if let recipient = change.recipient, !isThere(person: recipient, loaded) {
-                    return .rejected(Rejection(MutationProblem(.invalidField, OwnerRules.recipientUnknown)))
+                let required = change.requiredReferences
+                if let missing = required.first(where: { !exists(TargetKey($0), for: caller, loaded) }) {
+                    return .rejected(Rejection(MutationProblem(.invalidField, missing.problem)))
                 }
                 do { try target.apply(decided) } catch {
                     return .rejected(Rejection("unreadable", "the stored object cannot be read: \(error)"))
@@ -201,6 +211,7 @@ struct MutationPlan: Sendable {
                 appliedCount += 1
                 order[key] = appliedCount
                 writers[key] = caller
+                for reference in required { references[TargetKey(reference), default: []].insert(caller) }
                 let told = PermissionAudit(change, in: realm, before: before, after: target.object, request)
                 if decided != .none, let record = told.record { audit.append((caller, record)) }
                 return .accepted(key)
@@ -220,9 +231,10 @@ struct MutationPlan: Sendable {
         return nil
     }
 
-    private func isThere(person: UUID, _ loaded: LoadedState) -> Bool {
-        let key = TargetKey(realm: .common, kind: .person, id: person)
-        let object = targets[key]?.object ?? loaded.targets[key]?.object
+    /// Whether an object exists after what the same caller did before in this batch. Other callers' writes do not
+    /// count: their decisions may miss.
+    private func exists(_ key: TargetKey, for caller: Caller, _ loaded: LoadedState) -> Bool {
+        let object = writers[key] == caller ? targets[key]?.object : loaded.targets[key]?.object
         return if case .live? = object { true } else { false }
     }
 

@@ -37,6 +37,14 @@ struct MutationRequest: Sendable {
     /// Whether it is decided from more than whose it is.
     var isBeyondOwn: Bool { realms.contains { $0 != caller.own } }
 
+    /// Whether it is decided from objects of `/common`: the caller's permission, or the targets of references.
+    var readsCommon: Bool {
+        caller.object != nil && isBeyondOwn
+            || mutations.contains { mutation in
+                if case .change(_, let change) = mutation.intent { change.hasRequiredReferences } else { false }
+            }
+    }
+
     /// Whether what it writes in `/common` is only what people tell of themselves: nobody's permission depends on it.
     var isOwnInCommon: Bool {
         mutations.allSatisfy { mutation in
@@ -60,11 +68,13 @@ struct SubmittedMutation: Sendable {
 }
 
 extension Mutation {
-    /// With whom a `SharedItem` that is put shares.
-    var recipient: UUID? {
-        guard operation == .put, let object = fields.flatMap({ try? JSONObject($0) }) else { return nil }
-        return OwnerRules.recipient(of: kind, object)
+    /// The objects of `/common` that must exist for this put to be accepted.
+    var requiredReferences: [OwnerRules.RequiredReference] {
+        guard hasRequiredReferences, let object = fields.flatMap({ try? JSONObject($0) }) else { return [] }
+        return OwnerRules.requiredReferences(of: kind, id, object)
     }
+
+    var hasRequiredReferences: Bool { operation == .put && OwnerRules.hasRequiredReferences(kind) }
 }
 
 /// Why a mutation was rejected: what the device gets, and what is kept for a repeat.

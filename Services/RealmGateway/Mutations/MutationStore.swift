@@ -23,10 +23,10 @@ struct MutationStore {
         var going: Set<ObjectKey> = []
         for request in requests {
             for case .change(let path, let change) in request.mutations.map(\.intent) {
-                // With whom somebody shares is looked at too.
-                if let recipient = change.recipient, let common = realms[.common] {
-                    targets[ObjectKey(realm: common, kind: .person, id: recipient)] = TargetKey(
-                        realm: .common, kind: .person, id: recipient)
+                if let common = realms[.common] {
+                    for reference in change.requiredReferences {
+                        targets[ObjectKey(realm: common, kind: reference.kind, id: reference.id)] = TargetKey(reference)
+                    }
                 }
                 guard let realm = realms[path] else { continue }
                 let key = ObjectKey(realm: realm, kind: change.kind, id: change.id)

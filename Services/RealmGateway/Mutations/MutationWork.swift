@@ -65,6 +65,7 @@ struct MutationWork {
             let key = ObjectKey(realm: key(entry).realm, kind: .timeEntryStatus, id: UUID())
             batch.put(key, try CanonicalJSON(line.json), decision: Int(decision(entry)))
         }
+        expectReferences(in: &batch)
         expectPermissions(in: &batch, store)
         if !plan.namers.isEmpty, let common = realms[.common] {
             batch.expect(
@@ -80,6 +81,14 @@ struct MutationWork {
         let old = clients.filter { $0.1 > store.answersKeptMax }
         if !old.isEmpty { batch.also(store.forget(old.map { (key: $0.0, next: $0.1) })) }
         return batch
+    }
+
+    /// The referenced objects are compared under the counter's lock: a decision misses if one has changed since.
+    private func expectReferences(in batch: inout WriteBatch) {
+        for (target, callers) in plan.references {
+            let position = loaded.targets[target]?.position ?? 0
+            for caller in callers { batch.expect(key(target), at: position, decision: Int(decision(caller))) }
+        }
     }
 
     /// What the decisions were permitted by is compared under the counter's lock: who loses it meanwhile misses.

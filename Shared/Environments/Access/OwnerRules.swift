@@ -40,11 +40,38 @@ package enum OwnerRules {
         }
     }
 
-    /// Of an object that can only be with a `Person`: that person's id.
-    package static func recipient(of kind: Kind, _ fields: JSONObject) -> UUID? {
-        kind == .sharedItem ? fields.id(of: "recipient") : nil
+    /// A reference to an object in `/common` that must exist when the referring object is put.
+    package struct RequiredReference: Hashable, Sendable {
+        /// The field with the id, or `id` for the object's own.
+        package let field: String
+        /// The kind of the referenced object.
+        package let kind: Kind
+        /// The id of the referenced object.
+        package let id: UUID
+
+        /// The problem of a reference to an object that does not exist, or was deleted.
+        package var problem: String {
+            "'\(field)' must be the id of a \(kind.rawValue); /common has no \(kind.rawValue) \(id.text)"
+        }
     }
 
-    /// The problem of a recipient that is not found.
-    package static let recipientUnknown = "'recipient' must be the id of a Person"
+    /// Whether objects of a kind have required references.
+    package static func hasRequiredReferences(_ kind: Kind) -> Bool {
+        [.membership, .personLookup, .sharedItem].contains(kind)
+    }
+
+    /// Returns the required references of an object: those that no service removes if their object never existed.
+    package static func requiredReferences(of kind: Kind, _ id: UUID, _ fields: JSONObject) -> [RequiredReference] {
+        let named: [(field: String, kind: Kind, id: UUID?)] =
+            switch kind {
+            case .membership:
+                [("person", .person, fields.id(of: "person")), ("team", .team, fields.id(of: "team"))]
+            case .personLookup: [("id", .person, id)]
+            case .sharedItem: [("recipient", .person, fields.id(of: "recipient"))]
+            default: []
+            }
+        return named.compactMap { name in
+            name.id.map { RequiredReference(field: name.field, kind: name.kind, id: $0) }
+        }
+    }
 }

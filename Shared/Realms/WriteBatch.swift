@@ -74,7 +74,8 @@ package struct WriteBatch: Sendable {
 
     /// Commits the batch in one round trip.
     ///
-    /// - Precondition: An object is written at most once in a batch; fold before.
+    /// - Precondition: An object is put at most once in a batch, and deleted at most once; fold before. A deletion
+    ///   follows the put.
     package func commit(on connection: inout Connection) throws(PostgresError) -> WriteOutcome {
         if isEmpty { return WriteOutcome(missed: [], positions: [:]) }
         let (prelude, changes) = (prelude, changes)

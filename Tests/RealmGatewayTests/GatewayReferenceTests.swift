@@ -69,6 +69,38 @@ import Testing
         }
     }
 
+    /// Services remove the objects that refer to them by their tombstones.
+    @Test func objectsPutAndDeletedInOneRequestLeaveTombstones() async throws {
+        try await withGateway { fixture in
+            let device = try await fixture.device("manager@example.com", role: .manager)
+            _ = try await fixture.device("ben@example.com")
+            let (me, ben) = (try fixture.person("manager@example.com"), try fixture.person("ben@example.com"))
+            let (red, note, entry, realm) = (UUID(), UUID(), UUID(), await device.realm)
+            let link = "{\"kind\":\"Note\",\"item\":\"\(note)\",\"recipient\":\"\(ben)\"}"
+            let answer = try await device.send([
+                await team("put", red, by: device), await put(me, red, by: device),
+                await device.mutation("put", note, "{\"title\":\"n\"}", kind: "Note"),
+                await device.mutation("put", SharedItem.id(of: note, with: ben), link, kind: "SharedItem"),
+                await device.mutation("put", entry, "{}"), await team("delete", red, by: device),
+                await device.mutation("delete", note, kind: "Note"), await device.mutation("delete", entry),
+            ])
+            #expect(codes(answer) == Array(repeating: "accepted", count: 8))
+            let own = try #require(RealmPath(realm))
+            for (kind, id, path) in [(Kind.team, red, RealmPath.common), (.note, note, own)] {
+                let object = try fixture.object(ObjectKey(realm: try fixture.realm(path), kind: kind, id: id))
+                #expect(object.isDeleted, "\(kind)")
+                // Both mutations share its position.
+                let (first, last) = kind == .team ? (0, 5) : (2, 6)
+                let expected = "accepted \(object.position)"
+                #expect(answer.results[first] == expected && answer.results[last] == expected, "\(kind)")
+            }
+            let entryCount: Int64 = try fixture.withDatabase {
+                try $0.run("SELECT count(*) FROM store.object WHERE id = \(entry)")[0].value(0)
+            }
+            #expect(entryCount == 0)
+        }
+    }
+
     @Test func lookupNeedsItsPerson() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")

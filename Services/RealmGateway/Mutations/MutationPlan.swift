@@ -56,17 +56,24 @@ struct FoldedTarget: Sendable {
     enum Write: Sendable, Equatable {
         case put([UInt8])
         case delete
+        /// An object that did not exist becomes a tombstone. It is put first, with these fields.
+        case putAndDelete([UInt8])
     }
+
+    /// Kinds to which others refer. What refers to a deleted object is removed by the object's tombstone.
+    private static let referencedKinds: Set<Kind> = [.appointment, .note, .person, .team]
 
     /// 0: it is not there.
     let loadedPosition: Int64
     /// What a writer may have seen; `nil` once this batch has changed the object.
     private(set) var position: Int64?
     private let wasLive: Bool
+    private let isReferenced: Bool
     private(set) var object: StoredObject?
     private(set) var write: Write?
 
-    init(_ loaded: LoadedState.Target?) {
+    init(_ loaded: LoadedState.Target?, _ kind: Kind) {
+        isReferenced = Self.referencedKinds.contains(kind)
         loadedPosition = loaded?.position ?? 0
         position = loadedPosition
         object = loaded?.object
@@ -83,9 +90,14 @@ struct FoldedTarget: Sendable {
         case .merge(let fields): try merge(fields)
         case .requestDeletion: try merge(Array("{\"deleteRequested\":true}".utf8))
         case .tombstone:
+            // An object that was put and deleted within the batch leaves nothing, unless others may refer to it.
+            write =
+                switch object {
+                case _ where wasLive: .delete
+                case .live(let fields)? where isReferenced: .putAndDelete(fields)
+                case .live, .tombstone, nil: nil
+                }
             object = .tombstone
-            // What came and went within the batch was never there.
-            write = wasLive ? .delete : nil
         }
     }
 
@@ -190,7 +202,7 @@ struct MutationPlan: Sendable {
                 return .rejected(Rejection(MutationProblem(.realmNotPermitted, "there is no such team")))
             }
             let key = TargetKey(realm: realm, kind: change.kind, id: change.id)
-            var target = targets[key] ?? FoldedTarget(loaded.targets[key])
+            var target = targets[key] ?? FoldedTarget(loaded.targets[key], change.kind)
             let before = target.object
             let author = caller.author(state.access(to: realm), laterEmail: request.laterEmail)
             switch MutationRules.decide(

@@ -58,6 +58,9 @@ struct MutationWork {
                 for line in loaded.lines[key(target)] ?? [] where !gone.contains(line) {
                     batch.delete(line, decision: decision)
                 }
+            case .putAndDelete(let fields):
+                batch.put(key(target), try CanonicalJSON(fields), decision: decision, isEdit: true)
+                batch.delete(key(target), decision: decision, isEdit: true)
             case nil: break
             }
         }

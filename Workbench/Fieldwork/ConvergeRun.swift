@@ -83,10 +83,7 @@ struct ConvergeRun: Sendable {
             }
             while let result = try await group.next() { take(result) }
             if differing.isEmpty {
-                // A manager who loses the role and gets it back can have a team refused, and its membership accepted.
-                try await cluster.expectConsistent(or: {
-                    $0.part == "memberships" && $0.fault.hasSuffix("is not there, nor a tombstone")
-                })
+                try await cluster.expectConsistent()
             } else {
                 await cluster.tell(of: services)
             }

@@ -33,14 +33,10 @@ extension LocalCluster {
 
     /// Fails when `fieldpost check` reports a difference.
     ///
-    /// - Parameters:
-    ///   - parts: Parts in which differences are expected.
-    ///   - isExpected: Whether a difference of another part is expected.
+    /// - Parameter parts: Parts in which differences are expected.
     /// - Throws: `ClusterFailure` with the differences.
-    package func expectConsistent(
-        except parts: Set<String> = [], or isExpected: (Difference) -> Bool = { _ in false }
-    ) async throws {
-        let found = try await differences().filter { !parts.contains($0.part) && !isExpected($0) }
+    package func expectConsistent(except parts: Set<String> = []) async throws {
+        let found = try await differences().filter { !parts.contains($0.part) }
         guard !found.isEmpty else { return }
         let lines = found.prefix(20).map { "\n  \($0)" }.joined()
         throw ClusterFailure("fieldpost check reports \(found.count) differences:\(lines)")

@@ -1,3 +1,4 @@
+import Essentials
 import Model
 
 /// Which notice a row of the history makes.
@@ -22,7 +23,7 @@ enum NoticeRule {
     /// - Returns: `nil` when nobody is told: the defect is nobody's, or its owner did it.
     static func told(of row: HistoryRow) -> Told? {
         guard let owner = row.defect.owner, owner != row.user else { return nil }
-        let headline = String(String.UnicodeScalarView(row.defect.headline.unicodeScalars.prefix(headlineScalarsMax)))
+        let headline = row.defect.headline.prefix(scalars: headlineScalarsMax)
         let name = "\(row.defect.record) (\(headline))"
         return assigningActions.contains(row.action)
             ? Told(owner: owner, code: .defectAssigned, text: "\(name) has been assigned to you")

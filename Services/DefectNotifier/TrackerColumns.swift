@@ -1,4 +1,5 @@
 import Compass
+import Essentials
 
 /// The columns that are asked for, by the names of the vendor's sample schema.
 enum TrackerColumns {
@@ -64,7 +65,7 @@ extension HistoryRow {
         let defect = try TrackedDefect(row)
         let written = row[TrackerColumns.time] ?? ""
         guard let time = CompassTime(written) else {
-            throw UnreadableRow(record: defect.record, reason: "'\(written.prefix(64))' is no time of its history")
+            throw UnreadableRow(record: defect.record, reason: "'\(written.excerpt)' is no time of its history")
         }
         guard let action = row[TrackerColumns.action], !action.isEmpty else {
             throw UnreadableRow(record: defect.record, reason: "its history has an action without a name")

@@ -23,7 +23,7 @@ enum OrderStore {
 
         init(_ realm: Int32, _ record: String) {
             self.realm = realm
-            self.record = String(String.UnicodeScalarView(record.unicodeScalars.prefix(recordLengthMax)))
+            self.record = record.prefix(scalars: recordLengthMax)
         }
     }
 

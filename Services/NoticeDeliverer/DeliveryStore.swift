@@ -100,7 +100,7 @@ enum DeliveryStore {
                 message_id = i.message_id, ended_at = CASE WHEN i.state <> 'waiting' THEN \(now) END
             FROM unnest(\(changes.map(\.row.notice)), \(changes.map(\.row.target)), \(changes.map(\.state.rawValue)),
                 \(changes.map(\.row.nextAt)), \(changes.map { Int32($0.row.attempts) }),
-                \(changes.map { String(($0.row.lastError ?? "").unicodeScalars.prefix(errorLengthMax)) }), \(messages))
+                \(changes.map { ($0.row.lastError ?? "").prefix(scalars: errorLengthMax) }), \(messages))
                 AS i(notice_id, target_id, state, next_at, attempts, last_error, message_id)
             WHERE s.environment_id = \(environment.rawValue) AND s.realm_id = \(realm) AND s.notice_id = i.notice_id
                 AND s.target_id = i.target_id AND s.state = 'waiting'

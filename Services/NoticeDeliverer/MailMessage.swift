@@ -45,7 +45,7 @@ struct MailMessage {
 
     /// A subject as encoded words, each below 76 letters and of whole scalars; plain ASCII stays as it is.
     static func words(of subject: String) -> String {
-        let text = String(oneLine(subject).unicodeScalars.prefix(subjectCountMax))
+        let text = oneLine(subject).prefix(scalars: subjectCountMax)
         let isPlain = text.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F } && !text.contains("=?") && text.utf8.count <= 66
         guard !isPlain else { return text }
         var words: [[UInt8]] = [[]]

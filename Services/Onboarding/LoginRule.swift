@@ -17,13 +17,13 @@ enum LoginRule {
     static func answer(_ fields: FormFields, issuer: String, namesIssuer: Bool) -> Answer {
         switch AuthorizationAnswer(fields, issuer: issuer, namesIssuer: namesIssuer) {
         case .code(let code): .code(code)
-        case .otherIssuer(let given): .problem(.tokenRefused("iss is \(given ?? "missing")"))
+        case .otherIssuer(let given): .problem(.tokenRefused("iss is \(given?.excerpt ?? "missing")"))
         case .noCode: .problem(.tokenRefused("no code"))
         case .refused(let error):
             switch error {
             case "access_denied": .problem(.consentRefused)
             case "server_error", "temporarily_unavailable": .problem(.providerUnavailable)
-            default: .problem(.providerError(String(error.prefix(64))))
+            default: .problem(.providerError(error.excerpt))
             }
         }
     }

@@ -9,13 +9,13 @@ package enum LoginName {
     private static let lengthMax = 100
     private static let attemptsMax = 3
 
-    /// The name an identity tells, without control characters, in at most 100 characters; `nil` when it tells none.
+    /// The name of an identity, without control characters, in at most 100 Unicode scalars; `nil` when it has none.
     package static func of(_ identity: Identity) -> String? {
         let given = (identity.name ?? "").unicodeScalars
         var name = String.UnicodeScalarView()
         name.append(contentsOf: given.filter { $0.properties.generalCategory != .control })
         let words = String(name).split(separator: " ").joined(separator: " ")
-        return DisplayName.isVisible(words) ? String(words.prefix(lengthMax)) : nil
+        return DisplayName.isVisible(words) ? words.prefix(scalars: lengthMax) : nil
     }
 
     /// Takes the name of a login over into the person's `Person` and `User` objects, as far as these have none, or the

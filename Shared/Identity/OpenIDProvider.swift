@@ -170,8 +170,8 @@ package struct OpenIDProvider: Sendable {
                 throw .unavailable("\(refusal?.error ?? "")")
             }
             throw .refused(
-                code: String((refusal?.error ?? "status \(response.status)").prefix(64)),
-                description: String((refusal?.error_description ?? "").prefix(200)))
+                code: (refusal?.error ?? "status \(response.status)").excerpt,
+                description: (refusal?.error_description ?? "").prefix(scalars: 200))
         default: throw .unavailable("the token endpoint answers \(response.status)")
         }
     }

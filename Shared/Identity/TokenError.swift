@@ -1,3 +1,4 @@
+import Essentials
 import HTTPTypes
 package import Runtime
 
@@ -30,7 +31,7 @@ package enum TokenError: Error, Equatable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .malformed(let reason): "malformed token: \(reason)"
-        case .algorithmRefused(let name): "token algorithm refused: \(name.prefix(16))"
+        case .algorithmRefused(let name): "token algorithm refused: \(name.prefix(scalars: 16))"
         case .keyUnknown: "token signed with a key its issuer does not publish"
         case .signatureWrong: "token signature does not match"
         case .expired: "token expired"

@@ -88,7 +88,7 @@ package struct MeetingCalendar: Sendable {
         for part in text.split(separator: ",") {
             let words = part.split(separator: "(", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
             guard let name = words.first(where: { !Self.slug($0).isEmpty }),
-                let address = EmailAddress("\(Self.slug(name).prefix(64))@\(domain)")
+                let address = EmailAddress("\(Self.slug(name).excerpt)@\(domain)")
             else { continue }
             let chair = Chair(name: name.replacingOccurrences(of: ")", with: ""), email: address.description)
             if !chairs.contains(where: { $0.email == chair.email }) { chairs.append(chair) }

@@ -30,10 +30,10 @@ package struct MeetingSlot: Decodable, Sendable {
         // As in "2100 UTC", and "800".
         let digits = time.prefix { $0.isNumber }
         guard let clock = Int(digits), (3...4).contains(digits.count), clock < 2400, clock % 100 < 60 else {
-            throw ImportProblem("the time '\(time.prefix(64))' is not as HHMM")
+            throw ImportProblem("the time '\(time.excerpt)' is not as HHMM")
         }
         guard let index = Self.weekdays.firstIndex(where: { day.lowercased().hasPrefix($0) }) else {
-            throw ImportProblem("the day '\(day.prefix(64))' is none of a week")
+            throw ImportProblem("the day '\(day.excerpt)' is none of a week")
         }
         for offset in 0..<Self.dayCountMax {
             let day = first.adding(days: offset)
@@ -58,7 +58,7 @@ package struct MeetingSlot: Decodable, Sendable {
         case "quadweekly": return isDay && week % 4 == 0
         case "quadweekly-alternate": return isDay && week % 4 == 2
         default:
-            guard rule.hasPrefix("first-") else { throw ImportProblem("the frequency is '\(rule.prefix(64))'") }
+            guard rule.hasPrefix("first-") else { throw ImportProblem("the frequency is '\(rule.excerpt)'") }
             return isDay && day.date.day <= 7
         }
     }

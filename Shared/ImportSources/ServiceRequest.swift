@@ -49,7 +49,7 @@ package struct ServiceRequest: Sendable {
             case "Open": .open
             case "Referred Out": .referred
             case "Cancelled": .cancelled
-            case let other: throw ImportProblem("'Status' is '\(other.prefix(64))'")
+            case let other: throw ImportProblem("'Status' is '\(other.excerpt)'")
             }
         let title = value("RequestType")
         guard !title.isEmpty else { throw ImportProblem("'RequestType' is empty") }
@@ -65,7 +65,7 @@ package struct ServiceRequest: Sendable {
         let text = value(name)
         if text.isEmpty { return nil }
         guard let time = PacificTime.timestamp(text) else {
-            throw ImportProblem("'\(name)' is '\(text.prefix(64))', and not MM/DD/YYYY hh:mm:ss AM or PM")
+            throw ImportProblem("'\(name)' is '\(text.excerpt)', and not MM/DD/YYYY hh:mm:ss AM or PM")
         }
         return time
     }

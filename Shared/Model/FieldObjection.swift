@@ -1,3 +1,5 @@
+import Essentials
+
 /// A problem of the fields of an object, as a sentence that names the field and what is allowed.
 package struct FieldObjection: Error, Equatable, CustomStringConvertible {
     package let description: String
@@ -25,7 +27,7 @@ struct FieldProblem: Error {
 
     init(mustBe needed: String) { self.init("must be " + needed) }
 
-    func inside(_ name: String) -> FieldProblem { FieldProblem(text, path: [name] + path) }
+    func inside(_ name: String) -> FieldProblem { FieldProblem(text, path: [name.excerpt] + path) }
 
     var objection: FieldObjection {
         guard let first = path.first else { return FieldObjection("the object " + text) }

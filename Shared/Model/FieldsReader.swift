@@ -66,7 +66,7 @@ struct FieldsReader: Decoder {
             let known = Self.names(names)
             if let other = members.first(where: { !known.contains($0.key) }) {
                 let list = known.joined(separator: ", ")
-                throw FieldProblem("has no field '\(other.key.prefix(64))'; it has: \(list)")
+                throw FieldProblem("has no field '\(other.key.excerpt)'; it has: \(list)")
             }
         }
         return members.map { member in

@@ -45,7 +45,7 @@ enum ParkedKeys {
                 i.is_circuit, i.attempts, now() + make_interval(secs => i.wait), i.traceparent
             FROM unnest(\(parkings.map(\.subject.description)), \(parkings.map(\.partition.topic)),
                 \(parkings.map(\.partition.partition)),
-                \(parkings.map { String($0.reason.unicodeScalars.prefix(reasonLengthMax)) }), \(parkings.map(\.isDead)),
+                \(parkings.map { $0.reason.prefix(scalars: reasonLengthMax) }), \(parkings.map(\.isDead)),
                 \(parkings.map(\.isCircuit)), \(parkings.map { Int32($0.attemptCount) }),
                 \(parkings.map { $0.wait.inSeconds }), \(parkings.map { Int32($0.decision) }), \(traces))
                 AS i(key, topic, partition, reason, is_dead, is_circuit, attempts, wait, decision, traceparent)

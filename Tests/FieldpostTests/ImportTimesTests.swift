@@ -55,4 +55,46 @@ import Testing
         let first = try #require(Day(from))
         #expect((try? slot.occurrence(from: first))?.description == moment.map { $0 + ":00.000Z" })
     }
+
+    /// Each problem quotes a value of the file, whose one character may be of any number of bytes.
+    @Test func problemsQuoteLongValuesInPart() {
+        let long = "x" + String(repeating: "\u{301}", count: 20_000)
+        func slot(_ time: String = "0900", _ day: String = "Friday", _ frequency: String? = nil) -> MeetingSlot {
+            MeetingSlot(
+                time: time, day: day, irc: nil, frequency: frequency, period: nil, startDate: nil, duration: nil)
+        }
+        func line(_ name: String, _ kind: String) -> [UInt8] {
+            Array(#"{"realm":"/manager","kind":"\#(kind)","id":"\#(UUID())","\#(name)":{"\#(long)":1}}"#.utf8)
+        }
+        let row = ["SRNumber": "1", "Status": "Open", "RequestType": "x", "ClosedDate": "01/03/2018 12:00:00 AM"]
+        let readings: [() throws -> Void] = [
+            { _ = try ServiceRequest { ["Status": long][$0] ?? row[$0] ?? "" } },
+            { _ = try ServiceRequest { ["ClosedDate": long][$0] ?? row[$0] ?? "" } },
+            { _ = try slot(long).occurrence(from: Day(daysSinceEpoch: 0)) },
+            { _ = try slot("0900", long).occurrence(from: Day(daysSinceEpoch: 0)) },
+            { _ = try slot("0900", "Friday", long).occurrence(from: Day(daysSinceEpoch: 0)) },
+            {
+                var lines = ObjectLines(hasBackend: false)
+                _ = try lines.object(line("fields", "FieldTask"), in: nil)
+            },
+            {
+                var lines = ObjectLines(hasBackend: false)
+                _ = try lines.object(line("fields", long), in: nil)
+            },
+            {
+                var lines = ObjectLines(hasBackend: false)
+                _ = try lines.object(line(long, "FieldTask"), in: nil)
+            },
+            {
+                let file = Data(#"{"trees":[],"\#(long)":1}"#.utf8)
+                throw ImportProblem(try JSONDecoder().decode(TreeFileShape.self, from: file).problems.text)
+            },
+        ]
+        for (number, reading) in readings.enumerated() {
+            let problem = #expect(throws: (any Error).self) { try reading() }
+            let text = problem.map { "\($0)" } ?? ""
+            #expect(text.unicodeScalars.contains("\u{301}"), "\(number)")
+            #expect(text.utf8.count < 500, "\(number): \(text.utf8.count) bytes")
+        }
+    }
 }

@@ -46,6 +46,17 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (Kind.fieldTask, #"{"title":"x","place":{"LONG":1}}"#),
+        (.defectCommand, #"{"operation":"modify","fields":{"LONG":1}}"#),
+        (.team, #"{"name":{"LONG":1,"LONG":2}}"#), (.team, #"{"LONG":1,"LONG":2}"#),
+    ]) func problemQuotesLongNameInPart(kind: Kind, json: String) throws {
+        // One character.
+        let name = "x" + String(repeating: "\u{301}", count: 20_000)
+        let problem = try #require(kind.objection(to: Array(json.replacing("LONG", with: name).utf8)))
+        #expect(problem.unicodeScalars.contains("\u{301}") && problem.utf8.count < 500, "\(problem.utf8.count) bytes")
+    }
+
     private static func isDecoded<Fields: KindFields>(_ json: [UInt8], as type: Fields.Type) -> Bool {
         (try? JSONDecoder().decode(type, from: Data(json)))?.objection == nil
             && (try? JSONDecoder().decode(type, from: Data(json))) != nil

@@ -70,4 +70,12 @@ import Testing
             #expect(try names(fixture) == ["Person": "Anna", "User": "Ana H."])
         }
     }
+
+    /// One character may be of any number of scalars.
+    @Test func longNameIsCutByScalars() async throws {
+        try await withOnboarding { fixture in
+            try await logIn(as: "x" + String(repeating: "\u{301}", count: 1_000), fixture)
+            #expect(try names(fixture)["Person"]?.unicodeScalars.count == 100)
+        }
+    }
 }

@@ -99,6 +99,40 @@ import Testing
         }
     }
 
+    /// One character on a screen may be of any number of bytes.
+    @Test func problemsQuoteLongTextsInPart() async throws {
+        try await withGateway { fixture in
+            let phone = try await GatewayDevice(fixture, "ana@example.com")
+            let long = "x" + String(repeating: "\u{301}", count: 20_000)
+            for (path, body) in [
+                ("sync", #"{"\#(long)":1}"#), ("sync", #"{"all":true,"kinds":["\#(long)"]}"#),
+                ("sync", #"{"realms":{"/\#(long)":null}}"#), ("sync", #"{"only":["/\#(long)"]}"#),
+                ("mutations", #"{"\#(long)":1}"#),
+            ] {
+                let answer = Answer(try await fixture.client.send(phone.request("POST", "/v1/\(path)", body)))
+                #expect(answer.status == 400 && answer.body.unicodeScalars.contains("\u{301}"))
+                #expect(answer.body.utf8.count < 1_000, "\(body.prefix(20)): \(answer.body.utf8.count) bytes")
+            }
+            let unknown = #"{"\#(long)":1,"sequence""#
+            let mutations = [
+                await phone.mutation("put", UUID(), "{}").replacing(#"{"sequence""#, with: unknown),
+                await phone.mutation("put", UUID(), "{}", kind: long),
+                await phone.mutation("put", UUID(), #"{"\#(long)":1}"#),
+                await phone.mutation("put", UUID(), #"{"text":{"\#(long)":1,"\#(long)":2}}"#),
+                await phone.mutation(
+                    "put", UUID(), #"{"operation":"modify","fields":{"\#(long)":1}}"#, kind: "DefectCommand"),
+            ]
+            let results = [
+                "malformed-mutation", "unknown-kind", "unknown-field", "invalid-json", "invalid-field",
+            ]
+            for (mutation, result) in zip(mutations, results) {
+                let answer = try await phone.send([mutation])
+                #expect(answer.results == [result])
+                #expect(answer.body.utf8.count < 2_000, "\(result): \(answer.body.utf8.count) bytes")
+            }
+        }
+    }
+
     /// As many realms as `openapi.yaml` says, with cursors as long as they get, and not one more.
     @Test func athousandRealmsMayBeNamed() async throws {
         try await withGateway { fixture in

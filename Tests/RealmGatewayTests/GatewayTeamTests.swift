@@ -81,6 +81,20 @@ import Testing
         }
     }
 
+    /// One character may be of any number of bytes.
+    @Test func problemQuotesLongNameInPart() async throws {
+        try await withGateway { fixture in
+            let device = try await fixture.device("manager@example.com", role: .manager)
+            let long = name("x" + String(repeating: "\u{301}", count: 1_900))
+            let puts = [
+                await device.mutation("put", UUID(), long, kind: "Team", in: "/common"),
+                await device.mutation("put", UUID(), long, kind: "Team", in: "/common"),
+            ]
+            let answer = try await device.send(puts)
+            #expect(answer.results.last == "name-taken" && answer.body.utf8.count < 1_000)
+        }
+    }
+
     @Test func whoIsRefusedIsToldWhichName() async throws {
         try await withGateway { fixture in
             let device = try await fixture.device("manager@example.com", role: .manager)

@@ -36,6 +36,7 @@ struct Ban: Sendable, CustomTestStringConvertible {
         Ban(pattern: "as!", reason: "a cast that may fail is handled"),
         Ban(pattern: "Thread.sleep", reason: "wait for a condition"),
         Ban(pattern: "usleep(", reason: "wait for a condition"),
+        Ban(pattern: ".prefix(64)", reason: "a text that is quoted is cut by scalars: `excerpt`"),
         Ban(pattern: "$0.checkpointCount ==", reason: "it passes: wait for a condition that stays"),
     ]
 

@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 
 /// What is wrong with a file: the first few problems, and how many there are.
@@ -135,7 +136,7 @@ struct TreeFileShape: Decodable {
         let keys = object.allKeys.map(\.stringValue).sorted()
         for key in keys where parts[key] == nil {
             let known = parts.keys.sorted().joined(separator: ", ")
-            problems.add(Self.place(object) + "there is no '\(key.prefix(64))' here; there are \(known)")
+            problems.add(Self.place(object) + "there is no '\(key.excerpt)' here; there are \(known)")
         }
         for key in shape.required where !keys.contains(key) { problems.add(Self.place(object) + "'\(key)' is missing") }
         for key in keys {

@@ -25,7 +25,7 @@ struct ImportedObject {
         do { object = try JSONObject(fields) } catch { throw ImportProblem("fields: \(error)") }
         if let name = object.members.first(where: { !kind.fieldNames.contains($0.key) })?.key {
             throw ImportProblem(
-                "\(kind.rawValue) has no field '\(name.prefix(64))'; it has: "
+                "\(kind.rawValue) has no field '\(name.excerpt)'; it has: "
                     + kind.fieldNames.joined(separator: ", "))
         }
         let stored: JSONObject

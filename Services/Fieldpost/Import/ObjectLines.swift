@@ -90,11 +90,11 @@ struct ObjectLines {
         let text = object.text(of: "realm")
         for member in object.members where !Self.names.contains(member.key) {
             throw ImportProblem(
-                "there is no '\(member.key.prefix(64))' here; there are \(Self.names.joined(separator: ", "))")
+                "there is no '\(member.key.excerpt)' here; there are \(Self.names.joined(separator: ", "))")
         }
         let realm = try self.realm(text)
         guard let name = object.text(of: "kind") else { throw Self.missing("kind", object) }
-        guard let kind = Kind(rawValue: name) else { throw ImportProblem("there is no kind '\(name.prefix(64))'") }
+        guard let kind = Kind(rawValue: name) else { throw ImportProblem("there is no kind '\(name.excerpt)'") }
         if let objection = ImportRule.objection(to: kind, in: realm.name, hasBackend: hasBackend) {
             throw ImportProblem(objection)
         }

@@ -107,7 +107,7 @@ struct ConsoleLogin: Sendable {
             response = ConsolePage.note(.badRequest, "This sign-in was not begun here, or it is over. Begin again.")
         case .provider(let reason):
             // What it holds came from outside: it is cut, and for the log alone.
-            logger.info("a sign-in at the console failed", metadata: ["reason": "\(reason.prefix(300))"])
+            logger.info("a sign-in at the console failed", metadata: ["reason": "\(reason.prefix(scalars: 300))"])
             response = ConsolePage.note(.forbidden, "The sign-in did not work. The log of lag-monitor says why.")
         case .notAdministrator(let email):
             try await audit(.consoleRefused, email, from: client)

@@ -1,4 +1,5 @@
 import Environments
+import Essentials
 import Model
 
 extension Permissions {
@@ -23,7 +24,7 @@ extension Permissions {
             let list = grant.fields.joined(separator: ", ")
             guard object.kind.fieldNames.contains(field) else {
                 return MutationProblem(
-                    .unknownField, "\(object.kind.rawValue) has no field '\(field.prefix(64))'; you may write: \(list)")
+                    .unknownField, "\(object.kind.rawValue) has no field '\(field.excerpt)'; you may write: \(list)")
             }
             return MutationProblem(.fieldNotAllowed, "'\(field)' is not yours to write; you may write: \(list)")
         }

@@ -109,7 +109,7 @@ extension MutationRequest {
             case "clientId" where clientID == nil: clientID = UUID(ascii: unquoted(body[member.value]) ?? "")
             case "mutations" where elements == nil:
                 elements = JSONOutline.elements(of: body, in: member.value, countMax: countMax)
-            case let key: throw Problems.malformed("'\(key.prefix(64))' is not expected here, or given twice.")
+            case let key: throw Problems.malformed("'\(key.excerpt)' is not expected here, or given twice.")
             }
         }
         guard let clientID else { throw Problems.malformed("'clientId' must be a UUID.") }
@@ -152,7 +152,7 @@ extension SubmittedMutation {
         do { object = try JSONObject(bytes) } catch { throw Rejection(.init(.invalidJSON, "the mutation: \(error)")) }
         let known = ["sequence", "realm", "op", "kind", "id", "fields", "position"]
         if let unknown = object.members.first(where: { !known.contains($0.key) }) {
-            throw Rejection("malformed-mutation", "'\(unknown.key.prefix(64))' is not expected in a mutation")
+            throw Rejection("malformed-mutation", "'\(unknown.key.excerpt)' is not expected in a mutation")
         }
         guard let operation = object.text(of: "op").flatMap(Mutation.Operation.init(rawValue:)) else {
             throw Rejection("malformed-mutation", "'op' must be put, patch or delete")
@@ -165,7 +165,7 @@ extension SubmittedMutation {
         }
         let name = object.text(of: "kind")
         guard let kind = name.flatMap(Kind.init(rawValue:)) else {
-            throw Rejection("unknown-kind", "there is no kind '\(name?.prefix(64) ?? "")'")
+            throw Rejection("unknown-kind", "there is no kind '\(name?.excerpt ?? "")'")
         }
         let position = object.value(of: "position").map { JSONNumber.whole($0, as: Int64.self) ?? -1 }
         if let position, position < 0 {

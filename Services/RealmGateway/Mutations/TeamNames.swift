@@ -38,7 +38,7 @@ struct TeamNames: Sendable {
         let key = DisplayName.key(name)
         guard keys[team] != key, teams[key]?.isEmpty == false else { return nil }
         return MutationProblem(
-            .nameTaken, "'name' must be another: there is a team '\(name.prefix(64))' already, perhaps in other letters"
+            .nameTaken, "'name' must be another: there is a team '\(name.excerpt)' already, perhaps in other letters"
         )
     }
 

@@ -40,7 +40,7 @@ struct SyncRequest: Sendable {
                 guard object.isTrue("all") else {
                     throw Problems.malformed("'\(member.key)' goes with 'all' only; cursors of realms are in 'realms'.")
                 }
-            default: throw Problems.malformed("'\(member.key.prefix(64))' is not expected here.")
+            default: throw Problems.malformed("'\(member.key.excerpt)' is not expected here.")
             }
         }
         self.cursors = (cursors ?? [:]).merging((only ?? []).map { ($0, nil) }) { held, _ in held }
@@ -71,7 +71,7 @@ struct SyncRequest: Sendable {
             throw Problems.malformed("'kinds' must be a list of at least one of: \(allowed).")
         }
         for name in names where !readable.contains(where: { $0.rawValue == name }) {
-            throw Problems.malformed("'\(name.prefix(64))' in 'kinds' is not a kind to read; allowed: \(allowed).")
+            throw Problems.malformed("'\(name.excerpt)' in 'kinds' is not a kind to read; allowed: \(allowed).")
         }
         return readable.filter { names.contains($0.rawValue) }
     }
@@ -89,7 +89,7 @@ struct SyncRequest: Sendable {
         var cursors: [String: Cursor?] = [:]
         for realm in realms.members {
             guard let path = RealmPath(realm.key)?.description else {
-                throw Problems.malformed("'\(realm.key.prefix(64))' in 'realms' is not a realm's path.")
+                throw Problems.malformed("'\(realm.key.excerpt)' in 'realms' is not a realm's path.")
             }
             let text = realms.text(of: realm)
             guard text != nil || bytes[realm.value].elementsEqual("null".utf8) else {
@@ -109,7 +109,7 @@ struct SyncRequest: Sendable {
         guard paths.count <= countMax else { throw Problems.malformed("'only' may have at most \(countMax) members.") }
         return try paths.map { text throws(Problem) in
             guard let path = RealmPath(text) else {
-                throw Problems.malformed("'\(text.prefix(64))' in 'only' is not a realm's path.")
+                throw Problems.malformed("'\(text.excerpt)' in 'only' is not a realm's path.")
             }
             return path.description
         }

@@ -53,7 +53,7 @@ public struct JSONProblem: Error, Equatable, Sendable, CustomStringConvertible {
     /// The problem with the member's name before its path.
     func inside(_ key: Range<Int>, _ bytes: borrowing Span<UInt8>) -> JSONProblem {
         guard reason == .duplicateKey else { return self }
-        return inside(name: String(JSONMember.text(key, bytes).prefix(64)))
+        return inside(name: JSONMember.text(key, bytes).excerpt)
     }
 
     /// The problem with the element's index before its path.

@@ -224,6 +224,7 @@ let tests: [Target] = [
             "Realms", "Work",
         ],
         path: "Tests/TestSupport"),
+    .target(name: "CTestNames", path: "Tests/CTestNames"),
     .target(name: "ProjectDocuments", dependencies: [yams], path: "Tests/ProjectDocuments"),
     .testTarget(
         name: "BackendPollerTests",
@@ -287,7 +288,7 @@ let tests: [Target] = [
             "Realms", "TestSupport",
         ], path: "Tests/FlowTests"),
     .testTarget(
-        name: "HTTPTests", dependencies: ["Essentials", "HTTP", "LocalCluster", "Model", "TestSupport"],
+        name: "HTTPTests", dependencies: ["CTestNames", "Essentials", "HTTP", "LocalCluster", "Model", "TestSupport"],
         path: "Tests/HTTPTests"),
     .testTarget(
         name: "InterleavingTests",
@@ -427,7 +428,7 @@ if let wanted = Context.environment["BUILD_TESTS"]?.split(separator: ",").map(St
     }
 }
 
-for target in package.targets where target.type != .system && target.name != "CBroker" {
+for target in package.targets where target.type != .system && !["CBroker", "CTestNames"].contains(target.name) {
     target.swiftSettings = [
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),

@@ -1,3 +1,4 @@
+import CTestNames
 import Glibc
 import TestSupport
 import Testing
@@ -67,5 +68,28 @@ import Testing
         #expect(server.connectionCount == 0)
         // The handle is as good as new.
         #expect(try await Client().send(Request(server.url)).status == 200)
+    }
+
+    /// The address of each connection counts, not one that the name had before.
+    @Test func nameThatResolvesDifferentlyTheSecondTimeIsRefused() async throws {
+        let servers = (0..<2).map { _ in LoopbackServer { _ in .answer() } }
+        defer { for server in servers { server.stop() } }
+        // No network has addresses in 3000::/8, which are public ones.
+        unsafe ctestnames_resolve("rebinding.test", "3000::1;127.0.0.1;3000::1,127.0.0.1")
+        var configuration = Client.Configuration()
+        configuration.publicAddressesOnly = true
+        let client = Client(configuration: configuration)
+        // libcurl looks a name up for each port, and keeps what it found for a minute.
+        for port in [LoopbackServer.freePort()] + servers.map(\.port) {
+            let request = Request(
+                "POST", "http://rebinding.test:\(port)/hook", body: [1], connectMax: .seconds(2))
+            let error = await #expect(throws: HTTPError.self) { _ = try await client.send(request) }
+            #expect(error?.outcome == .notSent)
+            if port == servers[0].port { #expect(error?.isPrivate == true, "\(error?.message ?? "")") }
+        }
+        #expect(servers.map(\.connectionCount) == [0, 0])
+        // Another client connects to the same addresses.
+        let request = Request("http://rebinding.test:\(servers[1].port)/")
+        #expect(try await Client().send(request).status == 200)
     }
 }

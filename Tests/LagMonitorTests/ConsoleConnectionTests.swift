@@ -17,4 +17,13 @@ import Testing
             #expect(await KeptConnections(port: port).faults(of: targets) == [])
         }
     }
+
+    /// With the deadlines and the limit that a console has.
+    @Test func slowAndExcessConnectionsAreClosed() async throws {
+        try await withConsole { fixture in
+            let clients = SlowClients(port: try #require(URL(string: fixture.url)?.port))
+            #expect(try await clients.limitFaults(250, path: "/") == [])
+            #expect(try await clients.survivors(posting: "/api/parked/retry") == [])
+        }
+    }
 }

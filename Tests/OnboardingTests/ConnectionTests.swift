@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import Onboarding
+
 /// Onboarding's connections end with their response, which is one.
 @Suite(.ownThreads) struct ConnectionTests {
     @Test func eachConnectionGetsOneResponse() async throws {
@@ -13,6 +15,29 @@ import Testing
             let connections = KeptConnections(port: fixture.ports[0])
             #expect(
                 await connections.faults(of: targets, fields: [["Content-Type: application/json"], []]) == [])
+        }
+    }
+
+    @Test func slowConnectionsAreClosed() async throws {
+        var limits = OnboardingLimits.quick
+        limits.requestMax = .seconds(2)
+        try await withOnboarding(limits: limits) { fixture in
+            let fields = ["Content-Type: application/json"]
+            let clients = SlowClients(port: fixture.ports[0])
+            let faults = try await clients.survivors(posting: "/register_device", fields: fields)
+            #expect(faults == [])
+        }
+    }
+
+    @Test func networkHasItsLimitOfConnections() async throws {
+        // A connection ends with its response, but not with the one that asks for the body.
+        let held =
+            "POST /register_device HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            + "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+        try await withOnboarding(networkConnectionCountMax: 20) { fixture in
+            let clients = SlowClients(port: fixture.ports[0])
+            let faults = try await clients.limitFaults(20, path: "/auth_callback", holding: held)
+            #expect(faults == [])
         }
     }
 }

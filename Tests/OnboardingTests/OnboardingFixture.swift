@@ -96,8 +96,8 @@ private actor Turns {
 
 /// Starts the parts, lends them, and stops them.
 func withOnboarding(
-    instances: Int = 1, limits: OnboardingLimits = .quick, proxyCount: Int = 1, settings: String = "",
-    logger: Logger = .quiet,
+    instances: Int = 1, limits: OnboardingLimits = .quick, networkConnectionCountMax: Int = 0, proxyCount: Int = 1,
+    settings: String = "", logger: Logger = .quiet,
     _ body: @Sendable (OnboardingFixture) async throws -> Void
 ) async throws {
     await Turns.shared.take()
@@ -105,8 +105,8 @@ func withOnboarding(
     do {
         outcome = .success(
             try await runOnboarding(
-                instances: instances, limits: limits, proxyCount: proxyCount, settings: settings, logger: logger,
-                body))
+                instances: instances, limits: limits, networkConnectionCountMax: networkConnectionCountMax,
+                proxyCount: proxyCount, settings: settings, logger: logger, body))
     } catch {
         outcome = .failure(error)
     }
@@ -115,7 +115,8 @@ func withOnboarding(
 }
 
 private func runOnboarding(
-    instances: Int, limits: OnboardingLimits, proxyCount: Int, settings: String, logger: Logger,
+    instances: Int, limits: OnboardingLimits, networkConnectionCountMax: Int, proxyCount: Int, settings: String,
+    logger: Logger,
     _ body: @Sendable (OnboardingFixture) async throws -> Void
 ) async throws {
     let database = try makeFoundationDatabase()
@@ -152,7 +153,9 @@ private func runOnboarding(
             database: database, url: "http://127.0.0.1:\(ports[0])", secrets: secrets, limits: limits,
             clients: ClientAddress(proxyCount: proxyCount), logger: logger, now: { clock.now })
         start(
-            onboarding.components(host: "127.0.0.1", port: port, started: { announce.yield($0) }), onboarding)
+            onboarding.components(
+                host: "127.0.0.1", port: port, networkConnectionCountMax: networkConnectionCountMax,
+                started: { announce.yield($0) }), onboarding)
     }
     var startedCount = 0
     for await _ in started {

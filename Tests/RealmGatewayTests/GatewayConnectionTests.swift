@@ -4,6 +4,7 @@ import Model
 import Postgres
 import ProjectDocuments
 import Realms
+import Runtime
 import TestSupport
 import Testing
 import Yams
@@ -27,6 +28,27 @@ import Yams
                     "POST", "/v1/sync", fields: fields, body: #"{"live":false}"#, isChunked: isChunked)
                 #expect(await connections.faults(of: stream) == [])
             }
+        }
+    }
+
+    @Test func slowConnectionsAreClosed() async throws {
+        let http = HTTPLimits(idleMax: .seconds(300), headMax: .seconds(2), bodyMax: .seconds(2))
+        try await withGateway(http: http) { fixture in
+            let token = try await fixture.keys.token("ana@example.com")
+            let fields = ["Authorization: Bearer \(token)", "Content-Type: application/json"]
+            let clients = SlowClients(port: fixture.ports[0])
+            for target in ["/v1/mutations", "/v1/sync"] {
+                let faults = try await clients.survivors(posting: target, fields: fields)
+                #expect(faults == [])
+            }
+        }
+    }
+
+    @Test func networkHasItsLimitOfConnections() async throws {
+        let http = HTTPLimits(networkConnectionCountMax: 20, idleMax: .seconds(300))
+        try await withGateway(http: http) { fixture in
+            let faults = try await SlowClients(port: fixture.ports[0]).limitFaults(20, path: "/v1/realms")
+            #expect(faults == [])
         }
     }
 

@@ -60,7 +60,7 @@ struct GatewayFixture: Sendable {
 
 /// Starts gateways, lends them, and stops them.
 func withGateway(
-    count: Int = 1, limits: GatewayLimits = GatewayLimits(), proxyCount: Int = 0,
+    count: Int = 1, limits: GatewayLimits = GatewayLimits(), http: HTTPLimits = HTTPLimits(), proxyCount: Int = 0,
     secretKeys: [String] = [GatewayFixture.secretKey], fetch: (@Sendable (String) async throws -> [UInt8])? = nil,
     _ body: @Sendable (GatewayFixture) async throws -> Void
 ) async throws {
@@ -82,7 +82,7 @@ func withGateway(
             clients: ClientAddress(proxyCount: proxyCount), secrets: SecretBox(secretKeys), logger: logger,
             fetch: fetch ?? { _ in jwks })
         gateways.append(gateway)
-        services += gateway.components(host: "127.0.0.1", port: 0) { announce.yield((index, $0)) }
+        services += gateway.components(host: "127.0.0.1", port: 0, limits: http) { announce.yield((index, $0)) }
             .map { $0.make(environment) }
     }
     let group = ServiceGroup(services: services, logger: logger)

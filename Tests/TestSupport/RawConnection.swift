@@ -106,6 +106,23 @@ package struct RawConnection: ~Copyable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    /// Waits until the other side closes the connection.
+    ///
+    /// - Parameter text: Sent every 100 milliseconds until then.
+    /// - Returns: False if the connection is still open after `patienceMax`.
+    package mutating func waitForEnd(sending text: String = "") -> Bool {
+        let deadline = ContinuousClock.now + patienceMax
+        while !isAtEnd, ContinuousClock.now < deadline {
+            var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            if unsafe poll(&ready, 1, 100) > 0 {
+                _ = fill()
+            } else if !send(text) {
+                return true
+            }
+        }
+        return isAtEnd
+    }
+
     /// Reads what is in a stream's next chunk.
     package mutating func chunk() throws -> [UInt8] {
         let size = try line()

@@ -56,6 +56,32 @@ import Testing
         }
     }
 
+    /// A query is refused once because its folder has another id: its columns are not at fault.
+    @Test func changedFolderDoesNotHideTheNumbersOfTheHistory() async throws {
+        try await CompassWorld.run { world in
+            try await world.standIn.change([.init(fields: ["Headline": "It fails", "Owner": "ana"])])
+            try await world.complete()
+            world.standIn.system.withState { state in
+                for var folder in state.workspace.folders.values where folder.owner == "fieldpost" {
+                    folder.owner = "nobody"
+                    state.write(.folder(folder))
+                }
+                let id = state.workspace.nextID
+                state.write(.folder(.init(id: id, name: CompassWorkspace.personal, owner: "fieldpost")))
+            }
+            let refusedCount = try await world.standIn.stats()["refused"] ?? 0
+            try await world.complete()
+            #expect(try await world.standIn.stats()["refused"] == refusedCount + 1)
+            let now = Timestamp.now()
+            let change = CompassChange(
+                record: "SAMPL00000001", user: "bo", action: "Modify", fields: ["Severity": "2-Major"], at: now)
+            try world.standIn.system.perform([change, change])
+            for _ in 0..<2 { try await world.complete() }
+            let notice = "/users/ana@example.com: SAMPL00000001 (It fails) has been modified"
+            #expect(try world.notices() == [notice, notice])
+        }
+    }
+
     /// The least that the API allows: the query is made, run and removed, and its pages are read.
     @Test func aRoundTakesThreeRequestsBesideItsPages() async throws {
         try await CompassWorld.run { world in

@@ -42,6 +42,23 @@ import Testing
         }
     }
 
+    /// A row whose id is an object is no defect at all: the comparison finds one less, and removes no mirror for it.
+    @Test func rowWithoutAReadableIDKeepsTheMirrors() async throws {
+        try await CompassWorld.run { world in
+            try await world.complete()
+            // The stand-in gives the 18th row of a page an object as its id.
+            let owners = Array(repeating: "ana", count: 17) + ["bo"]
+            try await world.standIn.change(
+                owners.map { .init(user: "fieldpost", fields: ["Headline": "h", "Owner": $0]) })
+            try await world.complete(.comparison)
+            try #require(try world.mirrorCount() == 18)
+            try await world.standIn.post("/sandbox/switches", #"{"unreadableRowsOf": "bo"}"#)
+            try await world.complete(.comparison)
+            #expect(try await world.standIn.stats()["unreadableRows"] == 1)
+            #expect(try world.mirrorCount() == 18)
+        }
+    }
+
     private static func record(_ number: Int) -> String {
         "SAMPL" + String(String(100_000_000 + number).dropFirst())
     }

@@ -2,6 +2,7 @@ import Foundation
 import HTTP
 import LocalCluster
 import Model
+import TestSupport
 import Testing
 
 extension FlowTests {
@@ -53,6 +54,30 @@ extension FlowTests {
                 }
                 cluster.thaw(.broker)
                 try await cluster.waitUntilReady(.relay)
+            }
+        }
+
+        /// Only an operator can change a wrong password: the relay logs it once, however often it is refused.
+        @Test(.timeLimit(.minutes(20))) func relayWithAWrongPasswordLogsItOnce() async throws {
+            let broker = try RefusingBroker()
+            var options = LocalCluster.Options.quick
+            (options.services, options.idle) = ([], [.relay])
+            options.variables[.relay] = [
+                "FIELDPOST_KAFKA_BROKERS": broker.address, "FIELDPOST_KAFKA_SECURITY_PROTOCOL": "sasl_plaintext",
+                "FIELDPOST_KAFKA_SASL_MECHANISM": "PLAIN", "FIELDPOST_KAFKA_SASL_USERNAME": "fieldpost",
+                "FIELDPOST_KAFKA_SASL_PASSWORD": "wrong", "FIELDPOST_KAFKA_RECONNECT_BACKOFF_MAX_MS": "100",
+            ]
+            try await withCluster("wrong-password", options) { cluster in
+                try cluster.start(.relay)
+                // The relay's clients connect ten times a second: these are several of its polls.
+                try await eventually("the password is refused 400 times") {
+                    broker.refusedCount > 400 ? nil : "\(broker.refusedCount) times"
+                }
+                let (status, text) = try await cluster.health("ready", of: .relay)
+                #expect(status == 503 && text.contains("kafka.sasl.password"), "\(text)")
+                let log = try #require(cluster.process(.relay)).logTail(bytesMax: 1_000_000)
+                let lines = log.split(separator: "\n").filter { $0.contains("kafka.sasl.password") }
+                #expect(lines.count == 1, "\(log)")
             }
         }
     }

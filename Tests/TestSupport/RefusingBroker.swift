@@ -1,16 +1,29 @@
 import Foundation
 import LocalCluster
+import Synchronization
 
 /// A broker that speaks as much of Kafka's protocol as it takes to refuse a password: ApiVersions, SaslHandshake and
-/// SaslAuthenticate.
+/// SaslAuthenticate. It takes 0 to 49 ms to refuse one: clients report that time, which is another one each time.
 package final class RefusingBroker: Sendable {
     private let listener: LocalListener
     /// `host:port`
     package var address: String { listener.address }
 
-    package init() throws { listener = try LocalListener { Self.serve($0) } }
+    private let refusals: Refusals
+    /// Number of passwords that were refused.
+    package var refusedCount: Int { refusals.count.withLock { $0 } }
 
-    private static func serve(_ connection: Int32) {
+    private final class Refusals: Sendable {
+        let count = Mutex(0)
+    }
+
+    package init() throws {
+        let refusals = Refusals()
+        self.refusals = refusals
+        listener = try LocalListener { Self.serve($0, refusals) }
+    }
+
+    private static func serve(_ connection: Int32, _ refusals: Refusals) {
         while let head = read(4, from: connection), let request = read(Int(number(head)), from: connection) {
             let (api, version) = (request[1], request[3])
             var answer = Array(request[4..<8])
@@ -18,12 +31,15 @@ package final class RefusingBroker: Sendable {
             case 18 where version > 0: answer += [0, 35, 0, 0, 0, 0]  // UNSUPPORTED_VERSION: ask again with 0
             case 18: answer += [0, 0, 0, 0, 0, 3] + [(18, 0), (17, 1), (36, 0)].flatMap { [0, $0, 0, 0, 0, $1] }
             case 17: answer += [0, 0, 0, 0, 0, 1, 0, 5] + Array("PLAIN".utf8)
-            default: answer += [0, 58, 0, 5] + Array("wrong".utf8) + [0, 0, 0, 0]  // SASL_AUTHENTICATION_FAILED
+            default:
+                let count = refusals.count.withLock { $0 }
+                poll(nil, 0, Int32(count % 50))
+                answer += [0, 58, 0, 5] + Array("wrong".utf8) + [0, 0, 0, 0]  // SASL_AUTHENTICATION_FAILED
             }
             let size = answer.count
             let frame = [UInt8(0), 0, UInt8(size >> 8), UInt8(size & 255)] + answer
             guard unsafe send(connection, frame, frame.count, Int32(MSG_NOSIGNAL)) == frame.count else { return }
-            if api == 36 { return }
+            if api == 36 { return refusals.count.withLock { $0 += 1 } }
         }
     }
 

@@ -2,6 +2,7 @@ import Foundation
 import HTTP
 import LocalCluster
 import Model
+import Postgres
 import TestSupport
 import Testing
 
@@ -45,9 +46,13 @@ extension FlowTests {
                     let (status, text) = try await cluster.health("ready", of: .relay)
                     return status == 503 ? nil : text
                 }
-                // Not for a moment only: it releases leadership meanwhile, and is re-created.
+                try await eventually("it releases leadership") {
+                    try await cluster.relayLockCount() == 0 ? nil : "it holds the lock"
+                }
+                // Not for a moment only: it is re-created, and does not become the leader again.
                 for _ in 0..<25 {
                     try await Task.sleep(for: .seconds(1))
+                    #expect(try await cluster.relayLockCount() == 0)
                     let (status, text) = try await cluster.health("ready", of: .relay)
                     #expect(status == 503, "\(text)")
                     #expect(try await cluster.health("live", of: .relay).status == 200)
@@ -84,6 +89,20 @@ extension FlowTests {
 }
 
 extension LocalCluster {
+    /// Number of sessions that hold the lock of the leading relay (`RelayStore.lockKey`).
+    fileprivate func relayLockCount() async throws -> Int64 {
+        let conninfo = conninfo
+        return try await onOwnThread {
+            var connection = try Connection(conninfo)
+            return try connection.run(
+                """
+                SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
+                    AND (classid::bigint << 32 | objid::bigint) = \(0x6669_656c_6472_6c79 as Int64)
+                """
+            )[0].decode(Int64.self)
+        }
+    }
+
     /// What a service says of itself at `/health/live` or `/health/ready`.
     fileprivate func health(_ name: String, of part: Part) async throws -> (status: Int, text: String) {
         let client = Client()

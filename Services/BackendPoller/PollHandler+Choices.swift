@@ -21,31 +21,34 @@ extension PollHandler {
 
     /// Contexts and templates, as far as they differ. The nodes are compared by their digest, and reach catalogues when
     /// everybody has been read; see `CatalogueReconciler`. Contexts and templates whose nodes are not there yet wait
-    /// for them: an entry that the person creates meanwhile would be invalid.
+    /// for them: an entry that the person creates meanwhile would be invalid. If a row of the back end's lists cannot
+    /// be read, nothing is deleted, since it may be made of that row.
     ///
     /// - Returns: Whether none waits. Otherwise the person is to be compared by the next run.
     func compareChoices(
         _ contents: RealmContents, _ tree: NodeTree, _ stored: StoredPerson, _ decision: Int,
         _ environment: EnvironmentID, _ writes: inout PollWrites, _ connection: inout Connection
     ) throws -> Bool {
-        let (others, realm) = (stored.others, stored.own)
+        let realm = stored.own
+        var kept = stored.others
+        if !contents.data.unreadable.isEmpty { kept.formUnion(Array(stored.contexts.keys) + stored.templates.keys) }
         let waiting = try waiting(contents.data, tree, stored, environment, &connection)
         try write(
-            stored.contexts, contents.data.contexts, but: others, waiting, realm, .reportingContext, decision, &writes)
+            stored.contexts, contents.data.contexts, but: kept, waiting, realm, .reportingContext, decision, &writes)
         try write(
-            stored.templates, contents.data.templates, but: others, waiting, realm, .reportingTemplate, decision,
+            stored.templates, contents.data.templates, but: kept, waiting, realm, .reportingTemplate, decision,
             &writes)
         let id = RealmContents.userID(of: contents.user.email)
         guard let user = stored.user, let object = stored.userObject else {
             try writes.put(stored.own, .user, id, contents.user, decision)
             return waiting.isEmpty
         }
-        // The catalogue is the keeper's to change. A template of somebody else's is offered as long as it is there.
+        // The catalogue is the keeper's to change. A template that is kept is offered as long as it is there.
         let own = contents.user.reportingTemplates.filter { !waiting.contains($0) || stored.templates[$0] != nil }
         let templates =
             own
             + user.reportingTemplates.filter {
-                stored.others.contains($0) && stored.templates[$0] != nil && !own.contains($0)
+                kept.contains($0) && stored.templates[$0] != nil && !own.contains($0)
             }
         if user.reportingTemplates != templates {
             try writes.patch(object, ["reportingTemplates": templates.map(\.text)], decision)

@@ -74,6 +74,7 @@ struct PollHandler: Handler {
     private var revisions: [EnvironmentID: Int64] = [:]
     private var reported = ReportedReferences()
     var unreadable = ReportedRecords()
+    private var kept = KeptNodes()
     var compared = ComparedReads()
     var listed: ListedDays
     var followed = FollowedChanges(of: StoredPerson.kinds)
@@ -202,14 +203,19 @@ struct PollHandler: Handler {
                 return .finished
             }
             unreadable.report(found.data.unreadable + found.unreadable, of: poll.person, in: environment, logger)
-            let isDangling = reported.report(found.data, read.tree, of: poll.person, in: environment, logger)
-            let contents = RealmContents(email: poll.person, data: found.data, records: [], readAt: found.readAt)
+            let areChoicesRead = found.data.unreadable.isEmpty
+            let (data, tree) =
+                areChoicesRead
+                ? (found.data, read.tree)
+                : try kept.complete(found.data, read.tree, of: poll.person, in: environment, decoder, &connection)
+            let isDangling = reported.report(data, tree, of: poll.person, in: environment, logger)
+            let contents = RealmContents(email: poll.person, data: data, records: [], readAt: found.readAt)
             let stored = try StoredPerson(
                 own, seen, found.days, Set(found.records.map { RealmContents.entryID(of: $0, of: poll.person) }),
-                read.tree, environment, decoder, &connection)
+                tree, environment, decoder, &connection)
             let changes = PollRule.changes(
                 known: stored.seen, found: found.records, days: found.days, email: poll.person,
-                entries: stored.entries(before: object.position), unresolved: stored.unresolved(in: found.data),
+                entries: stored.entries(before: object.position), unresolved: stored.unresolved(in: data),
                 run: poll.run, isWhole: found.unreadable.isEmpty)
             reportAmbiguous(changes.ambiguous, of: poll.person, environment)
             guard
@@ -217,21 +223,19 @@ struct PollHandler: Handler {
                     changes, seen: seen, before: object.position, decision, environment, &batch, &writes, &connection)
             else { return try ask(of: poll.person, object, environment, &connection) }
             let writtenCount = writes.count
-            // A choice that cannot be read is not gone: what the person has stays until all can be read.
-            if !found.data.unreadable.isEmpty, stored.user != nil { return .finished }
             let isOffered = try compareChoices(
-                contents, read.tree, stored, decision, environment, &writes, &connection)
+                contents, tree, stored, decision, environment, &writes, &connection)
             if !isOffered { try writes.patch(object, ["run": Poll.runOfAnother], decision) }
-            try compareRetired(read.tree, stored, decision, environment, &writes, &connection)
+            try compareRetired(tree, stored, decision, environment, &writes, &connection)
             // What refers to what is not there, and what cannot be read, is counted each time.
             if changes == PollRule.Changes(), writes.count == writtenCount, stored.user != nil, !isDangling,
-                found.unreadable.isEmpty, stored.newest < object.position
+                found.unreadable.isEmpty, areChoicesRead, stored.newest < object.position
             {
                 compared.remember(name, read.hash, at: stored.newest)
             }
             writes.readings.append(
                 Reading(
-                    tree: read.tree, nodes: stored.isTreeKnown ? nil : found.data.nodes, email: poll.person,
+                    tree: tree, nodes: stored.isTreeKnown ? nil : data.nodes, email: poll.person,
                     readAt: found.readAt, isUnplaced: stored.user == nil, decision: decision))
             return .finished
         case .person(.failure(let error), _):

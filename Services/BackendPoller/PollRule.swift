@@ -101,6 +101,30 @@ enum PollRule {
         }
     }
 
+    /// The nodes that a person can choose if rows of the back end's lists cannot be read: nothing that is stored is
+    /// lost, neither a node nor a dependency of one, since it may be made of such a row.
+    ///
+    /// - Parameter stored: The nodes that the person could choose before.
+    static func nodes(
+        _ found: [Identified<ReportingTreeNode>], keeping stored: [UUID: ReportingTreeNode]
+    ) -> [Identified<ReportingTreeNode>] {
+        let ids = Set(found.map(\.id))
+        let changed = found.map { node in
+            guard let known = stored[node.id] else { return node }
+            var node = node
+            if let parent = known.parent, !ids.contains(parent) { node.fields.parent = parent }
+            let dependencies = Set(node.fields.dependencies)
+            // A node without dependencies can always be chosen.
+            node.fields.dependencies =
+                dependencies.isEmpty || known.dependencies.isEmpty
+                ? [] : node.fields.dependencies + known.dependencies.filter { !dependencies.contains($0) }
+            node.fields.hasDependencies = !node.fields.dependencies.isEmpty
+            return node
+        }
+        let kept = stored.keys.filter { !ids.contains($0) }.sorted { $0.text < $1.text }
+        return changed + kept.compactMap { id in stored[id].map { Identified(id: id, fields: $0) } }
+    }
+
     /// What differs between what is stored and what is wanted.
     struct Differences<Fields: Equatable> {
         var put: [Identified<Fields>]

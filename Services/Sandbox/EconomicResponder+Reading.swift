@@ -17,7 +17,11 @@ extension EconomicResponder {
             return entries(parameters["Filter"], from: first)
         case "projects":
             system.count("projectListings")
-            return listing(master.projects, from: first) { EconomicResponder.json($0) }
+            let unreadable = Int(system.switches.faults.unreadableChoice)
+            return listing(master.projects, from: first) { project in
+                EconomicResponder.json(project).unreadable(
+                    if: project.number == unreadable, id: "number", number: project.number)
+            }
         case "activities":
             return listing(master.activities, from: first) { EconomicResponder.json($0) }
         case "project-activities":

@@ -53,7 +53,14 @@ extension SAPResponder {
             let elements = page(elements(query.filter), query)
             return rows(elements.map { SAPEntities.element($0.1, of: $0.0, expand: query.expand) }, query)
         case SAPPath.businessPartner + "/A_BusinessPartner":
-            return rows(page(customers(query.filter), query).map(SAPEntities.businessPartner), query)
+            let customers = Array(page(customers(query.filter), query))
+            let unreadable = system.switches.faults.unreadableChoice
+            return rows(customers.map(SAPEntities.businessPartner), query) { index, row in
+                // The last variant: the row is a text.
+                row.unreadable(
+                    if: customers[index].businessPartner == unreadable, id: "BusinessPartnerUUID",
+                    number: UnreadableRow.variantCount - 1)
+            }
         case SAPPath.timeSheet, SAPPath.timeSheet + "/":
             return .json(.ok, .object([("d", .object([("EntitySets", .array(["TimeSheetEntryCollection"]))]))]))
         default:

@@ -78,6 +78,9 @@ struct FaultSwitches: Codable, Equatable {
     /// Each row of listings that is this person's has one value that no client expects; see ``UnreadableRow``. SAP's
     /// people are named by their personnel assignment, e-conomic's by their employee number, Compass's as owners.
     var unreadableRowsOf = ""
+    /// The same for one row of the lists that choices are made of: a project of e-conomic's, or a customer of SAP's,
+    /// named by its number.
+    var unreadableChoice = ""
     /// Begins the random numbers anew.
     var seed: UInt64 = 1
 
@@ -101,6 +104,7 @@ struct FaultSwitches: Codable, Equatable {
         case "rateSlow": rateSlow = try values.decode(Double.self, forKey: name)
         case "slowMs": slowMs = try values.decode(Int.self, forKey: name)
         case "unreadableRowsOf": unreadableRowsOf = try values.decode(String.self, forKey: name)
+        case "unreadableChoice": unreadableChoice = try values.decode(String.self, forKey: name)
         case "seed": seed = try values.decode(UInt64.self, forKey: name)
         default: return false
         }

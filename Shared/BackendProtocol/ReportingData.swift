@@ -9,7 +9,8 @@ public struct ReportingData: Equatable, Sendable {
     public var contexts: [Identified<ReportingContext>]
     /// What can be registered.
     public var templates: [Identified<ReportingTemplate>]
-    /// Rows of the back end's lists that could not be read: the choices made of them are missing here, and not gone.
+    /// Rows of the back end's lists that could not be read: the choices made of them are missing here, and not gone:
+    /// until all rows can be read, the poller writes new and changed choices and deletes none.
     public var unreadable: [UnreadableRecord] = []
 
     /// Reporting data.

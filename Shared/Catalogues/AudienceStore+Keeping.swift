@@ -31,14 +31,6 @@ extension AudienceStore {
         "SELECT id, tree FROM audience.catalogue WHERE environment_id = \(environment.rawValue)"
     }
 
-    /// All nodes of a tree. Rows: id, fields.
-    static func nodes(of tree: UUID, in environment: EnvironmentID) -> Statement {
-        """
-        SELECT e.key::uuid, e.value::text FROM audience.tree t, jsonb_each(t.nodes) e
-        WHERE t.environment_id = \(environment.rawValue) AND t.digest = \(tree)
-        """
-    }
-
     /// Nodes that are fetched by their ids from one tree. Each fetch unpacks the tree; of more nodes, looking through
     /// all that is in it costs less.
     private static let fetchedMax = 10

@@ -81,6 +81,13 @@ package enum AudienceStore {
             """
     }
 
+    /// The tree that was last read of a person. Rows: digest.
+    package static func tree(of person: String, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT tree FROM audience.person WHERE environment_id = \(environment.rawValue) AND email = \(person)
+        """
+    }
+
     /// The catalogues that hold these trees. Rows: tree, catalogue.
     package static func catalogues(of trees: [UUID], in environment: EnvironmentID) -> Statement {
         """
@@ -102,6 +109,14 @@ package enum AudienceStore {
         """
         SELECT digest, digests FROM audience.tree
         WHERE environment_id = \(environment.rawValue) AND digest = ANY (\(Array(digests)))
+        """
+    }
+
+    /// All nodes of a tree. Rows: id, fields.
+    package static func nodes(of tree: UUID, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT e.key::uuid, e.value::text FROM audience.tree t, jsonb_each(t.nodes) e
+        WHERE t.environment_id = \(environment.rawValue) AND t.digest = \(tree)
         """
     }
 

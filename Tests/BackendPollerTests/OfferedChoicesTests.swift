@@ -62,6 +62,50 @@ import Work
         #expect(try World.objects([.reportingContext], in: Self.own(), &acme).count == 2)
     }
 
+    /// The choices made of an unreadable row stay; all others follow the back end, and are written once.
+    @Test func otherChoicesChangeWhileARowIsUnreadable() throws {
+        var acme = try World.environment()
+        var whole = World.data(["P1", "P2"], below: "Project")
+        let (context, template) = (UUID(), UUID())
+        whole.contexts.append(Identified(id: context, fields: ReportingContext(name: "Vehicle", required: true)))
+        whole.templates.append(
+            Identified(
+                id: template, fields: ReportingTemplate(name: "Trip", type: "trip", reportingContexts: [context])))
+        for run in [1, 2] as [Int64] {
+            try poll(whole, run, &acme)
+            try World.settle(&acme)
+        }
+
+        // The row of P1 cannot be read, nor can the one that the second template needs.
+        var partial = World.data(["P2", "P3"], below: "Project")
+        partial.nodes[1].fields.name = "Harbour"
+        partial.templates[0].fields.name = "Hours"
+        partial.unreadable = [UnreadableRecord(list: "/projects", id: "P1", reason: "number: it is missing")]
+        try poll(partial, 3, &acme)
+        try World.settle(&acme)
+        #expect(try names(.reportingTreeNode, &acme) == ["Project", "P1", "Harbour", "P3"])
+        #expect(try names(.reportingContext, &acme) == ["Project", "Vehicle"])
+        #expect(try names(.reportingTemplate, &acme) == ["Hours", "Trip"])
+        #expect(try offered(&acme) == partial.templates.map(\.id) + [template])
+        let position = try World.newest(&acme)
+        try poll(partial, 4, &acme)
+        try World.settle(&acme)
+        #expect(try World.newest(&acme) == position, "it is written again")
+
+        partial.unreadable = []
+        try poll(partial, 5, &acme)
+        try World.settle(&acme)
+        #expect(try names(.reportingTreeNode, &acme) == ["Project", "Harbour", "P3"])
+        #expect(try names(.reportingTemplate, &acme) == ["Hours"])
+        #expect(try offered(&acme) == partial.templates.map(\.id))
+    }
+
+    private func names(_ kind: Kind, _ acme: inout TestEnvironment) throws -> Set<String> {
+        let rows = try acme.connection.run(
+            "SELECT fields->>'name' FROM realm.object WHERE kind = \(kind.rawValue) AND NOT deleted")
+        return Set(try rows.map { try $0.value(0) })
+    }
+
     private func poll(_ data: ReportingData, _ run: Int64, _ acme: inout TestEnvironment) throws {
         try World.nextRun(&acme, run)
         try World.poll(.data(data, [], Self.days), &acme)

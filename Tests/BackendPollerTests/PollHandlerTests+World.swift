@@ -154,6 +154,11 @@ extension PollHandlerTests {
         try acme.connection.run("SELECT position FROM realm.environment WHERE id = \(acme.id.rawValue)")[0].value(0)
     }
 
+    /// The newest position of all objects except polls.
+    static func newest(_ acme: inout TestEnvironment) throws -> Int64 {
+        try acme.connection.run("SELECT max(position) FROM realm.object WHERE kind <> 'Poll'")[0].value(0)
+    }
+
     static func time(_ seconds: Int64) -> Timestamp { Timestamp(millisecondsSinceEpoch: seconds * 1_000) }
 
     static func entry(_ id: String) -> BackendEntry {

@@ -21,6 +21,34 @@ import Work
             PollRule.changes(known: first.put, found: found, days: Self.days, email: Self.email) == PollRule.Changes())
     }
 
+    /// An activity that needs one of two projects, of which one is unreadable, and is below an unreadable group.
+    @Test func storedNodesAndDependenciesStayWhileRowsAreUnreadable() {
+        let (group, lost, left, new, root) = (UUID(), UUID(), UUID(), UUID(), UUID())
+        let (activity, always) = (UUID(), UUID())
+        func node(_ name: String, below parent: UUID, _ dependencies: [UUID] = []) -> ReportingTreeNode {
+            ReportingTreeNode(
+                name: name, parent: parent, hasDependencies: !dependencies.isEmpty, dependencies: dependencies)
+        }
+        let stored = [
+            group: node("group", below: root), lost: node("lost", below: root), left: node("left", below: group),
+            activity: node("activity", below: root, [lost, left]), always: node("always", below: root),
+        ]
+        let found = [
+            Identified(id: root, fields: ReportingTreeNode(name: "root")),
+            Identified(id: left, fields: node("renamed", below: root)),
+            Identified(id: new, fields: node("new", below: root)),
+            Identified(id: activity, fields: node("activity", below: root, [left, new])),
+            Identified(id: always, fields: node("always", below: root, [left])),
+        ]
+        let nodes = PollRule.nodes(found, keeping: stored)
+        let byID = Dictionary(uniqueKeysWithValues: nodes.map { ($0.id, $0.fields) })
+        #expect(Set(byID.keys) == Set(stored.keys).union(found.map(\.id)))
+        #expect(byID[left] == node("renamed", below: group))
+        #expect(byID[activity]?.dependencies == [left, new, lost])
+        #expect(byID[always]?.hasDependencies == false)
+        #expect(NodeTree(PollRule.nodes(found, keeping: byID)) == NodeTree(nodes), "it grows with each poll")
+    }
+
     @Test func aRecordThatDiffersIsWrittenAlone() throws {
         let found = [Self.entry("1"), Self.entry("2")]
         let known = PollRule.changes(known: [:], found: found, days: Self.days, email: Self.email).put

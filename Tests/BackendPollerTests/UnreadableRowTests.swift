@@ -101,4 +101,31 @@ import Testing
             #expect(try world.seen(of: victim).count == 240)
         }
     }
+
+    /// One project's row is unreadable for everybody: the changes of all other choices arrive, and the project stays.
+    @Test func choicesOfEconomicChangeWhileAProjectIsUnreadable() async throws {
+        try await PollerWorld.run { world in
+            try await world.post(
+                "/sandbox/organisation",
+                #"{"employees": [], "projects": [{"number": 12, "name": "Cranes"}], "activities": []}"#)
+            for _ in 0..<2 { try await completeRun(&world, isFull: true) }
+            try world.beginRun(isFull: false)
+            try #require(try world.names(of: .reportingTreeNode).isSuperset(of: ["Piers", "Cranes", "Diving"]))
+            try await world.finishPolls()
+
+            try await world.post("/sandbox/switches", #"{"unreadableChoice": "11"}"#)
+            try await world.post(
+                "/sandbox/organisation",
+                """
+                {"employees": [], "projects": [{"number": 12, "name": "Big cranes"}, {"number": 13, "name": "Dock"}],
+                 "activities": [{"number": 2, "name": "Welding", "isAccessible": true}]}
+                """)
+            try world.restart()
+            try await completeRun(&world, isFull: true)
+            try world.beginRun(isFull: false)
+            let names = try world.names(of: .reportingTreeNode)
+            #expect(names.isSuperset(of: ["Piers", "Big cranes", "Dock", "Diving", "Welding"]))
+            #expect(!names.contains("Cranes"))
+        }
+    }
 }

@@ -53,6 +53,25 @@ import Testing
         }
     }
 
+    /// Project 12 cannot be read, and activity 3 belongs to all others: it may not be for project 12.
+    @Test func restrictedActivityKeepsItsProjectsWhileAnotherIsUnreadable() async throws {
+        try await Fixture.run { economic in
+            try await economic.post(
+                "/sandbox/organisation",
+                """
+                {"employees": [], "projects": [], "activities": [{"number": 3, "name": "Survey", "isAccessible": true}],
+                 "projectActivities": [{"number": 8, "projectNumber": 11, "activityNumber": 3},
+                  {"number": 9, "projectNumber": 13, "activityNumber": 3}], "deletedProjects": []}
+                """)
+            try await economic.post("/sandbox/switches", #"{"unreadableChoice": "12"}"#)
+            let data = try await economic.backend.reportingData(of: Fixture.ana)
+            #expect(data.unreadable.map(\.list) == ["/projects"])
+            let names = Dictionary(uniqueKeysWithValues: data.nodes.map { ($0.id, $0.fields.name) })
+            let survey = try #require(data.nodes.first { $0.fields.name == "Survey" }?.fields)
+            #expect(survey.dependencies.map { names[$0] } == ["Piers", "Overhead"])
+        }
+    }
+
     @Test func whatWasUsedLastIsSuggestedFirst() async throws {
         try await Fixture.run { economic in
             _ = try await economic.backend.create(Fixture.submission(on: "2015-01-05", project: "13"))

@@ -42,6 +42,16 @@ import Testing
         }
     }
 
+    /// A project of an unreadable customer is missing, as the customer is, and not among the internal ones.
+    @Test func projectOfAnUnreadableCustomerIsNotInternal() async throws {
+        try await Fixture.run { sap in
+            try await sap.post("/sandbox/switches", #"{"unreadableChoice": "1000001"}"#)
+            let data = try await sap.backend.reportingData(of: Fixture.ana)
+            #expect(data.unreadable.count == 1)
+            #expect(Set(data.nodes.compactMap(\.fields.referenceId)) == ["P2", "P2.1"])
+        }
+    }
+
     @Test func whatWasUsedLastIsSuggestedFirst() async throws {
         try await Fixture.run { sap in
             #expect(try await sap.backend.reportingData(of: Fixture.ana).contexts[2].fields.sections.count == 1)

@@ -77,9 +77,8 @@ actor EconomicListings {
             let activities = try await connection.rows("/activities", as: EconomicActivity.self)
             let links = try await connection.rows("/project-activities", as: EconomicProjectActivity.self)
             (found.projects, found.activities, found.links) = (projects.rows, activities.rows, links.rows)
-            var data = EconomicReporting.data(found, as: templates)
-            data.unreadable = projects.unreadable + activities.unreadable + links.unreadable
-            return .success(EconomicChoices(data))
+            found.unreadable = projects.unreadable + activities.unreadable + links.unreadable
+            return .success(EconomicChoices(EconomicReporting.data(found, as: templates)))
         } catch {
             return .failure(error)
         }

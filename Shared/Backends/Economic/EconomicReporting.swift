@@ -51,6 +51,8 @@ struct EconomicProjects {
     var projects: [EconomicProject] = []
     var activities: [EconomicActivity] = []
     var links: [EconomicProjectActivity] = []
+    /// Rows that exist as well.
+    var unreadable: [UnreadableRecord] = []
 }
 
 /// What is reported on in e-conomic: a project and an activity, both of them always.
@@ -86,7 +88,9 @@ enum EconomicReporting {
     static func data(_ found: EconomicProjects, as templates: TemplateDeclarations) -> ReportingData {
         let open = found.projects.filter { $0.isBarred != true && $0.isClosed != true }
         let projects = open.filter { $0.isMainProject != true }
-        return trees.data(nodes(of: projects, below: open) + nodes(of: found, on: projects), as: templates)
+        var data = trees.data(nodes(of: projects, below: open) + nodes(of: found, on: projects), as: templates)
+        data.unreadable = found.unreadable
+        return data
     }
 
     private static func projectID(_ number: Int) -> UUID { trees.id("project", String(number)) }
@@ -109,7 +113,8 @@ enum EconomicReporting {
             }
     }
 
-    /// An activity depends on the projects it can be used on, unless it can be used on all.
+    /// An activity depends on the projects that it can be used on, unless it can be used on all. If rows cannot be
+    /// read, one that belongs to projects may not be usable on an unreadable project.
     private static func nodes(
         of found: EconomicProjects, on projects: [EconomicProject]
     ) -> [Identified<ReportingTreeNode>] {
@@ -122,10 +127,11 @@ enum EconomicReporting {
                 !restricted.contains($0.number) || allowed[entry.number]?.contains($0.number) == true
             }
             if usable.isEmpty && !projects.isEmpty { return nil }
+            let isOnAll =
+                usable.count == projects.count && (found.unreadable.isEmpty || allowed[entry.number] == nil)
             return trees.node(
                 trees.id("activity", String(entry.number)), in: activities, referenceId: String(entry.number),
-                name: entry.name,
-                dependsOn: usable.count == projects.count ? [] : usable.map { projectID($0.number) })
+                name: entry.name, dependsOn: isOnAll ? [] : usable.map { projectID($0.number) })
         }
     }
 }

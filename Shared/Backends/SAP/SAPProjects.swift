@@ -54,6 +54,14 @@ struct SAPProjects {
     var customers: [SAPBusinessPartner] = []
     /// What else there is.
     var unreadable: [UnreadableRecord] = []
+
+    /// Removes the projects of customers that could not be read, and their elements: they would count as internal.
+    mutating func removeProjectsWithoutCustomer() {
+        let known = Set(customers.map { $0.BusinessPartnerUUID.lowercased() })
+        projects.removeAll { $0.CustomerUUID.map { !known.contains($0.lowercased()) } ?? false }
+        let left = Set(projects.map(\.ProjectUUID))
+        elements.removeAll { !left.contains($0.ProjectUUID) }
+    }
 }
 
 extension SAPConnection {
@@ -80,10 +88,12 @@ extension SAPConnection {
             in: Set(found.projects.map(\.ProjectUUID)), expand: "to_EntProjElmntBlkFunc", as: SAPProjectElement.self,
             &found.unreadable
         ).filter { $0.to_EntProjElmntBlkFunc?.EntProjTimeRecgIsBlkd != true }
+        let unreadableCount = found.unreadable.count
         found.customers = try await rows(
             SAPConnection.businessPartner + "/A_BusinessPartner", where: "BusinessPartnerUUID",
             in: Set(found.projects.compactMap(\.CustomerUUID)), expand: nil, as: SAPBusinessPartner.self,
             &found.unreadable)
+        if found.unreadable.count > unreadableCount { found.removeProjectsWithoutCustomer() }
         return found
     }
 

@@ -121,6 +121,7 @@ struct EntryHandler: Handler {
                     }
                     decision = decide(state, input)
                 }
+                decision = try keepingShared(decision, about: state, input, key, environment, &connection)
                 if decision.ledger != nil { begun[key.id] = key.realm }
                 writes.add(
                     decision, about: state, key: key, version: stored?.version ?? 0, encoded: encoded,
@@ -147,7 +148,7 @@ struct EntryHandler: Handler {
         return sent
     }
 
-    private func decide(_ state: SubmissionState, _ input: WorkItem<Answer>) -> SubmissionDecision {
+    func decide(_ state: SubmissionState, _ input: WorkItem<Answer>) -> SubmissionDecision {
         switch input.origin {
         case .event, .retry: rule.decide(state, .look, attemptCount: input.attemptCount)
         case .answer(let answer):

@@ -79,6 +79,22 @@ enum EntryStore {
         }
     }
 
+    /// Other entries of the same realm that have a record of the back end; it looks at all entries of the realm. Rows:
+    /// whether the entry is deleted, or to be deleted.
+    static func others(with record: String, than entry: ObjectKey, in environment: EnvironmentID) -> Statement {
+        """
+        SELECT o.deleted OR coalesce(o.fields::json->>'deleteRequested' = 'true', false)
+        FROM store.object o LEFT JOIN LATERAL (
+            SELECT backend_id FROM submission.ledger
+            WHERE environment_id = \(environment.rawValue) AND entry_id = o.id AND realm_id = o.realm_id
+            OFFSET 0
+        ) l ON true
+        WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = \(entry.realm)
+            AND o.kind = \(Kind.timeEntry) AND o.id <> \(entry.id)
+            AND coalesce(l.backend_id, o.fields::json->>'backendId') = \(record)
+        """
+    }
+
     /// The newest line of the logs of some entries; it looks at all lines of their realms. Rows: as `newestLines` reads
     /// them.
     static func loadNewestLines(of entries: [ObjectKey], in environment: EnvironmentID) -> Statement {

@@ -79,13 +79,16 @@ struct SubmissionRule: Sendable {
 
     /// Nothing is open: begins what the device asks for.
     func begin(_ state: SubmissionState, _ ledger: Ledger) -> SubmissionDecision {
+        let request = EntryRequest(state.entry, handled: ledger)
+        var ledger = ledger
+        if state.isRecordShared { ledger.backendID = nil }
         switch state.entry {
         case .missing: return SubmissionDecision(step: .finished)
         case .tombstone:
             if let id = ledger.backendID { return open(.delete, .delete(id: id), ledger, nil) }
             return SubmissionDecision(forgets: state.ledger != nil, step: .finished)
         case .live(let entry, let editPosition):
-            switch EntryRequest(state.entry, handled: ledger) {
+            switch request {
             case .none: return SubmissionDecision(step: .finished)
             case .submission: return submit(state, entry, editPosition, ledger)
             case .withdrawal: return withdraw(editPosition, ledger)
@@ -94,7 +97,6 @@ struct SubmissionRule: Sendable {
                     // The ledger of an id that is another's stays.
                     return SubmissionDecision(entry: .tombstone, forgets: !state.isAnothers, step: .finished)
                 }
-                var ledger = ledger
                 ledger.editPosition = editPosition
                 return open(.delete, .delete(id: id), ledger, nil)
             }

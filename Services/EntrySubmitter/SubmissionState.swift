@@ -99,6 +99,8 @@ struct SubmissionState: Sendable {
     var isChecked = true
     /// The id is that of an entry of another realm, which the back end may have a record of. `ledger` is `nil` then.
     var isAnothers = false
+    /// Another entry has the ledger's record too: the record is not deleted with this entry.
+    var isRecordShared = false
     /// The back end's status was written after the last edit, and the ledger that tells of it is lost.
     var isAnswered = false
     /// How long ago the database was restored, when it may have lost that the entry was sent: the back end is asked

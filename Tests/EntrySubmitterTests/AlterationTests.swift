@@ -1,5 +1,6 @@
 import BackendProtocol
 import Backends
+import Catalogues
 import Essentials
 import FoundationEssentials
 import HTTP
@@ -166,6 +167,78 @@ import Testing
             let live = try await world.backend.entries(of: world.person, from: World.day, through: World.day)
             #expect(live.map(\.marker) == [EntryMarker.marker(of: id)])
         }
+    }
+
+    /// The poller finds the record without its marker: no second entry is made of it. Deleting the entry deletes it.
+    @Test(arguments: BackendWorld.Vendor.allCases)
+    func recordWithACutMarkerMakesNoSecondEntry(vendor: BackendWorld.Vendor) async throws {
+        try await World.run(vendor) { world in
+            let record = try await cut(&world) { _ in }
+            try await world.poll()
+            #expect(try world.entry(foreign(record)) == nil)
+            try world.edit(id) { $0.deleteRequested = true }
+            try await world.work(id)
+            #expect(try world.entry(id) == nil)
+            #expect(try await live(world) == [])
+        }
+    }
+
+    /// The poller was quicker than the answer to the write, so there are two entries of one record: deleting one leaves
+    /// the other with the record, and deleting both deletes it.
+    @Test(arguments: BackendWorld.Vendor.allCases, ["delete", "withdraw", "tombstone"])
+    func recordOfAnotherEntryIsNotDeleted(vendor: BackendWorld.Vendor, request: String) async throws {
+        try await World.run(vendor) { world in
+            let record = try await cut(&world) { try await $0.poll() }
+            let other = foreign(record)
+            #expect(try world.entry(other)?.status == .released && world.entry(id)?.status == .invalid)
+            switch request {
+            case "delete": try world.edit(id) { $0.deleteRequested = true }
+            case "withdraw": try world.edit(id) { $0.submitRequested = false }
+            default: try world.tombstone(id)
+            }
+            try await world.work(id)
+            #expect(try world.entry(id)?.status == (request == "withdraw" ? .draft : nil))
+            #expect(try await live(world) == [record])
+            try await world.poll()
+            #expect(try world.entry(other)?.status == .released)
+            try world.edit(other) { $0.deleteRequested = true }
+            try await world.work(other)
+            #expect(try world.entry(other) == nil)
+            #expect(try await live(world) == [])
+        }
+    }
+
+    /// Submits an entry whose record loses its marker.
+    ///
+    /// - Parameter meanwhile: Happens between the write and its answer.
+    /// - Returns: The record's id.
+    private func cut(
+        _ world: inout BackendWorld, meanwhile: (inout BackendWorld) async throws -> Void
+    ) async throws -> String {
+        try await world.switches(#"{"textLengthMax": 50}"#)
+        var draft = world.draft()
+        draft.text = String(repeating: "long ", count: 7)
+        try world.put(id, draft)
+        guard case .call(let call, _) = try world.decide(id, .event) else {
+            Issue.record("no call")
+            return ""
+        }
+        let answer = try await world.make(call)
+        try await meanwhile(&world)
+        _ = try world.decide(id, .answer(answer))
+        return try #require(try world.entry(id)?.backendId)
+    }
+
+    /// The id of the entry that the poller makes of a record without a marker.
+    private func foreign(_ record: String) -> UUID {
+        RealmContents.entryID(
+            of: BackendEntry(
+                id: record, marker: nil, day: World.day, durationSeconds: 0, text: nil, status: .released,
+                references: [:]), of: World.email)
+    }
+
+    private func live(_ world: borrowing BackendWorld) async throws -> [String] {
+        try await world.backend.entries(of: world.person, from: World.day, through: World.day).map(\.id)
     }
 
     /// On a screen they are 21 characters. The back end counts 42, and has room for 40 and the marker.

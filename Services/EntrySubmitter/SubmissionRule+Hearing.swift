@@ -8,7 +8,8 @@ extension SubmissionRule {
         _ answer: SubmissionAnswer, _ state: SubmissionState, _ ledger: Ledger, _ attemptCount: Int
     ) -> SubmissionDecision {
         switch answer {
-        case .record(let record): return found(record, state, ledger, attemptCount, isWritten: isWritten(ledger))
+        case .record(let record):
+            return found(record, state, ledger, attemptCount, isWritten: isWritten(ledger, as: record))
         case .successor(let record): return found(record, state, ledger, attemptCount, isWritten: false)
         case .absent: return absent(state, ledger)
         case .ambiguous(let count):

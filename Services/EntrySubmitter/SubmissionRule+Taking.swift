@@ -4,13 +4,22 @@ import Model
 /// Records that are read back after a write.
 extension SubmissionRule {
     /// Whether a record that differs from what was sent is the back end's altered copy: the back end acknowledged the
-    /// write, or the record was created for this entry.
-    func isWritten(_ ledger: Ledger) -> Bool {
+    /// write, the record was created for this entry, or the write shows in an approved record.
+    func isWritten(_ ledger: Ledger, as record: BackendEntry) -> Bool {
         switch ledger.wanted?.delivery {
         case .unsent: false
         case .acknowledged: true
-        case nil: ledger.operation == .create || ledger.phase == .open
+        case nil: ledger.operation == .create || ledger.phase == .open || showsUpdate(ledger, in: record)
         }
+    }
+
+    /// Whether an approved record is what the back end made of an update whose answer was lost: it has another content
+    /// than before, and the sent one except for the text. A second write would replace it and need a new approval.
+    private func showsUpdate(_ ledger: Ledger, in record: BackendEntry) -> Bool {
+        guard record.status == .approved, let wanted = ledger.wanted, let known = ledger.confirmed?.wanted else {
+            return false
+        }
+        return !known.matches(record) && wanted.matchesExceptText(record)
     }
 
     /// The record is what was sent, or what the back end made of it: then the entry becomes that.

@@ -24,8 +24,12 @@ struct Wanted: Codable, Equatable, Sendable {
 
     /// Whether the back end's record says the same.
     func matches(_ record: BackendEntry) -> Bool {
+        (record.text ?? "") == (text ?? "") && matchesExceptText(record)
+    }
+
+    func matchesExceptText(_ record: BackendEntry) -> Bool {
         record.day == day && Hours(seconds: record.durationSeconds) == Hours(seconds: durationSeconds)
-            && (record.text ?? "") == (text ?? "") && hasReferences(of: record)
+            && hasReferences(of: record)
     }
 
     /// Whether the record is about the same, as far as it says.

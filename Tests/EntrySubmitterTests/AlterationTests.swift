@@ -120,6 +120,43 @@ import Testing
         }
     }
 
+    /// The answer to the update is lost, and the record is approved before it is read: a second write would replace it.
+    @Test func approvedRecordThatShowsTheUpdateIsNotReplaced() async throws {
+        try await World.run(.sap) { world in
+            let record = try await world.release(id)
+            try await world.switches(#"{"replacesAstral": true, "nextLostAfterWrite": 1}"#)
+            try world.edit(id) { ($0.text, $0.durationSeconds) = ("roof 🛠", 7_200) }
+            guard case .park = try await world.step(id) else {
+                Issue.record("the outcome is known")
+                return
+            }
+            try await world.move(record, to: "30")
+            try await world.work(id)
+            let entry = try #require(try world.entry(id))
+            #expect(entry.status == .approved && entry.backendId == record && entry.text == "roof ?")
+            #expect(try world.lines(id).last?.code == .altered)
+            #expect(try await writes(world) == 2)
+        }
+    }
+
+    /// The update was lost before it had an effect, and the record is approved with its old values: it is replaced.
+    @Test func approvedRecordThatDoesNotShowTheUpdateIsReplaced() async throws {
+        try await World.run(.sap) { world in
+            let record = try await world.release(id)
+            try world.edit(id) { $0.text = "roof" }
+            guard case .call(let call, _) = try world.decide(id, .event) else {
+                Issue.record("no call")
+                return
+            }
+            _ = try world.decide(id, .answer(call.answer(.unknown(reason: "lost", recordID: nil))))
+            try await world.move(record, to: "30")
+            try await world.work(id)
+            let entry = try #require(try world.entry(id))
+            #expect(entry.status == .released && entry.backendId != record && entry.text == "roof")
+            #expect(try await writes(world) == 2)
+        }
+    }
+
     /// The edit that was made meanwhile is submitted, and not overwritten by what became of the one before.
     @Test func alteredTextLeavesANewerEditAsItIs() async throws {
         try await World.run(.sap) { world in

@@ -32,23 +32,30 @@ extension Kind {
         try Self.checked(fields, as: row.fields)
     }
 
-    /// Checks the fields of an object after some of them were given. What was stored before in a form that is refused
-    /// today does not block writes of other fields.
+    /// Checks the fields of an object after some of them were given: these, and that no required field is missing. What
+    /// was stored before in a form that is refused today does not block writes of other fields.
     ///
     /// - Parameter given: The names of the fields that are written now.
+    /// - Returns: As ``checked(_:)``, except that stored fields that are refused today are missing, or substituted.
     package func checked(_ fields: JSONObject, given: Set<String>) throws(FieldObjection) -> JSONObject {
         var rest = fields
+        var refusalCounts: [String: Int] = [:]
         while true {
             do throws(FieldObjection) {
                 return try checked(rest)
             } catch {
-                guard let field = error.field, !given.contains(field), rest.value(of: field) != nil,
-                    let others = try? JSONObject(rest.removing(field))
+                guard let field = error.field, !given.contains(field), fields.value(of: field) != nil,
+                    case let count = refusalCounts[field, default: 0], count < Self.substitutes.count,
+                    let others = try? rest.replacing(field, by: Self.substitutes[count])
                 else { throw error }
+                refusalCounts[field] = count + 1
                 rest = others
             }
         }
     }
+
+    /// Values to check with instead of a refused one: none; if the field is required, a name and address, or a number.
+    private static let substitutes: [String?] = [nil, "\"x@example.com\"", "0"]
 
     private static func checked<Fields: KindFields>(
         _ fields: JSONObject, as type: Fields.Type
@@ -71,5 +78,13 @@ extension Kind {
             offset = range.upperBound
         }
         do { return try JSONObject(stored + fields.bytes[offset...]) } catch { throw FieldObjection("\(error)") }
+    }
+}
+
+extension JSONObject {
+    /// The object with another value of a member; `nil`: without the member.
+    fileprivate func replacing(_ key: String, by value: String?) throws -> JSONObject {
+        guard let value else { return try JSONObject(removing(key)) }
+        return try JSONObject(merging(JSONObject(Array("{\"\(key)\":\(value)}".utf8))))
     }
 }

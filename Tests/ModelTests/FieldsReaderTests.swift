@@ -125,6 +125,13 @@ import Testing
         #expect(throws: FieldObjection.self) { try Kind.team.checked(stored) }
         #expect(throws: FieldObjection.self) { try Kind.team.checked(stored, given: ["image"]) }
         #expect(try Kind.team.checked(stored, given: ["name"]).text(of: "name") == "x")
+        // A name without a visible character, which was accepted once: it is required, so it cannot be left out.
+        let unseen = try JSONObject(Array(#"{"name":"\u200b","backgroundColor":"red","teamDescription":"x"}"#.utf8))
+        let written = try Kind.team.checked(unseen, given: ["teamDescription"])
+        #expect(written.text(of: "teamDescription") == "x")
+        for given in ["name", "backgroundColor"] as Set<String> {
+            #expect(throws: FieldObjection.self) { try Kind.team.checked(unseen, given: [given]) }
+        }
         let nameless = try JSONObject(Array(#"{"backgroundColor":"red"}"#.utf8))
         #expect(throws: FieldObjection("'name' is missing")) { try Kind.team.checked(nameless, given: ["image"]) }
     }

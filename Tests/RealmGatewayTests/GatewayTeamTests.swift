@@ -95,6 +95,25 @@ import Testing
         }
     }
 
+    /// A name that was accepted before it had to be visible: everything else of the team can be changed, and the name.
+    @Test func teamWithAStoredInvisibleNameIsChanged() async throws {
+        try await withGateway { fixture in
+            let device = try await fixture.device("manager@example.com", role: .manager)
+            let id = UUID()
+            try fixture.put(.team, id, name("\\u200b"), in: .common)
+            let answers = try await results(
+                device,
+                [
+                    ("patch", id, "{\"teamDescription\":\"d\"}"), ("patch", id, name("\\u3164")),
+                    ("patch", id, "{\"backgroundColor\":\"red\"}"), ("patch", id, name("North")),
+                ])
+            #expect(answers == ["accepted", "invalid-field", "invalid-field", "accepted"])
+            let stored = try #require(fixture.stored("/common").first { $0.key.hasPrefix("Team/") }?.value)
+            let team = try JSONDecoder().decode(Team.self, from: Data(stored.utf8))
+            #expect(team == Team(name: "North", teamDescription: "d"))
+        }
+    }
+
     @Test func whoIsRefusedIsToldWhichName() async throws {
         try await withGateway { fixture in
             let device = try await fixture.device("manager@example.com", role: .manager)

@@ -67,6 +67,14 @@ enum Problems {
         .unprocessableContent, name: "image-malformed",
         detail: "The image is incomplete or damaged: its metadata cannot be removed. Encode it again and send that.")
 
+    /// Of an image that an earlier release stored.
+    static let imageUnreadable = Problem(
+        .gone, name: "image-unreadable",
+        detail: """
+            The stored image is damaged: its metadata cannot be removed, so it is not served. Send the image again \
+            under another id.
+            """)
+
     static let blobUnknown = Problem(
         .notFound, name: "blob-unknown", detail: "There is no such blob, or nothing that you may open names it.")
 

@@ -114,6 +114,10 @@ import Yams
         log.check("GET", "/v1/blobs/\(id)", Answer(response), type: "image/png")
         log.check("GET", "/v1/blobs/\(id)", Answer(try await ana.getBlob(id, holding: response.headers["ETag"])))
         log.check("GET", "/v1/blobs/\(id)", Answer(try await ana.getBlob(UUID())))
+        try ana.fixture.withDatabase {
+            _ = try $0.run("UPDATE blob.content SET bytes = \(Bytea(Array(png.prefix(9)))) WHERE id = \(id)")
+        }
+        log.check("GET", "/v1/blobs/\(id)", Answer(try await ana.getBlob(id)))
         for method in ["PUT", "GET"] {
             let answer = try await ana.fixture.client.send(ana.request(method, "/v1/blobs/x"))
             log.check(method, "/v1/blobs/x", Answer(answer))

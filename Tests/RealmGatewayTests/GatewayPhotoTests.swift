@@ -49,6 +49,28 @@ import Testing
         }
     }
 
+    /// An earlier release stored damaged photos too: they are served up to the damage, or the answer says why not.
+    @Test func damagedPhotosOfAnEarlierReleaseAreServedOrReported() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let id = UUID()
+            try await ana.putBlob(id, TestImage.make(.jpeg))
+            func store(_ bytes: [UInt8]) throws {
+                try fixture.withDatabase {
+                    _ = try $0.run("UPDATE blob.content SET bytes = \(Bytea(bytes)) WHERE id = \(id)")
+                }
+            }
+            let photo = ImageMetadataTests.photo(.jpeg, ImageMetadataTests.exif(6))
+            // Everything after the pixels is missing.
+            let pixels = try #require(photo.firstRange(of: Array("picture".utf8)))
+            try store(Array(photo[..<pixels.upperBound]))
+            #expect(try await ana.getBlob(id).body == ImageMetadataTests.bare(.jpeg, 6))
+            try store(Array(photo.prefix(100)))
+            let answer = Answer(try await ana.getBlob(id))
+            #expect(answer.status == 410 && answer.problem == "image-unreadable")
+        }
+    }
+
     @Test(arguments: ["heic", "heix", "mif1", "avif"]) func photosOfPhonesAreRefusedWithAnAdvice(brand: String)
         async throws
     {

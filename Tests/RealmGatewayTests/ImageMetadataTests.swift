@@ -113,6 +113,25 @@ import Testing
         #expect(try ImageMetadata.removed(from: Array(photo.prefix(end)), type) == Self.bare(type, 6))
     }
 
+    /// A stored image that ends within its pixels is returned up to its end, and never with metadata.
+    @Test(arguments: ImageType.allCases) func truncatedStoredImagesAreStripped(type: ImageType) throws {
+        let photo = Self.photo(type, Self.exif(6))
+        var servedCount = 0
+        for count in 0..<photo.count - Self.hidden.count {
+            let cut = Array(photo.prefix(count))
+            guard let stripped = try? ImageMetadata.removed(from: cut, type, mayBeDamaged: true) else { continue }
+            servedCount += 1
+            #expect(!Self.contains(stripped), "\(count)")
+            #expect(try ImageMetadata.removed(from: stripped, type) == stripped, "\(count)")
+        }
+        #expect(servedCount > 0)
+        let bare = TestImage.make(type, "pixels")
+        // Without the last pixels and what follows them.
+        let cut = Array(bare.dropLast(type == .jpeg ? 3 : type == .png ? 17 : 1))
+        let shorter = try? ImageMetadata.removed(from: cut, type, mayBeDamaged: true)
+        #expect(shorter == (type == .webp ? nil : TestImage.make(type, "pixel")))
+    }
+
     /// Whatever one byte says: the parser ends, and what it returns is its own result.
     @Test(arguments: ImageType.allCases) func damagedImagesAreRefusedOrStripped(type: ImageType) throws {
         let photo = Self.photo(type, Self.exif(6))
@@ -121,6 +140,9 @@ import Testing
             for value in [0, 1, 0x7F, 0x80, 0xD9, 0xFE, 0xFF] as [UInt8] {
                 var damaged = photo
                 damaged[index] = value
+                if let served = try? ImageMetadata.removed(from: damaged, type, mayBeDamaged: true) {
+                    #expect(try ImageMetadata.removed(from: served, type) == served, "\(index) \(value)")
+                }
                 guard let stripped = try? ImageMetadata.removed(from: damaged, type) else {
                     refused += 1
                     continue

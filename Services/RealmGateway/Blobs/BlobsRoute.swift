@@ -44,10 +44,13 @@ struct BlobsRoute: Sendable {
             return Self.response(.notModified, tag: blob.tag, [.cacheControl: Self.caching])
         }
         let environment = caller.environment
-        // An earlier release stored images with their metadata.
-        guard let stored = try await keeping({ try await store.bytes(of: id, in: environment) }),
-            let bytes = try? ImageMetadata.removed(from: stored, blob.type)
-        else { throw Problems.blobUnknown }
+        guard let stored = try await keeping({ try await store.bytes(of: id, in: environment) }) else {
+            throw Problems.blobUnknown
+        }
+        // An earlier release stored images with their metadata, and damaged ones too.
+        guard let bytes = try? ImageMetadata.removed(from: stored, blob.type, mayBeDamaged: true) else {
+            throw Problems.imageUnreadable
+        }
         return Self.response(
             .ok, tag: blob.tag,
             [.cacheControl: Self.caching, .contentType: blob.type.rawValue, .xContentTypeOptions: "nosniff"],

@@ -10,12 +10,16 @@ enum ImageMetadata {
 
     /// Returns the image without its metadata.
     ///
-    /// - Throws: ``Malformed``
-    static func removed(from bytes: [UInt8], _ type: ImageType) throws(Malformed) -> [UInt8] {
+    /// - Parameter mayBeDamaged: Whether an image that is damaged or incomplete is returned up to the damage, as a
+    ///   viewer shows it. An earlier release stored such images.
+    /// - Throws: ``Malformed``; with `mayBeDamaged`, if the damage is before the pixels.
+    static func removed(
+        from bytes: [UInt8], _ type: ImageType, mayBeDamaged: Bool = false
+    ) throws(Malformed) -> [UInt8] {
         switch type {
-        case .jpeg: try JPEGImage.withoutMetadata(bytes)
-        case .png: try PNGImage.withoutMetadata(bytes)
-        case .webp: try WebPImage.withoutMetadata(bytes)
+        case .jpeg: try JPEGImage.withoutMetadata(bytes, mayBeDamaged)
+        case .png: try PNGImage.withoutMetadata(bytes, mayBeDamaged)
+        case .webp: try WebPImage.withoutMetadata(bytes, mayBeDamaged)
         }
     }
 }

@@ -32,53 +32,71 @@ enum JPEGImage {
         }
     }
 
-    static func withoutMetadata(_ bytes: [UInt8]) throws(ImageMetadata.Malformed) -> [UInt8] {
-        let span = bytes.span
+    /// - Parameter mayBeDamaged: As of ``ImageMetadata/removed(from:_:mayBeDamaged:)``.
+    static func withoutMetadata(
+        _ bytes: [UInt8], _ mayBeDamaged: Bool
+    ) throws(ImageMetadata.Malformed) -> [UInt8] {
+        var parts = Parts()
+        do throws(ImageMetadata.Malformed) {
+            try parts.read(bytes)
+        } catch {
+            guard mayBeDamaged else { throw error }
+        }
+        guard parts.hasFrame, parts.hasScan else { throw ImageMetadata.Malformed() }
+        if let orientation = parts.orientation {
+            let exif: [UInt8] = "Exif\0\0".utf8 + ExifOrientation.tiff(orientation)
+            parts.head += [0xFF, 0xE1, 0, UInt8(exif.count + 2)]
+            parts.head += exif
+        }
+        return parts.head + parts.rest + [0xFF, endOfImage]
+    }
+
+    /// The parts that are kept.
+    private struct Parts {
         var (head, rest): ([UInt8], [UInt8]) = ([0xFF, 0xD8], [])
-        rest.reserveCapacity(bytes.count)
         var orientation: UInt8?
         var (hasFrame, hasScan) = (false, false)
-        var position = 2
-        while true {
-            let marker = try nextMarker(span, &position)
-            if marker == endOfImage { break }
-            let treatment = Treatment(marker)
-            if case .refuse = treatment { throw ImageMetadata.Malformed() }
-            let length = try span.number(at: position, byteCount: 2)
-            guard length >= 2, length <= bytes.count - position else { throw ImageMetadata.Malformed() }
-            let (content, end) = (position + 2, position + length)
-            switch treatment {
-            case .keep, .frame:
-                rest += bytes[position - 2..<end]
-                if case .frame = treatment { hasFrame = true }
-            case .jfif where span.has("JFIF\0", at: content) && length >= 16 && head.count == 2:
-                // Without its thumbnail, which may show what was cut off the image.
-                head += [0xFF, marker, 0, 16]
-                head += bytes[content..<content + 12]
-                head += [0, 0]
-            case .colourProfile where span.has("ICC_PROFILE\0", at: content):
-                rest += bytes[position - 2..<end]
-            case .adobe where span.has("Adobe", at: content) && length >= 14:
-                rest += [0xFF, marker, 0, 14]
-                rest += bytes[content..<content + 12]
-            case .exif where span.has("Exif\0\0", at: content) && content + 6 <= end:
-                orientation = orientation ?? ExifOrientation.find(in: span.extracting(content + 6..<end))
-            case .jfif, .colourProfile, .adobe, .exif, .drop, .refuse: break
+
+        /// Reads up to the end of the image, or to the first damage.
+        mutating func read(_ bytes: [UInt8]) throws(ImageMetadata.Malformed) {
+            let span = bytes.span
+            rest.reserveCapacity(bytes.count)
+            var position = 2
+            while true {
+                let marker = try nextMarker(span, &position)
+                if marker == endOfImage { return }
+                let treatment = Treatment(marker)
+                if case .refuse = treatment { throw ImageMetadata.Malformed() }
+                let length = try span.number(at: position, byteCount: 2)
+                guard length >= 2, length <= bytes.count - position else { throw ImageMetadata.Malformed() }
+                let (content, end) = (position + 2, position + length)
+                switch treatment {
+                case .keep, .frame:
+                    rest += bytes[position - 2..<end]
+                    if case .frame = treatment { hasFrame = true }
+                case .jfif where span.has("JFIF\0", at: content) && length >= 16 && head.count == 2:
+                    // Without its thumbnail, which may show what was cut off the image.
+                    head += [0xFF, marker, 0, 16]
+                    head += bytes[content..<content + 12]
+                    head += [0, 0]
+                case .colourProfile where span.has("ICC_PROFILE\0", at: content):
+                    rest += bytes[position - 2..<end]
+                case .adobe where span.has("Adobe", at: content) && length >= 14:
+                    rest += [0xFF, marker, 0, 14]
+                    rest += bytes[content..<content + 12]
+                case .exif where span.has("Exif\0\0", at: content) && content + 6 <= end:
+                    orientation = orientation ?? ExifOrientation.find(in: span.extracting(content + 6..<end))
+                case .jfif, .colourProfile, .adobe, .exif, .drop, .refuse: break
+                }
+                position = end
+                guard marker == startOfScan else { continue }
+                hasScan = true
+                let scan = position
+                let isEnded = skipScan(span, &position)
+                rest += bytes[scan..<position]
+                guard isEnded else { throw ImageMetadata.Malformed() }
             }
-            position = end
-            guard marker == startOfScan else { continue }
-            hasScan = true
-            let scan = position
-            try skipScan(span, &position)
-            rest += bytes[scan..<position]
         }
-        guard hasFrame, hasScan else { throw ImageMetadata.Malformed() }
-        if let orientation {
-            let exif: [UInt8] = "Exif\0\0".utf8 + ExifOrientation.tiff(orientation)
-            head += [0xFF, 0xE1, 0, UInt8(exif.count + 2)]
-            head += exif
-        }
-        return head + rest + [0xFF, endOfImage]
     }
 
     /// Reads a marker, with the bytes 0xFF that may be before it.
@@ -92,9 +110,10 @@ enum JPEGImage {
     }
 
     /// Skips coded data, which ends before the next marker that is no restart (RST0 to RST7).
-    private static func skipScan(_ span: Span<UInt8>, _ position: inout Int) throws(ImageMetadata.Malformed) {
-        while true {
-            guard position + 1 < span.count else { throw ImageMetadata.Malformed() }
+    ///
+    /// - Returns: Whether such a marker follows; false at the end of the bytes.
+    private static func skipScan(_ span: Span<UInt8>, _ position: inout Int) -> Bool {
+        while position < span.count {
             guard span[position] == 0xFF else {
                 position += 1
                 continue
@@ -102,11 +121,12 @@ enum JPEGImage {
             // Bytes 0xFF that fill up before a marker are no part of the data.
             var next = position + 1
             while next < span.count, span[next] == 0xFF { next += 1 }
-            guard next < span.count else { throw ImageMetadata.Malformed() }
+            guard next < span.count else { return false }
             switch span[next] {
             case 0x00, 0xD0...0xD7: position = next + 1
-            default: return
+            default: return true
             }
         }
+        return false
     }
 }

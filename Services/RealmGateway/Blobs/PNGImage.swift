@@ -9,6 +9,7 @@ enum PNGImage {
             "cLLI", "acTL", "fcTL", "fdAT",
         ].map(code))
     private static let signatureCount = 8
+    private static let headerEnd = signatureCount + 12 + 13
     private static let header = code("IHDR")
     private static let data = code("IDAT")
     private static let exif = code("eXIf")
@@ -18,36 +19,59 @@ enum PNGImage {
 
     private static func code(_ type: String) -> Int { type.utf8.reduce(0) { $0 << 8 | Int($1) } }
 
-    static func withoutMetadata(_ bytes: [UInt8]) throws(ImageMetadata.Malformed) -> [UInt8] {
-        let span = bytes.span
-        var (rest, orientation): ([UInt8], UInt8?) = ([], nil)
-        rest.reserveCapacity(bytes.count)
-        var (hasData, position) = (false, signatureCount)
-        // Length, type, data, and a sum of the type and the data.
-        let headerEnd = position + 12 + 13
-        while true {
-            let length = try span.number(at: position, byteCount: 4)
-            let type = try span.number(at: position + 4, byteCount: 4)
-            guard length <= bytes.count - position - 12 else { throw ImageMetadata.Malformed() }
-            let chunk = position..<position + 12 + length
-            guard (type == header) == (position == signatureCount) else { throw ImageMetadata.Malformed() }
-            if type == header, chunk.upperBound != headerEnd { throw ImageMetadata.Malformed() }
-            if type == end { break }
-            if type == exif {
-                orientation =
-                    orientation ?? ExifOrientation.find(in: span.extracting(position + 8..<chunk.upperBound - 4))
-            } else if kept.contains(type) {
-                if type != header { rest += bytes[chunk] }
-                hasData = hasData || type == data
-            } else if type & ancillary == 0 {
-                throw ImageMetadata.Malformed()
-            }
-            position = chunk.upperBound
+    /// - Parameter mayBeDamaged: As of ``ImageMetadata/removed(from:_:mayBeDamaged:)``.
+    static func withoutMetadata(
+        _ bytes: [UInt8], _ mayBeDamaged: Bool
+    ) throws(ImageMetadata.Malformed) -> [UInt8] {
+        var parts = Parts()
+        do throws(ImageMetadata.Malformed) {
+            try parts.read(bytes)
+        } catch {
+            guard mayBeDamaged else { throw error }
         }
-        guard hasData else { throw ImageMetadata.Malformed() }
+        guard parts.hasData else { throw ImageMetadata.Malformed() }
         var result = Array(bytes[..<headerEnd])
-        if let orientation { result += chunk("eXIf", ExifOrientation.tiff(orientation)) }
-        return result + rest + chunk("IEND", [])
+        if let orientation = parts.orientation { result += chunk("eXIf", ExifOrientation.tiff(orientation)) }
+        return result + parts.rest + chunk("IEND", [])
+    }
+
+    /// The chunks that are kept, except the first and the last one.
+    private struct Parts {
+        var (rest, orientation): ([UInt8], UInt8?) = ([], nil)
+        var hasData = false
+
+        /// Reads up to the end of the image, or to the first damage.
+        mutating func read(_ bytes: [UInt8]) throws(ImageMetadata.Malformed) {
+            let span = bytes.span
+            rest.reserveCapacity(bytes.count)
+            var position = signatureCount
+            while true {
+                // Length, type, data, and a sum of the type and the data.
+                let length = try span.number(at: position, byteCount: 4)
+                let type = try span.number(at: position + 4, byteCount: 4)
+                guard length <= bytes.count - position - 12 else {
+                    if type == data, position >= headerEnd {
+                        rest += PNGImage.chunk("IDAT", Array(bytes[(position + 8)...].prefix(length)))
+                        hasData = true
+                    }
+                    throw ImageMetadata.Malformed()
+                }
+                let chunk = position..<position + 12 + length
+                guard (type == header) == (position == signatureCount) else { throw ImageMetadata.Malformed() }
+                if type == header, chunk.upperBound != headerEnd { throw ImageMetadata.Malformed() }
+                if type == end { return }
+                if type == exif {
+                    orientation =
+                        orientation ?? ExifOrientation.find(in: span.extracting(position + 8..<chunk.upperBound - 4))
+                } else if kept.contains(type) {
+                    if type != header { rest += bytes[chunk] }
+                    hasData = hasData || type == data
+                } else if type & ancillary == 0 {
+                    throw ImageMetadata.Malformed()
+                }
+                position = chunk.upperBound
+            }
+        }
     }
 
     static func chunk(_ type: String, _ data: [UInt8]) -> [UInt8] {

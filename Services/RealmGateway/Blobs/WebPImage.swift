@@ -8,46 +8,66 @@ enum WebPImage {
     private static let exifFlag: UInt8 = 0x08
     private static let xmpFlag: UInt8 = 0x04
 
-    static func withoutMetadata(_ bytes: [UInt8]) throws(ImageMetadata.Malformed) -> [UInt8] {
-        let span = bytes.span
-        let size = try span.number(at: 4, byteCount: 4, isLittleEndian: true)
-        guard size >= 4, size <= bytes.count - 8 else { throw ImageMetadata.Malformed() }
-        var (chunks, extended, orientation): ([UInt8], [UInt8]?, UInt8?) = ([], nil, nil)
-        chunks.reserveCapacity(bytes.count)
-        var (hasImage, position) = (false, headCount)
-        while position < 8 + size {
-            let (content, next) = try chunk(span, at: position, end: 8 + size)
-            switch String(decoding: bytes[position..<position + 4], as: UTF8.self) {
-            case "VP8X":
-                guard position == headCount, content.count >= extendedCount else { throw ImageMetadata.Malformed() }
-                extended = Array(bytes[content.prefix(extendedCount)])
-            case "VP8 ", "VP8L":
-                chunks += made(bytes[position..<position + 4], bytes[content])
-                hasImage = true
-            case "ANMF":
-                chunks += made(bytes[position..<position + 4], try frame(bytes, content)[...])
-                hasImage = true
-            case "ICCP", "ANIM", "ALPH":
-                chunks += made(bytes[position..<position + 4], bytes[content])
-            case "EXIF":
-                let start = content.lowerBound + (span.has("Exif\0\0", at: content.lowerBound) ? 6 : 0)
-                guard start <= content.upperBound else { throw ImageMetadata.Malformed() }
-                orientation = orientation ?? ExifOrientation.find(in: span.extracting(start..<content.upperBound))
-            default: break
-            }
-            position = next
+    /// - Parameter mayBeDamaged: As of ``ImageMetadata/removed(from:_:mayBeDamaged:)``.
+    static func withoutMetadata(
+        _ bytes: [UInt8], _ mayBeDamaged: Bool
+    ) throws(ImageMetadata.Malformed) -> [UInt8] {
+        var parts = Parts()
+        do throws(ImageMetadata.Malformed) {
+            try parts.read(bytes)
+        } catch {
+            guard mayBeDamaged else { throw error }
         }
-        guard hasImage else { throw ImageMetadata.Malformed() }
+        guard parts.hasImage else { throw ImageMetadata.Malformed() }
         var result: [UInt8] = []
-        if var extended {
+        if var extended = parts.extended {
             extended[0] &= ~(exifFlag | xmpFlag)
-            if let orientation {
+            if let orientation = parts.orientation {
                 extended[0] |= exifFlag
-                chunks += made(Array("EXIF".utf8)[...], ExifOrientation.tiff(orientation)[...])
+                parts.chunks += made(Array("EXIF".utf8)[...], ExifOrientation.tiff(orientation)[...])
             }
             result = made(Array("VP8X".utf8)[...], extended[...])
         }
-        return file(result + chunks)
+        return file(result + parts.chunks)
+    }
+
+    /// The chunks that are kept.
+    private struct Parts {
+        var (chunks, extended, orientation): ([UInt8], [UInt8]?, UInt8?) = ([], nil, nil)
+        var hasImage = false
+
+        /// Reads up to the end of the image, or to the first damage.
+        mutating func read(_ bytes: [UInt8]) throws(ImageMetadata.Malformed) {
+            let span = bytes.span
+            let size = try span.number(at: 4, byteCount: 4, isLittleEndian: true)
+            chunks.reserveCapacity(bytes.count)
+            var position = headCount
+            while position < min(8 + size, bytes.count) {
+                let (content, next) = try chunk(span, at: position, end: min(8 + size, bytes.count))
+                switch String(decoding: bytes[position..<position + 4], as: UTF8.self) {
+                case "VP8X":
+                    guard position == headCount, content.count >= extendedCount else {
+                        throw ImageMetadata.Malformed()
+                    }
+                    extended = Array(bytes[content.prefix(extendedCount)])
+                case "VP8 ", "VP8L":
+                    chunks += made(bytes[position..<position + 4], bytes[content])
+                    hasImage = true
+                case "ANMF":
+                    chunks += made(bytes[position..<position + 4], try frame(bytes, content)[...])
+                    hasImage = true
+                case "ICCP", "ANIM", "ALPH":
+                    chunks += made(bytes[position..<position + 4], bytes[content])
+                case "EXIF":
+                    let start = content.lowerBound + (span.has("Exif\0\0", at: content.lowerBound) ? 6 : 0)
+                    guard start <= content.upperBound else { throw ImageMetadata.Malformed() }
+                    orientation = orientation ?? ExifOrientation.find(in: span.extracting(start..<content.upperBound))
+                default: break
+                }
+                position = next
+            }
+            guard size >= 4, size <= bytes.count - 8 else { throw ImageMetadata.Malformed() }
+        }
     }
 
     /// Returns a frame of an animation, whose image is in chunks too.

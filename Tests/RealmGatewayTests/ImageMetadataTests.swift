@@ -101,6 +101,17 @@ import Testing
         }
     }
 
+    /// Photo editors leave such bytes: a segment says that it is shorter than it is, or zeros follow it.
+    @Test func strayBytesBetweenSegmentsAreRemoved() throws {
+        let stray: [[UInt8]] = [Self.hidden, [0], [0xFF, 0], [0, 0xFF, 0, 1], [0xFF, 0xFF]]
+        for bytes in stray {
+            let photo = TestImage.jpeg(
+                TestImage.joined(Self.jfif, bytes, Self.profile, bytes), middle: TestImage.joined(bytes, Self.scan))
+            let bare = TestImage.jpeg(TestImage.joined(Self.jfif, Self.profile), middle: Self.scan)
+            #expect(try ImageMetadata.removed(from: photo, .jpeg) == bare, "\(bytes)")
+        }
+    }
+
     /// A file that ends anywhere is refused: only bytes after the image's end may be missing.
     @Test(arguments: ImageType.allCases) func truncatedImagesAreRefused(type: ImageType) throws {
         let photo = Self.photo(type, Self.exif(6))

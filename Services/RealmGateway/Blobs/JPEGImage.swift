@@ -99,14 +99,17 @@ enum JPEGImage {
         }
     }
 
-    /// Reads a marker, with the bytes 0xFF that may be before it.
+    /// Reads a marker, with the bytes 0xFF that may be before it. Other bytes between segments, which some programs
+    /// leave there and decoders skip, are skipped too.
     private static func nextMarker(
         _ span: Span<UInt8>, _ position: inout Int
     ) throws(ImageMetadata.Malformed) -> UInt8 {
-        guard try span.number(at: position, byteCount: 1) == 0xFF else { throw ImageMetadata.Malformed() }
-        while try span.number(at: position, byteCount: 1) == 0xFF { position += 1 }
-        defer { position += 1 }
-        return span[position]
+        while true {
+            while try span.number(at: position, byteCount: 1) != 0xFF { position += 1 }
+            while try span.number(at: position, byteCount: 1) == 0xFF { position += 1 }
+            position += 1
+            if span[position - 1] != 0 { return span[position - 1] }
+        }
     }
 
     /// Skips coded data, which ends before the next marker that is no restart (RST0 to RST7).

@@ -121,6 +121,33 @@ import Testing
         }
     }
 
+    /// A browser with the cookie of a session that is over, in a network whose attempts are used up.
+    @Test func tooManyAttemptsShowTheSignInPageWithTheRetryTime() async throws {
+        try await withBrowser { _, browser, page in
+            _ = try await browser.value("document.getElementById('sign-out').click()", on: page)
+            try await browser.wait("document.getElementById('sign-in')", on: page)
+            _ = try await browser.value("document.cookie = 'fieldpost-console=over; path=/'", on: page)
+            _ = try await browser.value(
+                """
+                (async () => {
+                  let status = 0;
+                  for (let count = 0; count < 1000 && status !== 429; count += 1) {
+                    status = (await fetch('/api/session')).status;
+                  }
+                  window.isLimited = status === 429;
+                })()
+                """, on: page)
+            try await browser.wait("window.isLimited", on: page)
+            _ = try await browser.value("location.reload()", on: page)
+            try await browser.wait("!window.isLimited && document.querySelector('main [role=status]')", on: page)
+            let reason = try await text("main [role=status]", browser, page)
+            #expect(reason.hasPrefix("Too many attempts; try again in a minute. The next attempt is at "))
+            #expect(reason.contains(":"))
+            #expect(try await browser.value("document.getElementById('banner').hidden", on: page) == "true")
+            try await browser.wait("document.getElementById('sign-in')", on: page)
+        }
+    }
+
     /// Handled is not well: an entry may have become invalid.
     @Test func whatCameOfAKeyIsTold() async throws {
         try await withBrowser { fixture, browser, page in

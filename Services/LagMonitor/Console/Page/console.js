@@ -28,9 +28,10 @@ export function svg(tag, attributes = {}, ...children) {
 
 /** What the service answered instead of what was asked for. */
 export class Refused extends Error {
-  constructor(status, detail) {
+  constructor(status, detail, retrySeconds) {
     super(detail);
     this.status = status;
+    this.retrySeconds = retrySeconds;
   }
 }
 
@@ -43,8 +44,11 @@ async function answer(response) {
   if (response.status === 204) return null;
   const body = await response.json().catch(() => ({}));
   if (response.ok) return body;
-  if (response.status === 401) signedOut(state.token !== null);
-  throw new Refused(response.status, body.detail || body.title || `status ${response.status}`);
+  if (response.status === 401) {
+    signedOut(state.token === null ? null : "Your session is over, or nobody used it for a while.");
+  }
+  throw new Refused(response.status, body.detail || body.title || `status ${response.status}`,
+    Number(response.headers.get("retry-after")) || 60);
 }
 
 /**
@@ -67,7 +71,8 @@ export async function act(path, body = {}) {
   }));
 }
 
-function signedOut(isOver = false) {
+/** Shows the sign-in page, with the reason for it. */
+function signedOut(reason = null) {
   state.token = null;
   clearTimeout(state.timer);
   state.turn += 1;
@@ -77,7 +82,7 @@ function signedOut(isOver = false) {
   say("");
   document.title = "Fieldpost console";
   main.replaceChildren(h("div", { class: "welcome" }, h("h2", {}, "Sign in"),
-    isOver ? h("p", { role: "status" }, "Your session is over, or nobody used it for a while.") : null,
+    reason ? h("p", { role: "status" }, reason) : null,
     h("p", {}, "The console is for administrators of this installation."),
     h("p", {}, h("a", { class: "button", id: "sign-in", href: "/sign-in" }, "Sign in with your organisation"))));
 }
@@ -151,6 +156,12 @@ async function begin() {
     await show();
   } catch (error) {
     if (error instanceof Refused && error.status === 401) return;
+    if (error instanceof Refused && error.status === 429) {
+      const time = new Date(Date.now() + error.retrySeconds * 1000).toLocaleTimeString();
+      signedOut(`${error.message} The next attempt is at ${time}.`);
+      state.timer = setTimeout(begin, error.retrySeconds * 1000);
+      return;
+    }
     say("The console's service does not answer. It is asked again.");
     setTimeout(begin, 5000);
   }

@@ -305,7 +305,7 @@ let tests: [Target] = [
             "Operations", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", lifecycle, logging, nioPosix,
         ], path: "Tests/LagMonitorTests"),
     .testTarget(
-        name: "LagTests", dependencies: ["Essentials", "Kafka", "Lag", "Runtime", "TestSupport", nio],
+        name: "LagTests", dependencies: ["Kafka", "Lag", "Runtime", "TestSupport", nio],
         path: "Tests/LagTests"),
     .testTarget(
         name: "LocationFanOutTests",

@@ -1,5 +1,3 @@
-import Essentials
-import Foundation
 import Kafka
 import Synchronization
 import TestSupport
@@ -17,38 +15,28 @@ import Testing
     private static let topics = ["t": 6, "u": 3]
     private static let groups = Dictionary(uniqueKeysWithValues: (0..<20).map { ("g\($0)", ["t", "u"]) })
 
-    private static var duration: Duration {
-        .seconds(ProcessInfo.processInfo.environment["BROKER_FAULT_SECONDS"].flatMap { Int($0) } ?? 5)
-    }
-
     @Test func collectionSurvivesFailuresOfBrokersAndCoordinators() async throws {
         let seed = Seeds.random(1, for: "broker faults")[0]
         try await withProxiedCluster(topics: Self.topics) { cluster, proxies in
             let address = proxies.address
-            let threadCount = Self.threadCount
             let watch = Watch()
             let reading = BackgroundThread { try Self.look(at: address, watch) }
-            var random = SplitMix64(seed: seed)
-            let end = ContinuousClock.now + Self.duration
-            while ContinuousClock.now < end, !reading.isDone {
-                Self.fault(cluster, proxies, &random)
-                poll(nil, 0, Int32.random(in: 10...200, using: &random))
-            }
-            for broker in 1...3 { Self.repair(proxies, broker) }
+            BrokerFaults.inject(
+                into: cluster, proxies, topics: Self.topics, groups: Self.groups.keys.sorted(),
+                pauseMax: .milliseconds(200), seed: seed
+            ) { !reading.isDone }
             watch.end()
             try reading.wait()
             let looks = watch.looks
-            print("broker faults: \(looks), threads \(threadCount) before, \(Self.threadCount) after")
+            print("broker faults: \(looks)")
             #expect(looks.isWhole && looks.count > 1 && looks.longest < Self.lookMax, "\(looks)")
-            // A leaked client has five threads at least.
-            #expect(Self.threadCount < threadCount + 100)
         }
     }
 
     private static func look(at address: String, _ watch: Watch) throws {
         let reader = try LagReader(brokers: address, properties: [:], waitMax: waitMax)
         let offsets = [TopicPartition(topic: "t", partition: 0): Int64(0)]
-        let patience = duration + patienceMax
+        let patience = BrokerFaults.duration + patienceMax
         let begin = ContinuousClock.now
         while true {
             let isLast = watch.isOver
@@ -60,36 +48,6 @@ import Testing
             }
             watch.note(ContinuousClock.now - start, isWhole: isWhole ?? false)
             if isLast, isWhole ?? false || ContinuousClock.now - begin > patience { return }
-        }
-    }
-
-    private static func fault(
-        _ cluster: borrowing MockCluster, _ proxies: BrokerProxies, _ random: inout SplitMix64
-    ) {
-        let broker = Int.random(in: 1...3, using: &random)
-        switch Int.random(in: 0..<20, using: &random) {
-        case 0, 1: proxies.freeze(broker)
-        case 2, 3: proxies.cut(broker)
-        case 4: proxies.setRoundTrip(.milliseconds(Int.random(in: 0...600, using: &random)), of: broker)
-        case 5: cluster.coordinate("g\(Int.random(in: 0..<20, using: &random))", by: Int32(broker))
-        // COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
-        case 6: cluster.spoil(.offsetFetch, with: [14, 15, 16, 16])
-        case 7: cluster.lead("t", Int32.random(in: 0..<6, using: &random), by: Int32(broker))
-        default: repair(proxies, broker)
-        }
-    }
-
-    private static func repair(_ proxies: BrokerProxies, _ broker: Int) {
-        proxies.resume(broker)
-        proxies.restore(broker)
-        proxies.setRoundTrip(.zero, of: broker)
-    }
-
-    /// librdkafka's threads in this process: parallel tests have some, too.
-    private static var threadCount: Int {
-        let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
-        return threads.count { thread in
-            (try? String(contentsOfFile: "/proc/self/task/\(thread)/comm", encoding: .utf8))?.hasPrefix("rdk:") ?? false
         }
     }
 }

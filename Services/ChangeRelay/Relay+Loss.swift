@@ -6,7 +6,8 @@ import Postgres
 /// Whether the broker still has what it confirmed, and takes what is to come.
 extension Relay {
     /// Processes the brokers' answers, and queries them again every `lossCheckInterval`: their topics, and the
-    /// partitions' end offsets. A partition that ends below what it confirmed has lost its content.
+    /// partitions' end offsets. A partition that ends below what it confirmed in two successive polls has lost its
+    /// content.
     ///
     /// Nothing is waited for. A topic or partition that is missing, or whose leader does not answer, holds up no other.
     mutating func checkForLoss() throws {
@@ -32,10 +33,22 @@ extension Relay {
         tellObstacles()
         tellSilent(look)
         guard look.question.session == lockedOpenCount else { return }
+        try checkEnds(look)
+    }
+
+    /// A former leader that was frozen and resumes lacks what was confirmed since, until it learns of its successor. It
+    /// may return the end of a partition, or name itself as its leader. So one poll proves nothing.
+    private mutating func checkEnds(_ look: BrokerWatch.Look) throws {
+        var shortened: Set<TopicPartition> = []
         for (partition, last) in look.question.confirmed where !obstacles.blocks(partition) {
-            if obstacles.has(partition) == false { try contentWasLost(partition, last: last, found: 0) }
-            if let end = look.ends[partition], end <= last { try contentWasLost(partition, last: last, found: end) }
+            guard let end = obstacles.has(partition) == false ? 0 : look.ends[partition], end <= last else { continue }
+            if self.shortened.contains(partition) { try contentWasLost(partition, last: last, found: end) }
+            shortened.insert(partition)
+            logger.warning(
+                "a partition ends below its confirmed offset",
+                metadata: ["partition": "\(partition)", "confirmed": "\(last)", "end": "\(end)"])
         }
+        self.shortened = shortened
     }
 
     /// Logs the failure once: readiness reports it as long as it lasts.

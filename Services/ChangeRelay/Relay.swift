@@ -83,6 +83,8 @@ struct Relay: ~Copyable {
     var changedOffsets: [TopicPartition: Int64] = [:]
     /// Messages on their way whose traces are recorded, by the tag of their page.
     var spans: [UInt64: [(span: OpenSpan, work: TraceSpan.Work)]] = [:]
+    /// The partitions that ended below their last confirmed offset in the latest poll of the brokers.
+    var shortened: Set<TopicPartition> = []
     var lockedOpenCount = -1
     var nextLossCheck = ContinuousClock.now
     /// When the brokers answered last, and why not since.
@@ -156,7 +158,7 @@ struct Relay: ~Copyable {
         lockedOpenCount = connection.openCount
         progress = [:]
         (sentAt, hasReceived) = ([:], false)
-        offsets = [:]
+        (offsets, shortened) = ([:], [])
         for (topic, partition, last) in try connection.run(RelayStore.offsets)
             .decode(String.self, Int32.self, Int64.self)
         {

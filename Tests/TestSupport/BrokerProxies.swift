@@ -7,16 +7,15 @@ import LocalCluster
 /// Brokers are numbered from 1 on, in the order of the cluster's bootstrap list, as the mock cluster numbers them.
 package final class BrokerProxies: Sendable {
     private let proxies: [(core: BrokerProxy, listener: LocalListener)]
+    private let ports: PortMap
     /// `host:port` of all proxies, separated by commas.
     package let address: String
 
     /// - Parameter brokers: `127.0.0.1:port` of all brokers, separated by commas.
     package init(inFrontOf brokers: String) throws {
         let ports = PortMap()
-        proxies = try brokers.split(separator: ",").map { broker in
-            guard let port = broker.split(separator: ":").last.flatMap({ UInt16($0) }) else {
-                throw MockCluster.Failure(reason: "no port in \(broker)")
-            }
+        self.ports = ports
+        proxies = try Self.ports(of: brokers).map { port in
             let core = BrokerProxy(port: port, ports: ports)
             let listener = try LocalListener { core.serve($0) }
             ports.add(port, listener.address.split(separator: ":").last.flatMap { UInt16($0) } ?? 0)
@@ -39,6 +38,25 @@ package final class BrokerProxies: Sendable {
     /// Delivers each answer of a broker that much later; requests in flight are delayed side by side.
     package func setRoundTrip(_ delay: Duration, of broker: Int) {
         self[broker].change { $0.delay = delay / .seconds(1) }
+    }
+
+    /// Has the proxy lead to the same broker of another cluster, and closes all connections: as if the broker had lost
+    /// what it had, or never had it.
+    ///
+    /// - Parameter brokers: The bootstrap list of that cluster, whose brokers get the proxies' addresses.
+    package func replace(_ broker: Int, byThatOf brokers: String) throws {
+        let others = try Self.ports(of: brokers)
+        for (port, proxy) in zip(others, try Self.ports(of: address)) { ports.add(port, proxy) }
+        self[broker].connect(to: others[broker - 1])
+    }
+
+    private static func ports(of brokers: String) throws -> [UInt16] {
+        try brokers.split(separator: ",").map { broker in
+            guard let port = broker.split(separator: ":").last.flatMap({ UInt16($0) }) else {
+                throw MockCluster.Failure(reason: "no port in \(broker)")
+            }
+            return port
+        }
     }
 
     private subscript(broker: Int) -> BrokerProxy { proxies[broker - 1].core }

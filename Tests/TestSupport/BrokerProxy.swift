@@ -37,27 +37,44 @@ final class BrokerProxy: Sendable {
     }
 
     private struct State {
+        /// The port of the broker.
+        var port: UInt16
         var faults = Faults()
         /// Sockets of open connections.
         var sockets: Set<Int32> = []
     }
 
-    private let port: UInt16
     private let ports: PortMap
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     /// Signalled when anything changes: faults, queues, ends.
     fileprivate let changed = NSCondition()
 
-    init(port: UInt16, ports: PortMap) { (self.port, self.ports) = (port, ports) }
+    init(port: UInt16, ports: PortMap) {
+        self.ports = ports
+        state = Mutex(State(port: port))
+    }
 
     fileprivate var faults: Faults { state.withLock(\.faults) }
 
     func change(_ body: (inout Faults) -> Void) {
         state.withLock { state in
             body(&state.faults)
-            if state.faults.isCut { for socket in state.sockets { shutdown(socket, Int32(SHUT_RDWR)) } }
+            if state.faults.isCut { Self.closeAll(state) }
         }
         signal()
+    }
+
+    /// Closes all connections; new ones lead to this port.
+    func connect(to port: UInt16) {
+        state.withLock { state in
+            state.port = port
+            Self.closeAll(state)
+        }
+        signal()
+    }
+
+    private static func closeAll(_ state: State) {
+        for socket in state.sockets { shutdown(socket, Int32(SHUT_RDWR)) }
     }
 
     fileprivate func signal() {
@@ -107,7 +124,7 @@ final class BrokerProxy: Sendable {
         var place = sockaddr_in()
         place.sin_family = sa_family_t(AF_INET)
         place.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-        place.sin_port = port.bigEndian
+        place.sin_port = state.withLock(\.port).bigEndian
         let status = unsafe withUnsafePointer(to: &place) { pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 unsafe Foundation.connect(broker, $0, socklen_t(MemoryLayout<sockaddr_in>.size))

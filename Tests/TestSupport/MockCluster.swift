@@ -15,7 +15,7 @@ import Synchronization
         package let reason: String
     }
 
-    init(topics: [String: Int], brokers: Int32 = 1) throws {
+    package init(topics: [String: Int], brokers: Int32 = 1) throws {
         let configuration = unsafe rd_kafka_conf_new()
         unsafe rd_kafka_conf_set(configuration, "log_level", "3", nil, 0)
         guard let client = unsafe rd_kafka_new(RD_KAFKA_PRODUCER, configuration, nil, 0) else {

@@ -124,6 +124,33 @@ import Testing
         }
     }
 
+    /// A former leader that was frozen and resumes has fewer messages than were confirmed.
+    @Test func formerLeaderIsNotTakenForLostContent() async throws {
+        try await withProxiedCluster(topics: Self.topics) { cluster, proxies in
+            let former = try MockCluster(topics: Self.topics, brokers: 3)
+            defer { withExtendedLifetime(former) {} }
+            for cluster in [cluster, former] { lead(cluster) }
+            var flow = try Flow(cluster)
+            var relay = try flow.makeRelay(brokers: proxies.address)
+            _ = try add(30, to: &flow)
+            try run(&relay, "all positions") { _ in try flow.relayed().position == flow.counter() }
+            try proxies.replace(2, byThatOf: former.address)
+            try wait("a partition is found to end too early") {
+                _ = try relay.step(waitMax: .milliseconds(5))
+                return relay.shortened == [TopicPartition(topic: Self.topic, partition: 1)]
+            }
+            // The broker learns of its successor.
+            try proxies.replace(2, byThatOf: cluster.address)
+            try wait("it is not") {
+                _ = try relay.step(waitMax: .milliseconds(5))
+                return relay.shortened.isEmpty
+            }
+            _ = try add(30, to: &flow)
+            try run(&relay, "later positions") { _ in try flow.relayed().position == flow.counter() }
+            #expect(try flow.relayed().epoch == 1)
+        }
+    }
+
     private func lead(_ cluster: MockCluster) {
         for partition in 0..<3 as Range<Int32> { cluster.lead(Self.topic, partition, by: partition + 1) }
         for other in Self.topics.keys where other != Self.topic { cluster.lead(other, 0, by: 1) }

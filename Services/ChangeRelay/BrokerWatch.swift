@@ -25,8 +25,8 @@ final class BrokerWatch: Sendable {
         let silent: [Int32: KafkaError]
     }
 
-    /// The timeout of one request. A poll sends at most two to the cluster and one to each leader. It stops at the
-    /// third leader that times out.
+    /// The timeout of one request. A poll sends at most two to the cluster, and then one to each leader, several at a
+    /// time.
     private static let waitMax = Duration.seconds(2)
 
     private struct State {
@@ -112,9 +112,8 @@ final class BrokerWatch: Sendable {
 
     private static func look(_ admin: borrowing Admin, _ question: Question) throws(KafkaError) -> Look {
         let metadata = try admin.metadataOfAnyBroker()
-        var silent: [Int32: KafkaError] = [:]
         let wanted = question.silenced.union(question.confirmed.keys)
-        let ends = admin.offsetsByLeader(at: .end, of: wanted, metadata, silent: &silent)
-        return Look(question: question, metadata: metadata, ends: ends, silent: silent)
+        let found = admin.offsetsByLeader(at: .end, of: wanted, metadata)
+        return Look(question: question, metadata: metadata, ends: found.offsets, silent: found.silent)
     }
 }

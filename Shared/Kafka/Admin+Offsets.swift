@@ -22,19 +22,18 @@ extension Admin {
         }
     }
 
-    /// Returns where partitions begin or end, each leader queried on its own: one that does not answer in time hides no
-    /// other's partitions.
+    /// Returns where partitions begin or end, each leader queried on its own and several at a time: a leader that does
+    /// not respond in time hides no other's partitions.
     ///
-    /// Takes at most `waitMax` for each silent broker, and stops at the third.
+    /// Takes at most twice `waitMax`.
     ///
     /// - Parameters:
     ///   - metadata: Names the leaders; a partition without one is not queried.
-    ///   - silent: Brokers that did not answer in time, with the error: they are not queried, and new ones are added.
-    /// - Returns: A partition that has no answer is absent.
+    ///   - silent: Brokers that are not queried.
     package borrowing func offsetsByLeader(
         at edge: PartitionEdge, of partitions: some Collection<TopicPartition>, _ metadata: ClusterMetadata,
-        silent: inout [Int32: KafkaError]
-    ) -> [TopicPartition: Int64] {
-        client.offsetsByLeader(at: edge, of: partitions, metadata.leaders, waitMax: waitMax, silent: &silent)
+        except silent: some Collection<Int32> = []
+    ) -> LeaderOffsets {
+        client.offsetsByLeader(at: edge, of: partitions, metadata.leaders, waitMax: waitMax, except: silent)
     }
 }

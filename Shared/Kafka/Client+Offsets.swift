@@ -30,28 +30,17 @@ extension Client {
         return first..<max(first, end)
     }
 
-    /// As ``Admin/offsetsByLeader(at:of:_:silent:)``.
+    /// As ``Admin/offsetsByLeader(at:of:_:except:)``.
     func offsetsByLeader(
         at edge: Admin.PartitionEdge, of partitions: some Collection<TopicPartition>,
-        _ leaders: [TopicPartition: Int32], waitMax: Duration, silent: inout [Int32: KafkaError]
-    ) -> [TopicPartition: Int64] {
-        var offsets: [TopicPartition: Int64] = [:]
-        for (leader, led) in Dictionary(grouping: partitions, by: { leaders[$0] }) {
-            guard let leader else { continue }
-            // One partition that its leader refuses, as that has just moved, spoils the answer about the others.
-            for some in [[led], Array(Dictionary(grouping: led, by: \.topic).values)] {
-                var isRefused = false
-                for partitions in some where silent[leader] == nil && silent.count < Self.silentMax {
-                    do throws(KafkaError) {
-                        offsets.merge(try self.offsets(at: edge, of: partitions, waitMax: waitMax)) { $1 }
-                    } catch {
-                        if error.isTimeout { silent[leader] = error } else { isRefused = true }
-                    }
-                }
-                if !isRefused { break }
-            }
+        _ leaders: [TopicPartition: Int32], waitMax: Duration, except silent: some Collection<Int32>
+    ) -> LeaderOffsets {
+        var led: [Int32: [TopicPartition]] = [:]
+        for partition in partitions {
+            guard let leader = leaders[partition], !silent.contains(leader) else { continue }
+            led[leader, default: []].append(partition)
         }
-        return offsets
+        return LeaderQuery(self, at: edge, of: led, waitMax: waitMax).run()
     }
 
     /// - Parameter all: Whether of all topics of the cluster; otherwise of those that the client uses.
@@ -64,8 +53,6 @@ extension Client {
         return unsafe ClusterMetadata(pointer.pointee)
     }
 
-    /// Maximum number of brokers that may time out in one query.
-    private static let silentMax = 3
     /// The protocol's times for the two ends (ListOffsets, `timestamp`).
     private static let earliest: Int64 = -2
     private static let latest: Int64 = -1

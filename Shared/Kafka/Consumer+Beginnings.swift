@@ -36,7 +36,7 @@ extension Consumer {
     ///
     /// Sends one request to the coordinator, one for the leaders, and two to each leader, for any number of partitions.
     ///
-    /// - Parameter waitMax: For each leader that does not answer, and at most three of them.
+    /// - Parameter waitMax: For a response. Both queries of leaders that do not respond take at most twice as long.
     /// - Returns: Without partitions that have no answer, such as one without a leader; and the error of one of them.
     /// - Throws: When the group's coordinator refuses, or does not answer within a second.
     package mutating func beginnings(
@@ -83,8 +83,10 @@ extension Consumer {
         do {
             let leaders = try leaders(waitMax: waitMax)
             for edge in edges {
-                found[edge] = client.offsetsByLeader(
-                    at: edge, of: partitions, leaders, waitMax: waitMax, silent: &silent)
+                let result = client.offsetsByLeader(
+                    at: edge, of: partitions, leaders, waitMax: waitMax, except: silent.keys)
+                found[edge] = result.offsets
+                silent.merge(result.silent) { $1 }
             }
             var failure = silent.values.first
             let missing = partitions.first { partition in edges.contains { found[$0]?[partition] == nil } }

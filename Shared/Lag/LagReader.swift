@@ -127,18 +127,21 @@ package struct LagReader: ~Copyable {
             problems["leaders"] = KafkaError(timeout: "\(leaderless.count) partitions have no leader, such as \(first)")
         }
         let partitions = there.subtracting(leaderless)
-        var silent: Set<Int32> = []
-        let firsts = try offsets(at: .first, of: partitions, metadata, &silent, &problems)
-        let ends = try offsets(at: .end, of: Set(firsts.keys), metadata, &silent, &problems)
+        let firsts = admin.offsetsByLeader(at: .first, of: partitions, metadata)
+        let ends = admin.offsetsByLeader(at: .end, of: firsts.offsets.keys, metadata, except: firsts.silent.keys)
+        let silent = firsts.silent.merging(ends.silent) { $1 }
+        let refused = firsts.refused.merging(ends.refused) { $1 }
+        if ends.offsets.isEmpty, let failure = silent.values.first ?? refused.values.first { throw failure }
+        for (broker, error) in silent { problems["broker \(broker)"] = error }
+        for (topic, error) in refused { problems["topic \(topic)"] = error }
         var available: [TopicPartition: Range<Int64>] = [:]
-        for (partition, end) in ends {
-            guard let first = firsts[partition] else { continue }
+        for (partition, end) in ends.offsets {
+            guard let first = firsts.offsets[partition] else { continue }
             available[partition] = min(first, end)..<end
         }
-        if let silent = partitions.first(where: { available[$0] == nil }) {
+        if let missing = partitions.first(where: { available[$0] == nil }) {
             let count = partitions.count - available.count
-            problems["partitions"] = KafkaError(
-                timeout: "\(count) partitions do not tell their offsets, such as \(silent)")
+            problems["partitions"] = KafkaError(timeout: "no offsets of \(count) partitions, such as \(missing)")
         }
         return available
     }
@@ -173,53 +176,6 @@ package struct LagReader: ~Copyable {
             return nil
         }
     }
-
-    /// One broker that does not answer, or one partition whose leader has just moved, spoils the answer about all: then
-    /// it is asked broker by broker, and topic by topic of one that has not all.
-    ///
-    /// - Parameter silent: Brokers that did not answer in time: they are not waited for again.
-    /// - Throws: When nobody has told anything.
-    private borrowing func offsets(
-        at edge: Admin.PartitionEdge, of partitions: Set<TopicPartition>, _ metadata: ClusterMetadata,
-        _ silent: inout Set<Int32>, _ problems: inout [String: KafkaError]
-    ) throws(KafkaError) -> [TopicPartition: Int64] {
-        var failure: KafkaError?
-        if silent.isEmpty {
-            do {
-                return try admin.offsets(at: edge, of: partitions)
-            } catch {
-                failure = error
-            }
-        }
-        let silentMax = silent.count + Self.silentMax
-        var offsets: [TopicPartition: Int64] = [:]
-        for (leader, led) in Dictionary(grouping: partitions, by: { metadata.leaders[$0] ?? -1 })
-        where !silent.contains(leader) && silent.count < silentMax {
-            do {
-                offsets.merge(try admin.offsets(at: edge, of: led)) { first, _ in first }
-            } catch {
-                failure = failure ?? error
-                if error.isTimeout {
-                    silent.insert(leader)
-                    problems["broker \(leader)"] = error
-                    continue
-                }
-                for (topic, some) in Dictionary(grouping: led, by: \.topic) where !silent.contains(leader) {
-                    do {
-                        offsets.merge(try admin.offsets(at: edge, of: some)) { first, _ in first }
-                    } catch {
-                        problems["topic \(topic)"] = error
-                        if error.isTimeout { silent.insert(leader) }
-                    }
-                }
-            }
-        }
-        if offsets.isEmpty, let failure { throw failure }
-        return offsets
-    }
-
-    /// So many brokers are waited for: a look has to end.
-    private static let silentMax = 3
 
     private static func partitions(of topics: [String], _ metadata: ClusterMetadata) -> [TopicPartition] {
         topics.flatMap { topic in

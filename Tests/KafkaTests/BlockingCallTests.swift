@@ -26,11 +26,28 @@ import Testing
             inTime("settings") { _ = try admin.settings(of: ["t"]) }
             inTime("topics") { _ = try admin.createTopics([NewTopic(name: "n", partitions: 1)]) }
             inTime("offsets by leader") {
-                var silent: [Int32: KafkaError] = [:]
-                let found = admin.offsetsByLeader(at: .end, of: Self.places, metadata, silent: &silent)
+                let found = admin.offsetsByLeader(at: .end, of: Self.places, metadata).offsets
                 if fault == .oneFrozen || fault == .oneCut {
                     #expect(Set(found.keys) == [Self.places[0], Self.places[2]])
                 }
+            }
+        }
+    }
+
+    /// Silent leaders use up no time of the others, however many there are.
+    @Test func silentLeadersDoNotDelayOthers() async throws {
+        let (leaders, silent) = (1...8 as ClosedRange<Int32>, Set(2...6 as ClosedRange<Int32>))
+        try await withProxiedCluster(topics: ["t": leaders.count], brokers: Int32(leaders.count)) { cluster, proxies in
+            for leader in leaders { cluster.lead("t", leader - 1, by: leader) }
+            let places = leaders.map { TopicPartition(topic: "t", partition: $0 - 1) }
+            let admin = try Admin(brokers: proxies.address, waitMax: Self.limit)
+            try wait { (try? admin.offsets(at: .end, of: places).count) == places.count }
+            let metadata = try admin.metadata()
+            for broker in silent { proxies.freeze(Int(broker)) }
+            inTime("offsets by leader") {
+                let found = admin.offsetsByLeader(at: .end, of: places, metadata)
+                #expect(Set(found.offsets.keys.map { $0.partition + 1 }) == Set(leaders).subtracting(silent))
+                #expect(Set(found.silent.keys) == silent && found.refused.isEmpty)
             }
         }
     }

@@ -51,9 +51,9 @@ final class CoordinatorClient {
             }
             var answerCount = 0
             while answerCount < missing.count, let answer = queue.next(until: deadline) {
-                answerCount += 1
                 let index = unsafe Int(bitPattern: rd_kafka_event_opaque(answer.pointer)) - 1
                 guard missing.indices.contains(index) else { continue }
+                answerCount += 1
                 do throws(KafkaError) {
                     try answer.check()
                     found[missing[index]] = .success(try read(answer))

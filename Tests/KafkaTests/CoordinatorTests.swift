@@ -1,6 +1,8 @@
-import Kafka
+internal import CKafka
 import TestSupport
 import Testing
+
+@testable import Kafka
 
 /// Group coordinators that move, disappear and return. Each of these conditions ended the process before.
 @Suite struct CoordinatorTests {
@@ -58,6 +60,25 @@ import Testing
                 if case .failure(let error) = answer { error.code } else { 0 }
             }
             #expect(codes.sorted() == [24, 30], "\(answers)")
+        }
+    }
+
+    /// A response that belongs to no request is neither read nor counted.
+    @Test func responseWithoutItsRequestIsSkipped() async throws {
+        try await withMockCluster(topics: ["t": 1]) { cluster in
+            let coordinators = CoordinatorClient(brokers: cluster.address, properties: [:])
+            let answers = try coordinators.request(
+                RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, of: ["g"], waitMax: patienceMax,
+                send: { group, client, options, queue in
+                    var request = unsafe rd_kafka_ListConsumerGroupOffsets_new(group, nil)
+                    // Without options it carries no number of a group.
+                    unsafe rd_kafka_ListConsumerGroupOffsets(client.pointer, &request, 1, nil, queue.pointer)
+                    unsafe rd_kafka_ListConsumerGroupOffsets(
+                        client.pointer, &request, 1, options.pointer, queue.pointer)
+                    unsafe rd_kafka_ListConsumerGroupOffsets_destroy(request)
+                },
+                read: { _ in true })
+            #expect(try answers["g"]?.get() == true)
         }
     }
 }

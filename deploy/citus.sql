@@ -17,7 +17,7 @@
 --     transaction writes beside it.
 --   - The relay asks for environments with news, and a worker for parked keys that are due, without naming one: both
 --     questions go to every node. The statements of devices and of decisions name one.
---   - A move (docs/moving.md) makes triggers while an environment is held; whether they hold it on every node was not
+--   - A move (docs/operators/moving.md) makes triggers while an environment is held; whether they hold it on every node was not
 --     tried.
 
 BEGIN;

@@ -1,10 +1,10 @@
-"""An integration: it does for an environment without a back end (`--backend none`) what an adapter would.
+"""An integration that serves an environment without a back end (`--backend none`), instead of an adapter.
 
     GATEWAY_URL=http://127.0.0.1:8080 FIELDPOST_KEY=fpk_… python3 examples/integration.py
 
-It follows the environment's realms and entries in one stream, fills the realms of new people, and answers entries.
-Python 3.11 suffices, without packages. It ends when a mutation is rejected for another reason than its position, or
-when the gateway is away: let it be started again. One such program at a time answers an environment's entries.
+It follows the environment's realms and entries in one stream, fills the realms of new people, and processes entries.
+It needs Python 3.11 and no packages. It exits if a mutation is rejected, except by its version check, or if the gateway
+is unavailable: have a supervisor restart it. Run one instance per environment.
 """
 
 import datetime
@@ -17,9 +17,9 @@ URL = os.environ["GATEWAY_URL"]
 HEADERS = {"Authorization": "Bearer " + os.environ["FIELDPOST_KEY"], "Content-Type": "application/json"}
 KINDS = ["Realms", "TimeEntry", "TimeEntryStatus"]
 
-client = str(uuid.uuid4())  # new with each start, so that its sequences begin at 1
+client = str(uuid.uuid4())  # new at each start, so sequence numbers begin at 1
 sequence = 0
-answered = {}  # entry → the time of its newest line, and the id of that line: the version that is answered
+answered = {}  # entry → time and id of its newest log line; the id identifies the processed version
 
 
 def post(path, body):
@@ -27,7 +27,7 @@ def post(path, body):
 
 
 def named(name):
-    """An id made of a name: the same one in every run, so that what is written again stays one object."""
+    """Returns an id derived from a name: it is the same in every run, so a repeated write updates the same object."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "https://books.example/" + name))
 
 
@@ -41,7 +41,7 @@ def mutation(realm, op, kind, id, fields=None, position=None):
 
 
 def write(*mutations):
-    """False: somebody has changed an object since it was read. What it is now comes with the stream."""
+    """Returns False if an object has changed since it was read. The stream delivers its new version."""
     global sequence
     for one in mutations:
         sequence += 1
@@ -54,7 +54,7 @@ def write(*mutations):
 
 
 def initialise(registration, person, realm):
-    """Writes what a person may report on. Call it again when that has changed."""
+    """Writes a person's reporting choices. Call it again when they change."""
     catalogue, root, context, template = map(named, ("catalogue", "root", "project", "template"))
     tree = "/catalogues/" + catalogue
     node = {"name": "Roof", "referenceId": "P1", "parent": root}
@@ -72,8 +72,8 @@ def initialise(registration, person, realm):
 
 
 def submit(realm, id, position, entry):
-    """Answers an entry as it was read at `position`. Here a back end would be called: look the entry up in it before
-    you write it a second time."""
+    """Processes an entry as it was read at `position`. Call your back end here: before you retry a write, look the
+    entry up there."""
     if entry.get("deleteRequested"):
         write(mutation(realm, "delete", "TimeEntry", id, position=position))
         return
@@ -91,27 +91,27 @@ def submit(realm, id, position, entry):
 
 
 def time_after(last):
-    """Now, but later than the entry's last line: the newest line tells its status."""
+    """Returns the current time, or one later than the entry's last log line: the newest line has its status."""
     last = datetime.datetime.fromisoformat(last or "2000-01-01T00:00Z") + datetime.timedelta(milliseconds=1)
     return max(last, datetime.datetime.now(datetime.timezone.utc)).isoformat(timespec="milliseconds")
 
 
 def follow(cursor):
-    """Reads a stream to its end: the present state first, then what changes. Returns the cursor to go on from."""
-    entries = {}  # those that have changed since the last checkpoint
+    """Reads a stream to its end: current state first, then changes. Returns the cursor to resume from."""
+    entries = {}  # entries that changed since the last checkpoint
     with post("/v1/sync", {"all": True, "kinds": KINDS, "cursor": cursor, "live": True}) as lines:
         for line in lines:
             ((sort, value),) = json.loads(line).items()
             for object in value.get("list", []):
                 kind, id, fields = object["kind"], object["id"], object.get("fields")
-                if kind == "TimeEntry":  # the last one counts; one that was deleted has no fields
+                if kind == "TimeEntry":  # the latest version counts; a deleted one has no fields
                     entries[id] = value["realm"], id, object["position"], fields or {}
                 elif kind == "Realms" and fields and not fields.get("isInitialized"):
                     initialise(id, fields["userId"], fields["path"])
                 elif kind == "TimeEntryStatus" and fields:
                     newest = fields["timestamp"], id
                     answered[fields["entry"]] = max(answered.get(fields["entry"], newest), newest)
-            if sort in ("checkpoint", "keepalive"):  # what came until here belongs together
+            if sort in ("checkpoint", "keepalive"):  # everything up to here is consistent
                 for entry in entries.values():
                     submit(*entry)
                 cursor, entries = value["cursor"], {}

@@ -1,5 +1,5 @@
 /// What neither the vendor's pages nor its sample apps say, and what happens if it is otherwise than is assumed here.
-/// `docs/compass.md` has the same for operators.
+/// `docs/integrators/back-ends/compass.md` has the same for operators.
 ///
 /// | assumed | if it is wrong |
 /// |---|---|

@@ -41,8 +41,8 @@ public enum EventHeaders {
         public let value: String
     }
 
-    /// Every header, in the order to read them. `docs/topics.md` is made from them, and `deploy/asyncapi.yaml` is
-    /// checked against them.
+    /// Every header, in the order to read them. `docs/integrators/topics.md` is made from them, and
+    /// `deploy/asyncapi.yaml` is checked against them.
     public static let all = [
         Description(name: specVersion, value: "`\(specVersionValue)`"),
         Description(

@@ -55,7 +55,7 @@ package struct Route: Equatable, Sendable {
     }
 }
 
-/// Every topic there is. `fieldpost topics apply` creates them; `docs/topics.md` is made from them, and
+/// Every topic there is. `fieldpost topics apply` creates them; `docs/integrators/topics.md` is made from them, and
 /// `deploy/asyncapi.yaml` is checked against them.
 public enum Topics {
     /// Users' realms, for those who fill them.

@@ -25,8 +25,8 @@ package struct Setting: Sendable, Equatable {
     package let defaultText: String?
     /// A secret is never printed or logged.
     package let isSecret: Bool
-    /// One line for `--help`, `docs/configuration.md` and the error of a value that is missing: what it is for, and of
-    /// what it is a number.
+    /// One line for `--help`, `docs/operators/configuration.md` and the error of a missing value: what it is for, and
+    /// of what it is a number.
     package let help: String
 
     package init(

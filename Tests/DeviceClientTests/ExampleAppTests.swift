@@ -4,9 +4,9 @@ import FoundationEssentials
 import Model
 import Testing
 
-// What follows up to the mark is quoted in docs/device-client.md.
+// docs/apps/device-client.md quotes the code from here to the mark.
 
-/// What an app does around a `DeviceState`: it stores it, reads the stream and sends what waits.
+/// An app that stores a `DeviceState`, reads the stream and sends queued mutations.
 actor App {
     private(set) var state: DeviceState
     let file: URL
@@ -18,37 +18,37 @@ actor App {
         state = try stored.map { try JSONDecoder().decode(DeviceState.self, from: $0) } ?? DeviceState(clientID: UUID())
     }
 
-    /// The person does something: it is shown at once, and sent when there is a network.
+    /// Queues a user's change, which is shown at once and sent when the device is online.
     func change(_ mutation: Mutation, in realm: RealmPath) throws {
         _ = try state.enqueue(mutation, in: realm)
         try store()
     }
 
-    /// Reads one stream until it ends. Call it again with growing pauses.
+    /// Reads one stream until it ends. Call it again with exponential backoff.
     func follow() async throws {
         for try await bytes in try await server.sync(state.syncRequest(isLive: true)) {
-            guard let line = try SyncLine.read(bytes) else { continue }  // a line of a newer server
-            _ = state.take(line)  // show what `changed` names, from `state[realm, object]`
+            guard let line = try SyncLine.read(bytes) else { continue }  // an unknown line of a newer server
+            _ = state.take(line)  // display the objects in `changed`, from `state[realm, object]`
         }
         try store()
     }
 
-    /// Sends what waits, one request at a time. Call it after `change`, and while `state.queue.hasToSend`.
+    /// Sends queued mutations, one request at a time. Call it after `change`, and while `state.queue.hasToSend`.
     func send() async throws {
         while let request = state.nextRequest() {
-            try store()  // never send what is not stored
+            try store()  // store before sending
             let (status, body) = try await server.mutate(request.body)
-            guard let answer = try QueueAnswer.read(status: status, body: body) else { return }  // later, unchanged
-            let news = state.take(answer, to: request, newClientID: UUID())
-            for told in news.answers where told.isRejected { print("refused: \(told.mutation)") }
-            guard news.hasMovedOn else { return }
+            guard let answer = try QueueAnswer.read(status: status, body: body) else { return }  // retry unchanged
+            let changes = state.take(answer, to: request, newClientID: UUID())
+            for queued in changes.answers where queued.isRejected { print("rejected: \(queued.mutation)") }
+            guard changes.hasMovedOn else { return }
         }
     }
 
     private func store() throws { try JSONEncoder().encode(state).write(to: file, options: .atomic) }
 }
 
-/// The two calls of the device API, with URLSession or any other client.
+/// The two calls of the device API, implemented with URLSession or another client.
 protocol AppServer: Sendable {
     func sync(_ body: [UInt8]) async throws -> AsyncStream<[UInt8]>
     func mutate(_ body: [UInt8]) async throws -> (status: Int, body: [UInt8])
@@ -75,10 +75,10 @@ protocol AppServer: Sendable {
     @Test func theDocumentQuotesTheExample() throws {
         let file = URL(fileURLWithPath: #filePath)
         let source = String(decoding: try Data(contentsOf: file), as: UTF8.self)
-        let start = try #require(source.firstRange(of: "/// What an app does around")?.lowerBound)
+        let start = try #require(source.firstRange(of: "/// An app that stores a `DeviceState`")?.lowerBound)
         let end = try #require(source.firstRange(of: "\n// The mark.")?.lowerBound)
         let root = file.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        let document = try Data(contentsOf: root.appendingPathComponent("docs/device-client.md"))
+        let document = try Data(contentsOf: root.appendingPathComponent("docs/apps/device-client.md"))
         #expect(String(decoding: document, as: UTF8.self).contains(source[start..<end]))
     }
 
@@ -103,7 +103,7 @@ protocol AppServer: Sendable {
         let again = try App(file: file, server: server)
         let shown = await again.state[realm, entry]
         #expect(shown?.fields == Array(#"{"text":"b"}"#.utf8))
-        // Killed before it stored the answer: it is asked again, and gets the same.
+        // Killed before it stored the result: it sends the request again and gets the same result.
         #expect(await again.state.queue.count == 1)
         try await again.send()
         #expect(await again.state.queue.count == 0)

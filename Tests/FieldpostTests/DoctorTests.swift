@@ -12,8 +12,8 @@ import Testing
 @testable import Fieldpost
 @testable import Sandbox
 
-/// Faults that are planted into an installation, and what `fieldpost doctor` says of each. docs/operations.md lists
-/// them.
+/// Faults that are planted into an installation, and what `fieldpost doctor` says of each.
+/// docs/operators/troubleshooting.md lists them.
 @Suite(.ownThreads) struct DoctorTests {
     private static let key = Data((0..<32).map { UInt8($0) }).base64EncodedString()
     private static let otherKey = Data((0..<32).map { UInt8(255 - $0) }).base64EncodedString()

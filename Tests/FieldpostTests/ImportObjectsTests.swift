@@ -237,7 +237,7 @@ import Testing
     }
 
     @Test func theDocumentsLinesAreImported() throws {
-        let url = projectFolder.appendingPathComponent("docs/from-realm.md")
+        let url = projectFolder.appendingPathComponent("docs/apps/from-realm.md")
         let text = try String(contentsOf: url, encoding: .utf8)
         let lines = text.split(separator: "\n").filter { $0.hasPrefix(#"{"realm""#) }.map(String.init)
         let answer = try World().bring("objects", lines, ["--json"])

@@ -1,29 +1,28 @@
 import Testing
 
-/// Every alert has a runbook that is there, and is seen to begin and to end.
+/// Every alert has a runbook, and tests that it fires and resolves.
 @Suite struct AlertTests {
-    /// What each runbook says, in this order.
-    static let headings = [
-        "What you see", "Why", "How to find out", "What to do", "How to know that it is over",
-    ]
+    /// The headings of each runbook, in this order.
+    static let headings = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
 
     @Test func everyAlertHasItsRunbookAndItsTest() throws {
         let rules = try #require(projectText("deploy/prometheus/fieldpost.rules.yaml"))
         let tests = try #require(projectText("deploy/prometheus/fieldpost.rules.test.yaml"))
-        let overview = try #require(projectText("docs/operations.md"))
+        let overview = try #require(projectText("docs/operators/troubleshooting.md"))
         var names: Set<String> = []
         for alert in rules.split(separator: "- alert: ").dropFirst() {
             let name = String(try #require(alert.split(separator: "\n").first))
             names.insert(name)
-            #expect(alert.contains("runbook_url: docs/operations/\(name).md\n"), "\(name) names another runbook")
-            #expect(overview.contains("| `\(name)` | ["), "docs/operations.md does not lead to that of \(name)")
-            #expect(overview.contains("(operations/\(name).md)"), "docs/operations.md does not lead to that of \(name)")
+            #expect(
+                alert.contains("runbook_url: docs/operators/runbooks/\(name).md\n"), "\(name) names another runbook")
+            #expect(overview.contains("| `\(name)` | ["), "the overview has no row for \(name)")
+            #expect(overview.contains("(runbooks/\(name).md)"), "the overview has no link to the runbook of \(name)")
             #expect(tests.contains("alertname: \(name)\n        exp_alerts:"), "\(name) is not seen to fire")
             #expect(tests.contains("alertname: \(name)}"), "\(name) is not seen to be silent")
         }
         #expect(names.count >= 12)
         let runbooks = TextFile.runbooks
-        #expect(Set(runbooks.map { "\($0.path)" }) == Set(names.map { "docs/operations/\($0).md" }))
+        #expect(Set(runbooks.map { "\($0.path)" }) == Set(names.map { "docs/operators/runbooks/\($0).md" }))
         for runbook in runbooks {
             let found = runbook.text.matches(of: /(?m)^## (.+)$/).map { String($0.1) }
             #expect(found == Self.headings, "\(runbook.path)")
@@ -33,5 +32,5 @@ import Testing
 
 extension TextFile {
     /// The runbooks of alerts.
-    static let runbooks = documents.filter { $0.path.hasPrefix("docs/operations/") }
+    static let runbooks = documents.filter { $0.path.hasPrefix("docs/operators/runbooks/") }
 }

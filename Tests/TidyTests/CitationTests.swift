@@ -5,7 +5,7 @@ import Testing
 /// Comments and documents cite what everybody can read: laws by their numbers, documents that are in the project.
 @Suite struct CitationTests {
     @Test func thereAreSixLaws() throws {
-        let document = try #require(TextFile.documents.first { $0.path == "docs/architecture.md" })
+        let document = try #require(TextFile.documents.first { $0.path == "docs/contributors/architecture.md" })
         for number in 1...6 {
             #expect(document.lines.contains { $0.hasPrefix("### Law \(number): ") }, "Law \(number)")
         }
@@ -69,7 +69,7 @@ import Testing
 
     /// An operator looks a line of the log up.
     @Test func everyErrorLineIsInOperations() throws {
-        let overview = try #require(projectText("docs/operations.md"))
+        let overview = try #require(projectText("docs/operators/troubleshooting.md"))
         let operations = overview + TextFile.runbooks.map(\.text).joined()
         var count = 0
         for file in SourceFile.all where !file.path.hasPrefix("Tests/") {

@@ -1,6 +1,6 @@
 import Model
 
-/// The table of services in `docs/architecture.md`, of `Services`.
+/// The table of services in `docs/contributors/architecture.md`, of `Services`.
 enum ServiceReference {
     static func table() -> String {
         Documents.table(

@@ -1,6 +1,6 @@
 import Model
 
-/// `docs/topics.md`, of `Topics` and `EventHeaders`.
+/// `docs/integrators/topics.md`, of `Topics` and `EventHeaders`.
 enum TopicReference {
     static func topics() -> String {
         Documents.table(

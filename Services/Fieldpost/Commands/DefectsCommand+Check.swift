@@ -14,9 +14,10 @@ extension DefectsCommand {
         static let configuration = CommandConfiguration(
             abstract: "Log in to an environment's Compass, read a little of it, and say what works.",
             discussion: """
-                It also tries what Fieldpost takes for granted of a Compass server (docs/compass.md): it makes a
-                temporary query, reads a page as usual and two pages of two rows, and removes it. Without an account it
-                calls the server alone, and counts the people whose own logins are good. Ends with status 1 when
+                It also tries what Fieldpost takes for granted of a Compass server
+                (docs/integrators/back-ends/compass.md): it makes a temporary query, reads
+                a page as usual and two pages of two rows, and removes it. Without an account it calls the
+                server alone, and counts the people whose own logins are good. Ends with status 1 when
                 something does not work.
                 """)
         @Argument(help: "The environment.") var name: String

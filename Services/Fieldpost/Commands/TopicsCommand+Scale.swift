@@ -9,8 +9,8 @@ extension TopicsCommand {
             discussion: """
                 Nothing has to be stopped, drained or published again. Most keys go to other partitions from then on, \
                 so for a while two workers may look at the same key: each loads it as it is now, and writes only while \
-                it still is so (docs/topics.md). Running services find the new partitions within seconds, change-relay \
-                within five minutes. Kafka cannot take partitions away again.
+                it still is so (docs/integrators/topics.md). Running services find the new partitions within \
+                seconds, change-relay within five minutes. Kafka cannot take partitions away again.
                 """)
         @Argument(help: "The topic.") var name: String
         @Option(help: "How many it has afterwards.") var partitions: Int32

@@ -27,7 +27,7 @@ enum SettingsRules {
             let nearest = nearest(to: name, among: names).map { "did you mean \($0)? " } ?? ""
             return .failure(
                 "settings: \(name)", "no service has such a setting",
-                do: "\(nearest)docs/configuration.md has all; unset it")
+                do: "\(nearest)docs/operators/configuration.md has all; unset it")
         }
     }
 

@@ -5,10 +5,10 @@ import Model
 
 /// The adapter for Acme.
 ///
-/// A person's `reference` needs `employee`, Acme's name for them. Records are found again by the marker at the end of
-/// their note, since a row has no field for a foreign key.
+/// A person's `reference` needs `employee`, Acme's name for them. The marker at the end of the note identifies a
+/// record, because a row has no field for a foreign key.
 struct AcmeBackend: TimeBackend {
-    /// Asks Acme. A real adapter sends HTTP here, and ends each call within a time of its own.
+    /// Sends a call to Acme. A real adapter sends HTTP here, with a timeout per call.
     let send: @Sendable (AcmeCall) async throws -> AcmeAnswer
 
     var capabilities: BackendCapabilities {
@@ -88,15 +88,15 @@ struct AcmeBackend: TimeBackend {
         return number
     }
 
-    /// Asks Acme, and says of each failure whether Acme may have done what it was asked.
+    /// Sends a call to Acme and classifies each failure by whether Acme may have processed the call.
     ///
-    /// - Parameter deadline: That of a write; a read has none.
+    /// - Parameter deadline: Deadline of a write; `nil` for a read.
     private func ask(_ call: AcmeCall, before deadline: WriteDeadline? = nil) async throws(BackendError) -> AcmeAnswer {
         func unclear(_ reason: String) -> BackendError {
             deadline == nil ? .notProcessed(reason: reason, retryAfter: nil) : .outcomeUnknown(reason: reason)
         }
         let answer: AcmeAnswer
-        try deadline?.check()  // the last thing before the call is sent
+        try deadline?.check()  // checked right before the call is sent
         do {
             answer = try await send(call)
         } catch is AcmeNotReached {

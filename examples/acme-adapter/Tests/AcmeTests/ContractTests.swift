@@ -8,11 +8,11 @@ import Testing
 
 @Test func acmeKeepsTheContract() async throws {
     let report = await Contract.run(AcmeHarness())
-    print(report)  // a line per check: passed, FAILED: why, skipped: why
+    print(report)  // one line per check: passed, FAILED: reason, skipped: reason
     #expect(report.failures.isEmpty, "\(report)")
 }
 
-/// What the contract needs to try the adapter.
+/// A harness that gives the contract access to Acme.
 struct AcmeHarness: BackendHarness {
     let books = StandIn()
     let person = BackendPerson(email: "ana@example.com", reference: ["employee": "ana"])
@@ -35,5 +35,5 @@ struct AcmeHarness: BackendHarness {
 
     func behave(_ behaviour: BackendBehaviour) async throws { await books.behave(behaviour) }
     func approve(_ id: String) async throws { await books.approve(Int(id)) }
-    func reject(_ id: String) async throws { throw Impossible("nobody can reject at Acme") }
+    func reject(_ id: String) async throws { throw Impossible("Acme has no rejection") }
 }

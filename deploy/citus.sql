@@ -1,24 +1,24 @@
 -- THIS WAS NOT RUN. It is written from Citus's documentation (docs.citusdata.com, "Multi-tenant Applications" and
 -- "Citus Utility Functions", release 12), to show that the schema can be distributed by environment. Try it on a copy
--- of your data before anything depends on it; `fieldpost migrate` does not know of it.
+-- of your data before anything depends on it; `fieldpost migrate` does not support it.
 --
--- It is for the coordinator of a Citus cluster, on a database that `fieldpost migrate` made and nothing works with yet.
+-- Run it on the coordinator of a Citus cluster, on a database that `fieldpost migrate` created and no service uses yet.
 --
--- What changes, or would have to, beside it:
+-- Consequences and required changes:
 --   - A unique constraint of a distributed table must contain the distribution column: that of devices does not. It
---     becomes one with the environment in front; whoever looks for a device by its name alone asks every node.
---   - Triggers on distributed tables need citus.enable_unsafe_triggers, and what they write must be on the same node:
+--     becomes one with the environment in front; a lookup of a device by its name alone queries every node.
+--   - Triggers on distributed tables need citus.enable_unsafe_triggers, and their writes must be on the same node:
 --     blob.reference and defect.command are colocated with store.object, so it is.
---   - Foreign keys between a distributed table and the counter go: they do not contain the distribution column under
+--   - Foreign keys between a distributed table and the counter are dropped: they do not contain the distribution column under
 --     the same name, and those of reference tables may not lead to a distributed one.
---   - Identity columns of distributed tables must be bigint: those that are int get a sequence of their own.
+--   - Identity columns of distributed tables must be bigint: int columns get their own sequence.
 --   - realm.environment is the counter, which every transaction that writes objects updates. As a reference table each
---     update would go to every node in two phases. So it is distributed by its own id, and colocated with all that the
---     transaction writes beside it.
---   - The relay asks for environments with news, and a worker for parked keys that are due, without naming one: both
---     questions go to every node. The statements of devices and of decisions name one.
---   - A move (docs/operators/moving.md) makes triggers while an environment is held; whether they hold it on every node was not
---     tried.
+--     update would go to every node in two phases. So it is distributed by its own id, and colocated with the
+--     transaction's other writes.
+--   - The relay polls for environments with changes, and a worker for due parked keys, without naming one: both queries
+--     go to every node. The statements of devices and of event processing name one.
+--   - A move (docs/operators/moving.md) creates triggers while an environment is write-blocked; whether they block it on
+--     every node was not tested.
 
 BEGIN;
 
@@ -38,15 +38,15 @@ BEGIN
 END
 $$;
 
--- A name is unique in the installation, which a distributed table cannot say. `fieldpost environment add` looks first,
--- under an advisory lock.
+-- A name is unique in the installation, which a distributed table cannot enforce. `fieldpost environment add` checks it
+-- first, under an advisory lock.
 ALTER TABLE realm.environment DROP CONSTRAINT environment_name_key;
 
 DROP INDEX onboarding.refresh_token_device_idx;
 CREATE UNIQUE INDEX refresh_token_device_idx ON onboarding.refresh_token (environment_id, device)
     WHERE device IS NOT NULL;
 
--- Citus numbers the rows of distributed tables on every node by itself, which needs bigint.
+-- Citus allocates the numbers of distributed tables on every node separately, which needs bigint.
 ALTER TABLE realm.realm ALTER id DROP IDENTITY;
 CREATE SEQUENCE realm.realm_number AS int;
 ALTER TABLE realm.realm ALTER id SET DEFAULT nextval('realm.realm_number');
@@ -60,7 +60,7 @@ ALTER TABLE realm.environment ALTER id DROP IDENTITY;
 CREATE SEQUENCE realm.environment_number AS int;
 ALTER TABLE realm.environment ALTER id SET DEFAULT nextval('realm.environment_number');
 
--- By environment: everything of one is on one node, so what joins there, and what a transaction writes, stays there.
+-- By environment: all data of one is on one node, so joins and the writes of a transaction stay there.
 SELECT create_distributed_table('realm.environment', 'id');
 SELECT create_distributed_table('realm.realm', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('access.person', 'environment_id', colocate_with => 'realm.environment');
@@ -95,7 +95,7 @@ SELECT create_distributed_table('backend.defect_account', 'environment_id', colo
 SELECT create_distributed_table('onboarding.refresh_token', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('onboarding.token_claims', 'environment_id', colocate_with => 'realm.environment');
 
--- On every node: small, read by every session, and looked for by what is not an environment.
+-- On every node: small, read by every session, and looked up by keys other than the environment.
 SELECT create_reference_table('realm.kind');
 SELECT create_reference_table('access.provider');
 SELECT create_reference_table('access.domain');
@@ -109,8 +109,8 @@ SELECT create_reference_table('backend.delivery');
 
 COMMIT;
 
--- These stay on the coordinator, as they are: they are of the installation, or looked for by a device's secret before
--- its environment is known.
+-- These stay local on the coordinator: they belong to the installation, or are looked up by a device's secret before its
+-- environment is known.
 -- local: realm.migration
 -- local: realm.lineage
 -- local: realm.relay_offset

@@ -3,8 +3,8 @@
 
     .build/deploy-check/bin/python deploy/check_scaled_objects.py FILE
 
-The definition is that of cloudcoil-models-keda, which is made from the one that KEDA publishes; what it does not know
-is refused here, and would be ignored by a cluster.
+The definition is that of cloudcoil-models-keda, which is generated from the one that KEDA publishes. Unknown fields are
+rejected here; a cluster would ignore them.
 """
 
 import sys
@@ -15,7 +15,7 @@ from cloudcoil.models.keda.v1alpha1 import ScaledObject
 
 
 def strict(schema):
-    """The schema without room for what it does not name."""
+    """Returns the schema with additional properties forbidden."""
     if isinstance(schema, dict):
         if "properties" in schema:
             schema.setdefault("additionalProperties", False)
@@ -37,7 +37,7 @@ def main():
         for error in validator.iter_errors(scaled)
     ]
     if not objects:
-        problems.append("there is no ScaledObject")
+        problems.append("no ScaledObject found")
     for problem in problems:
         print(problem, file=sys.stderr)
     sys.exit(1 if problems else 0)

@@ -1,11 +1,11 @@
-"""A receiver of spans for tests: OTLP over HTTP as JSON, read by the published messages of opentelemetry-proto.
+"""A receiver of spans for tests: OTLP over HTTP as JSON, parsed with the published messages of opentelemetry-proto.
 
 usage: collector.py FOLDER
 
-FOLDER/port has its port once it listens. Each span that is taken is a line of JSON in FOLDER/spans, with the attributes
-of its resource beside its own. What is not such a message, or has a field that there is not, is answered 400, with the
-reason in FOLDER/refused. FOLDER/answers, where it is there, has a line for each of the next requests that is answered
-otherwise: a status, and what follows it is a header, or the body where it begins with "{".
+FOLDER/port has its port once it listens. Each accepted span is a line of JSON in FOLDER/spans, with the attributes of
+its resource and its own. An invalid message, or one with an unknown field, gets 400, with the reason in FOLDER/refused.
+FOLDER/answers, if it exists, has a line for each of the next requests that gets another response: a status, followed by
+a header, or by the body if it starts with "{".
 """
 import base64
 import json
@@ -29,7 +29,7 @@ def values(attributes):
 
 
 def identifier(read, length):
-    # The JSON encoding has hexadecimal digits here, which the library takes for base64.
+    # The JSON encoding has hexadecimal digits here, which the library decodes as base64.
     text = base64.b64encode(read).decode()
     if not re.fullmatch("[0-9a-f]{%d}" % length, text) or set(text) == {"0"}:
         raise ValueError(f"not an id of {length} digits: {text}")
@@ -114,6 +114,6 @@ threading.Thread(target=server.serve_forever, daemon=True).start()
 with open(f"{folder}/port.new", "w") as file:
     file.write(str(server.server_address[1]))
 os.rename(f"{folder}/port.new", f"{folder}/port")
-# It ends with who has started it.
+# Exit together with the parent process.
 while os.getppid() == parent:
     time.sleep(1)

@@ -1,4 +1,4 @@
-# Hooks of schemathesis (see deploy/test) for what a schema cannot say.
+# Hooks of schemathesis (see deploy/test) for rules that a schema cannot express.
 import json
 import struct
 import zlib
@@ -7,7 +7,7 @@ import jsonschema_rs
 import schemathesis
 from hypothesis import strategies
 
-# An image has the structure of its format, which no schema of bytes can state; its pixels are made up.
+# Images have the structure of their format, which no schema of bytes can express. Their pixels are random.
 def jpeg(pixels):
     return b"\xff\xd8\xff\xc0\x00\x02\xff\xda\x00\x02" + pixels.replace(b"\xff", b"\xff\x00") + b"\xff\xd9"
 
@@ -30,8 +30,8 @@ for image in (jpeg, png, webp):
 
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
-    # Schemathesis cannot make values for so many conditions: the fields of mutations are made up freely. What is wrong
-    # in them is an answer of their own, and so no matter of the whole request.
+    # Schemathesis cannot generate values for so many conditions: the fields of mutations are arbitrary. Errors in them
+    # reject single mutations, not the whole request.
     del raw_schema["components"]["schemas"]["Mutation"]["allOf"]
 
 
@@ -40,10 +40,10 @@ def before_call(context, case, kwargs):
     body = case.body
     if not isinstance(body, dict):
         return
-    # Answers are read whole: a live stream is not asked for.
+    # Responses are read completely: do not request a live stream.
     if body.get("live") is True:
         body["live"] = False
-    # Sequences go up by one, and are written without a point.
+    # Sequences increase by one, and are written without a decimal point.
     mutations = body.get("mutations")
     if isinstance(mutations, list) and mutations and all(isinstance(m, dict) for m in mutations):
         first = mutations[0].get("sequence")
@@ -60,7 +60,7 @@ def every_line_has_its_shape(ctx, response, case):
     line_schema = {"$ref": "#/components/schemas/Line", "components": document["components"]}
     validator = jsonschema_rs.Draft202012Validator(line_schema)
     lines = response.content.splitlines()
-    assert lines, "a stream without a line"
+    assert lines, "the stream has no line"
     for line in lines:
         validator.validate(json.loads(line))
-    assert "checkpoint" in json.loads(lines[-1]), "a stream that ends without its checkpoint"
+    assert "checkpoint" in json.loads(lines[-1]), "the stream ends without a checkpoint"

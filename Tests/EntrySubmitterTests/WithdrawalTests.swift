@@ -118,6 +118,42 @@ import Testing
         }
     }
 
+    /// The device edits the entry while its record is being deleted, and no call can be made after that: the entry
+    /// shows no status of the deleted record meanwhile.
+    @Test(arguments: [(true, EntryStatus.submitted), (false, .draft)])
+    func editDuringWithdrawalLeavesNoStatusOfTheDeletedRecord(submitRequested: Bool, status: EntryStatus) throws {
+        var world = SubmissionWorld(seed: 1)
+        world.write(.patch, #"{"submitRequested": true}"#)
+        let created = try answer(in: &world)
+        world.decide(created)
+        #expect(world.entry?.status == .released && world.liveRecords.count == 1)
+
+        world.write(.patch, #"{"submitRequested": false}"#)
+        let deleted = try answer(in: &world)
+        world.write(.patch, #"{"submitRequested": \#(submitRequested), "text": "newer"}"#)
+        world.canCall = false
+        let decision = SubmissionWorld.rule.decide(world.state(), deleted)
+        #expect(decision.entry == .patch(EntryPatch(status: status, backendID: .some(nil))))
+        world.commit(decision)
+        #expect(world.entry?.status == status && world.lines.last?.status == status && world.liveRecords.isEmpty)
+
+        guard submitRequested else { return }
+        world.canCall = true
+        let createdAgain = try answer(in: &world)
+        world.decide(createdAgain)
+        #expect(world.entry?.status == .released && world.liveRecords.map(\.wanted.text) == ["newer"])
+        #expect(world.lines.map(\.status) == [.submitted, .released, .submitted, .released])
+    }
+
+    /// The answer to the call that the entry asks for.
+    private func answer(in world: inout SubmissionWorld) throws -> SubmissionRule.Origin {
+        world.decide(.look)
+        world.fly(0, .none)
+        let last = world.answers.popLast()
+        let answer = try #require(last)
+        return .answer(answer.0, version: answer.version)
+    }
+
     /// A call that did its work, and whose answer was lost.
     private func unknown(_ world: inout World) async throws -> EntryHandler.Answer {
         guard case .call(let call, _) = try world.decide(id, .event) else { throw Missing() }

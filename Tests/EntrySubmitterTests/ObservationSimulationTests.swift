@@ -11,9 +11,8 @@ import Testing
 /// answers, late commits and crashed workers, in any order. Observations are read at one time and judged at another.
 @Suite(.ownThreads) struct ObservationSimulationTests {
     /// When all is quiet, the entry says what the back end has, and every record has its entry.
-    @Test(arguments: [1, 2, 3, UInt64.random(in: 4...UInt64.max)])
+    @Test(arguments: [1, 2, 3] + Seeds.random(1, for: "observation simulation"))
     func deviceAndBackEndAgreeInTheEnd(seed: UInt64) {
-        print("observation simulation, seed \(seed)")
         var random = SplitMix64(seed: seed)
         var statuses: Set<EntryStatus> = []
         for _ in 0..<400 {

@@ -5,7 +5,9 @@ import NIOHTTPTypes
 /// Closes a connection whose request takes too long to arrive, however busy its trickle of bytes looks.
 ///
 /// A connection's first head has `headMax` from the moment it was accepted, TLS included; a further one has `idleMax`
-/// from the end of the answer before it; a body has `bodyMax` from its head.
+/// from the end of the answer before it; a body has `bodyMax` from its head, also if a response came before its end.
+/// Until then the rest of such a body is read and discarded (RFC 9112 §9.3): the connection is kept, and a slow client
+/// that still sends gets its response instead of a reset.
 final class RequestDeadline: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart

@@ -38,8 +38,11 @@ import Yams
             let fields = ["Authorization: Bearer \(token)", "Content-Type: application/json"]
             let clients = SlowClients(port: fixture.ports[0])
             for target in ["/v1/mutations", "/v1/sync"] {
-                let faults = try await clients.survivors(posting: target, fields: fields)
-                #expect(faults == [])
+                // Without a token, the response comes before the body's end.
+                for fields in [fields, []] {
+                    let faults = try await clients.survivors(posting: target, fields: fields)
+                    #expect(faults == [], "\(target), \(fields.count) fields")
+                }
             }
         }
     }

@@ -1,3 +1,4 @@
+import Hummingbird
 import TestSupport
 import Testing
 
@@ -51,6 +52,41 @@ extension EdgeTests {
         }
     }
 
+    /// A response before the end of a body neither ends nor extends the time that the body has.
+    @Test(arguments: 0...1) func trickledBodyIsCutOffAfterEarlyResponse(kind: Int) async throws {
+        let limits = HTTPLimits(
+            bodyBytesMax: 1 << 16, idleMax: .seconds(300), headMax: .seconds(300), bodyMax: .seconds(2))
+        let heads = [
+            401: Self.head("/private", "Content-Length: 60000"), 404: Self.head("/nothing", "Content-Length: 60000"),
+            405: Self.head("/page", "Transfer-Encoding: chunked"), 413: Self.head("/echo", "Content-Length: 100000"),
+            429: Self.head("/limited", "Content-Length: 60000"),
+        ]
+        // A server with a WebSocket ends each connection after one response.
+        let kept = Self.kinds[kind] == nil ? [false, true] : [false]
+        try await withServer(
+            limits: limits, webSocket: Self.kinds[kind],
+            routes: { router in
+                router.post("private") { _, _ -> Response in throw Problem(.unauthorized) }
+                router.post("limited") { _, _ -> Response in throw Problem(.tooManyRequests) }
+            }
+        ) { port in
+            try await withThrowingTaskGroup { group in
+                for isKept in kept {
+                    for (status, head) in heads {
+                        group.addTask {
+                            try await withOwnThread { try expectCutOff(head, status, isKept: isKept, port: port) }
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    static func head(_ target: String, _ framing: String) -> String {
+        "POST \(target) HTTP/1.1\r\nHost: localhost\r\n\(framing)\r\n\r\n"
+    }
+
     @Test func proxiesHaveNoLimitOfTheirNetwork() throws {
         func countMax(_ variables: [String: String]) throws -> Int {
             try HTTPLimits.networkConnectionCountMax(Configuration(Setting.edge, environment: variables))
@@ -60,6 +96,22 @@ extension EdgeTests {
         #expect(try countMax(["FIELDPOST_HTTP_CONNECTIONS_NETWORK_MAX": "0"]) == 0)
         #expect(try countMax(["FIELDPOST_HTTP_PROXIES": "1"]) == 0)
     }
+}
+
+/// Trickles the body of a request that is answered at once, and waits for the end of the connection.
+///
+/// - Parameter isKept: Whether another request, answered before its body too, comes first.
+private func expectCutOff(_ head: String, _ status: Int, isKept: Bool, port: Int) throws {
+    var connection = try RawConnection(port: port)
+    if isKept {
+        connection.send(EdgeTests.head("/private", "Content-Length: 4"))
+        try expect(401, "POST", &connection)
+        connection.send("body")
+    }
+    connection.send(head)
+    try expect(status, "POST", &connection)
+    let isClosed = connection.waitForEnd(sending: head.contains("chunked") ? "1\r\n \r\n" : " ")
+    #expect(isClosed, "\(status), kept: \(isKept)")
 }
 
 /// A connection whose client sends the beginning of a head, and nothing more.

@@ -363,7 +363,7 @@ async function outcome(row) {
   for (let look = 0; look < 60; look += 1) {
     await new Promise((resolve) => setTimeout(resolve, 500));
     const now = await ask("/api/parked/outcome", { ...row.name, subject: row.subject }, true);
-    const line = h("a", { href: "#trace?" + life }, "Time line");
+    const line = h("a", { href: "#trace?" + life }, "Timeline");
     if (now.state === "handled") {
       return [/status (invalid|rejected)/.test(now.detail) ? "warn" : "good",
         "it is handled, and not parked any more: " + now.detail + ". ", line];
@@ -465,7 +465,7 @@ async function parkedDialog(name, closed, done) {
         `${name.group} takes it up with all its attempts.`, "/api/parked/retry", "Yes, try again", "It is tried again.") }, "Try again") : null,
       h("button", { class: "danger", id: "discard", click: () => ready("Discard the key?",
         "It is forgotten for good. Nothing is sent, and the object stays as it is.", "/api/parked/discard", "Yes, discard", "It is discarded.", true) }, "Discard"),
-      found.object && found.key.environment ? h("button", { click: () => go("trace", { environment: found.key.environment, id: found.object }) }, "Time line") : null,
+      found.object && found.key.environment ? h("button", { click: () => go("trace", { environment: found.key.environment, id: found.object }) }, "Timeline") : null,
       h("button", { id: "close", click: close }, "Close")), confirm);
   dialog.showModal();
 }
@@ -572,7 +572,7 @@ async function realm(detail, environment, path) {
     objects.append(...found.objects.map((object) => h("details", { "data-object": object.id },
       h("summary", {}, object.id + ", position " + object.position),
       h("pre", { tabindex: "0" }, pretty(object.fields)),
-      h("p", {}, h("a", { href: "#trace?environment=" + encodeURIComponent(environment) + "&id=" + object.id }, "Time line")))));
+      h("p", {}, h("a", { href: "#trace?environment=" + encodeURIComponent(environment) + "&id=" + object.id }, "Timeline")))));
     if (!found.objects.length && !after) objects.append(h("p", { class: "soft" }, "None that is not deleted."));
     if (found.next) objects.append(h("button", { class: "more", click: () => loadObjects(kind, found.next) }, "More"));
   };
@@ -582,7 +582,7 @@ async function realm(detail, environment, path) {
     h("div", { class: "buttons" }, button), people, objects);
 }
 
-// MARK: The time line
+// MARK: Timeline
 
 function trace(place, query) {
   const environment = query.get("environment") || "", id = (query.get("id") || "").trim().split("/").pop();
@@ -619,7 +619,7 @@ function story(found) {
   const x = (hop) => last > first ? left + (moment(hop) - first) / (last - first) * (right - left) : left;
   const dots = (hops) => { const places = spread(hops.map(x), left, right); return hops.map((hop, index) => [hop, places[index]]); };
   const drawing = svg("svg", { class: "lanes", viewBox: `0 0 800 ${lanes.length * line + 24}`, role: "img",
-    "aria-label": "Time line of " + found.subject },
+    "aria-label": "Timeline of " + found.subject },
     ...lanes.flatMap((lane, index) => [
       svg("text", { x: 0, y: index * line + 20 }, lane.length > 21 ? lane.slice(0, 20) + "…" : lane),
       svg("line", { x1: left, x2: right, y1: index * line + 16, y2: index * line + 16 }),

@@ -49,11 +49,6 @@ import Testing
         }
     }
 
-    @Test func theREADMEIsReadInTenMinutes() throws {
-        let text = try #require(projectText("README.md"))
-        #expect(text.utf8.count <= 15_000)
-    }
-
     // MARK: Paths
 
     private static let folders = ["Shared", "Services", "Tests", "Workbench", "deploy", "docs", "examples"]

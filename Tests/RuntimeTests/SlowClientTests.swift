@@ -57,9 +57,11 @@ extension EdgeTests {
         let limits = HTTPLimits(
             bodyBytesMax: 1 << 16, idleMax: .seconds(300), headMax: .seconds(300), bodyMax: .seconds(2))
         let heads = [
-            401: Self.head("/private", "Content-Length: 60000"), 404: Self.head("/nothing", "Content-Length: 60000"),
-            405: Self.head("/page", "Transfer-Encoding: chunked"), 413: Self.head("/echo", "Content-Length: 100000"),
-            429: Self.head("/limited", "Content-Length: 60000"),
+            401: Self.postHead("/private", "Content-Length: 60000"),
+            404: Self.postHead("/nothing", "Content-Length: 60000"),
+            405: Self.postHead("/page", "Transfer-Encoding: chunked"),
+            413: Self.postHead("/echo", "Content-Length: 100000"),
+            429: Self.postHead("/limited", "Content-Length: 60000"),
         ]
         // A server with a WebSocket ends each connection after one response.
         let kept = Self.kinds[kind] == nil ? [false, true] : [false]
@@ -83,7 +85,7 @@ extension EdgeTests {
         }
     }
 
-    static func head(_ target: String, _ framing: String) -> String {
+    static func postHead(_ target: String, _ framing: String) -> String {
         "POST \(target) HTTP/1.1\r\nHost: localhost\r\n\(framing)\r\n\r\n"
     }
 
@@ -104,7 +106,7 @@ extension EdgeTests {
 private func expectCutOff(_ head: String, _ status: Int, isKept: Bool, port: Int) throws {
     var connection = try RawConnection(port: port)
     if isKept {
-        connection.send(EdgeTests.head("/private", "Content-Length: 4"))
+        connection.send(EdgeTests.postHead("/private", "Content-Length: 4"))
         try expect(401, "POST", &connection)
         connection.send("body")
     }

@@ -12,7 +12,7 @@ import Work
 /// of them, and compares the mirrors. It does so with the environment's account for everybody, or with each person's
 /// own login for them alone.
 struct DefectHandler: Handler {
-    static let schemaOldest: Int32 = 25
+    static let schemaOldest: Int32 = 30
 
     /// A poll that is decided, and what its decision is made from.
     struct Turn {

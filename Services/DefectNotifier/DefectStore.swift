@@ -8,10 +8,11 @@ enum DefectStore {
     // MARK: Runs
 
     /// The last run of each environment and scope. Rows: environment, scope, run, how many milliseconds ago it was
-    /// begun; null when the next one was asked for.
+    /// begun; null when the next one was asked for. Services of schema 29 ask with `-infinity`.
     static let runs: Statement = """
         SELECT environment_id, scope, run,
-            CASE WHEN isfinite(started_at) THEN (extract(epoch FROM now() - started_at) * 1000)::bigint END
+            CASE WHEN isfinite(started_at) AND NOT asked_for
+                THEN (extract(epoch FROM now() - started_at) * 1000)::bigint END
         FROM defect.run
         """
 
@@ -33,7 +34,8 @@ enum DefectStore {
         """
         INSERT INTO defect.run AS r (environment_id, scope, run, started_at)
         VALUES (\(environment.rawValue), \(scope.rawValue), \(run), now())
-        ON CONFLICT (environment_id, scope) DO UPDATE SET run = excluded.run, started_at = excluded.started_at
+        ON CONFLICT (environment_id, scope) DO UPDATE
+        SET run = excluded.run, started_at = excluded.started_at, asked_for = false
         WHERE r.run < excluded.run
         """
     }

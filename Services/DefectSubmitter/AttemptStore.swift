@@ -122,7 +122,7 @@ enum AttemptStore {
     /// What has changed is to be read: the next round of `defect-notifier` is asked for, of the environment's account.
     static func askForRound(_ decisions: [Int], in environment: EnvironmentID) -> Statement {
         """
-        UPDATE defect.run SET started_at = '-infinity'
+        UPDATE defect.run SET asked_for = true
         WHERE environment_id = \(environment) AND scope = \(DefectPoll.Scope.changes.rawValue) AND EXISTS (
             SELECT FROM unnest(\(decisions.map { Int32($0) })) AS i(decision)
             WHERE i.decision <> ALL ((SELECT realm.missed())::int[]))

@@ -10,7 +10,7 @@ import Work
 /// Loads what commands concern, lets `CommandRule` decide, and writes what it decided; and has people's own logins
 /// checked.
 struct CommandHandler: Handler {
-    static let schemaOldest: Int32 = 26
+    static let schemaOldest: Int32 = 30
 
     struct Call: Sendable {
         enum Work: Sendable {

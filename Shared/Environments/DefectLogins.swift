@@ -33,7 +33,7 @@ package enum DefectLogins {
             FROM unnest(\(pairs.map(\.email)), \(pairs.map(\.login))) AS i(email, login)
             """,
             """
-            UPDATE defect.run SET started_at = '-infinity'
+            UPDATE defect.run SET asked_for = true
             WHERE environment_id = \(environment) AND scope = 'comparison'
             """,
         ]

@@ -81,6 +81,20 @@ import Testing
         #expect(WatermarkRule.accountSeconds(interval: 86_400) == 172_800)
     }
 
+    /// A command requests the next poll of the account, and the account is removed before that poll begins.
+    @Test func peopleContinueFromAnAccountWhoseNextPollWasRequested() throws {
+        var world = try NotifierWorld.withOwnLogins()
+        try NotifierWorld.addTracker(to: &world.acme)
+        try world.complete()
+        try world.acme.connection.run("UPDATE defect.run SET asked_for = true")
+        try NotifierWorld.addTracker(to: &world.acme, hasAccount: false)
+        world.now += 600
+        world.tracker.act("Submit", on: "S1", by: "eva", at: world.now, owner: "ana")
+        try world.complete(as: "ana")
+        #expect(world.expected.count == 1)
+        try world.expectNotices()
+    }
+
     /// An account that has never read leaves nothing to go on from; what one had read months ago is no news.
     @Test func anAccountOfLongAgoIsNotGoneOnFrom() throws {
         var world = try NotifierWorld.withOwnLogins()

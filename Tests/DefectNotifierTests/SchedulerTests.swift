@@ -84,6 +84,23 @@ import Testing
     }
 
     /// A worker may be done before the scheduler says that the run is begun.
+    @Test func aRequestedRunBeginsBeforeItsTimeOnce() throws {
+        var acme = try TestEnvironment()
+        try NotifierWorld.addTracker(to: &acme)
+        var scheduler = try Self.scheduler(acme)
+        #expect(try scheduler.step(now: Self.time(0)))
+        // The second request is one of the previous release.
+        for (run, request) in [(2, "asked_for = true"), (3, "started_at = '-infinity'")] as [(Int, Statement)] {
+            try Self.finish(&acme)
+            try acme.connection.run("UPDATE defect.run SET \(request) WHERE scope = 'changes'")
+            #expect(try scheduler.step(now: Self.time(1)))
+            #expect(try Self.polls(&acme).contains("changes \(run)"))
+            try Self.finish(&acme)
+            #expect(try scheduler.step(now: Self.time(2)))
+            #expect(try Self.polls(&acme).contains("changes \(run)"))
+        }
+    }
+
     @Test func aRunThatIsDoneEarlyIsDone() throws {
         var world = try NotifierWorld()
         var scheduler = try Self.scheduler(world.acme)

@@ -143,7 +143,7 @@ import Testing
             func due(_ world: inout CommandWorld) throws -> [String] {
                 try world.acme.connection.run(
                     """
-                    SELECT scope FROM defect.run WHERE NOT isfinite(started_at)
+                    SELECT scope FROM defect.run WHERE asked_for AND started_at > now() - interval '1 hour'
                     UNION ALL
                     SELECT scope || ' of ' || realm_id FROM defect.own_run WHERE asked_for
                     """

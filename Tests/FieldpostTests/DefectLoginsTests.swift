@@ -36,7 +36,7 @@ import Testing
         #expect(second.status == 0, "\(second.errors)")
         let rows = try connection.run("SELECT email, login FROM backend.defect_login").decode(String.self, String.self)
         #expect(rows.count == 1 && rows[0] == ("bo@example.com", "ana"))
-        let isAskedFor = try connection.run("SELECT started_at = '-infinity' FROM defect.run")[0].decode(Bool.self)
+        let isAskedFor = try connection.run("SELECT asked_for FROM defect.run")[0].decode(Bool.self)
         #expect(isAskedFor, "all defects are compared again")
         #expect(try run().output.contains("bo@example.com"))
     }

@@ -132,7 +132,7 @@ struct BenchTracker: Sendable {
         let last: Int64 = try await pool.run { connection in
             try connection.run(
                 """
-                UPDATE defect.run SET started_at = '-infinity'
+                UPDATE defect.run SET asked_for = true
                 WHERE environment_id = \(environment.rawValue) AND scope = \(scope.rawValue) RETURNING run
                 """)[0].decode(Int64.self)
         }

@@ -29,7 +29,7 @@ struct Comparison {
         }
         return [
             """
-            UPDATE defect.run SET started_at = '-infinity'
+            UPDATE defect.run SET asked_for = true
             WHERE environment_id = \(environment.rawValue) AND scope = 'comparison'
             """,
             """
@@ -53,7 +53,7 @@ struct Comparison {
             SELECT EXISTS (SELECT FROM backend.defect_tracker t LEFT JOIN defect.run r
                     ON r.environment_id = t.environment_id AND r.scope = 'comparison'
                 WHERE t.environment_id = \(environment.rawValue) AND t.secret IS NOT NULL
-                    AND (r.run IS NULL OR r.started_at = '-infinity' OR r.finished_run < r.run))
+                    AND (r.run IS NULL OR r.asked_for OR r.finished_run < r.run))
                 OR EXISTS (SELECT FROM defect.own_run r JOIN backend.defect_tracker t USING (environment_id)
                     WHERE r.environment_id = \(environment.rawValue) AND r.scope = 'comparison'
                         AND t.secret IS NULL AND r.realm_id IN (\(realms(keys)))
